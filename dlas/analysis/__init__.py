@@ -1,0 +1,1 @@
+"""From rows to tables and statistics; imports neither torch nor tvm."""

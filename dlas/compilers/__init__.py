@@ -1,0 +1,1 @@
+"""Compilers and runtimes, one file each; the file's name is the part's name."""

@@ -1,0 +1,1 @@
+"""Compression techniques, one file each; the file's name is the part's name."""

@@ -1,0 +1,1 @@
+"""Datasets, one file each; the file's name is the part's name."""

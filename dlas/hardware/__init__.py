@@ -1,0 +1,1 @@
+"""Device drivers, one file each; the file's name is the part's name."""

@@ -1,0 +1,1 @@
+"""Models, one file each; the file's name is the part's name."""

@@ -1,0 +1,450 @@
+"""The six interfaces of the stack, and the values that pass between them.
+
+A *part* is one choice on one axis: a frozen dataclass whose fields are its
+options and whose constructor only stores.  Each axis has one short abstract
+class here with one required verb; everything else has a working default.
+This module imports neither torch nor tvm, so that studies, rows and reports
+can be handled where neither is installed.
+
+Letters of a convolution, fixed once for the whole project: batch ``n``, input
+channels ``c``, height ``h``, width ``w``, filters ``k``, kernel ``r`` x ``s``,
+output ``p`` x ``q``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Images = npt.NDArray[np.float32]
+"""Images of shape [n, c, h, w]."""
+Labels = npt.NDArray[np.int64]
+"""Class indices of shape [n]."""
+
+PART_AXES = ("dataset", "model", "compression", "algorithm", "compiler", "hardware")
+"""The six layers, from the problem down to the machine (DLAS paper, section 2.2)."""
+
+
+class Unsupported(Exception):
+    """A combination that cannot be done; the message says why and becomes the row's reason."""
+
+
+class MissingData(Unsupported):
+    """Data that the user has to provide is not there; says where it was looked for and how to get it."""
+
+
+# ---------------------------------------------------------------- dataset
+
+
+class Split(Protocol):
+    """Labelled images, read by index so that they need not fit in memory."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, indices: Sequence[int]) -> tuple[Images, Labels]:
+        """Return normalised images [len(indices), c, h, w] and their labels."""
+        ...
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A split held in memory.
+
+    Parameters
+    ----------
+    images : ndarray of float32, [n, c, h, w]
+    labels : ndarray of int64, [n]
+    """
+
+    images: Images
+    labels: Labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, indices: Sequence[int]) -> tuple[Images, Labels]:
+        return self.images[indices], self.labels[indices]
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a dataset part loads.
+
+    Parameters
+    ----------
+    train, validation, test : Split
+        Disjoint.  ``validation`` serves choices (early stops, pruning levels,
+        calibration); ``test`` is only ever reported.
+    shape : tuple of int
+        One image, (c, h, w).
+    classes : int
+        Number of classes.
+    labelled : bool
+        False where labels mean nothing (random images): accuracy is then null.
+    augment : callable, optional
+        Maps a batch of training images (a torch tensor [n, c, h, w]) to an
+        augmented one of the same shape.
+    recipe : {"paper", "short"}
+        The training recipe that suits the dataset's size.
+    """
+
+    train: Split
+    validation: Split
+    test: Split
+    shape: tuple[int, int, int]
+    classes: int
+    labelled: bool = True
+    augment: Callable[[Any], Any] | None = None
+    recipe: Literal["paper", "short"] = "paper"
+
+
+class Dataset(ABC):
+    """The problem: images and labels in three disjoint splits."""
+
+    @abstractmethod
+    def load(self) -> Data:
+        """Read the data.
+
+        Raises
+        ------
+        MissingData
+            If the files are not where the options say.
+        """
+
+
+# ---------------------------------------------------------------- model, compression
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """What a long step is given beside its inputs.
+
+    Parameters
+    ----------
+    seed : int
+        Everything random follows from it.
+    folder : Path
+        A private folder that outlives a killed process; what is found there is
+        where the step had got to.
+    say : callable
+        Takes one line of progress ("epoch 3 of 20").
+    """
+
+    seed: int
+    folder: Path
+    say: Callable[[str], None] = print
+
+
+@dataclass
+class Facts:
+    """What is known of a network, in the units of a row.
+
+    ``accuracy`` and ``validation_accuracy`` are fractions; None where there are
+    no labels or the network is ``untrained``.  ``macs`` counts multiply-adds of
+    convolutions and linear layers for one image.  ``reached`` holds what a
+    compression attained (ratio asked for and reached, accuracy by step).
+    """
+
+    shape: tuple[int, int, int]
+    classes: int
+    trained: bool = False
+    note: str | None = None
+    accuracy: float | None = None
+    validation_accuracy: float | None = None
+    test_images: int | None = None
+    parameters: int | None = None
+    nonzeros: int | None = None
+    macs: int | None = None
+    model_bytes: int | None = None
+    reached: dict[str, Any] = field(default_factory=dict)
+
+
+class Network(ABC):
+    """A network with its own reference function: what a compiled build of it must compute.
+
+    Attributes
+    ----------
+    facts : Facts
+    tolerance : float
+        Largest accepted ``max|y - reference| / max|reference|``.
+    """
+
+    facts: Facts
+    tolerance: float = 1e-4
+
+    @abstractmethod
+    def reference(self, images: Images) -> npt.NDArray[np.float32]:
+        """Return the outputs [n, classes] that a build is compared with."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write what :meth:`Model.restore` needs into ``folder``; no pickles."""
+
+
+class Model(ABC):
+    """An architecture and how it gets its weights."""
+
+    @abstractmethod
+    def build(self, data: Data, workspace: Workspace) -> Network:
+        """Return the network for ``data``: constructed, and trained or loaded."""
+
+    @abstractmethod
+    def restore(self, folder: Path, facts: Facts) -> Network:
+        """Return the network that :meth:`Network.save` wrote into ``folder``."""
+
+
+class Compression(ABC):
+    """Makes a network smaller or cheaper."""
+
+    @abstractmethod
+    def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
+        """Return the compressed network; ``network`` may be changed in place."""
+
+    def restore(self, model: Model, folder: Path, facts: Facts) -> Network:
+        """Return the saved compressed network; by default it has the model's own structure."""
+        return model.restore(folder, facts)
+
+
+# ---------------------------------------------------------------- algorithm
+
+
+@dataclass(frozen=True)
+class Conv:
+    """One 2-D convolution.
+
+    Parameters
+    ----------
+    name : str
+        The layer's name in the network, e.g. ``layer1.0.conv1``.
+    n, c, h, w : int
+        Input: batch, channels, height, width.
+    k, r, s : int
+        Filters, kernel height and width; the weight is [k, c / groups, r, s].
+    strides, dilation : tuple of int
+        Along height and width.
+    padding : tuple of int
+        (top, left, bottom, right).
+    groups : int
+    padding_value : int or float
+        What padding holds: zero, or the zero point of a quantised input.
+    input_type, weight_type, accumulator_type, output_type : str
+    input_layout, output_layout : str
+        ``NCHW``, or blocked as ``NCHW16c``.
+    """
+
+    name: str
+    n: int
+    c: int
+    h: int
+    w: int
+    k: int
+    r: int
+    s: int
+    strides: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    padding_value: float = 0
+    input_type: str = "float32"
+    weight_type: str = "float32"
+    accumulator_type: str = "float32"
+    output_type: str = "float32"
+    input_layout: str = "NCHW"
+    output_layout: str = "NCHW"
+
+    @property
+    def p(self) -> int:
+        """Output height."""
+        top, _, bottom, _ = self.padding
+        return (self.h + top + bottom - self.dilation[0] * (self.r - 1) - 1) // self.strides[0] + 1
+
+    @property
+    def q(self) -> int:
+        """Output width."""
+        _, left, _, right = self.padding
+        return (self.w + left + right - self.dilation[1] * (self.s - 1) - 1) // self.strides[1] + 1
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether each filter reads one channel of its own."""
+        return self.groups == self.c and self.groups > 1
+
+    @property
+    def macs(self) -> int:
+        """Multiply-adds of the dense convolution, the whole batch."""
+        return self.n * self.k * self.p * self.q * (self.c // self.groups) * self.r * self.s
+
+
+class Tail(Protocol):
+    """What follows a convolution in the same kernel: bias, residual add, activation.
+
+    Calling it with the convolution's TE tensor returns the TE tensor of the
+    finished output; it returns its argument where nothing follows.
+    """
+
+    def __call__(self, convolved: Any) -> Any: ...
+
+
+class Algorithm(ABC):
+    """How one convolution is computed: data format, mathematics and loops.
+
+    ``pack`` is the data format, ``compute`` the mathematics, ``schedule`` the
+    loops, so dense and sparse algorithms are the same kind of thing.
+    """
+
+    def supports(self, conv: Conv) -> str | None:
+        """Return why this convolution is declined, or None where it is taken."""
+        return None
+
+    def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
+        """Return the weight [k, c / groups, r, s] as the arrays that ``compute`` reads."""
+        return (weight,)
+
+    @abstractmethod
+    def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
+        """Return the finished output.
+
+        Parameters
+        ----------
+        x : te.Tensor
+            The input in ``conv.input_layout``.
+        packed : sequence of te.Tensor
+            One for each array that :meth:`pack` returned.
+        conv : Conv
+        tail : Tail
+
+        Returns
+        -------
+        te.Tensor
+            In ``conv.output_layout``.
+        """
+
+    def schedule(self, schedule: Any, conv: Conv, target: Any) -> None:
+        """Transform the loops of the kernel in place (a ``tvm.s_tir.Schedule``)."""
+
+    def space(self, conv: Conv, target: Any) -> Any:
+        """Return a design space of one's own for the tuner, or None for its default rules."""
+        return None
+
+    def arguments(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...] | None:
+        """Return real arrays for measuring candidates where random ones would not do."""
+        return None
+
+    def passes(self, conv: Conv, target: Any) -> Sequence[Any]:
+        """Return TIR passes to run on the scheduled kernel."""
+        return ()
+
+
+# ---------------------------------------------------------------- compiler
+
+
+class Program(ABC):
+    """A loaded build, ready to run on its device."""
+
+    @abstractmethod
+    def bind(self, images: Images) -> Callable[[], Any]:
+        """Return a function that runs one inference on ``images``, already on the device."""
+
+    @abstractmethod
+    def run(self, images: Images) -> npt.NDArray[np.float32]:
+        """Return the outputs [n, classes] for ``images`` [n, c, h, w]."""
+
+    def layers(self, images: Images, repeats: int) -> dict[str, float] | None:
+        """Return seconds a layer, median over ``repeats``, by name; None where it cannot be told."""
+        return None
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a compiler needs to know of a device.
+
+    Parameters
+    ----------
+    description : mapping
+        A TVM target as a mapping, e.g. ``{"kind": "llvm", "mcpu": "znver4", "num-cores": 2}``.
+    threads : int
+        Worker threads at run time.
+    """
+
+    description: Mapping[str, Any]
+    threads: int
+
+
+@dataclass
+class Build:
+    """What a compiler reports of a build; ``layers`` holds one mapping a convolution."""
+
+    layers: list[dict[str, Any]] = field(default_factory=list)
+    coverage: dict[str, float] | None = None
+    library_bytes: int | None = None
+
+
+class Compiler(ABC):
+    """Turns a network into a program for a target."""
+
+    own_kernels: ClassVar[bool] = False
+    """True for a runtime with kernels of its own; the algorithm axis is then ``library``."""
+
+    @abstractmethod
+    def compile(
+        self, network: Network, algorithm: Algorithm, target: Target, batch: int, folder: Path
+    ) -> Build:
+        """Write a build for inputs [batch, c, h, w] into ``folder``.
+
+        Raises
+        ------
+        Unsupported
+            If this network, algorithm or target cannot be compiled.
+        """
+
+    @abstractmethod
+    def load(self, folder: Path, network: Network, target: Target) -> Program:
+        """Return the program that :meth:`compile` wrote into ``folder``."""
+
+
+# ---------------------------------------------------------------- hardware
+
+
+class Hardware(ABC):
+    """A device: what it is, and how a program is timed on it."""
+
+    @property
+    @abstractmethod
+    def device(self) -> str:
+        """The name of the lock that makes tuning and measuring exclusive."""
+
+    @property
+    def local(self) -> bool:
+        """Whether measuring needs this machine's processors to be otherwise idle."""
+        return True
+
+    def unsupported(self) -> str | None:
+        """Return why this device cannot be used here, or None."""
+        return None
+
+    @abstractmethod
+    def target(self) -> Target:
+        """Return what compilers need to know."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return the device in full, as it is written into a row."""
+
+    def prepare(self) -> None:  # noqa: B027 - a device without settings has nothing to prepare
+        """Set threads and affinity in the process that is about to run a program."""
+
+    @abstractmethod
+    def measure(
+        self, program: Program, images: Images, settings: Any, turn: Callable[[], None]
+    ) -> dict[str, Any]:
+        """Return raw samples and counters.
+
+        ``turn`` blocks until this program may use the device for its next slice
+        of samples; between slices other points of the comparison have theirs.
+        """
