@@ -1,0 +1,56 @@
+# .venv is made and filled on first use, and again only when what it is made from has changed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# GiB: about 5 for the environment, the rest for the archives while they are unpacked.
+DISK_GIB ?= 9
+
+.PHONY: help install quickstart test test-all check clean
+
+help:
+	@echo 'make quickstart  run a small study and print its table (first use installs into .venv)'
+	@echo 'make test        the tests that take seconds'
+	@echo 'make test-all    every test'
+	@echo 'make check       ruff, formatting, mypy and the tests'
+	@echo 'make install     only create .venv'
+	@echo 'make clean       remove .venv, caches and build outputs; results stay'
+	@echo 'PYTHON=...       the interpreter for .venv, 3.11 or newer (now: $(PYTHON))'
+
+install: $(STAMP)
+
+$(STAMP): setup.cfg pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1 || echo not there)."; \
+	  echo "Name another interpreter: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@if ! ls -d $(VENV)/lib/python3*/site-packages/torch >/dev/null 2>&1; then \
+	  free=$$(df -Pk . | awk 'NR == 2 { print int($$4 / 1048576) }'); \
+	  echo "Installing into $(VENV), once. torch brings several GB with its CUDA libraries:"; \
+	  echo "$(DISK_GIB) GiB of disk are needed here, $$free are free. This takes some minutes."; \
+	  if [ "$$free" -lt $(DISK_GIB) ]; then \
+	    echo "Too little disk. Free some, or try all the same: make DISK_GIB=0 $(MAKECMDGOALS)"; exit 1; fi; \
+	else echo "Updating $(VENV): setup.cfg, pyproject.toml or constraints.txt has changed."; fi
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+quickstart: $(STAMP)
+	@$(BIN)/dlas run experiments/quickstart/study.toml --out results/quickstart
+	@$(BIN)/dlas table results/quickstart
+	@$(BIN)/dlas compare results/quickstart --axis compiler
+
+test: $(STAMP)
+	@$(BIN)/python -m pytest -q
+
+test-all: $(STAMP)
+	@$(BIN)/python -m pytest -q -m ''
+
+check: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
