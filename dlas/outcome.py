@@ -1,0 +1,93 @@
+"""How a step ended, in the words of a row."""
+
+from __future__ import annotations
+
+import errno
+import signal
+from dataclasses import dataclass
+from typing import Any
+
+MOST_CHARACTERS = 2000
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class DiskFull(Exception):
+    """There is no room to write; nobody's result, so the sweep stops and can be resumed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a step.
+
+    Parameters
+    ----------
+    status : str
+        One of :data:`dlas.results.STATUSES`.
+    reason : str or None
+        Why it is not ``ok``.
+    value : dict
+        What the step returned.
+    corrupt : bool
+        Whether it failed over a damaged or vanished artifact, which can be made again.
+    """
+
+    status: str
+    reason: str | None = None
+    value: dict[str, Any] | None = None
+    corrupt: bool = False
+
+
+def outcome(step: str, end: dict[str, Any], seconds: float, memory: int) -> Outcome:
+    """Return the outcome that an ``end`` event of :class:`dlas.processes.Server` describes.
+
+    Parameters
+    ----------
+    step : str
+        The step's name, for the reason.
+    end : dict
+        The event.
+    seconds, memory : float, int
+        The limits that the step ran under.
+
+    Raises
+    ------
+    DiskFull
+    """
+    if end["stopped"] == "timeout":
+        return Outcome("timeout", f"{step} took longer than {seconds:g} s")
+    if end["stopped"] == "memory":
+        return Outcome("failed", f"{step} used more than {memory / 2**30:.3g} GiB of memory")
+    told = end["outcome"] or {}
+    if told.get("event") == "result" and end["exit"] == 0:
+        return Outcome("ok", value=told["value"])
+    if told.get("event") == "error":
+        return _raised(step, told)
+    if end["exit"] < 0:
+        return Outcome("failed", f"{step} was killed by {_signal_name(-end['exit'])}")
+    return Outcome("failed", f"{step} left with exit code {end['exit']} and no result")
+
+
+def _raised(step: str, told: dict[str, Any]) -> Outcome:
+    """Classify an exception by its own and its base classes' names."""
+    if told["errno"] in FULL:
+        raise DiskFull(told["text"])
+    text = told["text"].strip()[:MOST_CHARACTERS]
+    if "Unsupported" in told["kinds"]:
+        return Outcome("unsupported", text)
+    if "WrongOutput" in told["kinds"]:
+        return Outcome("wrong", text)
+    if "MemoryError" in told["kinds"]:
+        return Outcome("failed", f"{step} ran out of memory: {text}")
+    return Outcome("failed", f"{step}: {told['kinds'][0]}: {text}", corrupt="CorruptArtifact" in told["kinds"])
+
+
+def _signal_name(number: int) -> str:
+    said = {
+        signal.SIGSEGV: "SIGSEGV (segmentation fault)",
+        signal.SIGABRT: "SIGABRT (abort)",
+        signal.SIGKILL: "SIGKILL (by hand, or by the system when memory ran out)",
+    }
+    try:
+        return said.get(signal.Signals(number), signal.Signals(number).name)
+    except ValueError:
+        return f"signal {number}"

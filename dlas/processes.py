@@ -1,0 +1,366 @@
+"""Steps in processes of their own, so that whatever happens to one is only a result.
+
+A small server, forked once from the sweep after it has imported what the steps
+need, forks a child a step (tens of milliseconds instead of seconds of imports)
+and never runs a kernel itself.  Each child leads a session of its own; a time
+and a memory limit apply to all its processes together, and they die with the
+sweep, however that dies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from typing import Any, NoReturn
+
+POLL_SECONDS = 0.2
+"""How often limits are looked at: seldom enough not to disturb what is being timed."""
+
+
+class Channel:
+    """A step's way to talk to the sweep while it runs."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def say(self, text: str) -> None:
+        """Show a line of progress, and keep it in the log."""
+        print(text, flush=True)
+        self.send(event="say", text=text)
+
+    def turn(self) -> None:
+        """Give the device to the other points of a comparison; return when it is this one's again."""
+        self.send(event="turn")
+        self._connection.recv_bytes()
+
+    def send(self, **message: Any) -> None:
+        """Send one JSON message."""
+        self._connection.send_bytes(json.dumps(message).encode())
+
+
+@dataclass
+class Job:
+    """A running child, as the server keeps it."""
+
+    number: int
+    pid: int
+    pidfd: int
+    connection: Connection
+    memory: int
+    left: float
+    since: float | None
+    result: dict[str, Any] | None = None
+    stopped: str | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    def pause(self) -> None:
+        """Stop the clock of the time limit."""
+        if self.since is not None:
+            self.left -= time.monotonic() - self.since
+            self.since = None
+
+    def resume(self) -> None:
+        """Let the clock run on."""
+        if self.since is None:
+            self.since = time.monotonic()
+
+    def kill(self, why: str | None = None) -> None:
+        """Kill the child with all it started."""
+        self.stopped = self.stopped or why
+        for kill in (os.killpg, os.kill):
+            try:
+                kill(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+            except PermissionError:
+                continue
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the whole group."""
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            pass
+
+
+class Server:
+    """The sweep's side: start steps, give turns, read events."""
+
+    def __init__(self) -> None:
+        self._connection, self.pid = _fork_server()
+        self._numbers = 0
+
+    def start(
+        self, task: str, arguments: dict[str, Any], *, log: Path, seconds: float, memory: int
+    ) -> int:
+        """Run ``task`` (``package.module:function``) in a child.
+
+        Parameters
+        ----------
+        task : str
+            Called with the arguments as keywords and ``channel``; what it
+            returns (JSON-able) comes back in the event ``end``.
+        arguments : dict
+            JSON-able.
+        log : Path
+            Gets the child's standard output and error, appended.
+        seconds, memory : float, int
+            Limits of the child with all it starts; bytes of anonymous memory.
+
+        Returns
+        -------
+        int
+            The job's number, which its events carry.
+        """
+        self._numbers += 1
+        self._send(
+            do="start", job=self._numbers, task=task, arguments=arguments,
+            log=str(log), seconds=seconds, memory=memory,
+        )  # fmt: skip
+        return self._numbers
+
+    def turn(self, job: int) -> None:
+        """Let a child that waits in :meth:`Channel.turn` go on."""
+        self._send(do="turn", job=job)
+
+    def pause(self, job: int) -> None:
+        """Stop a child, its clock too."""
+        self._send(do="pause", job=job)
+
+    def resume(self, job: int) -> None:
+        """Let a paused child go on."""
+        self._send(do="resume", job=job)
+
+    def events(self, seconds: float) -> list[dict[str, Any]]:
+        """Return what happened: ``say``, ``turn`` and ``end`` events, waiting at most ``seconds``.
+
+        Raises
+        ------
+        EOFError
+            If the server died.
+        """
+        found = []
+        while self._connection.poll(seconds if not found else 0):
+            found.append(json.loads(self._connection.recv_bytes()))
+        return found
+
+    def close(self) -> None:
+        """Kill every child and the server."""
+        self._connection.close()
+        try:
+            os.waitpid(self.pid, 0)
+        except ChildProcessError:
+            pass
+
+    def _send(self, **message: Any) -> None:
+        self._connection.send_bytes(json.dumps(message).encode())
+
+
+def _fork_server() -> tuple[Connection, int]:
+    """Fork the server; return the connection to it and its process number."""
+    ours, theirs = Pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        code = 1
+        try:
+            os.setpgid(0, 0)  # Ctrl-C is the sweep's to handle
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            _Serving(theirs).run()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    theirs.close()
+    return ours, pid
+
+
+class _Serving:
+    """The server's loop."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.jobs: dict[int, Job] = {}
+        self.looked = time.monotonic()
+
+    def run(self) -> None:
+        """Serve until the sweep closes its end or dies; then nothing it started is left."""
+        try:
+            while True:
+                ready = wait(self._watched(), POLL_SECONDS if self.jobs else None)
+                if self.connection in ready and not self._command():
+                    return
+                for job in list(self.jobs.values()):
+                    if job.connection in ready:
+                        self._message(job)
+                    if job.pidfd in ready:
+                        self._ended(job)
+                if time.monotonic() - self.looked >= POLL_SECONDS:
+                    self._look_at_limits()
+        finally:
+            for job in self.jobs.values():
+                job.kill()
+
+    def _watched(self) -> list[Any]:
+        jobs = self.jobs.values()
+        return [self.connection, *(job.pidfd for job in jobs), *(job.connection for job in jobs)]
+
+    def _command(self) -> bool:
+        """Carry out one message of the sweep; False when there will be no more."""
+        try:
+            message = json.loads(self.connection.recv_bytes())
+        except (EOFError, OSError):
+            return False
+        if message["do"] == "start":
+            self._start(message)
+            return True
+        job = self.jobs.get(message["job"])
+        if job is not None and message["do"] == "turn":
+            job.resume()
+            try:
+                job.connection.send_bytes(b"turn")
+            except OSError:
+                pass  # it died meanwhile; its end is on the way
+        elif job is not None and message["do"] == "pause":
+            job.pause()
+            job.signal(signal.SIGSTOP)
+        elif job is not None and message["do"] == "resume":
+            job.signal(signal.SIGCONT)
+            job.resume()
+        return True
+
+    def _start(self, message: dict[str, Any]) -> None:
+        ours, theirs = Pipe()
+        pid = os.fork()
+        if pid == 0:
+            _be_child(theirs, message)
+        theirs.close()
+        now = time.monotonic()
+        self.jobs[message["job"]] = Job(
+            message["job"], pid, os.pidfd_open(pid), ours, message["memory"], message["seconds"], now
+        )
+
+    def _message(self, job: Job) -> bool:
+        """Take one message of a child: keep its result, pass on the rest; False if there was none."""
+        try:
+            message = json.loads(job.connection.recv_bytes())
+        except (EOFError, OSError):
+            return False
+        if message["event"] in ("result", "error"):
+            job.result = message
+            return True
+        if message["event"] == "turn":
+            job.pause()
+        self._tell(job=job.number, **message)
+        return True
+
+    def _ended(self, job: Job) -> None:
+        """Tell how a child ended, after the last of what it said."""
+        while job.result is None and job.connection.poll(0) and self._message(job):
+            pass
+        _, status, usage = os.wait4(job.pid, 0)
+        job.kill()
+        os.close(job.pidfd)
+        job.connection.close()
+        del self.jobs[job.number]
+        self._tell(
+            job=job.number,
+            event="end",
+            exit=os.waitstatus_to_exitcode(status),
+            stopped=job.stopped,
+            seconds=time.monotonic() - job.started,
+            peak_bytes=usage.ru_maxrss * 1024,
+            outcome=job.result,
+        )
+
+    def _look_at_limits(self) -> None:
+        self.looked = now = time.monotonic()
+        for job in self.jobs.values():
+            if job.since is None:
+                continue
+            if now - job.since > job.left:
+                job.kill("timeout")
+            elif _anonymous_bytes(job.pid) > job.memory:
+                job.kill("memory")
+
+    def _tell(self, **message: Any) -> None:
+        self.connection.send_bytes(json.dumps(message).encode())
+
+
+def _be_child(connection: Connection, message: dict[str, Any]) -> NoReturn:
+    """Run the task in the freshly forked child and leave without the parent's clean-up."""
+    code = 1
+    try:
+        _settle_in(message["log"])
+        channel = Channel(connection)
+        try:
+            module, _, function = message["task"].partition(":")
+            task: Callable[..., Any] = getattr(importlib.import_module(module), function)
+            channel.send(event="result", value=task(channel=channel, **message["arguments"]))
+            code = 0
+        except BaseException as error:
+            traceback.print_exc()
+            channel.send(
+                event="error",
+                kinds=[cls.__name__ for cls in type(error).__mro__],
+                errno=getattr(error, "errno", None),
+                text=str(error) or type(error).__name__,
+            )
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def _settle_in(log: str) -> None:
+    """Lead a session of one's own, die with the server, write to the log, leave no core file."""
+    os.setsid()
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent or parent == 1:
+        os._exit(1)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        Path("/proc/self/oom_score_adj").write_text("500")  # before the sweep itself
+    except OSError:
+        pass
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+
+
+def _anonymous_bytes(pid: int) -> int:
+    """Return the memory that a process and its descendants hold of their own."""
+    total = 0
+    waiting = [pid]
+    while waiting:
+        current = waiting.pop()
+        try:
+            resident, shared = Path(f"/proc/{current}/statm").read_text().split()[1:3]
+            total += (int(resident) - int(shared)) * resource.getpagesize()
+            for thread in os.listdir(f"/proc/{current}/task"):
+                children = Path(f"/proc/{current}/task/{thread}/children").read_text()
+                waiting += map(int, children.split())
+        except (OSError, ValueError):
+            continue  # it ended while we looked
+    return total

@@ -1,0 +1,102 @@
+"""What a sweep shows while it runs: a live line on a terminal, one line a row elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.text import Text
+
+from dlas.intervals import median_interval
+from dlas.results import Row
+
+if TYPE_CHECKING:
+    from dlas.sweep import Active, Summary
+
+COLOURS = {"ok": "green", "failed": "red", "timeout": "red", "wrong": "red", "unsupported": "yellow"}
+SPOKEN_EVERY_SECONDS = 10.0
+"""Without a terminal, a long step's own words are printed at most this often."""
+
+
+class Progress:
+    """Shows points done, running and failed, the stages under way and the time left.
+
+    Parameters
+    ----------
+    total : int
+        Points that the sweep is to end with.
+    console : Console
+    """
+
+    def __init__(self, total: int, console: Console) -> None:
+        self.total = total
+        self.console = console
+        self.started = time.monotonic()
+        self._said = ""
+        self._spoke = 0.0
+        self._rows = 0
+        self._kept = 0
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> Progress:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def say(self, job: int, text: str) -> None:
+        """Show what a step says of itself."""
+        self._said = text
+        if self._live is None and time.monotonic() - self._spoke > SPOKEN_EVERY_SECONDS:
+            self._spoke = time.monotonic()
+            self.console.print(f"  {escape(text)}", highlight=False)
+
+    def show(self, active: Sequence[Active], summary: Summary, idle: bool) -> None:
+        """Redraw the live line."""
+        self._kept = summary.kept
+        if self._live is None:
+            return
+        written = sum(summary.written.values())
+        bad = written - summary.written["ok"]
+        running = [each for each in active if each.job is not None]
+        stages = ", ".join(f"{each.step.name} {each.point}" for each in running[:2])
+        line = f"{summary.kept + written}/{self.total} points, {len(running)} running, {bad} not ok"
+        line += f", {self._left(written)} left" if written else ""
+        if idle:
+            stages = "waiting for a device or an artifact that another sweep holds"
+        said = f"\n  {self._said}" if self._said and running else ""
+        self._live.update(Text(f"{line}\n  {stages}{said}", overflow="ellipsis"), refresh=True)
+
+    def row(self, row: Row) -> None:
+        """Print a line for a finished point."""
+        self._rows += 1
+        self._said = ""
+        done = f"{self._kept + self._rows}/{self.total}"
+        names = " / ".join(
+            getattr(row, axis)["name"] for axis in ("model", "compression", "algorithm", "compiler", "hardware")
+        )
+        if row.status == "ok":
+            median, low, high = median_interval(row.latency_s)
+            what = f"{median * 1e3:.3g} ms [{low * 1e3:.3g}, {high * 1e3:.3g}]" + (" noisy" if row.noisy else "")
+        else:
+            what = (row.reason or "").splitlines()[0] if row.reason else ""
+        colour = COLOURS[row.status]
+        self.console.print(
+            f"{done} [{colour}]{row.status}[/{colour}] {escape(names)} / batch {row.batch}: {escape(what)}",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    def _left(self, written: int) -> str:
+        """Return the time left, at the pace of the points so far."""
+        pace = (time.monotonic() - self.started) / written
+        seconds = int(pace * max(0, self.total - self._kept - written))
+        hours, minutes = seconds // 3600, seconds // 60 % 60
+        return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {seconds % 60:02} s"

@@ -1,0 +1,403 @@
+"""A study file, the choices it lists for each layer, and the points they expand to."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any
+
+import pydantic
+
+from dlas import parts
+from dlas.compression._chain import Chain
+from dlas.errors import InputError, unknown
+from dlas.measuring import Settings
+from dlas.stack import PART_AXES
+
+AXES = (*PART_AXES, "batch")
+DEFAULTS: dict[str, list[Any]] = {
+    "dataset": ["digits"],
+    "model": ["cifar_resnet18"],
+    "compression": ["none"],
+    "algorithm": ["direct"],
+    "compiler": ["untuned"],
+    "hardware": ["local_cpu"],
+    "batch": [1],
+}
+"""What an axis holds when a study leaves it out."""
+MOST_POINTS = 1_000_000
+MOST_BYTES = 1_000_000
+"""A study file larger than this was not written by a person."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One part with the options that differ from its defaults.
+
+    Parameters
+    ----------
+    name : str
+    options : tuple of (str, value)
+        Sorted by name.
+    chain : tuple of Choice
+        The techniques of a compression chain, in order; empty for one part.
+    """
+
+    name: str
+    options: tuple[tuple[str, Any], ...] = ()
+    chain: tuple[Choice, ...] = ()
+
+    def content(self) -> dict[str, Any]:
+        """Return the choice as it stands in a row: the name and the options."""
+        if self.chain:
+            return {"name": self.name, "chain": [link.content() for link in self.chain]}
+        return {"name": self.name, **dict(self.options)}
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Choice:
+        """Return the choice that :meth:`content` described."""
+        if "chain" in content:
+            return cls(content["name"], chain=tuple(map(cls.of, content["chain"])))
+        return cls(content["name"], tuple(sorted((k, v) for k, v in content.items() if k != "name")))
+
+    def make(self, axis: str) -> Any:
+        """Return the part itself."""
+        if self.chain:
+            return Chain(tuple(link.make(axis) for link in self.chain))
+        return parts.make(axis, self.name, dict(self.options))
+
+    def __str__(self) -> str:
+        if self.chain:
+            return " + ".join(map(str, self.chain))
+        options = ", ".join(f"{key}={value}" for key, value in self.options)
+        return f"{self.name}({options})" if options else self.name
+
+
+@dataclass(frozen=True)
+class Point:
+    """One choice a layer: what a row is the answer to."""
+
+    dataset: Choice
+    model: Choice
+    compression: Choice
+    algorithm: Choice
+    compiler: Choice
+    hardware: Choice
+    batch: int
+    seed: int
+
+    def content(self) -> dict[str, Any]:
+        """Return everything that identifies the point, JSON-able."""
+        axes = {axis: getattr(self, axis).content() for axis in PART_AXES}
+        return {**axes, "batch": self.batch, "seed": self.seed}
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Point:
+        """Return the point that :meth:`content` described."""
+        axes = {axis: Choice.of(content[axis]) for axis in PART_AXES}
+        return cls(**axes, batch=content["batch"], seed=content["seed"])
+
+    @property
+    def id(self) -> str:
+        """Sixteen hexadecimal digits that stay the same as long as the meaning does."""
+        text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        return " / ".join(str(getattr(self, axis)) for axis in PART_AXES) + f" / batch {self.batch}"
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A rule that drops the points matching every pattern it names."""
+
+    patterns: tuple[tuple[str, tuple[Any, ...]], ...]
+    reason: str
+
+    def matches(self, point: Point) -> bool:
+        """Return whether the rule drops ``point``."""
+        return all(
+            any(_matches(axis, getattr(point, axis), pattern) for pattern in alternatives)
+            for axis, alternatives in self.patterns
+        )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one step may use before it is stopped and its point becomes a row ``timeout`` or ``failed``.
+
+    Parameters
+    ----------
+    network, tune, build, check, measure : float
+        Seconds.
+    memory : int
+        Bytes of anonymous memory of the step's processes together.
+    """
+
+    network: Annotated[float, pydantic.Field(gt=0)] = 7 * 86400.0
+    tune: Annotated[float, pydantic.Field(gt=0)] = 2 * 86400.0
+    build: Annotated[float, pydantic.Field(gt=0)] = 3600.0
+    check: Annotated[float, pydantic.Field(gt=0)] = 1800.0
+    measure: Annotated[float, pydantic.Field(gt=0)] = 1800.0
+    memory: Annotated[int, pydantic.Field(gt=0)] = 16 * 2**30
+
+
+@dataclass
+class Expansion:
+    """How a study's cross product became its points; counts fill as :meth:`Study.points` runs."""
+
+    total: int
+    skipped: Counter[str] = field(default_factory=Counter)
+    merged: int = 0
+
+
+@dataclass(frozen=True)
+class Study:
+    """What to try on each axis, how to measure it, and what to leave out.
+
+    Parameters
+    ----------
+    name : str
+    axes : mapping of str to tuple
+        Choices by axis; integers for ``batch``.
+    seed : int
+    skip : tuple of Skip
+    measure : Settings
+    limits : Limits
+    """
+
+    name: str
+    axes: Mapping[str, tuple[Any, ...]]
+    seed: int = 0
+    skip: tuple[Skip, ...] = ()
+    measure: Settings = Settings()
+    limits: Limits = Limits()
+
+    @classmethod
+    def read(cls, path: Path) -> Study:
+        """Return the study written in a TOML file.
+
+        Raises
+        ------
+        InputError
+            Whatever is wrong with it, quoting the line or the value.
+        """
+        try:
+            if path.stat().st_size > MOST_BYTES:
+                raise InputError(f"{path}: a study file of over {MOST_BYTES:,} bytes")
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot read the study {str(path)!r}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise InputError(f"{path}: not a text file in UTF-8") from None
+        try:
+            return cls.parse(text)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    @classmethod
+    def parse(cls, text: str) -> Study:
+        """Return the study written in a TOML text."""
+        raw = _toml(text)
+        if not raw:
+            raise InputError("an empty study: it needs at least a name and a table [axes]")
+        known = {f.name for f in fields(cls)}
+        for key in raw:
+            if key not in known:
+                raise unknown("key in the study", key, known)
+        axes = _axes(raw.get("axes"))
+        return cls(
+            name=_name(raw.get("name")),
+            axes=axes,
+            seed=_checked("seed", raw.get("seed", 0), Annotated[int, pydantic.Field(ge=0, lt=2**32)]),
+            skip=tuple(_skip(number, rule) for number, rule in enumerate(_list("skip", raw), start=1)),
+            measure=_section("measure", raw.get("measure", {}), Settings),
+            limits=_section("limits", raw.get("limits", {}), Limits),
+        )
+
+    def expansion(self) -> Expansion:
+        """Return the size of the cross product, before anything is skipped or merged."""
+        return Expansion(math.prod(len(self.axes[axis]) for axis in AXES))
+
+    def points(self, expansion: Expansion | None = None) -> Iterator[Point]:
+        """Yield the points, those that will be compared next to each other.
+
+        Parameters
+        ----------
+        expansion : Expansion, optional
+            Its counts of skipped and merged points are filled in on the way.
+        """
+        counts = expansion or self.expansion()
+        seen: set[bytes] = set()
+        order = ("dataset", "model", "compression", "hardware", "batch", "algorithm", "compiler")
+        for combination in itertools.product(*(self.axes[axis] for axis in order)):
+            point = _collapse(Point(**dict(zip(order, combination, strict=True)), seed=self.seed))
+            digest = bytes.fromhex(point.id)
+            if digest in seen:
+                counts.merged += 1
+                continue
+            seen.add(digest)
+            rule = next((rule for rule in self.skip if rule.matches(point)), None)
+            if rule is not None:
+                counts.skipped[rule.reason] += 1
+                continue
+            yield point
+
+
+def check_size(study: Study) -> None:
+    """Refuse a study that expands to nothing or to more than a million points.
+
+    Raises
+    ------
+    InputError
+    """
+    expansion = study.expansion()
+    if expansion.total > MOST_POINTS:
+        sizes = ", ".join(f"{axis} {len(study.axes[axis])}" for axis in AXES)
+        raise InputError(f"the study expands to {expansion.total:,} points ({sizes}); at most {MOST_POINTS:,}")
+    if next(study.points(expansion), None) is None:
+        reasons = "; ".join(f"{count} by {reason!r}" for reason, count in expansion.skipped.items())
+        raise InputError(f"the study expands to nothing: every point is skipped ({reasons})")
+
+
+def _collapse(point: Point) -> Point:
+    """Replace the algorithm where the compiler brings kernels of its own."""
+    if parts.find("compiler", point.compiler.name).cls.own_kernels:
+        return replace(point, algorithm=Choice(parts.LIBRARY))
+    return point
+
+
+def _toml(text: str) -> dict[str, Any]:
+    """Parse TOML; an error shows the line."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"line (\d+), column (\d+)", str(error))
+        lines = text.splitlines() or [""]
+        number = int(place.group(1)) if place else len(lines)
+        line = lines[min(number, len(lines)) - 1]
+        raise InputError(f"broken TOML: {error}\n  line {number}: {line.strip()}") from None
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", name):
+        raise InputError(f"name = {name!r}: a study needs a name of letters, digits, '_', '-' and '.'")
+    return name
+
+
+def _list(key: str, raw: Mapping[str, Any]) -> list[Any]:
+    value = raw.get(key, [])
+    if not isinstance(value, list):
+        raise InputError(f"{key} = {value!r}: a list is expected (write [[{key}]])")
+    return value
+
+
+def _checked(what: str, value: Any, kind: Any) -> Any:
+    """Return ``value`` as ``kind`` accepts it, else the reason why not."""
+    try:
+        return pydantic.TypeAdapter(kind).validate_python(value, strict=True)
+    except pydantic.ValidationError as error:
+        raise InputError(f"{what} = {value!r}: {error.errors()[0]['msg']}") from None
+
+
+def _section(name: str, raw: Any, kind: Any) -> Any:
+    """Return a table of settings as its dataclass."""
+    if not isinstance(raw, dict):
+        raise InputError(f"{name} = {raw!r}: a table is expected (write [{name}])")
+    known = {f.name: f for f in fields(kind)}
+    for key in raw:
+        if key not in known:
+            raise unknown(f"setting in [{name}]", key, known)
+    hints = pydantic.TypeAdapter(kind)
+    try:
+        return hints.validate_python(raw, strict=True)
+    except pydantic.ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(map(str, problem["loc"]))
+        raise InputError(f"[{name}] {key} = {problem['input']!r}: {problem['msg']}") from None
+
+
+def _axes(raw: Any) -> dict[str, tuple[Any, ...]]:
+    """Return the choices of every axis, defaults filled in."""
+    if not isinstance(raw, dict) or not raw:
+        raise InputError("an empty study: the table [axes] lists what to try on each layer")
+    for axis in raw:
+        if axis not in AXES:
+            raise unknown("axis", axis, AXES)
+    axes: dict[str, tuple[Any, ...]] = {}
+    for axis in AXES:
+        entries = raw.get(axis, DEFAULTS[axis])
+        entries = entries if isinstance(entries, list) else [entries]
+        if not entries:
+            raise InputError(f"axis {axis!r} is an empty list: leave it out for its default {DEFAULTS[axis]}")
+        if axis == "batch":
+            batch = Annotated[int, pydantic.Field(ge=1)]
+            axes[axis] = tuple(_checked("batch", entry, batch) for entry in entries)
+        else:
+            axes[axis] = tuple(choice for entry in entries for choice in _choices(axis, entry))
+    return axes
+
+
+def _choices(axis: str, entry: Any) -> Iterator[Choice]:
+    """Yield the choices of one entry: a name, or a table whose list options are tried at each value."""
+    table = {"name": entry} if isinstance(entry, str) else entry
+    if isinstance(table, dict) and set(table) == {"chain"} and axis == "compression":
+        links = [list(_choices(axis, link)) for link in _list("chain", table)]
+        if not links:
+            raise InputError("compression: an empty chain")
+        for combination in itertools.product(*links):
+            yield Choice("+".join(link.name for link in combination), chain=combination)
+        return
+    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
+        raise InputError(f"axis {axis!r}: {entry!r} is neither a part's name nor a table with a name")
+    name = table["name"]
+    found = parts.find(axis, name)
+    keys = [key for key in table if key != "name"]
+    values = [table[key] if isinstance(table[key], list) else [table[key]] for key in keys]
+    if not all(values):
+        raise InputError(f"{axis} {name!r}: an option with an empty list")
+    for combination in itertools.product(*values):
+        options = found.validate(name, dict(zip(keys, combination, strict=True)))
+        yield Choice(name, tuple(sorted(options.items())))
+
+
+def _skip(number: int, rule: Any) -> Skip:
+    """Return the skip rule of one [[skip]] table."""
+    if not isinstance(rule, dict):
+        raise InputError(f"skip rule {number}: {rule!r} is not a table")
+    reason = rule.get("reason")
+    if not isinstance(reason, str) or not reason.strip():
+        raise InputError(f"skip rule {number} has no reason: say why in reason = \"...\"")
+    patterns = {key: value for key, value in rule.items() if key != "reason"}
+    for axis in patterns:
+        if axis not in AXES:
+            raise unknown(f"axis in skip rule {number}", axis, AXES)
+    if not patterns:
+        raise InputError(f"skip rule {number} ({reason!r}) names no axis, so it would skip everything")
+    return Skip(
+        tuple((axis, tuple(p) if isinstance(p, list) else (p,)) for axis, p in sorted(patterns.items())), reason
+    )
+
+
+def _matches(axis: str, value: Any, pattern: Any) -> bool:
+    """Return whether a choice (or a batch size) is what a skip pattern describes."""
+    if not isinstance(value, Choice):
+        return bool(value == pattern)
+    if isinstance(pattern, str):
+        return fnmatchcase(value.name, pattern)
+    if not isinstance(pattern, dict) or not fnmatchcase(value.name, pattern.get("name", "*")):
+        return False
+    wanted = {key: option for key, option in pattern.items() if key != "name"}
+    if not wanted:
+        return True
+    options = {**parts.find(axis, value.name).options(), **dict(value.options)} if not value.chain else {}
+    return all(key in options and options[key] == option for key, option in wanted.items())

@@ -1,0 +1,360 @@
+"""Run a study: every point to a row, whatever happens on the way."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dlas import pipeline
+from dlas.cache import Cache
+from dlas.outcome import Outcome, outcome
+from dlas.pipeline import Plan, Step
+from dlas.processes import Server
+from dlas.progress import Progress
+from dlas.results import Results
+from dlas.stack import Hardware
+from dlas.study import Point, Study
+
+INTERLEAVE = 4
+"""At most so many points of a comparison take turns on the device, each with its program in memory."""
+REMAKES = 2
+"""How often a point's damaged or vanished artifacts are made again before it fails."""
+WAIT_SECONDS = 0.5
+"""How often to look again for what another sweep holds."""
+
+
+@dataclass(eq=False)
+class Active:
+    """A point on its way to a row."""
+
+    point: Point
+    plan: Plan
+    started: str
+    log: Path
+    done: int = 0
+    job: int | None = None
+    found: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    remakes: int = 0
+    waits_for_turn: bool = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether only measuring is left."""
+        return self.done == len(self.plan.steps)
+
+    @property
+    def step(self) -> Step:
+        """What it does, or does next."""
+        return self.plan.measure if self.ready else self.plan.steps[self.done]
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """Points of one group will be compared, so they are measured in turns."""
+        return self.point.dataset, self.point.model, self.point.hardware, self.point.batch
+
+    @property
+    def device(self) -> Hardware:
+        """Where it is measured."""
+        device: Hardware = self.point.hardware.make("hardware")
+        return device
+
+
+@dataclass
+class Heat:
+    """Points that are measured in turns, alone on their device."""
+
+    members: list[Active]
+    lock: int
+    turn_of: Active | None = None
+
+
+@dataclass
+class Summary:
+    """What a run of a sweep did: rows written by status, and rows that were there already."""
+
+    written: Counter[str] = field(default_factory=Counter)
+    kept: int = 0
+    measured: int = 0
+
+
+class Sweep:
+    """Runs the points of a study that have no current row.
+
+    Parameters
+    ----------
+    study : Study
+    results : Results
+    cache : Cache
+    server : Server
+    progress : Progress
+    jobs : int
+        Network and build steps that may run at a time; tuning and measuring
+        have the device to themselves and pause them.
+    retry : collection of str
+        Statuses whose rows are run again.
+    keep_builds : bool
+        Keep built libraries after their rows.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        results: Results,
+        cache: Cache,
+        server: Server,
+        progress: Progress,
+        *,
+        jobs: int = 1,
+        retry: Collection[str] = (),
+        keep_builds: bool = False,
+    ) -> None:
+        self.study, self.results, self.cache = study, results, cache
+        self.server, self.progress = server, progress
+        self.jobs, self.retry, self.keep_builds = jobs, frozenset(retry), keep_builds
+        self.summary = Summary()
+        self._points = study.points()
+        self._exhausted = False
+        self._active: list[Active] = []
+        self._running: dict[int, tuple[Active, int | None]] = {}
+        self._heat: Heat | None = None
+        self._ended_badly: dict[str, Outcome] = {}
+        self._logs = results.folder / "logs"
+        self._logs.mkdir(exist_ok=True)
+
+    def run(self) -> Summary:
+        """Return when every point has its row.
+
+        Raises
+        ------
+        DiskFull, OSError
+            When nothing more can be written; what was written stays.
+        """
+        self.cache.tidy()
+        while True:
+            self._take_points()
+            self._start_steps()
+            self._start_heat()
+            if not self._active:
+                return self.summary
+            idle = not self._running and self._heat is None
+            for event in self.server.events(WAIT_SECONDS):
+                self._handle(event)
+            self.progress.show(self._active, self.summary, idle)
+
+    # ------------------------------------------------------------ points in
+
+    def _take_points(self) -> None:
+        """Keep enough points under way to fill the jobs and the next heat, and no more."""
+        window = 2 * max(self.jobs, INTERLEAVE)
+        while not self._exhausted and len(self._active) < window:
+            point = next(self._points, None)
+            if point is None:
+                self._exhausted = True
+            else:
+                self._take(point)
+
+    def _take(self, point: Point) -> None:
+        plan = pipeline.plan(point, self.study.measure, self.cache.root)
+        status, key = self.results.known.get(point.id, (None, None))
+        if key == plan.key and status not in self.retry:
+            self.summary.kept += 1
+            return
+        active = Active(point, plan, pipeline.now(), self._logs / f"{point.id}.log")
+        self._active.append(active)
+        unsupported = active.device.unsupported()
+        if unsupported:
+            self._finish(active, Outcome("unsupported", f"{point.hardware.name}: {unsupported}"))
+
+    # ------------------------------------------------------------ network, build and check steps
+
+    def _start_steps(self) -> None:
+        """Move every point as far as it can get, in order, within the number of jobs."""
+        for active in list(self._active):
+            if active.job is None and not active.ready:
+                self._advance(active)
+
+    def _advance(self, active: Active) -> None:
+        """Pass over the steps whose artifacts are there, then start the next one if there is room."""
+        while not active.ready:
+            step = active.step
+            known = self._ended_badly.get(step.key) if step.kind else None
+            if known is not None:
+                self._finish(active, known)
+                return
+            if step.kind is None or self.cache.get(step.kind, step.key) is None:
+                break
+            active.done += 1
+        if active.ready or len(self._running) >= self.jobs or self._device_busy():
+            return
+        if active.step.kind is None:
+            self._launch(active, None)
+        elif not any(other.step.key == active.step.key for other, _ in self._running.values()):
+            lock = self.cache.try_lock(f"{active.step.kind}-{active.step.key}")
+            if lock is not None:
+                self._launch(active, lock)
+
+    def _device_busy(self) -> bool:
+        return self._heat is not None and self._heat.members[0].device.local
+
+    def _launch(self, active: Active, lock: int | None) -> None:
+        step = active.step
+        active.job = self.server.start(
+            step.task,
+            step.arguments,
+            log=active.log,
+            seconds=getattr(self.study.limits, step.name),
+            memory=self.study.limits.memory,
+        )
+        self._running[active.job] = (active, lock)
+
+    def _handle(self, event: dict[str, Any]) -> None:
+        job = event["job"]
+        if event["event"] == "say":
+            self.progress.say(job, event["text"])
+        elif job in self._running:
+            active, lock = self._running.pop(job)
+            if lock is not None:
+                os.close(lock)
+            self._step_ended(active, event)
+        elif self._heat is not None:
+            self._turn_ended(event)
+
+    def _step_ended(self, active: Active, end: dict[str, Any]) -> None:
+        step = active.step
+        active.job = None
+        active.seconds[step.name] = active.seconds.get(step.name, 0.0) + end["seconds"]
+        became = outcome(step.name, end, getattr(self.study.limits, step.name), self.study.limits.memory)
+        if became.status == "ok":
+            active.found.update(became.value or {})
+            active.done += 1
+        elif not self._remade(active, became):
+            if step.kind:
+                self._ended_badly[step.key] = became
+            self._finish(active, became)
+
+    def _remade(self, active: Active, became: Outcome) -> bool:
+        """Send a point back to its first step if only its artifacts were damaged."""
+        if not became.corrupt or active.remakes >= REMAKES:
+            return False
+        active.remakes += 1
+        active.done = 0
+        return True
+
+    # ------------------------------------------------------------ measuring
+
+    def _start_heat(self) -> None:
+        """Measure the first group whose points are all ready, or that is as large as a heat may be."""
+        if self._heat is not None:
+            return
+        for group in dict.fromkeys(active.group for active in self._active):
+            members = [active for active in self._active if active.group == group]
+            ready = [active for active in members if active.ready]
+            if ready and (len(ready) == len(members) or len(ready) >= INTERLEAVE):
+                lock = _lock_device(ready[0].device.device)
+                if lock is None:
+                    continue
+                self._heat = Heat(ready[:INTERLEAVE], lock)
+                if self._device_busy():
+                    for job in self._running:
+                        self.server.pause(job)
+                self._give_turn()
+                return
+
+    def _give_turn(self) -> None:
+        """Start the next member, or let the one go on that waited longest; end the heat after the last."""
+        heat = self._heat
+        assert heat is not None
+        unstarted = [member for member in heat.members if member.job is None]
+        if unstarted:
+            heat.turn_of = unstarted[0]
+            self._start_measuring(unstarted[0])
+        elif heat.members:
+            heat.turn_of = heat.members.pop(0)
+            heat.members.append(heat.turn_of)
+            heat.turn_of.waits_for_turn = False
+            assert heat.turn_of.job is not None
+            self.server.turn(heat.turn_of.job)
+        else:
+            os.close(heat.lock)
+            self._heat = None
+            for job in self._running:
+                self.server.resume(job)
+
+    def _start_measuring(self, active: Active) -> None:
+        step, limits = active.step, self.study.limits
+        self.summary.measured += 1
+        active.job = self.server.start(
+            step.task, step.arguments, log=active.log, seconds=limits.measure, memory=limits.memory
+        )
+
+    def _turn_ended(self, event: dict[str, Any]) -> None:
+        heat = self._heat
+        assert heat is not None
+        active = next(member for member in heat.members if member.job == event["job"])
+        if event["event"] == "turn":
+            active.waits_for_turn = True
+        else:
+            heat.members.remove(active)
+            self._measured(active, event)
+        if active is heat.turn_of:
+            self._give_turn()
+
+    def _measured(self, active: Active, end: dict[str, Any]) -> None:
+        active.job = None
+        active.seconds["measure"] = end["seconds"]
+        became = outcome("measure", end, self.study.limits.measure, self.study.limits.memory)
+        if became.status == "ok":
+            active.found.update(became.value or {})
+        elif self._remade(active, became):
+            return
+        self._finish(active, became)
+
+    # ------------------------------------------------------------ rows out
+
+    def _finish(self, active: Active, became: Outcome) -> None:
+        row = pipeline.row(
+            self.study.name,
+            active.point,
+            active.plan,
+            self.cache,
+            status=became.status,
+            reason=became.reason,
+            step=None if became.status == "ok" else active.step.name,
+            found=active.found,
+            seconds=active.seconds,
+            started=active.started,
+        )
+        self.results.append(row)
+        self._active.remove(active)
+        self.summary.written[row.status] += 1
+        self._drop_build(active)
+        self.cache.bound()
+        self.progress.row(row)
+
+    def _drop_build(self, active: Active) -> None:
+        """A built library can be made again and thousands of them would fill a disk."""
+        key = active.plan.artifacts().get("build")
+        shared = any(other.plan.artifacts().get("build") == key for other in self._active)
+        if key and not shared and not self.keep_builds:
+            self.cache.discard("build", key)
+
+
+def _lock_device(device: str) -> int | None:
+    """Return a descriptor that holds the device for this process, or None while another sweep has it."""
+    folder = Path(tempfile.gettempdir()) / f"dlas-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(folder / f"device-{device}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
