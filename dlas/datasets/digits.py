@@ -1,0 +1,94 @@
+"""Handwritten digits that come with scikit-learn: the data set that is always there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn import functional
+
+from dlas.stack import Arrays, Data, Dataset, Images
+
+SIZE = 32
+TEST_SHARE = 0.25
+VALIDATION_SHARE = 0.2
+"""Of what the test images leave."""
+SPLIT_SEED = 0
+"""Part of the data set's definition, not of a study: every study reports the same test images."""
+
+LARGEST_TURN = math.radians(10.0)
+LARGEST_SCALING = 0.1
+LARGEST_SHIFT = 0.1
+"""Half an image is 1, as torch.nn.functional.affine_grid has it."""
+
+
+@dataclass(frozen=True)
+class Digits(Dataset):
+    """1,797 real handwritten digits, 8x8 grey levels shown as 3x32x32.
+
+    They are enlarged bilinearly, repeated in three channels, normalised with the
+    mean and deviation of the training images, and split once and for all
+    (stratified by class) into 1,077 to train, 270 to validate and 450 to test.
+
+    References
+    ----------
+    E. Alpaydin and C. Kaynak, "Optical Recognition of Handwritten Digits", UCI
+    Machine Learning Repository, 1998, https://doi.org/10.24432/C50P49.
+    """
+
+    def load(self) -> Data:
+        """Read the digits from the installed scikit-learn; nothing is downloaded."""
+        from sklearn.datasets import load_digits  # here, because importing it takes seconds
+        from sklearn.model_selection import train_test_split
+
+        pixels, labels = load_digits(return_X_y=True)
+        images = _enlarged(pixels.reshape(-1, 8, 8) / 16.0)
+        order = np.arange(len(labels))
+        rest, test = train_test_split(order, test_size=TEST_SHARE, stratify=labels, random_state=SPLIT_SEED)
+        train, validation = train_test_split(
+            rest, test_size=VALIDATION_SHARE, stratify=labels[rest], random_state=SPLIT_SEED
+        )
+        images = (images - images[train].mean()) / images[train].std()
+        labels = labels.astype(np.int64)
+        return Data(
+            Arrays(images[train], labels[train]),
+            Arrays(images[validation], labels[validation]),
+            Arrays(images[test], labels[test]),
+            shape=(3, SIZE, SIZE),
+            classes=10,
+            augment=shake,
+            recipe="short",
+        )
+
+
+def _enlarged(grey: npt.NDArray[np.float64]) -> Images:
+    """Return 8x8 images [n, 8, 8] as [n, 3, 32, 32]."""
+    small = torch.from_numpy(grey.astype(np.float32))[:, None]
+    large = functional.interpolate(small, size=(SIZE, SIZE), mode="bilinear", align_corners=False)
+    return np.repeat(large.numpy(), 3, axis=1)
+
+
+def shake(images: torch.Tensor) -> torch.Tensor:
+    """Turn, scale and shift each digit a little, never mirroring it.
+
+    Parameters
+    ----------
+    images : Tensor, [n, c, h, w]
+
+    Returns
+    -------
+    Tensor, [n, c, h, w]
+        Drawn with torch's default generator.
+    """
+    turn, scaling, down, right = (2 * torch.rand(4, len(images)) - 1).unbind()
+    turn, scaling = LARGEST_TURN * turn, 1 + LARGEST_SCALING * scaling
+    cos, sin = scaling * turn.cos(), scaling * turn.sin()
+    maps = torch.stack(
+        [torch.stack([cos, -sin, LARGEST_SHIFT * right]), torch.stack([sin, cos, LARGEST_SHIFT * down])]
+    ).permute(2, 0, 1)
+    grid = functional.affine_grid(maps, list(images.shape), align_corners=False)
+    # The border of a digit is its background, which normalising has moved away from zero.
+    return functional.grid_sample(images, grid, padding_mode="border", align_corners=False)

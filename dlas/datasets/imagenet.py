@@ -1,0 +1,165 @@
+"""ImageNet, or anything laid out like it: a folder a class, read image by image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+from pydantic import Field
+from torchvision import transforms
+
+from dlas.errors import InputError
+from dlas.stack import Data, Dataset, Images, Labels, MissingData
+
+MEAN = (0.485, 0.456, 0.406)
+DEVIATION = (0.229, 0.224, 0.225)
+SUFFIXES = (".jpeg", ".jpg", ".png")
+FORMATS = ("JPEG", "PNG")
+"""One of ImageNet's own files is a PNG that is called JPEG."""
+MOST_HELD_OUT = 10_000
+SPLIT_SEED = 0
+"""Part of the data set's definition: every study holds out the same images."""
+
+
+@dataclass(frozen=True)
+class Imagenet(Dataset):
+    """ImageNet in torchvision's layout: ``root/train/<class>/*.JPEG`` and ``root/val/<class>/*.JPEG``.
+
+    ``val``, the images that results are reported on in the literature, is the
+    test split here.  Validation images are a tenth of ``train``, at most 10,000,
+    drawn once with a fixed seed and never trained on.  Images are decoded when
+    they are read: for evaluation the shorter side is brought to ``size`` x 8 / 7
+    (256 for 224) and the centre cut out; for training a random window is resized
+    and mirrored at random, drawn with torch's default generator.
+
+    Parameters
+    ----------
+    root : str
+        The folder that holds ``train`` and ``val``.
+    size : int
+        Height and width that networks see.
+
+    References
+    ----------
+    O. Russakovsky et al., "ImageNet Large Scale Visual Recognition Challenge",
+    IJCV 115, 2015, https://doi.org/10.1007/s11263-015-0816-y.
+    """
+
+    root: str
+    size: Annotated[int, Field(ge=32, le=1024)] = 224
+
+    def load(self) -> Data:
+        """List the images; none is read yet.
+
+        Raises
+        ------
+        MissingData
+            If ``train`` or ``val`` is not there or holds no images.
+        InputError
+            If ``val`` has a class that ``train`` has not.
+        """
+        root = Path(self.root).expanduser().absolute()
+        classes = self._classes(root / "train")
+        paths, labels = self._list(root / "train", classes)
+        test_paths, test_labels = self._list(root / "val", classes)
+        order = np.random.default_rng(SPLIT_SEED).permutation(len(paths))
+        held_out = max(1, min(MOST_HELD_OUT, len(paths) // 10))
+        validation, train = np.sort(order[:held_out]), np.sort(order[held_out:])
+        steady, varied = _steady(self.size), _varied(self.size)
+        return Data(
+            Files(paths[train], labels[train], varied),
+            Files(paths[validation], labels[validation], steady),
+            Files(test_paths, test_labels, steady),
+            shape=(3, self.size, self.size),
+            classes=len(classes),
+            recipe="paper",
+        )
+
+    def _classes(self, folder: Path) -> list[str]:
+        """Return the class names, sorted, or say what is missing and how to get it."""
+        names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
+        if not names:
+            raise MissingData(
+                f"imagenet with root {self.root!r}: no class folders in {folder}. Expected "
+                f"{folder}/<class>/*.JPEG and {folder.parent / 'val'}/<class>/*.JPEG. ImageNet is given out "
+                "at https://www.image-net.org to those who register; torchvision.datasets.ImageNet unpacks "
+                "its archives into this layout"
+            )
+        return names
+
+    def _list(self, folder: Path, classes: list[str]) -> tuple[npt.NDArray[np.str_], Labels]:
+        """Return the images of ``folder`` and the index of each one's class."""
+        number = {name: index for index, name in enumerate(classes)}
+        paths, labels = [], []
+        for name in self._classes(folder):
+            if name not in number:
+                raise InputError(f"{folder / name}: there is no class {name!r} in {folder.parent / 'train'}")
+            found = sorted(str(file) for file in (folder / name).iterdir() if file.suffix.lower() in SUFFIXES)
+            paths += found
+            labels += [number[name]] * len(found)
+        if not paths:
+            raise MissingData(
+                f"imagenet with root {self.root!r}: no {', '.join(SUFFIXES)} files in the folders of {folder}"
+            )
+        return np.array(paths), np.array(labels, np.int64)
+
+
+@dataclass(frozen=True)
+class Files:
+    """A split of image files.
+
+    Parameters
+    ----------
+    paths : ndarray of str, [n]
+    labels : ndarray of int64, [n]
+    transform : callable
+        Maps a PIL image to a tensor [3, h, w].
+    """
+
+    paths: npt.NDArray[np.str_]
+    labels: Labels
+    transform: Any
+
+    decodes = True
+    """Reading costs processor time, so that loaders spread it over worker processes."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, indices: Sequence[int]) -> tuple[Images, Labels]:
+        images = torch.stack([self.transform(read_image(str(path))) for path in self.paths[indices]])
+        return images.numpy(), self.labels[indices]
+
+
+def read_image(path: str) -> Image.Image:
+    """Return the file's image as RGB.
+
+    Raises
+    ------
+    InputError
+        If it cannot be decoded; it names the file.
+    """
+    try:
+        with Image.open(path, formats=FORMATS) as image:
+            return image.convert("RGB")
+    except Exception as error:  # decoders raise their own errors on damaged files
+        raise InputError(f"image {path} cannot be read: {error}") from error
+
+
+def _steady(size: int) -> Any:
+    """Return the transform of evaluation."""
+    larger = round(size * 256 / 224)
+    cut = [transforms.Resize(larger), transforms.CenterCrop(size)]
+    return transforms.Compose([*cut, transforms.ToTensor(), transforms.Normalize(MEAN, DEVIATION)])
+
+
+def _varied(size: int) -> Any:
+    """Return the transform of training."""
+    cut = [transforms.RandomResizedCrop(size), transforms.RandomHorizontalFlip()]
+    return transforms.Compose([*cut, transforms.ToTensor(), transforms.Normalize(MEAN, DEVIATION)])

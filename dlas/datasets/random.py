@@ -1,0 +1,72 @@
+"""Noise of any shape, for timing what no data set is at hand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from dlas.stack import Data, Dataset, Images, Labels
+
+
+@dataclass(frozen=True)
+class Random(Dataset):
+    """Seeded normal noise; its labels mean nothing, so that accuracy is null.
+
+    Parameters
+    ----------
+    size : int
+        Height and width.
+    channels : int
+    classes : int
+        Outputs that a network for this data has.
+    images : int
+        Images in each of the three splits.
+    seed : int
+    """
+
+    size: Annotated[int, Field(ge=1, le=4096)] = 32
+    channels: Annotated[int, Field(ge=1, le=4096)] = 3
+    classes: Annotated[int, Field(ge=1, le=1_000_000)] = 10
+    images: Annotated[int, Field(ge=1, le=1_000_000)] = 64
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    def load(self) -> Data:
+        """Return three splits of noise, made when they are read."""
+        shape = (self.channels, self.size, self.size)
+        train, validation, test = (
+            Noise((self.seed, number), self.images, shape, self.classes) for number in range(3)
+        )
+        return Data(train, validation, test, shape, self.classes, labelled=False, recipe="short")
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A split of noise.
+
+    Parameters
+    ----------
+    seed : tuple of int
+    length : int
+    shape : tuple of int
+        One image, (c, h, w).
+    classes : int
+    """
+
+    seed: tuple[int, int]
+    length: int
+    shape: tuple[int, int, int]
+    classes: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, indices: Sequence[int]) -> tuple[Images, Labels]:
+        # One generator an image: an image is the same whatever it is read together with.
+        generators = [np.random.default_rng((*self.seed, int(index))) for index in indices]
+        labels = np.array([generator.integers(self.classes) for generator in generators], np.int64)
+        images = [generator.standard_normal(self.shape, np.float32) for generator in generators]
+        return np.stack(images), labels

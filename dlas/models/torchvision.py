@@ -1,0 +1,104 @@
+"""Every classification network of torchvision, by torchvision's own name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torchvision.models
+from torch import nn
+
+from dlas import torch_model
+from dlas.errors import unknown
+from dlas.recipe import Recipe
+from dlas.stack import Data, MissingData
+from dlas.torch_model import Epochs, RecipeName, chosen_recipe
+
+AUXILIARY = ("aux1.", "aux2.", "AuxLogits.")
+"""Classifiers that GoogLeNet and Inception v3 have for training only."""
+
+
+def names() -> list[str]:
+    """Return torchvision's names of its classification networks."""
+    return list(torchvision.models.list_models(module=torchvision.models))
+
+
+@dataclass(frozen=True)
+class Torchvision(torch_model.TorchModel):
+    """A torchvision classification network.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`.
+    weights : str
+        "none" for random ones, and as many outputs as the data has classes;
+        "default" for torchvision's own pretrained ones, if they lie in torch's
+        cache; or a file, e.g. one that torchvision gives out, brought from elsewhere.
+    recipe : {"none", "auto", "paper", "short"}
+        How to train; by default not at all.
+    epochs : int, optional
+        Instead of the recipe's own number.
+
+    Notes
+    -----
+    GoogLeNet and Inception v3 are built without auxiliary classifiers, and with
+    the input normalisation that torchvision's pretrained weights need, whatever
+    their weights: then a file means the same wherever it comes from.
+    """
+
+    name: str
+    weights: str = "none"
+    recipe: RecipeName = "none"
+    epochs: Epochs = None
+
+    def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
+        """Return the network with random weights."""
+        if self.name not in names():
+            raise unknown("torchvision classification network", self.name, names())
+        options: dict[str, Any] = {"num_classes": classes}
+        if self.name in ("googlenet", "inception_v3"):
+            options |= {"aux_logits": False, "init_weights": False, "transform_input": True}
+        if self.name.startswith("vit_"):
+            options["image_size"] = shape[1]
+        if self.name.startswith("maxvit"):
+            options["input_size"] = shape[1:]
+        module: nn.Module = torchvision.models.get_model(self.name, weights=None, **options)
+        return module
+
+    def recipe_for(self, data: Data) -> Recipe | None:
+        """Return how to train on ``data``, or None for not at all."""
+        return chosen_recipe(data.recipe if self.recipe == "auto" else self.recipe, self.epochs)
+
+    def weights_file(self) -> Path | None:
+        """Return the file that the weights come from.
+
+        Raises
+        ------
+        MissingData
+            If torchvision's own weights are asked for and not in torch's cache.
+        """
+        if self.weights == "none":
+            return None
+        if self.weights != "default":
+            return Path(self.weights).expanduser()
+        url = torchvision.models.get_model_weights(self.name).DEFAULT.url
+        path = Path(torch.hub.get_dir(), "checkpoints", url.rpartition("/")[2])
+        if not path.is_file():
+            raise MissingData(
+                f"{self.name} with weights 'default': there is no {path}. Bring it from {url}, run "
+                f"torchvision.models.get_model({self.name!r}, weights='DEFAULT') in Python, or name a file "
+                "with weights = '<path>'"
+            )
+        return path
+
+    def adapt(self, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return a weights file's tensors under today's names, without auxiliary classifiers."""
+        kept = {name: tensor for name, tensor in state.items() if not name.startswith(AUXILIARY)}
+        if self.name.startswith("densenet"):  # its files still say norm.1 for norm1
+            dotted = re.compile(r"(denselayer\d+\.(?:norm|conv))\.(\d)")
+            kept = {dotted.sub(r"\1\2", name): tensor for name, tensor in kept.items()}
+        return kept

@@ -1,0 +1,230 @@
+"""What all models made of torch modules share: construction, weights from files, training, restoring."""
+
+from __future__ import annotations
+
+import difflib
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import safetensors.torch
+import torch
+from pydantic import Field
+from torch import nn
+
+from dlas.errors import InputError
+from dlas.networks import WEIGHTS_FILE, TorchNetwork, accuracy
+from dlas.recipe import RECIPES, Recipe
+from dlas.stack import Data, Facts, Model, Network, Unsupported, Workspace
+
+RecipeName = Literal["auto", "paper", "short", "none"]
+Epochs = Annotated[int, Field(ge=1, le=100_000)] | None
+Width = Annotated[float, Field(gt=0, le=8)]
+
+SHOWN = 3
+"""Names that an error lists of each kind."""
+
+
+class TorchModel(Model):
+    """A model whose network is a torch module.
+
+    Subclasses give :meth:`module`; one with options for training or weights
+    also overrides :meth:`recipe_for` and :meth:`weights_file`.
+    """
+
+    @abstractmethod
+    def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
+        """Return the network for images [c, h, w], with random weights.
+
+        Maps images [n, c, h, w] to outputs [n, classes].
+
+        Raises
+        ------
+        ValueError
+            If the architecture cannot take this shape or number of classes.
+        """
+
+    def recipe_for(self, data: Data) -> Recipe | None:
+        """Return how to train on ``data``, or None for not at all."""
+        return None
+
+    def weights_file(self) -> Path | None:
+        """Return the file that the weights come from, or None for random ones."""
+        return None
+
+    def adapt(self, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return the tensors of a weights file under the names that the module uses."""
+        return state
+
+    def build(self, data: Data, workspace: Workspace) -> Network:
+        """Construct the network, load or train its weights, and evaluate it in full.
+
+        Raises
+        ------
+        Unsupported
+            If the network cannot take images of this shape, or would have to
+            be trained on images without labels.
+        InputError
+            If the weights file is damaged or of another network.
+        """
+        recipe, path = self.recipe_for(data), self.weights_file()
+        if recipe and not data.labelled:
+            raise Unsupported(f"{self!r}: these images have no labels to train on; use recipe = 'none'")
+        network = self._construct(Facts(data.shape, data.classes), workspace.seed)
+        if path:
+            load_weights(network.module, self.adapt(read_weights(path)), str(path))
+        if recipe:
+            from dlas.training import fit  # here, because importing Lightning takes seconds
+
+            fit(network.module, data, recipe, workspace)
+        facts = network.facts
+        facts.trained = bool(path or recipe)
+        facts.note = "untrained" if not facts.trained else f"weights from {path}" if path else None
+        if facts.trained and data.labelled:
+            workspace.say("evaluating")
+            facts.accuracy = accuracy(network, data.test)
+            facts.validation_accuracy = accuracy(network, data.validation)
+            facts.test_images = len(data.test)
+        network.count()
+        return network
+
+    def restore(self, folder: Path, facts: Facts) -> Network:
+        """Return the network whose weights were saved in ``folder``."""
+        network = self._construct(facts, seed=0)
+        path = folder / WEIGHTS_FILE
+        load_weights(network.module, read_weights(path), str(path))
+        return network
+
+    def _construct(self, facts: Facts, seed: int) -> TorchNetwork:
+        """Return the network with random weights that follow from ``seed``."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            try:
+                network = TorchNetwork(self.module(facts.shape, facts.classes), facts)
+                # One image now rather than after an hour of training.
+                with torch.no_grad():
+                    network.module(torch.zeros(1, *facts.shape))
+            except (RuntimeError, ValueError, AssertionError) as error:
+                size = "x".join(map(str, facts.shape))
+                raise Unsupported(f"{self!r} cannot take images {size}: {error}") from error
+        return network
+
+
+@dataclass(frozen=True)
+class CifarModel(TorchModel):
+    """A network for small images that is trained here.
+
+    Parameters
+    ----------
+    width : float
+        Multiplies the number of channels of every layer; see :func:`scaled`.
+    recipe : {"auto", "paper", "short", "none"}
+        How to train; "auto" takes what suits the data set, and does not train
+        where weights come from a file or images have no labels.
+    epochs : int, optional
+        Instead of the recipe's own number.
+    weights : str
+        "none", or a file to start from: safetensors, or a torch state dict.
+    """
+
+    width: Width = 1.0
+    recipe: RecipeName = "auto"
+    epochs: Epochs = None
+    weights: str = "none"
+
+    def recipe_for(self, data: Data) -> Recipe | None:
+        """Return how to train on ``data``, or None for not at all."""
+        default = "none" if self.weights != "none" or not data.labelled else data.recipe
+        return chosen_recipe(default if self.recipe == "auto" else self.recipe, self.epochs)
+
+    def weights_file(self) -> Path | None:
+        """Return the file to start from, if one is named."""
+        return None if self.weights == "none" else Path(self.weights).expanduser()
+
+
+def chosen_recipe(name: str, epochs: int | None) -> Recipe | None:
+    """Return the recipe of that name, with ``epochs`` in place of its own number where given."""
+    if name == "none":
+        return None
+    return replace(RECIPES[name], epochs=epochs) if epochs else RECIPES[name]
+
+
+def scaled(channels: int, width: float) -> int:
+    """Return ``channels`` times ``width``, rounded to a multiple of 8 and at least 8.
+
+    Multiples of 8 keep vector units full at every width.
+    """
+    return max(8, 8 * round(channels * width / 8))
+
+
+# ---------------------------------------------------------------- weights from files
+
+
+def read_weights(path: Path) -> dict[str, torch.Tensor]:
+    """Read a safetensors file or a torch state dict; nothing in it is ever executed.
+
+    Raises
+    ------
+    InputError
+        If it is missing, damaged, or no state dict.
+    """
+    if not path.is_file():
+        raise InputError(f"weights {str(path)!r}: there is no such file")
+    try:
+        if path.suffix == ".safetensors":
+            return safetensors.torch.load_file(path)
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # both libraries raise many kinds on damaged files
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(
+            f"weights {str(path)!r}: expected a safetensors file or a torch state dict, but {reason}"
+        ) from error
+    if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
+        state = state["state_dict"]
+    if not isinstance(state, Mapping) or not all(isinstance(value, torch.Tensor) for value in state.values()):
+        raise InputError(f"weights {str(path)!r}: it holds no state dict (a mapping of names to tensors)")
+    return dict(state)
+
+
+def load_weights(module: nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
+    """Put the tensors of ``state`` into ``module``.
+
+    Raises
+    ------
+    InputError
+        If names or shapes differ; it quotes ``source`` and lists the first few.
+    """
+    own = module.state_dict()
+    # Files from before torch 0.4.1 lack the counters, which evaluation does not read.
+    missing = [name for name in own if name not in state and not name.endswith("num_batches_tracked")]
+    surplus = [name for name in state if name not in own]
+    shapes = [
+        f"{name} is {list(state[name].shape)} and should be {list(own[name].shape)}"
+        for name in own
+        if name in state and state[name].shape != own[name].shape
+    ]
+    faults = [
+        _listed("missing", [_with_nearest(name, surplus) for name in missing[:SHOWN]], len(missing)),
+        _listed("unexpected", surplus[:SHOWN], len(surplus)),
+        _listed("of another shape", shapes[:SHOWN], len(shapes)),
+    ]
+    if any(faults):
+        raise InputError(
+            f"weights {source!r} are not for this network ({len(own)} tensors expected): "
+            + "; ".join(fault for fault in faults if fault)
+        )
+    module.load_state_dict(dict(state), strict=False)
+
+
+def _listed(kind: str, shown: Iterable[str], count: int) -> str:
+    """Return "3 missing: a, b, c", or nothing for a count of zero."""
+    more = f" and {count - SHOWN} more" if count > SHOWN else ""
+    return f"{count} {kind}: {', '.join(shown)}{more}" if count else ""
+
+
+def _with_nearest(name: str, others: Collection[str]) -> str:
+    """Return the name, with the most similar of ``others`` beside it."""
+    nearest = difflib.get_close_matches(name, others, n=1)
+    return f"{name} (nearest in the file: {nearest[0]})" if nearest else name
