@@ -31,7 +31,7 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 	    echo "Too little disk. Free some, or try all the same: make DISK_GIB=0 $(MAKECMDGOALS)"; exit 1; fi; \
 	else echo "Updating $(VENV): setup.cfg, pyproject.toml or constraints.txt has changed."; fi
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 quickstart: $(STAMP)

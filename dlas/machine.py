@@ -1,0 +1,250 @@
+"""The machine as its kernel shows it: processors, caches, clocks, limits and who is using them.
+
+Everything is read from /proc and /sys under a root that tests replace.  What
+the kernel does not show is None, never a guess.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+VECTOR_EXTENSION = re.compile(r"(sse4|avx|fma|amx|asimd|sve)\w*|f16c|neon|sme2?|i8mm|bf16")
+"""The processor flags that say what vector arithmetic there is."""
+ARM_VENDORS = {"0x41": "Arm", "0x4e": "NVIDIA", "0x51": "Qualcomm", "0x61": "Apple", "0xc0": "Ampere"}
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Processor time since boot, seconds summed over some processors."""
+
+    busy_s: float
+    steal_s: float
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A view of the machine.
+
+    Parameters
+    ----------
+    root : Path
+        Where /proc and /sys are looked for.
+    """
+
+    root: Path = Path("/")
+
+    def allowed(self) -> tuple[int, ...]:
+        """Return the logical processors that this process may run on (its affinity)."""
+        status = _table(self._text("proc/self/status") or "")
+        listed = _numbers(status.get("Cpus_allowed_list", ""))
+        return listed or tuple(range(os.cpu_count() or 1))
+
+    def cores(self) -> list[tuple[int, ...]]:
+        """Return the physical cores this process may run on, each as its allowed logical processors.
+
+        Faster cores come first where cores differ, else the lowest number.
+        """
+        allowed = self.allowed()
+        cores = {tuple(p for p in self._siblings(cpu) if p in allowed) or (cpu,) for cpu in allowed}
+        return sorted(cores, key=lambda core: (-self._capacity(core[0]), core))
+
+    def quota(self) -> float | None:
+        """Return the processors' worth of time that control groups grant, None where unlimited."""
+        granted = [share for folder in self._groups() if (share := self._share(folder)) is not None]
+        return min(granted, default=None)
+
+    def most_threads(self) -> int:
+        """Return the threads that can run at once: one a core allowed, no more than the quota grants."""
+        quota = self.quota()
+        cores = len(self.cores())
+        return cores if quota is None else max(1, min(cores, int(quota)))
+
+    def usage(self, processors: tuple[int, ...]) -> Usage | None:
+        """Return the time that the processors have been busy, and that a hypervisor took from them."""
+        tick = os.sysconf("SC_CLK_TCK")
+        names = {f"cpu{number}" for number in processors}
+        lines = [line.split() for line in (self._text("proc/stat") or "").splitlines()]
+        rows = [[int(value) for value in line[1:]] for line in lines if line and line[0] in names]
+        if not rows or any(len(row) < 8 for row in rows):
+            return None
+        # user, nice, system, idle, iowait, irq, softirq, steal: idle and iowait are not busy.
+        busy = sum(row[0] + row[1] + row[2] + row[5] + row[6] for row in rows)
+        return Usage(busy / tick, sum(row[7] for row in rows) / tick)
+
+    def waited(self) -> dict[str, float]:
+        """Return, by thread of this process, the seconds it was ready to run and had no processor."""
+        waits = {}
+        for folder in self._folders("proc/self/task"):
+            fields = (_read(folder / "schedstat") or "").split()
+            if len(fields) == 3:
+                waits[folder.name] = int(fields[1]) / 1e9
+        return waits
+
+    def load_average(self) -> float | None:
+        """Return the mean number of tasks running or waiting over the last minute."""
+        text = self._text("proc/loadavg")
+        return float(text.split()[0]) if text else None
+
+    def clocks(self) -> dict[str, Any]:
+        """Return governor, clock limits in Hz and whether boost is on, of the fastest core allowed."""
+        number = self.cores()[0][0]
+        folder = f"sys/devices/system/cpu/cpu{number}/cpufreq"
+        return {
+            "governor": self._text(f"{folder}/scaling_governor"),
+            "clock_min_hz": _kilo(self._text(f"{folder}/scaling_min_freq")),
+            "clock_max_hz": _kilo(self._text(f"{folder}/scaling_max_freq")),
+            "clock_limit_hz": _kilo(self._text(f"{folder}/cpuinfo_max_freq")),
+            "boost": self._boost(),
+        }
+
+    def caches(self) -> dict[str, int | None]:
+        """Return bytes a cache level, summed over the distinct caches of the processors allowed."""
+        sizes: dict[str, int] = {}
+        seen = set()
+        for number in self.allowed():
+            for folder in self._folders(f"sys/devices/system/cpu/cpu{number}/cache"):
+                level, kind = _read(folder / "level"), _read(folder / "type")
+                shared = _read(folder / "shared_cpu_list") or str(number)
+                size = _bytes(_read(folder / "size"))
+                if level is None or size is None or (level, kind, shared) in seen:
+                    continue
+                seen.add((level, kind, shared))
+                letter = {"Data": "d", "Instruction": "i"}.get(kind or "", "")
+                name = f"l{level}{letter}_bytes"
+                sizes[name] = sizes.get(name, 0) + size
+        return {name: sizes.get(name) for name in ("l1d_bytes", "l1i_bytes", "l2_bytes", "l3_bytes")}
+
+    def flags(self) -> tuple[str, ...]:
+        """Return the processor's feature flags, empty where the kernel lists none."""
+        cpu = self._cpuinfo()
+        return tuple((cpu.get("flags") or cpu.get("Features") or "").split())
+
+    def memory_bytes(self) -> int | None:
+        """Return the memory there is, or what control groups leave of it."""
+        total = _bytes(_table(self._text("proc/meminfo") or "").get("MemTotal"))
+        limits = [_bytes(_read(folder / "memory.max")) for folder in self._groups()]
+        limits += [_bytes(_read(folder / "memory.limit_in_bytes")) for folder in self._groups("memory")]
+        return min((size for size in (total, *limits) if size is not None), default=None)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the machine in full, as it is written into a row."""
+        cpu = self._cpuinfo()
+        flags = self.flags()
+        implementer = cpu.get("CPU implementer", "")
+        return {
+            "cpu": cpu.get("model name"),
+            "vendor": cpu.get("vendor_id") or ARM_VENDORS.get(implementer, implementer or None),
+            "family": cpu.get("cpu family") or cpu.get("CPU architecture"),
+            "model": cpu.get("model") or cpu.get("CPU part"),
+            "stepping": cpu.get("stepping") or cpu.get("CPU revision"),
+            "architecture": platform.machine(),
+            "physical_cores": len(self.cores()),
+            "logical_cores": len(self.allowed()),
+            "quota_cores": self.quota(),
+            **self.caches(),
+            "extensions": sorted(flag for flag in flags if VECTOR_EXTENSION.fullmatch(flag)),
+            "memory_bytes": self.memory_bytes(),
+            "kernel": self._text("proc/sys/kernel/osrelease"),
+            **self.clocks(),
+            # Only x86 says it in its flags; elsewhere it is not known.
+            "hypervisor": "hypervisor" in flags if "vendor_id" in cpu else None,
+        }
+
+    def _text(self, path: str) -> str | None:
+        return _read(self.root / path)
+
+    def _folders(self, path: str) -> list[Path]:
+        try:
+            return sorted(entry for entry in (self.root / path).iterdir() if entry.is_dir())
+        except OSError:
+            return []
+
+    def _cpuinfo(self) -> dict[str, str]:
+        """Return the entry of the fastest core allowed: a board's first core may be a little one."""
+        entries = [_table(text) for text in (self._text("proc/cpuinfo") or "").split("\n\n")]
+        wanted = str(self.cores()[0][0])
+        return next((entry for entry in entries if entry.get("processor") == wanted), entries[0])
+
+    def _siblings(self, number: int) -> tuple[int, ...]:
+        topology = f"sys/devices/system/cpu/cpu{number}/topology"
+        listed = self._text(f"{topology}/core_cpus_list") or self._text(f"{topology}/thread_siblings_list")
+        return _numbers(listed or "") or (number,)
+
+    def _capacity(self, number: int) -> int:
+        return int(self._text(f"sys/devices/system/cpu/cpu{number}/cpu_capacity") or 0)
+
+    def _boost(self) -> bool | None:
+        cpu = "sys/devices/system/cpu"
+        if (off := self._text(f"{cpu}/intel_pstate/no_turbo")) is not None:
+            return off == "0"
+        on = self._text(f"{cpu}/cpufreq/boost")
+        return None if on is None else on == "1"
+
+    def _groups(self, controller: str = "cpu") -> Iterator[Path]:
+        """Yield the folders of this process's control group and of the groups above it."""
+        for line in (self._text("proc/self/cgroup") or "").splitlines():
+            _, names, path = line.split(":", 2)
+            if names and controller not in names.split(","):
+                continue
+            mount = self.root / "sys/fs/cgroup" / (names or "")
+            group = Path(path.lstrip("/"))
+            for above in (group, *group.parents):
+                yield mount / above
+                if not names:  # where both versions are mounted, the second has a folder of its own
+                    yield mount / "unified" / above
+
+    def _share(self, folder: Path) -> float | None:
+        """Return the processors that one control group grants."""
+        granted = (_read(folder / "cpu.max") or "").split()
+        if len(granted) != 2:
+            old = (_read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us"))
+            granted = [value for value in old if value is not None]
+        if len(granted) != 2 or granted[0] in ("max", "-1"):
+            return None
+        return int(granted[0]) / int(granted[1])
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def _table(text: str) -> dict[str, str]:
+    """Return ``name : value`` lines as a mapping; the first of a name holds."""
+    table: dict[str, str] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            table.setdefault(name.strip(), value.strip())
+    return table
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return a kernel list such as ``0-3,8`` as numbers."""
+    found: list[int] = []
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found.extend(range(int(first), int(last or first) + 1))
+    return tuple(found)
+
+
+def _bytes(text: str | None) -> int | None:
+    """Return a size such as ``32K`` or ``1234 kB`` in bytes; None for ``max`` and for nothing."""
+    digits = (text or "").rstrip("kKMGB ")
+    if text is None or not digits.isdigit():
+        return None
+    return int(digits) * _UNITS[text[len(digits) :].strip().upper().removesuffix("B")]
+
+
+def _kilo(text: str | None) -> float | None:
+    """Return kHz as Hz."""
+    return int(text) * 1e3 if text and text.isdigit() else None
