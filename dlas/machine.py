@@ -46,13 +46,22 @@ class Machine:
         listed = _numbers(status.get("Cpus_allowed_list", ""))
         return listed or tuple(range(os.cpu_count() or 1))
 
-    def cores(self) -> list[tuple[int, ...]]:
-        """Return the physical cores this process may run on, each as its allowed logical processors.
+    def online(self) -> tuple[int, ...]:
+        """Return every logical processor that is switched on."""
+        return _numbers(self._text("sys/devices/system/cpu/online") or "") or self.allowed()
+
+    def cores(self, processors: tuple[int, ...] | None = None) -> list[tuple[int, ...]]:
+        """Return physical cores, each as those of its logical processors that are among ``processors``.
 
         Faster cores come first where cores differ, else the lowest number.
+
+        Parameters
+        ----------
+        processors : tuple of int, optional
+            By default those that this process may run on.
         """
-        allowed = self.allowed()
-        cores = {tuple(p for p in self._siblings(cpu) if p in allowed) or (cpu,) for cpu in allowed}
+        among = processors or self.allowed()
+        cores = {tuple(p for p in self._siblings(cpu) if p in among) or (cpu,) for cpu in among}
         return sorted(cores, key=lambda core: (-self._capacity(core[0]), core))
 
     def quota(self) -> float | None:
@@ -105,10 +114,10 @@ class Machine:
         }
 
     def caches(self) -> dict[str, int | None]:
-        """Return bytes a cache level, summed over the distinct caches of the processors allowed."""
+        """Return bytes a cache level, summed over the machine's distinct caches."""
         sizes: dict[str, int] = {}
         seen = set()
-        for number in self.allowed():
+        for number in self.online():
             for folder in self._folders(f"sys/devices/system/cpu/cpu{number}/cache"):
                 level, kind = _read(folder / "level"), _read(folder / "type")
                 shared = _read(folder / "shared_cpu_list") or str(number)
@@ -145,8 +154,9 @@ class Machine:
             "model": cpu.get("model") or cpu.get("CPU part"),
             "stepping": cpu.get("stepping") or cpu.get("CPU revision"),
             "architecture": platform.machine(),
-            "physical_cores": len(self.cores()),
-            "logical_cores": len(self.allowed()),
+            "physical_cores": len(self.cores(self.online())),
+            "logical_cores": len(self.online()),
+            "allowed_cores": len(self.cores()),
             "quota_cores": self.quota(),
             **self.caches(),
             "extensions": sorted(flag for flag in flags if VECTOR_EXTENSION.fullmatch(flag)),

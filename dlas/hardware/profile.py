@@ -1,0 +1,110 @@
+"""A device written down as TOML: what it is, how TVM calls it, and which driver reaches it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import pydantic
+from pydantic import ConfigDict, Field, StringConstraints
+
+from dlas.errors import InputError
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+Fact = int | float | str
+_AMOUNT = re.compile(r"\w+_(hz|bytes|cores|levels|flops)|cores|boards")
+"""Facts that must be positive numbers, by their name's unit."""
+
+
+class Profile(pydantic.BaseModel):
+    """One device.
+
+    Parameters
+    ----------
+    name : str
+        The file's name, which is the part's name.
+    title : str
+        What a person calls it.
+    driver : str
+        The module in ``dlas/hardware`` that reaches it.
+    unsupported : str, optional
+        Why it cannot be used, where it cannot.
+    target : mapping
+        A TVM target (``tvm.target.Target`` takes it as it is); empty where the driver detects it.
+    facts : mapping
+        What else is known, in SI units with the unit as the name's suffix.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: Text
+    title: Text
+    driver: Name
+    unsupported: Text | None = None
+    target: dict[str, Any] = Field(default_factory=dict)
+    facts: dict[Name, Fact] = Field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        """Hash the content: mappings have no hash of their own."""
+        return hash(self.model_dump_json())
+
+    @classmethod
+    def read(cls, path: Path) -> Profile:
+        """Return the profile in a file.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, is not TOML, or says something that a
+            profile cannot say; names the file, the key and the value.
+        """
+        try:
+            raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"cannot read the profile {str(path)!r}: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: not TOML: {error}") from None
+        if "name" in raw:
+            raise InputError(f"{path}: name = {raw['name']!r}: a device is called by its file's name")
+        try:
+            return cls(**raw, name=Path(path).stem)
+        except pydantic.ValidationError as error:
+            raise InputError(f"{path}: {_problem(error)}") from None
+
+    @pydantic.field_validator("target")
+    @classmethod
+    def _target_is_complete(cls, target: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a target that TVM would fill with the host's own values without a word."""
+        if target and not isinstance(target.get("kind"), str):
+            raise ValueError('a target needs its kind, e.g. kind = "llvm"')
+        for part in (target, target.get("host", {})):
+            if part.get("kind") == "llvm" and not isinstance(part.get("mcpu"), str):
+                raise ValueError('an llvm target needs its processor, e.g. mcpu = "cortex-a73"')
+            cores = part.get("num-cores", 1)
+            if not isinstance(cores, int) or cores < 1:
+                raise ValueError(f"num-cores = {cores!r} is not a number of cores")
+        return target
+
+    @pydantic.field_validator("facts")
+    @classmethod
+    def _amounts_are_positive(cls, facts: dict[str, Fact]) -> dict[str, Fact]:
+        for name, value in facts.items():
+            if _AMOUNT.fullmatch(name) and not (isinstance(value, int | float) and value > 0):
+                raise ValueError(f"{name} = {value!r} must be a positive number")
+        return facts
+
+
+def _problem(error: pydantic.ValidationError) -> str:
+    """Return the first problem in one line, with what may be written where a key is unknown."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"] if part not in ("int", "float", "str"))
+    if first["type"] == "extra_forbidden":
+        known = [name for name in Profile.model_fields if name != "name"]
+        return f"unknown key {key!r} (there are: {', '.join(known)})"
+    if first["type"] == "missing":
+        return f"{key} is missing"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{key} = {first['input']!r}: {message}"
