@@ -1,0 +1,31 @@
+"""TVM with every algorithm's schedule as it is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlas.lowering import lower, schedule
+from dlas.programs import TvmProgram, write_program
+from dlas.stack import Algorithm, Build, Compiler, Network, Program, Target
+
+
+@dataclass(frozen=True)
+class Untuned(Compiler):
+    """Compile with TVM, without a search for better schedules.
+
+    References
+    ----------
+    DLAS paper, section 4.4.
+    """
+
+    def compile(
+        self, network: Network, algorithm: Algorithm, target: Target, batch: int, folder: Path
+    ) -> Build:
+        """Write the library and its parameters for inputs [batch, c, h, w] into ``folder``."""
+        lowered = lower(network, algorithm, batch)
+        return write_program(lowered, schedule(lowered, target), target, folder)
+
+    def load(self, folder: Path, network: Network, target: Target) -> Program:
+        """Return the program in ``folder``."""
+        return TvmProgram(folder, target)

@@ -1,0 +1,117 @@
+"""Import a network into Relax, with the names that its layers have in the network itself."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import torch
+from tvm.relax.frontend.onnx import from_onnx
+from tvm.relax.frontend.torch import from_exported_program
+
+from dlas.stack import Network, Unsupported
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A network as a Relax function.
+
+    Parameters
+    ----------
+    function : relax.Function
+        ``main``; its first parameter is the images [n, c, h, w], the rest are weights.
+    weights : dict
+        The values of those other parameters, by variable.
+    owners : dict
+        The layer that owns a weight, by variable: ``layer1.0.conv1``.
+    convolutions : tuple of str
+        Names of the 2-D convolutions in the order of the function, where the
+        format names them by node and not by weight.
+    """
+
+    function: Any
+    weights: dict[Any, npt.NDArray[Any]]
+    owners: dict[Any, str]
+    convolutions: tuple[str, ...] = ()
+
+
+def import_network(network: Network, batch: int) -> Imported:
+    """Return ``network`` in Relax for inputs [batch, c, h, w].
+
+    Raises
+    ------
+    Unsupported
+        If neither importer knows the network, or an operator in it.
+    """
+    module, path = getattr(network, "module", None), getattr(network, "path", None)
+    try:
+        if module is not None:
+            return _import_torch(module, (batch, *network.facts.shape))
+        if path is not None:
+            return _import_onnx(Path(path), (batch, *network.facts.shape))
+    except (NotImplementedError, AssertionError, torch._dynamo.exc.Unsupported) as error:
+        raise Unsupported(f"TVM cannot import this network: {error}") from error
+    raise Unsupported(f"TVM imports torch modules and ONNX files, not {type(network).__name__}")
+
+
+def _import_torch(module: torch.nn.Module, shape: tuple[int, ...]) -> Imported:
+    device = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
+    with torch.no_grad(), quiet():
+        program = torch.export.export(module.eval(), (torch.zeros(shape, device=device),))
+        imported = from_exported_program(program, keep_params_as_input=True, unwrap_unit_return_tuple=True)
+    function = imported["main"]
+    weights = {
+        variable: value.numpy()
+        for variable, value in zip(function.params[1:], function.attrs["params"], strict=True)
+    }
+    targets = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.target}
+    owners = {
+        variable: targets[variable.name].rpartition(".")[0]
+        for variable in weights
+        if variable.name in targets
+    }
+    return Imported(function, weights, owners)
+
+
+def _import_onnx(path: Path, shape: tuple[int, ...]) -> Imported:
+    model = onnx.load(str(path))
+    given = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value.name for value in model.graph.input if value.name not in given]
+    if len(inputs) != 1:
+        raise Unsupported(f"an ONNX network must have one input, {path.name} has {len(inputs)}: {inputs}")
+    with quiet():
+        imported = from_onnx(model, shape_dict={inputs[0]: list(shape)})
+    ranks = {tensor.name: len(tensor.dims) for tensor in model.graph.initializer}
+    names = tuple(
+        _node_name(node, index)
+        for index, node in enumerate(model.graph.node)
+        if node.op_type == "Conv" and ranks.get(node.input[1], 4) == 4
+    )
+    return Imported(imported["main"], {}, {}, names)
+
+
+def _node_name(node: Any, index: int) -> str:
+    """Return the layer behind a node: its weight's owner where that is telling, else the node's name."""
+    owner, _, kind = node.input[1].rpartition(".")
+    return owner if kind == "weight" else node.name.strip("/").replace("/", ".") or f"node{index}"
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the chatter of importers and exporters off the terminal; errors still surface."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def as_array(constant: Any) -> npt.NDArray[Any]:
+    """Return a Relax constant's value."""
+    return np.asarray(constant.value.numpy())

@@ -1,0 +1,167 @@
+"""One convolution's kernel: packed weights, the algorithm's compute and schedule, and the tail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tvm
+from tvm import s_tir, te
+
+from dlas.schedules.direct import Direct
+from dlas.simplify import shape_of
+from dlas.stack import Algorithm, Conv, Target
+from dlas.tail import Chain, Step, fold_affine
+
+Array = npt.NDArray[Any]
+OPAQUE = 8
+"""TVM's operator pattern for what must not be fused with anything."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One convolution's kernel before its loops are transformed.
+
+    Parameters
+    ----------
+    name : str
+        Of the PrimFunc; distinct for every layer.
+    conv : Conv
+    algorithm : Algorithm
+        The one that computes it: what was asked for, or ``direct`` in its place.
+    function : tirx.PrimFunc
+        Reads the input, the packed arrays and the operands; writes the output.
+    weight : ndarray, [k, c / groups, r, s]
+        Scales of a batch norm behind the convolution included.
+    packed : tuple of ndarray
+        What ``algorithm.pack`` made of the weight.
+    steps : tuple of Step
+        The tail.
+    operands : tuple
+        What the tail reads: an ndarray where it is known, a Relax expression where not.
+    declined : str or None
+        Why the algorithm asked for does not compute it.
+    """
+
+    name: str
+    conv: Conv
+    algorithm: Algorithm
+    function: Any
+    weight: Array
+    packed: tuple[Array, ...]
+    steps: tuple[Step, ...]
+    operands: tuple[Any, ...]
+    declined: str | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return the kernel as a layer of a row."""
+        conv = asdict(self.conv)
+        types = {kind: conv.pop(f"{kind}_type") for kind in ("input", "weight", "accumulator", "output")}
+        return {
+            **conv,
+            "p": self.conv.p,
+            "q": self.conv.q,
+            "types": types,
+            "algorithm": algorithm_name(self.algorithm),
+            "declined": self.declined,
+            "macs": self.conv.macs,
+            "nonzeros": int(np.count_nonzero(self.weight)),
+            "tail": [step.operator.rpartition(".")[2] for step in self.steps],
+            "kernel": self.name,
+        }
+
+
+def algorithm_name(algorithm: Algorithm) -> str:
+    """Return the part's name: its file's."""
+    return type(algorithm).__module__.rpartition(".")[2]
+
+
+def read_conv(name: str, call: Any, output_type: str) -> Conv:
+    """Return the convolution that a call of ``relax.nn.conv2d`` in NCHW describes."""
+    attributes = call.attrs
+    n, c, h, w = shape_of(call.args[0])
+    k, _, r, s = shape_of(call.args[1])
+    top, left, bottom, right = (int(side) for side in attributes.padding)
+    return Conv(
+        name,
+        *(n, c, h, w, k, r, s),
+        strides=(int(attributes.strides[0]), int(attributes.strides[1])),
+        padding=(top, left, bottom, right),
+        dilation=(int(attributes.dilation[0]), int(attributes.dilation[1])),
+        groups=int(attributes.groups),
+        input_type=str(call.args[0].ty.dtype),
+        weight_type=str(call.args[1].ty.dtype),
+        accumulator_type=str(call.ty.dtype),
+        output_type=output_type,
+    )
+
+
+def make_kernel(
+    algorithm: Algorithm,
+    conv: Conv,
+    weight: Array,
+    name: str,
+    steps: Sequence[Step] = (),
+    operands: Sequence[Any] = (),
+) -> Kernel:
+    """Return the kernel of one convolution, ``direct`` in the place of an algorithm that declines it.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    conv : Conv
+    weight : ndarray, [k, c / groups, r, s]
+    name : str
+        The PrimFunc's name, an identifier.
+    steps : sequence of Step
+        The tail; scales and shifts that lead it are folded into weight and bias.
+    operands : sequence
+        What the steps read: an ndarray or constant, or a Relax variable.
+    """
+    declined = algorithm.supports(conv)
+    chosen = algorithm if declined is None else Direct()
+    weight, steps, operands = fold_affine(weight, conv, steps, operands)
+    packed = tuple(np.ascontiguousarray(array) for array in chosen.pack(weight, conv))
+    function = _write(chosen, conv, packed, steps, operands)
+    function = function.with_attr("global_symbol", name).with_attr("op_pattern", OPAQUE)
+    return Kernel(name, conv, chosen, function, weight, packed, steps, operands, declined)
+
+
+def _write(
+    algorithm: Algorithm,
+    conv: Conv,
+    packed: Sequence[Array],
+    steps: tuple[Step, ...],
+    operands: Sequence[Any],
+) -> Any:
+    """Return the PrimFunc of (input, *packed, *operands, output)."""
+    x = te.placeholder((conv.n, conv.c, conv.h, conv.w), conv.input_type, "x")
+    arrays = [te.placeholder(a.shape, str(a.dtype), f"packed{i}") for i, a in enumerate(packed)]
+    beside = [te.placeholder(*_shape_and_type(operand), f"operand{i}") for i, operand in enumerate(operands)]
+    result = algorithm.compute(x, arrays, conv, Chain(steps, tuple(beside)))
+    if isinstance(result, tvm.tirx.PrimFunc):
+        return result
+    return te.create_prim_func([x, *arrays, *beside, result])
+
+
+def _shape_and_type(operand: Any) -> tuple[tuple[int, ...], str]:
+    if isinstance(operand, np.ndarray):
+        return operand.shape, str(operand.dtype)
+    return shape_of(operand), str(operand.ty.dtype)
+
+
+def schedule_kernel(kernel: Kernel, target: Target) -> Any:
+    """Return the kernel's PrimFunc with the algorithm's own schedule and passes applied."""
+    schedule = s_tir.Schedule(tvm.IRModule({kernel.name: kernel.function}))
+    schedule.work_on(kernel.name)
+    kernel.algorithm.schedule(schedule, kernel.conv, target)
+    return run_passes(kernel, schedule.mod, target)[kernel.name].with_attr("tirx.is_scheduled", True)
+
+
+def run_passes(kernel: Kernel, module: Any, target: Target) -> Any:
+    """Return ``module``, which holds the scheduled kernel, after the algorithm's own passes."""
+    passes = list(kernel.algorithm.passes(kernel.conv, target))
+    return tvm.transform.Sequential(passes)(module) if passes else module

@@ -1,0 +1,209 @@
+"""Lower a network to one TVM module in which every 2-D convolution is the algorithm's kernel.
+
+The convolutions are taken out first, each with the operators that follow it as
+its tail, and become one kernel a layer.  Everything else goes through TVM's own
+legalisation and fusion.  Weights become parameters of ``main``, so that a
+built library holds code only.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tvm
+from tvm import relax
+
+from dlas.importing import as_array, import_network
+from dlas.kernels import Kernel, make_kernel, read_conv, schedule_kernel
+from dlas.operators import schedule_operators
+from dlas.regions import Region, find_regions, unreadable
+from dlas.simplify import Graph, is_call, is_constant, shape_of, simplify
+from dlas.stack import Algorithm, Network, Target
+
+Array = npt.NDArray[Any]
+
+
+@dataclass
+class Lowered:
+    """A network as one module, loops not yet transformed.
+
+    Parameters
+    ----------
+    module : tvm.IRModule
+        ``main(images, *parameters)`` and the kernels it calls.
+    parameters : dict of ndarray
+        By name, in the order of ``main``.
+    kernels : dict of Kernel
+        By PrimFunc name; every other PrimFunc is an ordinary operator.
+    layers : list of dict
+        One a 2-D convolution, ready for a row.
+    coverage : dict or None
+        Shares of the ``convolutions`` and of their multiply-adds (``macs``) that
+        use the algorithm asked for; None where there is no convolution.
+    """
+
+    module: Any
+    parameters: dict[str, Array]
+    kernels: dict[str, Kernel]
+    layers: list[dict[str, Any]]
+    coverage: dict[str, float] | None
+
+
+def lower(network: Network, algorithm: Algorithm, batch: int) -> Lowered:
+    """Return ``network`` for inputs [batch, c, h, w], its convolutions computed by ``algorithm``.
+
+    Raises
+    ------
+    Unsupported
+        If the network cannot be imported.
+    """
+    return lower_graph(simplify(import_network(network, batch)), algorithm)
+
+
+def lower_graph(graph: Graph, algorithm: Algorithm) -> Lowered:
+    """Return an imported network with its convolutions computed by ``algorithm``."""
+    emitter = _Emitter(algorithm)
+    regions = {region.output: region for region in find_regions(graph)}
+    replaced = {variable for region in regions.values() for variable in region.variables}
+    with emitter.builder.function("main"):
+        with emitter.builder.dataflow():
+            for variable, value in graph.bindings:
+                if variable in regions:
+                    emitter.convolution(regions[variable], graph.names[regions[variable].convolution])
+                elif variable not in replaced:
+                    emitter.operator(variable, value, graph.names.get(variable))
+            output = emitter.builder.emit_output(emitter.of(graph.output))
+        emitter.builder.emit_func_output(output, params=[graph.images, *emitter.parameters])
+    module = _fuse_operators(emitter.builder.get())
+    arrays = {parameter.name: array for parameter, array in emitter.parameters.items()}
+    return Lowered(module, arrays, emitter.kernels, emitter.layers, _coverage(emitter.layers))
+
+
+def schedule(lowered: Lowered, target: Target) -> Any:
+    """Return the module with every loop nest scheduled: ready for ``relax.build``.
+
+    Convolutions take their algorithm's schedule as written, all other
+    operators one common parallel and vectorised schedule.
+    """
+    module = tvm.IRModule(dict(lowered.module.functions), attrs=lowered.module.attrs)
+    for variable in module.get_global_vars():
+        kernel = lowered.kernels.get(variable.name_hint)
+        if kernel is not None:
+            module.update_func(variable, schedule_kernel(kernel, target))
+    return schedule_operators(module, target)
+
+
+def tvm_target(target: Target) -> Any:
+    """Return the target as TVM's own object."""
+    return tvm.target.Target(dict(target.description))
+
+
+@dataclass
+class _Emitter:
+    """Writes ``main`` anew, one binding after the other."""
+
+    algorithm: Algorithm
+    builder: Any = field(default_factory=relax.BlockBuilder)
+    parameters: dict[Any, Array] = field(default_factory=dict)
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+    layers: list[dict[str, Any]] = field(default_factory=list)
+    values: dict[Any, Any] = field(default_factory=dict)
+
+    def of(self, expression: Any) -> Any:
+        """Return an argument as it reads in the new function, its constants as parameters."""
+        if isinstance(expression, relax.Tuple):
+            return relax.Tuple([self.of(item) for item in expression.fields])
+        if expression not in self.values and is_constant(expression):
+            array = as_array(expression)
+            # Legalisation reads small integers (indices, shapes) at compile time.
+            if array.size == 1 or not np.issubdtype(array.dtype, np.floating):
+                return expression
+            self.values[expression] = self.parameter(f"constant{len(self.parameters)}", array)
+        return self.values.get(expression, expression)
+
+    def parameter(self, name: str, array: Array) -> Any:
+        """Return a new parameter of ``main`` that holds ``array``."""
+        variable = relax.Var(name, relax.TensorType(array.shape, str(array.dtype)))
+        self.parameters[variable] = np.ascontiguousarray(array)
+        return variable
+
+    def operator(self, variable: Any, value: Any, layer: str | None) -> None:
+        """Emit an operator as it is; a convolution (``layer`` names it) is counted as declined."""
+        if layer is not None:
+            self.layers.append(_stock_layer(layer, value))
+        if isinstance(value, relax.Call):
+            arguments = [self.of(argument) for argument in value.args]
+            value = relax.Call(value.op, arguments, value.attrs, value.ty_args)
+        elif isinstance(value, relax.TupleGetItem):
+            value = relax.TupleGetItem(self.of(value.tuple_value), value.index)
+        else:
+            value = self.of(value)
+        self.values[variable] = self.builder.emit(value)
+
+    def convolution(self, region: Region, layer: str) -> None:
+        """Emit a convolution and its tail as one kernel."""
+        operands = [as_array(o) if is_constant(o) else o for o in region.operands]
+        conv = read_conv(layer, region.call, str(region.output.ty.dtype))
+        weight = as_array(region.call.args[1])
+        kernel = make_kernel(self.algorithm, conv, weight, self._kernel_name(layer), region.steps, operands)
+        self.kernels[kernel.name] = kernel
+        self.layers.append(kernel.describe())
+        arguments = [
+            self.of(region.call.args[0]),
+            *(self.parameter(f"{kernel.name}.{i}", array) for i, array in enumerate(kernel.packed)),
+            *(self._operand(f"{kernel.name}.tail{i}", operand) for i, operand in enumerate(kernel.operands)),
+        ]
+        function = self.builder.add_func(kernel.function, kernel.name)
+        call = relax.call_tir(function, arguments, out_ty=region.output.ty)
+        self.values[region.output] = self.builder.emit(call)
+
+    def _operand(self, name: str, operand: Any) -> Any:
+        return self.parameter(name, operand) if isinstance(operand, np.ndarray) else self.of(operand)
+
+    def _kernel_name(self, layer: str) -> str:
+        """Return a PrimFunc name that tells the layer and is like no other."""
+        plain = "conv_" + re.sub(r"\W", "_", layer)
+        name, count = plain, 1
+        while name in self.kernels:
+            count += 1
+            name = f"{plain}_{count}"
+        return name
+
+
+def _stock_layer(name: str, call: Any) -> dict[str, Any]:
+    """Return the layer entry of a convolution that TVM's own operator computes."""
+    filters = shape_of(call.args[1])[call.attrs.kernel_layout.index("O")]
+    macs = math.prod(shape_of(call)) * math.prod(shape_of(call.args[1])) // filters
+    return {"name": name, "algorithm": "stock", "declined": unreadable(call), "macs": macs}
+
+
+def _coverage(layers: list[dict[str, Any]]) -> dict[str, float] | None:
+    """Return the shares of convolutions and of multiply-adds that use the algorithm asked for."""
+    if not layers:
+        return None
+    used = [layer for layer in layers if layer["declined"] is None]
+    macs = sum(layer["macs"] for layer in layers)
+    return {
+        "convolutions": len(used) / len(layers),
+        "macs": sum(layer["macs"] for layer in used) / macs,
+    }
+
+
+def _fuse_operators(module: Any) -> Any:
+    """Return the module with all but the kernels legalised and fused by TVM."""
+    module["main"] = module["main"].with_attr("num_input", 1)
+    return tvm.transform.Sequential(
+        [
+            relax.transform.LegalizeOps(),
+            relax.transform.AnnotateTIROpPattern(),
+            relax.transform.FuseOps(),
+            relax.transform.FuseTIR(),
+            relax.transform.RewriteDataflowReshape(),
+            relax.transform.DeadCodeElimination(),
+        ]
+    )(module)

@@ -1,0 +1,151 @@
+"""Find what can be computed in the same kernel as a convolution."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import relax, tirx
+
+from dlas.importing import as_array
+from dlas.simplify import Graph, is_call, is_constant, shape_of, variables
+from dlas.tail import SCALARS, Step, Value
+
+LONGEST = 16
+"""Operators in a tail, at most: a longer one is cut rather than computed in one breath."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """A convolution with the operators behind it that become its tail.
+
+    Parameters
+    ----------
+    convolution : relax.Var
+        Holds the bare convolution.
+    call : relax.Call
+        The convolution itself.
+    output : relax.Var
+        Holds the finished output; ``convolution`` where nothing follows.
+    variables : tuple of relax.Var
+        All that the kernel replaces, ``output`` last.
+    steps : tuple of Step
+    operands : tuple of relax.Expr
+        What the steps read from outside.
+    """
+
+    convolution: Any
+    call: Any
+    output: Any
+    variables: tuple[Any, ...]
+    steps: tuple[Step, ...]
+    operands: tuple[Any, ...]
+
+
+def find_regions(graph: Graph) -> list[Region]:
+    """Return every 2-D convolution with the longest tail that no other one has claimed.
+
+    A tail may branch inside, as in ``x * sigmoid(x)``, as long as everything
+    that reads a value of the region lies in the region, its output excepted.
+    """
+    values = dict(graph.bindings)
+    readers = _readers(graph)
+    claimed: set[Any] = set()
+    regions = []
+    for variable, value in graph.bindings:
+        if is_call(value, "relax.nn.conv2d") and unreadable(value) is None:
+            members = _grow(variable, values, readers, claimed)
+            claimed.update(members)
+            steps, operands = _as_steps(members, values)
+            regions.append(Region(variable, value, members[-1], tuple(members), steps, operands))
+    return regions
+
+
+def unreadable(call: Any) -> str | None:
+    """Return why a call of ``relax.nn.conv2d`` cannot become a kernel of ours, or None."""
+    attributes = call.attrs
+    layouts = (attributes.data_layout, attributes.kernel_layout, attributes.out_layout)
+    if layouts != ("NCHW", "OIHW", "NCHW"):
+        return f"layouts {', '.join(layouts)} are left to TVM"
+    if not is_constant(call.args[1]):
+        return "the weight is computed at run time"
+    return None
+
+
+def _readers(graph: Graph) -> dict[Any, list[Any]]:
+    """Return who reads each variable, in order; the graph's output counts as a reader, ``None``."""
+    readers: dict[Any, list[Any]] = defaultdict(list)
+    for variable, value in graph.bindings:
+        for read in variables(value):
+            readers[read].append(variable)
+    for read in variables(graph.output):
+        readers[read].append(None)
+    return readers
+
+
+def _grow(start: Any, values: dict[Any, Any], readers: dict[Any, list[Any]], claimed: set[Any]) -> list[Any]:
+    """Return the variables of the largest region from ``start``, in order, the output last."""
+    order = {variable: position for position, variable in enumerate(values)}
+    shape = shape_of(start)
+    behind: dict[Any, set[Any]] = {start: set()}
+    best = [start]
+    waiting = set(readers[start])
+    while waiting - {None} and len(behind) <= LONGEST:
+        variable = min(waiting - {None}, key=order.__getitem__)
+        waiting.discard(variable)
+        if variable in claimed or not _elementwise(values[variable], shape):
+            continue
+        inside = [read for read in variables(values[variable]) if read in behind]
+        behind[variable] = set(inside).union(*(behind[read] for read in inside))
+        waiting.update(readers[variable])
+        members = behind[variable] | {variable}
+        if all(reader in members for member in behind[variable] for reader in readers[member]):
+            best = sorted(members, key=order.__getitem__)
+    return best
+
+
+def _elementwise(value: Any, shape: tuple[int, ...]) -> bool:
+    """Whether an expression computes each element of [n, k, p, q] from the same element of its inputs."""
+    if not (is_call(value) and value.op.name in SCALARS and isinstance(value.ty, relax.TensorType)):
+        return False
+    return shape_of(value) == shape and all(map(_readable, value.args))
+
+
+def _readable(argument: Any) -> bool:
+    if isinstance(argument, tirx.IntImm | tirx.FloatImm):
+        return True
+    return isinstance(argument.ty, relax.TensorType) and argument.ty.shape is not None
+
+
+def _as_steps(members: Sequence[Any], values: dict[Any, Any]) -> tuple[tuple[Step, ...], tuple[Any, ...]]:
+    """Return a region's operators as steps, and what they read from outside."""
+    position = {variable: index for index, variable in enumerate(members)}
+    operands: dict[Any, int] = {}
+
+    def source(argument: Any) -> Value:
+        if argument in position:
+            return ("value", position[argument])
+        number = _as_number(argument)
+        if number is not None:
+            return ("number", number)
+        return ("operand", operands.setdefault(argument, len(operands)))
+
+    steps = []
+    for variable in members[1:]:
+        call = values[variable]
+        inputs = [source(argument) for argument in call.args]
+        if call.op.name == "relax.nn.leakyrelu":
+            inputs.append(("number", float(call.attrs.alpha)))
+        steps.append(Step(call.op.name, tuple(inputs), str(call.ty.dtype)))
+    return tuple(steps), tuple(operands)
+
+
+def _as_number(argument: Any) -> float | None:
+    """Return the value of a scalar or of a constant with one element; None for a tensor."""
+    if isinstance(argument, tirx.IntImm | tirx.FloatImm):
+        return float(argument.value)
+    if is_constant(argument) and as_array(argument).size == 1:
+        return float(as_array(argument).reshape(()))
+    return None

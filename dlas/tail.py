@@ -1,0 +1,231 @@
+"""What follows a convolution in the same kernel, as steps that any kind of kernel can apply.
+
+A step names a Relax operator and where its inputs come from.  ``SCALARS`` says
+once what each operator does to one element, so the same tail is a TE stage
+behind a dense convolution and an expression inside an opaque sparse kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from tvm import te, tirx
+
+from dlas.stack import Conv
+
+Value = tuple[Literal["value", "operand", "number"], int | float]
+"""Where an input comes from.
+
+``("value", 0)`` is the convolution and ``("value", i)`` the result of step i,
+counted from one; ``("operand", j)`` is the j-th tensor beside it, ``("number", v)``
+a constant.
+"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One elementwise operator.
+
+    Parameters
+    ----------
+    operator : str
+        Relax's name, a key of ``SCALARS``.
+    inputs : tuple of Value
+    result_type : str
+        Element type of the result.
+    """
+
+    operator: str
+    inputs: tuple[Value, ...]
+    result_type: str = "float32"
+
+
+def _number(value: float, like: Any) -> Any:
+    return tirx.const(value, _type(like))
+
+
+def _type(element: Any) -> str:
+    return str(element.ty.dtype)
+
+
+def _clip(x: Any, low: Any, high: Any) -> Any:
+    return tirx.min(tirx.max(x, low), high)
+
+
+def _sigmoid(x: Any) -> Any:
+    one = _number(1, x)
+    return one / (one + tirx.exp(-x))
+
+
+def _gelu_tanh(x: Any) -> Any:
+    inner = _number(np.sqrt(2 / np.pi), x) * (x + _number(0.044715, x) * x * x * x)
+    return _number(0.5, x) * x * (_number(1, x) + tirx.tanh(inner))
+
+
+def _gelu(x: Any) -> Any:
+    return _number(0.5, x) * x * (_number(1, x) + tirx.erf(x * _number(np.sqrt(0.5), x)))
+
+
+SCALARS: dict[str, Callable[..., Any]] = {
+    "relax.add": lambda x, y: x + y,
+    "relax.subtract": lambda x, y: x - y,
+    "relax.multiply": lambda x, y: x * y,
+    "relax.divide": lambda x, y: x / y,
+    "relax.maximum": tirx.max,
+    "relax.minimum": tirx.min,
+    "relax.negative": lambda x: -x,
+    "relax.abs": tirx.abs,
+    "relax.exp": tirx.exp,
+    "relax.tanh": tirx.tanh,
+    "relax.sqrt": tirx.sqrt,
+    "relax.round": tirx.round,
+    "relax.clip": _clip,
+    "relax.sigmoid": _sigmoid,
+    "relax.astype": lambda x: x,
+    "relax.nn.relu": lambda x: tirx.max(x, _number(0, x)),
+    "relax.nn.relu6": lambda x: _clip(x, _number(0, x), _number(6, x)),
+    "relax.nn.silu": lambda x: x * _sigmoid(x),
+    "relax.nn.gelu": _gelu,
+    "relax.nn.gelu_tanh": _gelu_tanh,
+    "relax.nn.leakyrelu": lambda x, slope: tirx.Select(x > 0, x, x * slope),
+}
+"""What each operator does to one element."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The tail of one convolution; what algorithms know as ``stack.Tail``.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        In order; the last one gives the output.
+    operands : tuple of te.Tensor
+        Tensors that the steps read beside the convolution: bias, residual.  Each
+        has a shape that broadcasts to [n, k, p, q].
+    """
+
+    steps: tuple[Step, ...] = ()
+    operands: tuple[Any, ...] = ()
+
+    def __call__(self, convolved: Any) -> Any:
+        """Return the finished output as TE stage ``tail``; ``convolved`` where nothing follows."""
+        if not self.steps:
+            return convolved
+
+        def point(*index: Any) -> Any:
+            return self.scalar(convolved(*index), index)
+
+        return te.compute(convolved.shape, point, name="tail")
+
+    def scalar(self, value: Any, index: Sequence[Any]) -> Any:
+        """Return the finished element at ``index`` (n, k, p, q) of the convolution's element ``value``."""
+        values = [value]
+        beside = [tensor(*_broadcast(tensor.shape, index)) for tensor in self.operands]
+        for step in self.steps:
+            typed = [_tensor_element(source, values, beside) for source in step.inputs]
+            element_type = next(_type(element) for element in typed if element is not None)
+            arguments = [
+                tirx.const(source[1], element_type) if element is None else element
+                for source, element in zip(step.inputs, typed, strict=True)
+            ]
+            values.append(SCALARS[step.operator](*arguments).astype(step.result_type))
+        return values[-1]
+
+
+def _tensor_element(source: Value, values: Sequence[Any], beside: Sequence[Any]) -> Any:
+    kind, which = source
+    if kind == "number":
+        return None
+    return (values if kind == "value" else beside)[int(which)]
+
+
+def _broadcast(shape: Sequence[Any], index: Sequence[Any]) -> tuple[Any, ...]:
+    """Return ``index`` as it reads a tensor whose ``shape`` is broadcast, numpy's way."""
+    behind = index[len(index) - len(shape) :]
+    return tuple(0 if int(extent) == 1 else i for extent, i in zip(shape, behind, strict=True))
+
+
+def fold_affine(
+    weight: npt.NDArray[Any], conv: Conv, steps: Sequence[Step], operands: Sequence[Any]
+) -> tuple[npt.NDArray[Any], tuple[Step, ...], tuple[Any, ...]]:
+    """Fold the scales and shifts that lead a tail (batch norm, bias) into the weight and one bias.
+
+    Parameters
+    ----------
+    weight : ndarray, [k, c / groups, r, s]
+    conv : Conv
+    steps : sequence of Step
+    operands : sequence
+        An ndarray where the operand is known, anything else where it is not.
+
+    Returns
+    -------
+    weight : ndarray, [k, c / groups, r, s]
+    steps : tuple of Step
+        What is left, led by the addition of the bias where there is one.
+    operands : tuple
+        The given ones, and the bias [k, 1, 1] behind them.
+    """
+    scale, shift = np.ones(conv.k), np.zeros(conv.k)
+    folded = 0
+    while folded < len(steps):
+        factor = _affine(steps[folded], folded, conv, operands)
+        if factor is None or _read_later(folded, steps):
+            break
+        scale, shift = scale * factor[0], shift * factor[0] + factor[1]
+        folded += 1
+    if not folded or not np.issubdtype(weight.dtype, np.floating):
+        return weight, tuple(steps), tuple(operands)
+    scaled = (weight * scale[:, None, None, None]).astype(weight.dtype)
+    bias = shift.astype(weight.dtype).reshape(-1, 1, 1)
+    add = Step("relax.add", (("value", 0), ("operand", len(operands))), str(weight.dtype))
+    rest = tuple(_renumber(step, 1 - folded) for step in steps[folded:])
+    return scaled, (add, *rest), (*operands, bias)
+
+
+def _affine(step: Step, position: int, conv: Conv, operands: Sequence[Any]) -> tuple[Any, Any] | None:
+    """Return scale and shift [k] of a step that only scales and shifts channels by known numbers."""
+    if len(step.inputs) != 2 or step.inputs.count(("value", position)) != 1:
+        return None
+    value_first = step.inputs[0] == ("value", position)
+    other = _per_channel(step.inputs[1 if value_first else 0], conv, operands)
+    if other is None:
+        return None
+    if step.operator == "relax.add":
+        return 1.0, other
+    if step.operator == "relax.multiply":
+        return other, 0.0
+    if step.operator == "relax.subtract":
+        return (1.0, -other) if value_first else (-1.0, other)
+    if step.operator == "relax.divide" and value_first:
+        return 1.0 / other, 0.0
+    return None
+
+
+def _per_channel(source: Value, conv: Conv, operands: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+    """Return a known operand as one number a channel [k], or None."""
+    kind, which = source
+    if kind == "number":
+        return np.full(conv.k, float(which))
+    operand = operands[int(which)] if kind == "operand" else None
+    if not isinstance(operand, np.ndarray):
+        return None
+    shape = (1,) * (4 - operand.ndim) + operand.shape
+    if shape[0] != 1 or shape[2:] != (1, 1):
+        return None
+    return np.broadcast_to(operand.astype(np.float64).reshape(-1), (conv.k,))
+
+
+def _read_later(position: int, steps: Sequence[Step]) -> bool:
+    """Whether a value is read by more than the step that follows it."""
+    return any(("value", position) in step.inputs for step in steps[position + 1 :])
+
+
+def _renumber(step: Step, by: int) -> Step:
+    inputs = tuple((kind, which + by) if kind == "value" else (kind, which) for kind, which in step.inputs)
+    return Step(step.operator, inputs, step.result_type)
