@@ -31,6 +31,8 @@ LONG_CALL_S = 1.0
 """A call this long warms itself up: what it does first weighs nothing."""
 RETRIES = 3
 """How often a disturbed slice is measured again."""
+RETRIES_IN_ALL = 6
+"""How often slices are measured again in one measurement: noise that lasts is not waited out."""
 PAUSE_S = 0.1
 """Wait before measuring again, doubled each time: most disturbances pass."""
 
@@ -161,6 +163,7 @@ class _Measurement:
     best_sentinel_s: float = math.inf
     active_s: float = 0.0
     taken: int = 0
+    retries_left: int = RETRIES_IN_ALL
 
     def start(self) -> float:
         """Return the seconds of the first run; then warm up and choose the calls a sample."""
@@ -181,19 +184,22 @@ class _Measurement:
         best: Slice | None = None
         for attempt in range(RETRIES + 1):
             if attempt:
+                self.retries_left -= 1
                 self.tools.sleep(PAUSE_S * 2 ** (attempt - 1))
             with self._active():
                 piece = self._slice(turns_left)
             if best is None or piece.score < best.score:
                 best = piece
-            if best.score <= 1 or not self._time_to_repeat(turns_left):
+            if best.score <= 1 or not self._may_repeat(turns_left):
                 break
         assert best is not None
         self.taken += len(best.samples)
         return best
 
-    def _time_to_repeat(self, turns_left: int) -> bool:
+    def _may_repeat(self, turns_left: int) -> bool:
         """Return whether a slice can be measured again and the later ones still have their fewest samples."""
+        if self.retries_left == 0:
+            return False
         fewest_s = self._needed(turns_left) * self.calls * self.quickest_s
         return self.active_s + fewest_s * turns_left <= self.settings.seconds
 
