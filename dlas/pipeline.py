@@ -9,7 +9,6 @@ named ``*_step`` runs in a child process and takes and returns plain JSON.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -224,6 +223,7 @@ def row(
         expected_speedup=_expected_speedup(network["reached"]) if network else None,
         seconds=dict(seconds),
         artifacts=artifacts,
+        measure=made.measure.arguments["settings"],
         environment=environment(),
         started=started,
     )
@@ -322,7 +322,7 @@ def measure_step(
     memory = PeakMemory.start()
     program = _loaded(cache, network_key, build_key, point)
     measured = device.measure(program, images, Settings(**settings), channel.turn)
-    peak = memory.stop()
+    peak = memory.bytes_above()
     channel.turn()
     layers = program.layers(images, LAYER_REPEATS)
     return {**measured, "peak_memory_bytes": peak, "layer_seconds": layers, "device": device.describe()}

@@ -10,6 +10,8 @@ sweep, however that dies.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
+import gc
 import importlib
 import json
 import os
@@ -180,6 +182,8 @@ def _fork_server() -> tuple[Connection, int]:
             os.setpgid(0, 0)  # Ctrl-C is the sweep's to handle
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            gc.collect()
+            gc.freeze()  # a collection in a child would touch, and so copy, every page it shares
             _Serving(theirs).run()
             code = 0
         except BaseException:
@@ -347,6 +351,7 @@ def _settle_in(log: str) -> None:
     os.dup2(out, 2)
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    faulthandler.enable(sys.stderr)  # a crash leaves its Python stack in the log
 
 
 def _anonymous_bytes(pid: int) -> int:

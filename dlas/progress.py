@@ -13,6 +13,7 @@ from rich.text import Text
 
 from dlas.intervals import median_interval
 from dlas.results import Row
+from dlas.study import Choice
 
 if TYPE_CHECKING:
     from dlas.sweep import Active, Summary
@@ -79,9 +80,8 @@ class Progress:
         self._rows += 1
         self._said = ""
         done = f"{self._kept + self._rows}/{self.total}"
-        names = " / ".join(
-            getattr(row, axis)["name"] for axis in ("model", "compression", "algorithm", "compiler", "hardware")
-        )
+        shown = ("model", "compression", "algorithm", "compiler", "hardware")
+        names = " / ".join(str(Choice.of(getattr(row, axis))) for axis in shown)
         if row.status == "ok":
             median, low, high = median_interval(row.latency_s)
             what = f"{median * 1e3:.3g} ms [{low * 1e3:.3g}, {high * 1e3:.3g}]" + (" noisy" if row.noisy else "")

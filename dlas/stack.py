@@ -39,6 +39,19 @@ class MissingData(Unsupported):
     """Data that the user has to provide is not there; says where it was looked for and how to get it."""
 
 
+class Part:
+    """What parts of every axis have in common."""
+
+    def verify(self) -> None:
+        """Look at the outside files that the options name, cheaply, before anything starts.
+
+        Raises
+        ------
+        MissingData, ValueError, OSError
+            One clear message: what is wrong with which file.
+        """
+
+
 # ---------------------------------------------------------------- dataset
 
 
@@ -104,7 +117,7 @@ class Data:
     recipe: Literal["paper", "short"] = "paper"
 
 
-class Dataset(ABC):
+class Dataset(Part, ABC):
     """The problem: images and labels in three disjoint splits."""
 
     @abstractmethod
@@ -187,7 +200,7 @@ class Network(ABC):
         """Write what :meth:`Model.restore` needs into ``folder``; no pickles."""
 
 
-class Model(ABC):
+class Model(Part, ABC):
     """An architecture and how it gets its weights."""
 
     @abstractmethod
@@ -199,7 +212,7 @@ class Model(ABC):
         """Return the network that :meth:`Network.save` wrote into ``folder``."""
 
 
-class Compression(ABC):
+class Compression(Part, ABC):
     """Makes a network smaller or cheaper."""
 
     @abstractmethod
@@ -291,7 +304,7 @@ class Tail(Protocol):
     def __call__(self, convolved: Any) -> Any: ...
 
 
-class Algorithm(ABC):
+class Algorithm(Part, ABC):
     """How one convolution is computed: data format, mathematics and loops.
 
     ``pack`` is the data format, ``compute`` the mathematics, ``schedule`` the
@@ -385,7 +398,7 @@ class Build:
     library_bytes: int | None = None
 
 
-class Compiler(ABC):
+class Compiler(Part, ABC):
     """Turns a network into a program for a target."""
 
     own_kernels: ClassVar[bool] = False
@@ -404,14 +417,18 @@ class Compiler(ABC):
         """
 
     @abstractmethod
-    def load(self, folder: Path, network: Network, target: Target) -> Program:
-        """Return the program that :meth:`compile` wrote into ``folder``."""
+    def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
+        """Return the program that :meth:`compile` wrote into ``folder``.
+
+        ``network`` restores the network, for a runtime that runs the module
+        itself; one that does not call it does not pay for it.
+        """
 
 
 # ---------------------------------------------------------------- hardware
 
 
-class Hardware(ABC):
+class Hardware(Part, ABC):
     """A device: what it is, and how a program is timed on it."""
 
     @property

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import tomllib
+import typing
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -317,13 +318,8 @@ def _section(name: str, raw: Any, kind: Any) -> Any:
     for key in raw:
         if key not in known:
             raise unknown(f"setting in [{name}]", key, known)
-    hints = pydantic.TypeAdapter(kind)
-    try:
-        return hints.validate_python(raw, strict=True)
-    except pydantic.ValidationError as error:
-        problem = error.errors()[0]
-        key = ".".join(map(str, problem["loc"]))
-        raise InputError(f"[{name}] {key} = {problem['input']!r}: {problem['msg']}") from None
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return kind(**{key: _checked(f"[{name}] {key}", value, hints[key]) for key, value in raw.items()})
 
 
 def _axes(raw: Any) -> dict[str, tuple[Any, ...]]:

@@ -43,7 +43,6 @@ class Active:
     found: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     remakes: int = 0
-    waits_for_turn: bool = False
 
     @property
     def ready(self) -> bool:
@@ -167,7 +166,7 @@ class Sweep:
         if key == plan.key and status not in self.retry:
             self.summary.kept += 1
             return
-        active = Active(point, plan, pipeline.now(), self._logs / f"{point.id}.log")
+        active = Active(point, plan, _now(), self._logs / f"{point.id}.log")
         self._active.append(active)
         unsupported = active.device.unsupported()
         if unsupported:
@@ -279,7 +278,6 @@ class Sweep:
         elif heat.members:
             heat.turn_of = heat.members.pop(0)
             heat.members.append(heat.turn_of)
-            heat.turn_of.waits_for_turn = False
             assert heat.turn_of.job is not None
             self.server.turn(heat.turn_of.job)
         else:
@@ -299,9 +297,7 @@ class Sweep:
         heat = self._heat
         assert heat is not None
         active = next(member for member in heat.members if member.job == event["job"])
-        if event["event"] == "turn":
-            active.waits_for_turn = True
-        else:
+        if event["event"] == "end":
             heat.members.remove(active)
             self._measured(active, event)
         if active is heat.turn_of:
@@ -345,6 +341,11 @@ class Sweep:
         shared = any(other.plan.artifacts().get("build") == key for other in self._active)
         if key and not shared and not self.keep_builds:
             self.cache.discard("build", key)
+
+
+def _now() -> str:
+    """Return the time as rows write it: ISO 8601, UTC, whole seconds."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def _lock_device(device: str) -> int | None:

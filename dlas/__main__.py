@@ -1,0 +1,6 @@
+"""``python -m dlas``, the same as the command ``dlas``."""
+
+from dlas.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""The command line: ``dlas run | list | show | table | compare | export | doctor``."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from dlas import cache as caches
+from dlas.errors import InputError, unknown
+
+app = typer.Typer(
+    name="dlas",
+    help="Measure what dataset, model, compression, algorithm, compiler and hardware do to each other.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Folder = Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]
+Where = Annotated[
+    list[str] | None, typer.Option("--where", help="Keep the rows whose axis matches, e.g. model=cifar_*.")
+]
+WIDTH = 200
+"""Columns when the output is not a terminal: a file or a pipe need not wrap."""
+
+
+def main() -> NoReturn:
+    """Run the command line; bad input ends in one message and exit code 2."""
+    try:
+        code = app(standalone_mode=False) or 0
+    except InputError as error:
+        _say(str(error))
+        code = 2
+    except KeyboardInterrupt:
+        _say("interrupted")
+        code = 130
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # click's own complaint about the words of a command
+            raise
+        _say(error.format_message())
+        code = 2
+    sys.exit(code)
+
+
+@app.command()
+def run(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    out: Annotated[Path, typer.Option(help="Folder for results.jsonl and logs/.")],
+    jobs: Annotated[int, typer.Option(min=1, help="Network and build steps at a time.")] = 1,
+    retry: Annotated[
+        list[str] | None, typer.Option(help="Run rows of this status again (failed, timeout, wrong, ...).")
+    ] = None,
+    cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
+    cache_gib: Annotated[float, typer.Option(min=0, help="Size that the cache is kept within.")] = 20.0,
+    keep_builds: Annotated[bool, typer.Option(help="Keep built libraries after their rows.")] = False,
+) -> None:
+    """Run every point of a study that has no current row yet; resume where it was."""
+    from dlas.results import STATUSES, Results
+    from dlas.study import Study, check_size
+
+    for status in retry or ():
+        if status not in STATUSES:
+            raise unknown("status", status, STATUSES)
+    read = Study.read(study)
+    check_size(read)
+    _check_parts(read)
+    from dlas.processes import Server
+    from dlas.progress import Progress
+    from dlas.sweep import Sweep
+
+    console = _console()
+    expansion = read.expansion()
+    total = sum(1 for _ in read.points(expansion))
+    console.print(_expansion_line(read.name, total, expansion), highlight=False)
+    signal.signal(signal.SIGTERM, _interrupt)
+    server = Server()
+    try:
+        store = caches.Cache(cache or caches.default_root(), int(cache_gib * 2**30))
+        with Results(out) as results, Progress(total, console) as progress:
+            sweep = Sweep(
+                read, results, store, server, progress,
+                jobs=jobs, retry=retry or (), keep_builds=keep_builds,
+            )  # fmt: skip
+            _run(sweep, out, console)
+    finally:
+        server.close()
+
+
+@app.command("list")
+def list_parts(
+    axis: Annotated[str | None, typer.Argument(help="One axis; all when left out.")] = None,
+) -> None:
+    """List the parts of each axis and their options."""
+    from dlas import parts
+
+    if axis is not None and axis not in parts.HOMES:
+        raise unknown("axis", axis, parts.HOMES)
+    table = Table("axis", "part", "options", box=None, pad_edge=False)
+    for each in [axis] if axis else parts.HOMES:
+        for name in parts.names(each):
+            options = parts.find(each, name).options()
+            shown = ", ".join(
+                key if value is dataclasses.MISSING else f"{key}={value!r}" for key, value in options.items()
+            )
+            table.add_row(each, name, escape(shown))
+    _console().print(table)
+
+
+@app.command()
+def show(
+    folder: Folder, row: Annotated[str, typer.Argument(help="A row's id, or enough of its beginning.")]
+) -> None:
+    """Show everything about one row."""
+    from dlas.analysis.show import show as render
+
+    _console().print(render(folder, row))
+
+
+@app.command()
+def table(folder: Folder, where: Where = None) -> None:
+    """Print every point's row, the fastest of each comparison marked."""
+    from dlas.analysis.tables import table as render
+
+    _console().print(render(_read(folder), where=where or ()))
+
+
+@app.command()
+def compare(
+    folder: Folder,
+    axis: Annotated[str, typer.Option(help="The axis whose values are compared.")],
+    baseline: Annotated[str | None, typer.Option(help="The value that the others are divided by.")] = None,
+) -> None:
+    """Compare the values of one axis on matched points."""
+    from dlas.analysis.compare import compare as render
+
+    _console().print(render(_read(folder), axis, baseline))
+
+
+@app.command()
+def export(
+    folder: Folder, path: Annotated[Path, typer.Argument(help="Where to write: *.parquet or *.csv.")]
+) -> None:
+    """Write the rows as Parquet or CSV."""
+    from dlas.analysis.export import export as write
+
+    write(_read(folder), path)
+
+
+@app.command()
+def doctor() -> None:
+    """Check toolchain, threads, clocks, load and disk, and say what to do."""
+    from dlas.doctor import checks
+
+    colours = {"ok": "green", "warn": "yellow", "fail": "red"}
+    table = Table("", "check", "found", "what to do", box=None, pad_edge=False)
+    found = checks()
+    for check in found:
+        colour = colours[check.status]
+        table.add_row(f"[{colour}]{check.status}[/{colour}]", check.name, escape(check.found), escape(check.advice))
+    _console().print(table)
+    if any(check.status == "fail" for check in found):
+        raise typer.Exit(1)
+
+
+# ---------------------------------------------------------------- behind the commands
+
+
+def _console() -> Console:
+    """Return a console that wraps at the terminal's width, and hardly at all elsewhere."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH)
+
+
+def _say(message: str) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"[red]dlas:[/red] {escape(message)}", highlight=False)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _read(folder: Path) -> Any:
+    from dlas.analysis.frame import read
+
+    return read(folder)
+
+
+def _check_parts(study: Any) -> None:
+    """Let every part look at the files it names before anything is written.
+
+    Raises
+    ------
+    InputError
+    """
+    from dlas.parts import HOMES
+    from dlas.stack import MissingData
+
+    for axis in HOMES:
+        for choice in dict.fromkeys(study.axes[axis]):
+            try:
+                choice.make(axis).verify()
+            except (MissingData, ValueError, OSError) as error:
+                raise InputError(f"{axis} {choice}: {error}") from None
+
+
+def _expansion_line(name: str, total: int, expansion: Any) -> str:
+    """Return the line that accounts for every point of the cross product."""
+    skipped = sum(expansion.skipped.values())
+    line = f"{name}: {total} points"
+    if skipped or expansion.merged:
+        line += f" ({expansion.total} in the cross product, {skipped} skipped, {expansion.merged} merged)"
+    return line
+
+
+def _run(sweep: Any, out: Path, console: Console) -> None:
+    """Run a sweep and say how it ended."""
+    from dlas.outcome import FULL, DiskFull
+
+    try:
+        summary = sweep.run()
+    except KeyboardInterrupt:
+        console.print(f"interrupted; run the same command again to go on. Rows so far: {out}")
+        raise typer.Exit(130) from None
+    except (DiskFull, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in FULL:
+            raise
+        _say(f"the disk is full ({error}); free some room and run the same command again")
+        raise typer.Exit(1) from None
+    statuses = ", ".join(f"{count} {status}" for status, count in sorted(summary.written.items())) or "none"
+    console.print(
+        f"rows written: {statuses}; kept from before: {summary.kept}; measured: {summary.measured}. {out}",
+        highlight=False,
+    )
