@@ -1,0 +1,421 @@
+"""The model parts: their size, their weights, and what they refuse."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+import torchvision
+from onnx import TensorProto, helper, numpy_helper
+from safetensors.torch import save_file
+from torch import nn
+
+from dlas.datasets.random import Random
+from dlas.errors import InputError
+from dlas.models.cifar_mobilenet_v1 import CifarMobilenetV1
+from dlas.models.cifar_vgg16 import CifarVgg16
+from dlas.models.onnx import Onnx
+from dlas.models.torchvision import Torchvision, names
+from dlas.networks import OnnxNetwork, TorchNetwork, accuracy, count_graph_macs, count_macs
+from dlas.stack import Arrays, Data, Facts, MissingData, Unsupported, Workspace
+from dlas.torch_model import TorchModel, load_weights, read_weights, scaled
+
+CIFAR = {
+    # name: (class, parameters and multiply-adds of Table 2, in millions)
+    "cifar_resnet18": ("CifarResnet18", 11.2, 557),
+    "cifar_mobilenet_v1": ("CifarMobilenetV1", 3.2, 48),
+    "cifar_mobilenet_v2": ("CifarMobilenetV2", 2.3, 98),
+    "cifar_vgg16": ("CifarVgg16", 14.7, 314),
+}
+IMAGENET = {
+    # name: parameters and multiply-adds of Table 5, in millions
+    "mobilenet_v2": (3.5, 327),
+    "resnet50": (25.6, 4100),
+    # Table 5 prints 27.7; torchvision's network, which it says it uses, has 28.7.
+    "densenet161": (28.7, 7800),
+    "efficientnet_b0": (5.3, 415),
+}
+
+
+def cifar_model(name: str, **options: Any) -> TorchModel:
+    model: TorchModel = getattr(importlib.import_module(f"dlas.models.{name}"), CIFAR[name][0])(**options)
+    return model
+
+
+def noise(size: int = 32, classes: int = 10) -> Data:
+    return Random(size=size, classes=classes, images=4).load()
+
+
+def labelled(data: Data) -> Data:
+    split = Arrays(*data.test[range(4)])
+    return Data(split, split, split, data.shape, data.classes, recipe="short")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(0, tmp_path / "work", say=lambda line: None)
+
+
+def norm_elements(module: nn.Module, shape: tuple[int, int, int]) -> int:
+    """Count the elements that batch norms put out for one image."""
+    counted = []
+    for layer in module.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.register_forward_hook(lambda layer, read, written: counted.append(written.numel()))
+    module.eval()(torch.empty(1, *shape, device=next(module.parameters()).device))
+    return sum(counted)
+
+
+# ---------------------------------------------------------------- size
+
+
+@pytest.mark.parametrize("name", CIFAR)
+def test_cifar_networks_have_the_size_of_table_2(name: str) -> None:
+    _, parameters, macs = CIFAR[name]
+    with torch.device("meta"):
+        module = cifar_model(name).module((3, 32, 32), 10)
+        own = count_macs(module, (3, 32, 32))
+        norms = norm_elements(module, (3, 32, 32))
+    assert round(sum(parameter.numel() for parameter in module.parameters()) / 1e6, 1) == parameters
+    assert own < macs * 1e6
+    # The paper's figure includes four operations an element of batch norm, and is cut, not rounded.
+    assert (own + 4 * norms) // 10**6 == macs
+
+
+@pytest.mark.parametrize("name", IMAGENET)
+def test_torchvision_networks_have_the_size_of_table_5(name: str) -> None:
+    parameters, macs = IMAGENET[name]
+    with torch.device("meta"):
+        module = Torchvision(name).module((3, 224, 224), 1000)
+        own = count_macs(module, (3, 224, 224))
+        norms = norm_elements(module, (3, 224, 224))
+    assert round(sum(parameter.numel() for parameter in module.parameters()) / 1e6, 1) == parameters
+    assert own / 1e6 < macs
+    assert (own + 4 * norms) / 1e6 == pytest.approx(macs, rel=0.01)
+
+
+@pytest.mark.parametrize("name", CIFAR)
+def test_width_scales_and_every_layer_keeps_whole_vectors(name: str) -> None:
+    narrow = cifar_model(name, width=0.25).module((1, 48, 48), 7)
+    assert narrow(torch.zeros(2, 1, 48, 48)).shape == (2, 7)
+    for layer in narrow.modules():
+        if isinstance(layer, nn.Conv2d):
+            assert layer.out_channels % 8 == 0
+
+
+def test_scaled_is_exact_at_width_one() -> None:
+    assert [scaled(channels, 1) for channels in (16, 24, 96, 160)] == [16, 24, 96, 160]
+    assert [scaled(64, 0.25), scaled(24, 0.25), scaled(320, 0.25)] == [16, 8, 80]
+
+
+def test_linear_layers_inside_attention_count_and_attention_itself_does_not() -> None:
+    # Patches 16x16 of 32x32: 4 tokens and one of the class; 12 layers of 4 d^2 + 2 d * 4 d multiply-adds.
+    module = Torchvision("vit_b_16").module((3, 32, 32), 10)
+    tokens, d = 5, 768
+    embedding = 4 * d * 3 * 16 * 16
+    assert count_macs(module, (3, 32, 32)) == embedding + 12 * tokens * 12 * d * d + d * 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_every_torchvision_network_is_built_and_counted(name: str) -> None:
+    model = Torchvision(name)
+    with torch.device("meta"):
+        module = model.module((3, 224, 224), 10)
+        assert count_macs(module, (3, 224, 224)) > 0
+
+
+# ---------------------------------------------------------------- build, save, restore
+
+
+@pytest.mark.parametrize(
+    "model",
+    [cifar_model(name, width=0.125) for name in CIFAR]
+    + [Torchvision("googlenet"), Torchvision("mobilenet_v2")],
+    ids=lambda model: getattr(model, "name", type(model).__name__),
+)
+def test_a_network_is_untrained_on_noise_and_restores_bit_for_bit(
+    model: TorchModel, workspace: Workspace, tmp_path: Path
+) -> None:
+    data = noise(64)
+    network = model.build(data, workspace)
+    facts = network.facts
+    assert (facts.trained, facts.note, facts.accuracy) == (False, "untrained", None)
+    assert facts.parameters and facts.nonzeros and facts.macs and facts.model_bytes
+    assert facts.parameters * 4 <= facts.model_bytes
+    network.save(tmp_path)
+    images, _ = data.test[[0, 1]]
+    outputs = network.reference(images)
+    assert outputs.shape == (2, 10) and outputs.dtype == np.float32
+    np.testing.assert_array_equal(model.restore(tmp_path, facts).reference(images), outputs)
+
+
+def test_random_weights_follow_from_the_seed_and_disturb_no_generator(tmp_path: Path) -> None:
+    model, data = CifarMobilenetV1(width=0.125), noise()
+    images, _ = data.test[[0]]
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    first, again, other = (
+        model.build(data, Workspace(seed, tmp_path)).reference(images) for seed in (0, 0, 1)
+    )
+    assert torch.equal(torch.rand(3), expected)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_unlabelled_images_are_not_trained_on(workspace: Workspace) -> None:
+    with pytest.raises(Unsupported, match="no labels to train on"):
+        CifarMobilenetV1(recipe="short").build(noise(), workspace)
+
+
+def test_images_too_small_for_a_network_are_unsupported(workspace: Workspace) -> None:
+    with pytest.raises(Unsupported, match="cannot take images 3x8x8"):
+        CifarVgg16(width=0.125).build(noise(8), workspace)
+    with pytest.raises(Unsupported, match=r"alexnet.* cannot take images 3x32x32"):
+        Torchvision("alexnet").build(noise(), workspace)
+
+
+def test_accuracy_is_the_share_of_right_answers() -> None:
+    images = np.zeros((5, 1, 1, 3), np.float32)
+    images[range(5), 0, 0, [0, 1, 2, 0, 1]] = 1
+    split = Arrays(images, np.array([0, 1, 2, 2, 2]))
+    assert accuracy(lambda batch: batch.reshape(-1, 3), split) == 0.6
+    network = TorchNetwork(nn.Flatten(), Facts((1, 1, 3), 3))
+    assert accuracy(network, split) == 0.6
+
+
+# ---------------------------------------------------------------- weights from files
+
+
+@pytest.fixture
+def state() -> dict[str, torch.Tensor]:
+    return CifarMobilenetV1(width=0.125).module((3, 32, 32), 10).state_dict()
+
+
+@pytest.mark.parametrize("suffix", ["safetensors", "pt"])
+def test_weights_come_from_a_file(
+    state: dict[str, torch.Tensor], suffix: str, tmp_path: Path, workspace: Workspace
+) -> None:
+    path = tmp_path / f"weights.{suffix}"
+    if suffix == "pt":
+        torch.save({"state_dict": state, "epoch": 3}, path)
+    else:
+        save_file(state, path)
+    data = labelled(noise())
+    network = CifarMobilenetV1(width=0.125, weights=str(path)).build(data, workspace)
+    assert isinstance(network, TorchNetwork)
+    assert all(torch.equal(tensor, state[name]) for name, tensor in network.module.state_dict().items())
+    assert network.facts.trained and network.facts.note == f"weights from {path}"
+    assert network.facts.accuracy is not None and network.facts.test_images == 4
+
+
+class Called:
+    """Pickled as a call of print."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return print, ("executed",)
+
+
+def test_damaged_weights_are_refused_in_one_line(
+    state: dict[str, torch.Tensor], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = tmp_path / "whole.safetensors"
+    save_file(state, whole)
+    contents = {
+        "torn.safetensors": whole.read_bytes()[:1000],
+        "empty.pt": b"",
+        "text.pt": b"hello",
+        "torn.pt": None,
+        "called.pt": Called(),
+        "list.pt": [1, 2],
+    }
+    for name, content in contents.items():
+        path = tmp_path / name
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            torch.save(state if content is None else content, path)
+            if content is None:
+                path.write_bytes(path.read_bytes()[:-2000])
+        with pytest.raises(InputError, match=name) as error:
+            read_weights(path)
+        assert "\n" not in str(error.value)
+    assert "executed" not in capsys.readouterr().out
+    with pytest.raises(InputError, match="no such file"):
+        read_weights(tmp_path / "absent.pt")
+
+
+def test_weights_of_another_network_are_compared(state: dict[str, torch.Tensor]) -> None:
+    module = CifarMobilenetV1(width=0.125).module((3, 32, 32), 10)
+    renamed = {name.replace("0.weight", "0.weights"): tensor for name, tensor in state.items()}
+    with pytest.raises(InputError, match=r"missing: 0\.weight \(nearest in the file: 0\.weights\)") as error:
+        load_weights(module, renamed, "file.pt")
+    assert "'file.pt'" in str(error.value) and "unexpected: 0.weights" in str(error.value)
+    wide = CifarMobilenetV1(width=0.25).module((3, 32, 32), 10)
+    with pytest.raises(InputError, match=r"of another shape: .* should be .* and \d+ more"):
+        load_weights(wide, state, "file.pt")
+
+
+# ---------------------------------------------------------------- torchvision
+
+
+def test_default_weights_are_never_downloaded(
+    tmp_path: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    with pytest.raises(MissingData) as error:
+        Torchvision("mobilenet_v2", weights="default").build(noise(classes=1000), workspace)
+    assert str(tmp_path / "hub" / "checkpoints" / "mobilenet_v2-") in str(error.value)
+    assert "https://download.pytorch.org/models/mobilenet_v2-" in str(error.value)
+
+
+def test_default_weights_come_from_torchs_cache_and_fix_the_classes(
+    tmp_path: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    model = Torchvision("googlenet", weights="default")
+    with pytest.raises(MissingData):
+        model.weights_file()
+    # As torchvision gives it out: with auxiliary classifiers.
+    full = torchvision.models.googlenet(init_weights=False)
+    url = torchvision.models.get_model_weights("googlenet").DEFAULT.url
+    path = tmp_path / "hub" / "checkpoints" / url.rpartition("/")[2]
+    path.parent.mkdir(parents=True)
+    torch.save(full.state_dict(), path)
+    network = model.build(noise(64, classes=1000), workspace)
+    assert isinstance(network, TorchNetwork) and network.facts.trained and network.facts.accuracy is None
+    assert torch.equal(network.module.state_dict()["fc.weight"], full.state_dict()["fc.weight"])
+    with pytest.raises(InputError, match=r"fc\.weight is \[1000, 1024\] and should be \[10, 1024\]"):
+        model.build(noise(64, classes=10), workspace)
+
+
+def test_densenet_files_with_dotted_names_are_read() -> None:
+    model = Torchvision("densenet121")
+    with torch.device("meta"):
+        own = model.module((3, 32, 32), 10).state_dict()
+    dotted = {
+        name.replace("norm1.", "norm.1.").replace("norm2.", "norm.2.").replace("conv1.", "conv.1."): tensor
+        for name, tensor in own.items()
+    }
+    assert dotted.keys() != own.keys()
+    assert model.adapt(dotted).keys() == own.keys()
+
+
+def test_an_unknown_torchvision_name_shows_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean 'resnet50'"):
+        Torchvision("resnet5O").module((3, 224, 224), 10)
+
+
+# ---------------------------------------------------------------- ONNX
+
+
+def small_graph(batch: int | str = "n", classes: int = 10) -> onnx.ModelProto:
+    """Return convolution, global average and linear layer: 4 filters 3x3 on 3x8x8."""
+    generator = np.random.default_rng(0)
+    stored = {
+        "weight": generator.standard_normal((4, 3, 3, 3)).astype(np.float32),
+        "matrix": generator.standard_normal((classes, 4)).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "weight"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("GlobalAveragePool", ["a"], ["b"]),
+        helper.make_node("Flatten", ["b"], ["c"]),
+        helper.make_node("Gemm", ["c", "matrix"], ["y"], transB=1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 3, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, classes])],
+        [numpy_helper.from_array(array, name) for name, array in stored.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+@pytest.mark.parametrize("batch", ["n", 1, 3])
+def test_an_onnx_file_is_counted_evaluated_and_restored(
+    batch: int | str, tmp_path: Path, workspace: Workspace
+) -> None:
+    path = tmp_path / "small.onnx"
+    onnx.save(small_graph(batch), path)
+    data = labelled(noise(8))
+    network = Onnx(str(path)).build(data, workspace)
+    facts = network.facts
+    assert facts.parameters == facts.nonzeros == 108 + 40
+    assert facts.macs == 108 * 64 + 40 and facts.model_bytes == 4 * 148
+    assert facts.trained and facts.note == "trained elsewhere" and facts.test_images == 4
+    network.save(tmp_path)
+    images, _ = data.test[range(4)]
+    outputs = network.reference(images)
+    assert outputs.shape == (4, 10)
+    np.testing.assert_array_equal(Onnx(str(path)).restore(tmp_path, facts).reference(images), outputs)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_graph_counts_as_the_module_that_it_was_exported_from(tmp_path: Path) -> None:
+    module = CifarMobilenetV1(width=0.125).module((3, 32, 32), 10).eval()
+    path = tmp_path / "exported.onnx"
+    torch.onnx.export(module, (torch.zeros(1, 3, 32, 32),), str(path), dynamo=False, opset_version=17)
+    model = onnx.load(path)
+    assert count_graph_macs(model) == count_macs(module, (3, 32, 32))
+    images = np.random.default_rng(0).standard_normal((3, 3, 32, 32), np.float32)
+    facts = Facts((3, 32, 32), 10)
+    reference = TorchNetwork(module, facts).reference(images)
+    np.testing.assert_allclose(OnnxNetwork(model, facts).reference(images), reference, atol=1e-5)
+
+
+def external(location: str) -> onnx.ModelProto:
+    """Return the small graph with its convolution's weights said to lie at ``location``."""
+    model = small_graph()
+    weight = model.graph.initializer[0]
+    weight.ClearField("raw_data")
+    weight.data_location = TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value=location)
+    return model
+
+
+def test_weights_beside_an_onnx_file_are_read_from_its_own_folder_only(
+    tmp_path: Path, workspace: Workspace
+) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    raw = small_graph().graph.initializer[0].raw_data
+    for place in (folder / "weights.bin", tmp_path / "secret.bin"):
+        place.write_bytes(raw)
+    (folder / "link.bin").symlink_to(tmp_path / "secret.bin")
+    path = folder / "model.onnx"
+    path.write_bytes(external("weights.bin").SerializeToString())
+    assert Onnx(str(path)).build(noise(8), workspace).facts.parameters == 148
+    for location in ("../secret.bin", str(tmp_path / "secret.bin"), "link.bin"):
+        path.write_bytes(external(location).SerializeToString())
+        with pytest.raises(InputError, match=r"model\.onnx.*outside its folder"):
+            Onnx(str(path)).build(noise(8), workspace)
+    path.write_bytes(external("absent.bin").SerializeToString())
+    with pytest.raises(InputError, match=r"absent\.bin, which is not there"):
+        Onnx(str(path)).build(noise(8), workspace)
+
+
+def test_other_onnx_files_are_refused(tmp_path: Path, workspace: Workspace) -> None:
+    two = small_graph()
+    two.graph.input.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [1]))
+    contents = {
+        "cannot be used": b"not a graph",
+        "it has 2 inputs": two.SerializeToString(),
+        r"has shape \(1, 7\)": small_graph(classes=7).SerializeToString(),
+    }
+    path = tmp_path / "file.onnx"
+    with pytest.raises(InputError, match="No such file"):
+        Onnx(str(path)).build(noise(8), workspace)
+    for message, content in contents.items():
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            Onnx(str(path)).build(noise(8), workspace)
+    onnx.save(small_graph(), path)
+    with pytest.raises(InputError, match=r"its input 'x' is .x3x8x8, not nx3x16x16"):
+        Onnx(str(path)).build(noise(16), workspace)
