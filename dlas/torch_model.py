@@ -58,6 +58,12 @@ class TorchModel(Model):
         """Return the tensors of a weights file under the names that the module uses."""
         return state
 
+    def verify(self) -> None:
+        """Read the weights file, if one is named; whether it fits is known once there is a network."""
+        path = self.weights_file()
+        if path:
+            read_weights(path)
+
     def build(self, data: Data, workspace: Workspace) -> Network:
         """Construct the network, load or train its weights, and evaluate it in full.
 
@@ -67,7 +73,7 @@ class TorchModel(Model):
             If the network cannot take images of this shape, or would have to
             be trained on images without labels.
         InputError
-            If the weights file is damaged or of another network.
+            If the weights file is damaged or of another network, or options contradict each other.
         """
         recipe, path = self.recipe_for(data), self.weights_file()
         if recipe and not data.labelled:
@@ -136,19 +142,30 @@ class CifarModel(TorchModel):
 
     def recipe_for(self, data: Data) -> Recipe | None:
         """Return how to train on ``data``, or None for not at all."""
-        default = "none" if self.weights != "none" or not data.labelled else data.recipe
-        return chosen_recipe(default if self.recipe == "auto" else self.recipe, self.epochs)
+        return chosen_recipe(self.recipe, self.epochs, self.weights, data)
 
     def weights_file(self) -> Path | None:
         """Return the file to start from, if one is named."""
         return None if self.weights == "none" else Path(self.weights).expanduser()
 
 
-def chosen_recipe(name: str, epochs: int | None) -> Recipe | None:
-    """Return the recipe of that name, with ``epochs`` in place of its own number where given."""
-    if name == "none":
+def chosen_recipe(name: RecipeName, epochs: int | None, weights: str, data: Data) -> Recipe | None:
+    """Return the recipe that a model's options name, or None for not training.
+
+    "auto" is the data set's own, and none where weights come from a file or
+    images have no labels.
+
+    Raises
+    ------
+    InputError
+        If ``epochs`` is given for a training that does not take place.
+    """
+    if name == "none" and epochs:
+        raise InputError(f"epochs = {epochs} has no effect with recipe = 'none'")
+    if name == "none" or (name == "auto" and (weights != "none" or not data.labelled)):
         return None
-    return replace(RECIPES[name], epochs=epochs) if epochs else RECIPES[name]
+    recipe = RECIPES[data.recipe if name == "auto" else name]
+    return replace(recipe, epochs=epochs) if epochs else recipe
 
 
 def scaled(channels: int, width: float) -> int:

@@ -71,7 +71,7 @@ class Torchvision(torch_model.TorchModel):
 
     def recipe_for(self, data: Data) -> Recipe | None:
         """Return how to train on ``data``, or None for not at all."""
-        return chosen_recipe(data.recipe if self.recipe == "auto" else self.recipe, self.epochs)
+        return chosen_recipe(self.recipe, self.epochs, self.weights, data)
 
     def weights_file(self) -> Path | None:
         """Return the file that the weights come from.
