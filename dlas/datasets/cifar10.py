@@ -54,6 +54,10 @@ class Cifar10(Dataset):
 
     root: str
 
+    def verify(self) -> None:
+        """Read the batch files once before anything starts."""
+        self.load()
+
     def load(self) -> Data:
         """Read the six batch files.
 

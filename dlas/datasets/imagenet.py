@@ -54,6 +54,11 @@ class Imagenet(Dataset):
     root: str
     size: Annotated[int, Field(ge=32, le=1024)] = 224
 
+    def verify(self) -> None:
+        """Look for the class folders."""
+        for split in ("train", "val"):
+            self._classes(Path(self.root).expanduser().absolute() / split)
+
     def load(self) -> Data:
         """List the images; none is read yet.
 

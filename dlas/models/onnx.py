@@ -30,6 +30,10 @@ class Onnx(Model):
 
     path: str
 
+    def verify(self) -> None:
+        """Read and check the file."""
+        read_model(Path(self.path).expanduser())
+
     def build(self, data: Data, workspace: Workspace) -> Network:
         """Read, check and evaluate the network.
 

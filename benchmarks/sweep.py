@@ -1,0 +1,48 @@
+"""What the engine itself costs a point: everything that is not training, compiling or measuring.
+
+Stub points do next to nothing in their steps, so what is left of the time is
+the engine's: expanding, forking, artifacts, turns on the device, rows.
+
+    python benchmarks/sweep.py [POINTS ...]
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.engine import run, study_of  # noqa: E402 - the stubs live beside the tests
+
+SIZES = (10, 100, 1_000, 10_000)
+
+
+def main(sizes: tuple[int, ...]) -> None:
+    table = Table("points", "ms a point", "resumed, ms a point", "peak resident MiB of the sweep", box=None)
+    for points in sizes:
+        study = study_of(
+            f'algorithm = [{{name = "tests.stubs:StubAlgorithm", number = {list(range(10))}}}]\n'
+            f'compiler = [{{name = "tests.stubs:StubCompiler", number = {list(range(points // 10))}}}]'
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            first = seconds(study, Path(folder))
+            again = seconds(study, Path(folder))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        table.add_row(f"{points:,}", f"{first / points * 1e3:.1f}", f"{again / points * 1e3:.2f}", f"{peak:.0f}")
+    Console().print(table)
+
+
+def seconds(study: object, folder: Path) -> float:
+    start = time.monotonic()
+    run(study, folder)  # type: ignore[arg-type]
+    return time.monotonic() - start
+
+
+if __name__ == "__main__":
+    main(tuple(map(int, sys.argv[1:])) or SIZES)
