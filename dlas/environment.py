@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import platform
 import subprocess
-from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from dlas.fingerprint import versions
 
 TOOLCHAIN = (
     "torch",
@@ -38,19 +39,15 @@ def environment() -> dict[str, Any]:
     """
     return {
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in TOOLCHAIN},
+        "versions": versions(TOOLCHAIN),
         "code": dict(code()),
         "host": {"name": platform.node(), "system": platform.system(), "architecture": platform.machine()},
     }
 
 
-@functools.cache
 def version(name: str) -> str | None:
     """Return the installed version of a distribution, or None."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+    return versions([name])[name]
 
 
 @functools.cache
