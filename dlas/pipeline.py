@@ -116,7 +116,7 @@ def _network_steps(point: Point, root: Path) -> tuple[Step, ...]:
     dense = replace(point, compression=NONE)
     dense_key = _network_key(dense, None)
     task = "dlas.pipeline:network_step"
-    arguments = {"root": str(root), "dense_key": None}
+    arguments: dict[str, Any] = {"root": str(root), "dense_key": None}
     steps = [Step("network", dense_key, task, {**arguments, "key": dense_key, "content": dense.content()}, "network")]
     if point.compression != NONE:
         key = _network_key(point, dense_key)

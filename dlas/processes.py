@@ -152,7 +152,7 @@ class Server:
         EOFError
             If the server died.
         """
-        found = []
+        found: list[dict[str, Any]] = []
         while self._connection.poll(seconds if not found else 0):
             found.append(json.loads(self._connection.recv_bytes()))
         return found

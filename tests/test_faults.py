@@ -73,7 +73,7 @@ def test_nothing_outlives_a_killed_sweep(tmp_path: Path) -> None:
 
 
 def _all_descendants(pid: int) -> list[int]:
-    found = []
+    found: list[int] = []
     waiting = [pid]
     while waiting:
         children = Path(f"/proc/{waiting.pop()}/task")
