@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 import torch
+import tvm
 from tvm.relax.frontend.onnx import from_onnx
 from tvm.relax.frontend.torch import from_exported_program
 
+from dlas.exporting import check_batch, layer_of_node, quiet
+from dlas.networks import OnnxNetwork, TorchNetwork, graph_input
 from dlas.stack import Network, Unsupported
 
 
@@ -49,17 +47,18 @@ def import_network(network: Network, batch: int) -> Imported:
     Raises
     ------
     Unsupported
-        If neither importer knows the network, or an operator in it.
+        If TVM has no importer for the network, or for an operator in it.
     """
-    module, path = getattr(network, "module", None), getattr(network, "path", None)
+    shape = (batch, *network.facts.shape)
     try:
-        if module is not None:
-            return _import_torch(module, (batch, *network.facts.shape))
-        if path is not None:
-            return _import_onnx(Path(path), (batch, *network.facts.shape))
-    except (NotImplementedError, AssertionError, torch._dynamo.exc.Unsupported) as error:
+        if isinstance(network, TorchNetwork):
+            return _import_torch(network.module, shape)
+        if isinstance(network, OnnxNetwork):
+            check_batch(network, batch)
+            return _import_onnx(network.model, shape)
+    except (NotImplementedError, AssertionError, tvm.error.OpNotImplemented) as error:
         raise Unsupported(f"TVM cannot import this network: {error}") from error
-    raise Unsupported(f"TVM imports torch modules and ONNX files, not {type(network).__name__}")
+    raise Unsupported(f"TVM imports torch modules and ONNX graphs, not {type(network).__name__}")
 
 
 def _import_torch(module: torch.nn.Module, shape: tuple[int, ...]) -> Imported:
@@ -81,35 +80,16 @@ def _import_torch(module: torch.nn.Module, shape: tuple[int, ...]) -> Imported:
     return Imported(function, weights, owners)
 
 
-def _import_onnx(path: Path, shape: tuple[int, ...]) -> Imported:
-    model = onnx.load(str(path))
-    given = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value.name for value in model.graph.input if value.name not in given]
-    if len(inputs) != 1:
-        raise Unsupported(f"an ONNX network must have one input, {path.name} has {len(inputs)}: {inputs}")
+def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> Imported:
     with quiet():
-        imported = from_onnx(model, shape_dict={inputs[0]: list(shape)})
+        imported = from_onnx(model, shape_dict={graph_input(model).name: list(shape)})
     ranks = {tensor.name: len(tensor.dims) for tensor in model.graph.initializer}
     names = tuple(
-        _node_name(node, index)
+        layer_of_node(node, f"node{index}")
         for index, node in enumerate(model.graph.node)
         if node.op_type == "Conv" and ranks.get(node.input[1], 4) == 4
     )
     return Imported(imported["main"], {}, {}, names)
-
-
-def _node_name(node: Any, index: int) -> str:
-    """Return the layer behind a node: its weight's owner where that is telling, else the node's name."""
-    owner, _, kind = node.input[1].rpartition(".")
-    return owner if kind == "weight" else node.name.strip("/").replace("/", ".") or f"node{index}"
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep the chatter of importers and exporters off the terminal; errors still surface."""
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield
 
 
 def as_array(constant: Any) -> npt.NDArray[Any]:

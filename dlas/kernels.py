@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import tvm
 from tvm import s_tir, te
 
+from dlas.layers import describe_layer
 from dlas.schedules.direct import Direct
 from dlas.simplify import shape_of
 from dlas.stack import Algorithm, Conv, Target
@@ -58,20 +59,10 @@ class Kernel:
 
     def describe(self) -> dict[str, Any]:
         """Return the kernel as a layer of a row."""
-        conv = asdict(self.conv)
-        types = {kind: conv.pop(f"{kind}_type") for kind in ("input", "weight", "accumulator", "output")}
-        return {
-            **conv,
-            "p": self.conv.p,
-            "q": self.conv.q,
-            "types": types,
-            "algorithm": algorithm_name(self.algorithm),
-            "declined": self.declined,
-            "macs": self.conv.macs,
-            "nonzeros": int(np.count_nonzero(self.weight)),
-            "tail": [step.operator.rpartition(".")[2] for step in self.steps],
-            "kernel": self.name,
-        }
+        nonzeros = int(np.count_nonzero(self.weight))
+        tail = [step.operator.rpartition(".")[2] for step in self.steps]
+        layer = describe_layer(self.conv, algorithm_name(self.algorithm), nonzeros, tail, self.declined)
+        return {**layer, "kernel": self.name}
 
 
 def algorithm_name(algorithm: Algorithm) -> str:

@@ -8,19 +8,21 @@ vectors, for any loop nest; what a rule cannot handle keeps a simpler form.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable
 from typing import Any
 
 import tvm
 import tvm_ffi
-from tvm import s_tir, tirx
+from tvm import s_tir, sym, tirx
 from tvm.s_tir import dlight
 
 from dlas.stack import Target
 
 WIDEST = 64
 """Elements of a vectorised loop, at most: four vectors of AVX-512."""
+WIDEST_STRIDED = 16
+"""The same where elements are not next to each other: longer ones are put together one by one."""
 SMALLEST_PARALLEL = 16384
 """Elements (points times terms of a sum) below which starting threads costs more than it saves."""
 REDUCTION = 2
@@ -52,24 +54,23 @@ def is_scheduled(function: Any) -> bool:
 
 def schedule_operator(function: Any) -> Any:
     """Return a CPU operator parallel outside and vectorised inside, as far as its loops allow."""
-    schedule = s_tir.Schedule(function)
-    _inline(schedule)
-    for block in schedule.get_child_blocks(schedule.get_sblock("root")):
-        name = schedule.get(block).name_hint
-        for rule in (_sum_by_lanes, _vectorise, _parallelise):
-            attempt = schedule.copy()
-            if _succeeds(rule, attempt, name):
-                schedule = attempt
-                break
-    return schedule.mod["main"].with_attrs({"tirx.is_scheduled": True})
+    with contextlib.suppress(Exception):  # a loop nest that cannot be scheduled at all runs as it is
+        schedule = s_tir.Schedule(function)
+        _inline(schedule)
+        for block in schedule.get_child_blocks(schedule.get_sblock("root")):
+            schedule = _first_that_works(schedule, schedule.get(block).name_hint)
+        return schedule.mod["main"].with_attr("tirx.is_scheduled", True)
+    return function
 
 
-def _succeeds(rule: Callable[[Any, Any], bool], schedule: Any, name: str) -> bool:
-    """Apply a rule to the block ``name``; a loop nest that TVM refuses to transform is no error here."""
-    try:
-        return rule(schedule, schedule.get_sblock(name))
-    except (s_tir.ScheduleError, tvm.error.InternalError, ValueError, IndexError):
-        return False
+def _first_that_works(schedule: Any, name: str) -> Any:
+    """Return the schedule with the block ``name`` transformed by the first rule that takes it."""
+    for rule in (_sum_by_lanes, _vectorise, _parallelise):
+        attempt = schedule.copy()
+        with contextlib.suppress(Exception):  # what TVM refuses, a simpler rule follows
+            if rule(attempt, attempt.get_sblock(name)):
+                return attempt
+    return schedule
 
 
 def _schedule_for_gpu(module: Any, target: Target) -> Any:
@@ -97,12 +98,14 @@ def _inline(schedule: Any) -> None:
             continue
 
 
-def _chooses(block: Any) -> bool:
-    """Whether a block's body picks between values by position."""
+def _chooses(block: Any, variable: Any = None) -> bool:
+    """Whether a block's body picks between values by position, or by the position along ``variable``."""
     found = []
 
     def visit(call: Any) -> None:
-        found.append(call.op.same_as(tvm.ir.Op.get("prim.if_then_else")))
+        if call.op.same_as(tvm.ir.Op.get("prim.if_then_else")):
+            used = tirx.analysis.undefined_vars(call.args[0])
+            found.append(variable is None or any(one.same_as(variable) for one in used))
 
     tvm_ffi.structural_walk(block.body, (tvm.ir.Call, visit))
     return any(found)
@@ -147,18 +150,18 @@ def _share(schedule: Any, loops: list[Any], work: int) -> None:
         schedule.parallel(schedule.fuse(*loops) if len(loops) > 1 else loops[0])
 
 
-def width(extent: int) -> int:
+def width(extent: int, widest: int = WIDEST) -> int:
     """Return the longest vectorised part of a loop that divides it, whole vectors preferred."""
-    divisors = [d for d in range(1, WIDEST + 1) if extent % d == 0]
+    divisors = [d for d in range(1, widest + 1) if extent % d == 0]
     return max(divisors, key=lambda d: (d % 16 == 0, d % 8 == 0, d % 4 == 0, d))
 
 
 def _parallelise(schedule: Any, block: Any) -> bool:
-    """Only spread the outer points over threads."""
+    """Only spread the outer points over threads; the innermost loop is left to LLVM."""
     points, terms = _loops(schedule, block)
     if terms:
         schedule.reorder(*points, *terms)
-    _share(schedule, points, _work(schedule, points + terms))
+    _share(schedule, points[:-1] or points, _work(schedule, points + terms))
     if terms:
         schedule.decompose_reduction(block, terms[0])
     return True
@@ -167,10 +170,15 @@ def _parallelise(schedule: Any, block: Any) -> bool:
 def _vectorise(schedule: Any, block: Any) -> bool:
     """Spread outer points over threads and make neighbouring points one vector."""
     points, terms = _loops(schedule, block)
-    if not points or (terms and not _neighbours_read_neighbours(schedule, block)):
+    node = schedule.get(block)
+    if not points or _chooses(node, _innermost(node)):
+        return False
+    steps = _steps(node)
+    if terms and steps <= {0}:
         return False
     work = _work(schedule, points + terms)
-    outer, inner = schedule.split(points[-1], [None, width(_extent(schedule, points[-1]))])
+    widest = WIDEST if steps <= {0, 1} else WIDEST_STRIDED
+    outer, inner = schedule.split(points[-1], [None, width(_extent(schedule, points[-1]), widest)])
     schedule.reorder(*points[:-1], outer, *terms, inner)
     _share(schedule, [*points[:-1], outer], work)
     schedule.vectorize(inner)
@@ -180,24 +188,27 @@ def _vectorise(schedule: Any, block: Any) -> bool:
     return True
 
 
-def _neighbours_read_neighbours(schedule: Any, block: Any) -> bool:
-    """Whether the last axis of points moves along the last dimension of an input of a reduction."""
-    node = schedule.get(block)
-    extents = {axis.var: int(axis.dom.extent) for axis in node.iter_vars if axis.iter_type != REDUCTION}
-    moving = [variable for variable, extent in extents.items() if extent > 1]
-    return any(_reads_along(read, moving[-1:]) for read in node.reads)
+def _innermost(block: Any) -> Any:
+    """Return the variable of the innermost axis of points, or None."""
+    axes = [axis for axis in block.iter_vars if axis.iter_type != REDUCTION and int(axis.dom.extent) > 1]
+    return axes[-1].var if axes else None
 
 
-def _reads_along(read: Any, variables: list[Any]) -> bool:
-    """Whether the last index of a read moves with one of ``variables``."""
-    used = tirx.analysis.undefined_vars(read.region[-1].min) if len(read.region) else []
-    return any(one.same_as(other) for one in used for other in variables)
+def _steps(block: Any) -> set[int]:
+    """Return how far the reads of a block move along their last dimension from point to point."""
+    variable = _innermost(block)
+    found = set()
+    for read in block.reads:
+        if variable is not None and len(read.region):
+            coefficients = sym.pattern.detect_linear_equation(read.region[-1].min, [variable])
+            found.add(int(coefficients[0]) if len(coefficients) else WIDEST)
+    return found
 
 
 def _sum_by_lanes(schedule: Any, block: Any) -> bool:
     """Turn a long sum over neighbours (a mean over h and w) into one sum a lane, then add the lanes."""
     points, terms = _loops(schedule, block)
-    if not terms or _neighbours_read_neighbours(schedule, block):
+    if not terms or not _steps(schedule.get(block)) <= {0}:
         return False
     length, work = _work(schedule, terms), _work(schedule, points + terms)
     lanes = next((count for count in (16, 8, 4) if length % count == 0), 0)

@@ -1,0 +1,118 @@
+"""ONNX Runtime with all its graph optimisations."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+
+from dlas.exporting import as_onnx, layer_of_node
+from dlas.stack import Algorithm, Build, Compiler, Images, Network, Program, Target, Unsupported
+from dlas.torch_programs import library_layers
+
+MODEL = "model.onnx"
+KERNEL = "_kernel_time"
+"""What ONNX Runtime's profiler appends to a node's name."""
+
+
+@dataclass(frozen=True)
+class OnnxRuntime(Compiler):
+    """Run the network, exported to ONNX with its batch fixed, in ONNX Runtime on the CPU."""
+
+    own_kernels: ClassVar[bool] = True
+
+    def compile(
+        self, network: Network, algorithm: Algorithm, target: Target, batch: int, folder: Path
+    ) -> Build:
+        """Write the ONNX graph for inputs [batch, c, h, w] into ``folder``."""
+        if target.description["kind"] != "llvm":
+            raise Unsupported(f"ONNX Runtime is used on CPUs only, not on {target.description['kind']}")
+        model = as_onnx(network, batch)
+        folder.mkdir(parents=True, exist_ok=True)
+        onnx.save(model, folder / MODEL)
+        return Build(library_layers(network, batch))
+
+    def load(self, folder: Path, network: Network, target: Target) -> Program:
+        """Return a session on the graph in ``folder``."""
+        return OnnxProgram(folder / MODEL, target.threads)
+
+
+class OnnxProgram(Program):
+    """An ONNX Runtime session.
+
+    Parameters
+    ----------
+    path : Path
+        The ONNX file.
+    threads : int
+        Of one operator; operators run one after the other, as in the other compilers.
+    """
+
+    def __init__(self, path: Path, threads: int) -> None:
+        self._path = path
+        self._threads = threads
+        self._session = self._open(self._options())
+
+    def bind(self, images: Images) -> Callable[[], Any]:
+        """Return a function that runs one inference on ``images``, bound to the session."""
+        binding = self._session.io_binding()
+        binding.bind_cpu_input(self._session.get_inputs()[0].name, np.ascontiguousarray(images))
+        binding.bind_output(self._session.get_outputs()[0].name, "cpu")
+        session = self._session
+        return lambda: session.run_with_iobinding(binding)
+
+    def run(self, images: Images) -> npt.NDArray[np.float32]:
+        """Return the outputs [n, classes] for ``images`` [n, c, h, w]."""
+        name = self._session.get_inputs()[0].name
+        return np.asarray(self._session.run(None, {name: images})[0])
+
+    def layers(self, images: Images, repeats: int) -> dict[str, float]:
+        """Return seconds a node, median over ``repeats``; convolutions go by their layer's name."""
+        with tempfile.TemporaryDirectory() as folder:
+            options = self._options()
+            options.enable_profiling = True
+            options.profile_file_prefix = str(Path(folder) / "profile")
+            session = self._open(options)
+            name = session.get_inputs()[0].name
+            for _ in range(repeats + 1):
+                session.run(None, {name: images})
+            events = json.loads(Path(session.end_profiling()).read_text())
+        return _median_by_layer(events, repeats, self._layer_names())
+
+    def _options(self) -> Any:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        options.inter_op_num_threads = 1
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        options.log_severity_level = 3
+        return options
+
+    def _open(self, options: Any) -> Any:
+        return onnxruntime.InferenceSession(str(self._path), options, providers=["CPUExecutionProvider"])
+
+    def _layer_names(self) -> dict[str, str]:
+        """Return the layer behind each convolution node."""
+        nodes = onnx.load(str(self._path), load_external_data=False).graph.node
+        return {node.name: layer_of_node(node, node.name) for node in nodes if node.op_type == "Conv"}
+
+
+def _median_by_layer(
+    events: list[dict[str, Any]], repeats: int, layers: dict[str, str]
+) -> dict[str, float]:
+    """Return the median seconds of every node over the last ``repeats`` runs."""
+    samples: dict[str, list[float]] = defaultdict(list)
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith(KERNEL):
+            samples[event["name"].removesuffix(KERNEL)].append(event["dur"] * 1e-6)
+    return {layers.get(name, name): statistics.median(taken[-repeats:]) for name, taken in samples.items()}

@@ -1,0 +1,218 @@
+"""Programs that run a torch module itself, and what is told of its layers."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from dlas.layers import describe_layer
+from dlas.networks import TorchNetwork
+from dlas.stack import Build, Conv, Images, Network, Program, Target, Unsupported
+
+DEVICES = {"llvm": "cpu", "cuda": "cuda"}
+"""Torch's device for a kind of TVM target."""
+
+
+def torch_device(target: Target) -> torch.device:
+    """Return torch's device for a target.
+
+    Raises
+    ------
+    Unsupported
+        If torch has none here.
+    """
+    kind = target.description["kind"]
+    if kind not in DEVICES:
+        raise Unsupported(f"PyTorch does not run on {kind} targets; it does on {', '.join(DEVICES)}")
+    if DEVICES[kind] == "cuda" and not torch.cuda.is_available():
+        raise Unsupported("PyTorch finds no CUDA device here")
+    return torch.device(DEVICES[kind])
+
+
+def module_of(network: Network) -> nn.Module:
+    """Return a network's torch module.
+
+    Raises
+    ------
+    Unsupported
+        If it has none.
+    """
+    if not isinstance(network, TorchNetwork):
+        raise Unsupported("PyTorch runs torch modules; this network is an ONNX graph")
+    return network.module
+
+
+def prepare(network: Network, target: Target, batch: int, folder: Path) -> Build:
+    """Check that torch can run ``network`` on ``target``; there is nothing to write but the folder."""
+    module_of(network)
+    torch_device(target)
+    folder.mkdir(parents=True, exist_ok=True)
+    return Build(library_layers(network, batch))
+
+
+def library_layers(network: Network, batch: int) -> list[dict[str, Any]]:
+    """Return the convolutions of a torch module as layers that a library computes; none for a graph.
+
+    They are met by running the module once on zeros [batch, c, h, w].
+    """
+    if not isinstance(network, TorchNetwork):
+        return []
+    found: list[dict[str, Any]] = []
+    calls = _Calls()
+
+    def note(name: str) -> Callable[..., None]:
+        def hook(layer: Any, inputs: Any, output: Any) -> None:
+            conv = _read_conv(calls.name(name), layer, inputs[0].shape)
+            found.append(describe_layer(conv, "library", int(layer.weight.count_nonzero())))
+
+        return hook
+
+    module = network.module.eval()
+    handles = [
+        layer.register_forward_hook(note(name))
+        for name, layer in module.named_modules()
+        if isinstance(layer, nn.Conv2d)
+    ]
+    try:
+        device = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
+        with torch.inference_mode():
+            module(torch.zeros(batch, *network.facts.shape, device=device))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+def _read_conv(name: str, layer: nn.Conv2d, shape: torch.Size) -> Conv:
+    left, right, top, bottom = layer._reversed_padding_repeated_twice
+    n, c, h, w = shape
+    kind = str(layer.weight.dtype).removeprefix("torch.")
+    return Conv(
+        name,
+        *(n, c, h, w, layer.out_channels, *layer.weight.shape[2:]),
+        strides=(layer.stride[0], layer.stride[1]),
+        padding=(top, left, bottom, right),
+        dilation=(layer.dilation[0], layer.dilation[1]),
+        groups=layer.groups,
+        input_type=kind,
+        weight_type=kind,
+        accumulator_type=kind,
+        output_type=kind,
+    )
+
+
+class _Calls:
+    """Numbers the calls of a layer within one run, as layers are named elsewhere: ``conv``, ``conv#2``."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def name(self, layer: str) -> str:
+        self._seen[layer] = self._seen.get(layer, 0) + 1
+        return layer if self._seen[layer] == 1 else f"{layer}#{self._seen[layer]}"
+
+
+class _LayerClock:
+    """Times the modules that hold no others; what is called as a function goes unseen."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.runs: list[dict[str, float]] = []
+        self._wait = (lambda: None) if device.type == "cpu" else (lambda: torch.cuda.synchronize(device))
+        self._started = 0.0
+        self._calls = _Calls()
+
+    def next_run(self) -> None:
+        """Begin a new mapping from layer to seconds."""
+        self.runs.append({})
+        self._calls = _Calls()
+
+    @contextlib.contextmanager
+    def watching(self, module: nn.Module) -> Iterator[None]:
+        """Time the layers of ``module`` while the context lasts."""
+        leaves = [(name, layer) for name, layer in module.named_modules() if not list(layer.children())]
+        handles = [layer.register_forward_pre_hook(self._before) for _, layer in leaves]
+        handles += [layer.register_forward_hook(self._after(name)) for name, layer in leaves]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _before(self, layer: Any, inputs: Any) -> None:
+        self._wait()
+        self._started = time.perf_counter()
+
+    def _after(self, name: str) -> Callable[..., None]:
+        def hook(layer: Any, inputs: Any, output: Any) -> None:
+            self._wait()
+            self.runs[-1][self._calls.name(name)] = time.perf_counter() - self._started
+
+        return hook
+
+
+class TorchProgram(Program):
+    """A torch module as a program.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Whose layers are told.
+    run : callable
+        The module, or what a compiler made of it.
+    device : torch.device
+    """
+
+    def __init__(self, module: nn.Module, run: Callable[[Any], Any], device: torch.device) -> None:
+        self._module = module.eval().to(device)
+        self._run = run
+        self._device = device
+
+    def bind(self, images: Images) -> Callable[[], Any]:
+        """Return a function that runs one inference on ``images`` and waits for its end."""
+        bound, run = self._on_device(images), self._run
+        inference = torch.inference_mode
+
+        def once() -> Any:
+            with inference():
+                return run(bound)
+
+        if self._device.type == "cpu":
+            return once
+
+        def once_and_wait() -> Any:
+            result = once()
+            torch.cuda.synchronize(self._device)
+            return result
+
+        return once_and_wait
+
+    def run(self, images: Images) -> npt.NDArray[np.float32]:
+        """Return the outputs [n, classes] for ``images`` [n, c, h, w]."""
+        with torch.inference_mode():
+            outputs = self._run(self._on_device(images))
+        return outputs.float().cpu().numpy()
+
+    def layers(self, images: Images, repeats: int) -> dict[str, float] | None:
+        """Return seconds a layer, median over ``repeats``, where the module runs layer by layer."""
+        if self._run is not self._module:
+            return None
+        clock = _LayerClock(self._device)
+        with torch.inference_mode(), clock.watching(self._module):
+            bound = self._on_device(images)
+            for _ in range(repeats + 1):
+                clock.next_run()
+                self._module(bound)
+        warm = clock.runs[1:]
+        return {name: statistics.median(run[name] for run in warm) for name in warm[0]}
+
+    def _on_device(self, images: Images) -> torch.Tensor:
+        return torch.from_numpy(np.ascontiguousarray(images)).to(self._device)
