@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.engine import run, study_of  # noqa: E402 - the stubs live beside the tests
+from tests.engine import run, study_of
 
 SIZES = (10, 100, 1_000, 10_000)
 
@@ -34,7 +34,9 @@ def main(sizes: tuple[int, ...]) -> None:
             first = seconds(study, Path(folder))
             again = seconds(study, Path(folder))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        table.add_row(f"{points:,}", f"{first / points * 1e3:.1f}", f"{again / points * 1e3:.2f}", f"{peak:.0f}")
+        table.add_row(
+            f"{points:,}", f"{first / points * 1e3:.1f}", f"{again / points * 1e3:.2f}", f"{peak:.0f}"
+        )
     Console().print(table)
 
 

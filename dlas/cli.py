@@ -164,7 +164,9 @@ def doctor() -> None:
     found = checks()
     for check in found:
         colour = colours[check.status]
-        table.add_row(f"[{colour}]{check.status}[/{colour}]", check.name, escape(check.found), escape(check.advice))
+        table.add_row(
+            f"[{colour}]{check.status}[/{colour}]", check.name, escape(check.found), escape(check.advice)
+        )
     _console().print(table)
     if any(check.status == "fail" for check in found):
         raise typer.Exit(1)

@@ -65,4 +65,5 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 
 def _resampled_medians(values: np.ndarray, seed: int) -> np.ndarray:
     chosen = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
-    return np.median(values[chosen], axis=1)
+    medians: np.ndarray = np.median(values[chosen], axis=1)
+    return medians

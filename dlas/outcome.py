@@ -78,7 +78,9 @@ def _raised(step: str, told: dict[str, Any]) -> Outcome:
         return Outcome("wrong", text)
     if "MemoryError" in told["kinds"]:
         return Outcome("failed", f"{step} ran out of memory: {text}")
-    return Outcome("failed", f"{step}: {told['kinds'][0]}: {text}", corrupt="CorruptArtifact" in told["kinds"])
+    return Outcome(
+        "failed", f"{step}: {told['kinds'][0]}: {text}", corrupt="CorruptArtifact" in told["kinds"]
+    )
 
 
 def _signal_name(number: int) -> str:

@@ -42,7 +42,7 @@ INTERFACES: dict[str, type] = {
     "compiler": stack.Compiler,
     "hardware": stack.Hardware,
 }
-PROFILES = Path(__file__).parent / "hardware_profiles"
+PROFILES = Path(next(iter(importlib.import_module("dlas.hardware_profiles").__path__)))
 LIBRARY = "library"
 """Value of the algorithm axis where the compiler brings kernels of its own."""
 
@@ -84,9 +84,7 @@ class Found:
                 checked = pydantic.TypeAdapter(hints[key]).validate_python(value, strict=True)
             except pydantic.ValidationError as error:
                 problem = error.errors()[0]["msg"]
-                raise InputError(
-                    f"{self.interface} {name!r}: option {key} = {value!r}: {problem}"
-                ) from None
+                raise InputError(f"{self.interface} {name!r}: option {key} = {value!r}: {problem}") from None
             if known[key] is MISSING or checked != known[key]:
                 options[key] = checked
         missing = [key for key, default in known.items() if default is MISSING and key not in options]
@@ -125,7 +123,7 @@ def find(axis: str, name: str) -> Found:
         return Found(axis, _class_path(axis, name))
     if axis == "hardware" and name.endswith(".toml"):
         return _profile(Path(name))
-    claims = []
+    claims: list[str | Path | EntryPoint] = []
     if name in _files(axis):
         claims.append(_files(axis)[name])
     claims += [entry for entry in _entries(axis) if entry.name == name]
@@ -181,7 +179,9 @@ def _part_in(axis: str, module: Any) -> type[Any]:
     classes = [
         value
         for value in vars(module).values()
-        if inspect.isclass(value) and value.__module__ == module.__name__ and issubclass(value, INTERFACES[axis])
+        if inspect.isclass(value)
+        and value.__module__ == module.__name__
+        and issubclass(value, INTERFACES[axis])
     ]
     classes = [cls for cls in classes if not inspect.isabstract(cls)]
     if len(classes) != 1:
@@ -213,7 +213,9 @@ def _checked(axis: str, cls: Any, name: str) -> type[Any]:
     if not (inspect.isclass(cls) and issubclass(cls, interface)):
         raise InputError(f"{axis} {name!r} is not a dlas.stack.{interface.__name__}")
     if inspect.isabstract(cls):
-        raise InputError(f"{axis} {name!r} does not define {', '.join(sorted(cls.__abstractmethods__))}")
+        raise InputError(
+            f"{axis} {name!r} does not define {', '.join(sorted(vars(cls)['__abstractmethods__']))}"
+        )
     return typing.cast(type[Any], cls)
 
 

@@ -21,6 +21,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -81,19 +82,13 @@ class Job:
         """Kill the child with all it started."""
         self.stopped = self.stopped or why
         for kill in (os.killpg, os.kill):
-            try:
+            with suppress(ProcessLookupError, PermissionError):
                 kill(self.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-            except PermissionError:
-                continue
 
     def signal(self, number: int) -> None:
         """Send a signal to the whole group."""
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
-        except ProcessLookupError:
-            pass
 
 
 class Server:
@@ -103,9 +98,7 @@ class Server:
         self._connection, self.pid = _fork_server()
         self._numbers = 0
 
-    def start(
-        self, task: str, arguments: dict[str, Any], *, log: Path, seconds: float, memory: int
-    ) -> int:
+    def start(self, task: str, arguments: dict[str, Any], *, log: Path, seconds: float, memory: int) -> int:
         """Run ``task`` (``package.module:function``) in a child.
 
         Parameters
@@ -160,10 +153,8 @@ class Server:
     def close(self) -> None:
         """Kill every child and the server."""
         self._connection.close()
-        try:
+        with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
-        except ChildProcessError:
-            pass
 
     def _send(self, **message: Any) -> None:
         self._connection.send_bytes(json.dumps(message).encode())
@@ -236,10 +227,8 @@ class _Serving:
         job = self.jobs.get(message["job"])
         if job is not None and message["do"] == "turn":
             job.resume()
-            try:
+            with suppress(OSError):  # it may have died meanwhile; its end is on the way
                 job.connection.send_bytes(b"turn")
-            except OSError:
-                pass  # it died meanwhile; its end is on the way
         elif job is not None and message["do"] == "pause":
             job.pause()
             job.signal(signal.SIGSTOP)
@@ -340,10 +329,8 @@ def _settle_in(log: str) -> None:
         os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    try:
+    with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")  # before the sweep itself
-    except OSError:
-        pass
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

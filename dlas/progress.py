@@ -41,7 +41,9 @@ class Progress:
         self._spoke = 0.0
         self._rows = 0
         self._kept = 0
-        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        self._live = (
+            Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        )
 
     def __enter__(self) -> Progress:
         if self._live:
@@ -84,7 +86,9 @@ class Progress:
         names = " / ".join(str(Choice.of(getattr(row, axis))) for axis in shown)
         if row.status == "ok":
             median, low, high = median_interval(row.latency_s)
-            what = f"{median * 1e3:.3g} ms [{low * 1e3:.3g}, {high * 1e3:.3g}]" + (" noisy" if row.noisy else "")
+            what = f"{median * 1e3:.3g} ms [{low * 1e3:.3g}, {high * 1e3:.3g}]" + (
+                " noisy" if row.noisy else ""
+            )
         else:
             what = (row.reason or "").splitlines()[0] if row.reason else ""
         colour = COLOURS[row.status]

@@ -227,5 +227,3 @@ class Results:
             position = start
         if position != end:
             os.ftruncate(self._file, position)
-
-

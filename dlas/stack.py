@@ -301,7 +301,9 @@ class Tail(Protocol):
     finished output; it returns its argument where nothing follows.
     """
 
-    def __call__(self, convolved: Any) -> Any: ...
+    def __call__(self, convolved: Any) -> Any:
+        """Return the finished output."""
+        ...
 
 
 class Algorithm(Part, ABC):
@@ -453,7 +455,7 @@ class Hardware(Part, ABC):
     def describe(self) -> dict[str, Any]:
         """Return the device in full, as it is written into a row."""
 
-    def prepare(self) -> None:  # noqa: B027 - a device without settings has nothing to prepare
+    def prepare(self) -> None:
         """Set threads and affinity in the process that is about to run a program."""
 
     @abstractmethod

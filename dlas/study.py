@@ -83,6 +83,10 @@ class Choice:
         return f"{self.name}({options})" if options else self.name
 
 
+NONE = Choice("none")
+"""No compression."""
+
+
 @dataclass(frozen=True)
 class Point:
     """One choice a layer: what a row is the answer to."""
@@ -180,8 +184,8 @@ class Study:
     axes: Mapping[str, tuple[Any, ...]]
     seed: int = 0
     skip: tuple[Skip, ...] = ()
-    measure: Settings = Settings()
-    limits: Limits = Limits()
+    measure: Settings = field(default_factory=Settings)
+    limits: Limits = field(default_factory=Limits)
 
     @classmethod
     def read(cls, path: Path) -> Study:
@@ -264,7 +268,9 @@ def check_size(study: Study) -> None:
     expansion = study.expansion()
     if expansion.total > MOST_POINTS:
         sizes = ", ".join(f"{axis} {len(study.axes[axis])}" for axis in AXES)
-        raise InputError(f"the study expands to {expansion.total:,} points ({sizes}); at most {MOST_POINTS:,}")
+        raise InputError(
+            f"the study expands to {expansion.total:,} points ({sizes}); at most {MOST_POINTS:,}"
+        )
     if next(study.points(expansion), None) is None:
         reasons = "; ".join(f"{count} by {reason!r}" for reason, count in expansion.skipped.items())
         raise InputError(f"the study expands to nothing: every point is skipped ({reasons})")
@@ -372,7 +378,7 @@ def _skip(number: int, rule: Any) -> Skip:
         raise InputError(f"skip rule {number}: {rule!r} is not a table")
     reason = rule.get("reason")
     if not isinstance(reason, str) or not reason.strip():
-        raise InputError(f"skip rule {number} has no reason: say why in reason = \"...\"")
+        raise InputError(f'skip rule {number} has no reason: say why in reason = "..."')
     patterns = {key: value for key, value in rule.items() if key != "reason"}
     for axis in patterns:
         if axis not in AXES:
@@ -380,7 +386,8 @@ def _skip(number: int, rule: Any) -> Skip:
     if not patterns:
         raise InputError(f"skip rule {number} ({reason!r}) names no axis, so it would skip everything")
     return Skip(
-        tuple((axis, tuple(p) if isinstance(p, list) else (p,)) for axis, p in sorted(patterns.items())), reason
+        tuple((axis, tuple(p) if isinstance(p, list) else (p,)) for axis, p in sorted(patterns.items())),
+        reason,
     )
 
 

@@ -336,7 +336,7 @@ class Sweep:
         self.progress.row(row)
 
     def _drop_build(self, active: Active) -> None:
-        """A built library can be made again and thousands of them would fill a disk."""
+        """Drop the built library: it can be made again, and thousands would fill a disk."""
         key = active.plan.artifacts().get("build")
         shared = any(other.plan.artifacts().get("build") == key for other in self._active)
         if key and not shared and not self.keep_builds:

@@ -27,6 +27,7 @@ LAYERS = [
     {"study", "testing"},
     {"results", "doctor"},
     {"analysis", "pipeline"},
+    {"steps"},
     {"progress", "sweep"},
     {"cli", "__main__", "__init__"},
 ]  # fmt: skip
@@ -38,7 +39,12 @@ def modules() -> dict[str, Path]:
     for package, folder in FOLDERS.items():
         for path in folder.rglob("*.py"):
             inside = path.relative_to(folder)
-            if package == "dlas" and inside.parts[0] in ("schedules", "sparse", "experiments", "hardware_profiles"):
+            if package == "dlas" and inside.parts[0] in (
+                "schedules",
+                "sparse",
+                "experiments",
+                "hardware_profiles",
+            ):
                 continue
             found[".".join((package, *inside.with_suffix("").parts)).removesuffix(".__init__")] = path
     return found

@@ -90,7 +90,9 @@ def test_the_artifacts_used_longest_ago_go_first(tmp_path: Path) -> None:
 
 
 def test_what_a_dead_process_left_aside_is_cleared(cache: Cache) -> None:
-    process = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    process = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
     (cache.root / "aside" / f"{int(process.stdout)}-dead").mkdir()
     (cache.root / "aside" / f"{os.getpid()}-alive").mkdir()
     cache.tidy()

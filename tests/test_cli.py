@@ -19,7 +19,10 @@ name = "s"
 dataset = ["tests.stubs:StubDataset"]
 model = ["tests.stubs:StubModel"]
 algorithm = ["tests.stubs:StubAlgorithm"]
-compiler = [{name = "tests.stubs:StubCompiler", number = [0, 1]}, {name = "tests.stubs:StubCompiler", trouble = "exception"}]
+compiler = [
+    {name = "tests.stubs:StubCompiler", number = [0, 1]},
+    {name = "tests.stubs:StubCompiler", trouble = "exception"},
+]
 hardware = ["tests.stubs:StubHardware"]
 """
 
@@ -35,7 +38,7 @@ def dlas(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def said_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
-    """Run a command in this process, which saves importing torch and tvm anew; return its exit code and errors."""
+    """Run a command in this process, which saves imports; return its exit code and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DLAS_CACHE", str(tmp_path / "cache"))
 

@@ -63,7 +63,9 @@ def _lines(folder: Path) -> list[dict[str, object]]:
 
 def test_nothing_outlives_a_killed_sweep(tmp_path: Path) -> None:
     mark = f"3600.{os.getpid()}"
-    study = study_of(f'model = [{{name = "tests.stubs:StubModel", seconds = {mark}, trace = "{tmp_path}/t"}}]')
+    study = study_of(
+        f'model = [{{name = "tests.stubs:StubModel", seconds = {mark}, trace = "{tmp_path}/t"}}]'
+    )
     pid = in_fork(lambda: run(study, tmp_path))
     _wait_for(lambda: _descendants(pid) >= 2)
     group = _all_descendants(pid)
@@ -115,7 +117,9 @@ def _wait_for(condition: object, seconds: float = 20) -> None:
 def test_each_end_has_its_status_and_reason(
     tmp_path: Path, trouble: str, status: str, reason: str, at: str
 ) -> None:
-    compiler = f'compiler = [{{name = "tests.stubs:StubCompiler", trouble = ["{trouble}", "none"], at = "{at}"}}]'
+    compiler = (
+        f'compiler = [{{name = "tests.stubs:StubCompiler", trouble = ["{trouble}", "none"], at = "{at}"}}]'
+    )
     run(study_of(compiler), tmp_path)
     bad, good = sorted(rows(tmp_path), key=lambda row: row.status == "ok")
     assert (bad.status, good.status) == (status, "ok")
@@ -144,7 +148,10 @@ def test_memory_over_the_limit_is_a_failure_that_says_so(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("trouble", ["wrong", "nan"])
 def test_a_wrong_answer_is_never_a_time(tmp_path: Path, trouble: str) -> None:
-    run(study_of(f'compiler = [{{name = "tests.stubs:StubCompiler", trouble = "{trouble}", at = "run"}}]'), tmp_path)
+    run(
+        study_of(f'compiler = [{{name = "tests.stubs:StubCompiler", trouble = "{trouble}", at = "run"}}]'),
+        tmp_path,
+    )
     (row,) = rows(tmp_path)
     assert (row.status, row.step, row.latency_s) == ("wrong", "check", [])
     assert "differs from the reference" in (row.reason or "")
@@ -270,10 +277,8 @@ def test_a_damaged_artifact_is_noticed_and_made_again(tmp_path: Path, kind: str,
 
 def test_two_sweeps_share_a_cache_and_train_once(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    axes = (
-        f'model = [{{name = "tests.stubs:StubModel", factor = [1.0, 2.0], seconds = 0.3, trace = "{trace}"}}]\n'
-        'compiler = [{name = "tests.stubs:StubCompiler", number = [0, 1, 2]}]'
-    )
+    model = f'name = "tests.stubs:StubModel", factor = [1.0, 2.0], seconds = 0.3, trace = "{trace}"'
+    axes = f'model = [{{{model}}}]\ncompiler = [{{name = "tests.stubs:StubCompiler", number = [0, 1, 2]}}]'
     study = study_of(axes)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -299,9 +304,8 @@ def test_the_device_belongs_to_one_sweep_at_a_time(tmp_path: Path) -> None:
 
 
 def test_the_cache_stays_within_its_limit(tmp_path: Path) -> None:
-    study = study_of(
-        'compiler = [{name = "tests.stubs:StubCompiler", number = [0, 1, 2, 3, 4, 5, 6, 7], padding_bytes = 100000}]'
-    )
+    compiler = 'name = "tests.stubs:StubCompiler", number = [0, 1, 2, 3, 4, 5, 6, 7], padding_bytes = 100000'
+    study = study_of(f"compiler = [{{{compiler}}}]")
     run(study, tmp_path, keep_builds=True, limit=300_000)
     cache = Cache(tmp_path / "cache", limit=300_000)
     cache.tidy()
@@ -323,7 +327,7 @@ def test_ctrl_c_ends_cleanly_and_the_next_run_goes_on(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_write_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(study_of('batch = [1]'), tmp_path)
+    run(study_of("batch = [1]"), tmp_path)
     (row,) = rows(tmp_path)
     with Results(tmp_path / "out") as results:
         monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "full")))

@@ -75,7 +75,12 @@ def test_ids_do_not_change_between_versions() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", ['batch = [2]', 'model = [{name = "tests.stubs:StubModel", factor = 2.0}]', 'compression = ["tests.stubs:StubCompression"]']
+    "change",
+    [
+        "batch = [2]",
+        'model = [{name = "tests.stubs:StubModel", factor = 2.0}]',
+        'compression = ["tests.stubs:StubCompression"]',
+    ],
 )
 def test_another_meaning_has_another_id(change: str) -> None:
     assert points(with_axis(change))[0].id != points(STUBS)[0].id
@@ -93,12 +98,15 @@ def test_a_library_runtime_collapses_the_algorithm_axis_and_merges() -> None:
 
 
 def test_skip_rules_drop_what_matches_every_pattern_and_are_counted() -> None:
-    text = with_axis('batch = [1, 8]') + """
+    text = (
+        with_axis("batch = [1, 8]")
+        + """
 [[skip]]
 batch = 8
 compiler = "*StubCompiler"
 reason = "too big"
 """
+    )
     study = Study.parse(text)
     expansion = study.expansion()
     assert [point.batch for point in study.points(expansion)] == [1]
@@ -151,9 +159,15 @@ def test_points_that_will_be_compared_are_neighbours() -> None:
         (with_axis('compiler = ["untunde"]'), "unknown compiler 'untunde'; did you mean 'untuned'"),
         (with_axis('model = ["cifar_resnet81"]'), "did you mean 'cifar_resnet18'"),
         (with_axis('model = [{name = "tests.stubs:StubModel", fcator = 1.0}]'), "did you mean 'factor'"),
-        (with_axis('model = [{name = "tests.stubs:StubModel", factor = "much"}]'), "factor = 'much'.*valid number"),
+        (
+            with_axis('model = [{name = "tests.stubs:StubModel", factor = "much"}]'),
+            "factor = 'much'.*valid number",
+        ),
         (with_axis('model = [{name = "tests.stubs:StubModel", trouble = "some"}]'), "trouble = 'some'"),
-        (with_axis('model = [{name = "tests.stubs:StubModel", factor = []}]'), "an option with an empty list"),
+        (
+            with_axis('model = [{name = "tests.stubs:StubModel", factor = []}]'),
+            "an option with an empty list",
+        ),
         (with_axis('model = ["tests.stubs:StubDataset"]'), "is not a dlas.stack.Model"),
         (with_axis('model = ["tests.stubs:StubModle"]'), "did you mean 'StubModel'"),
         (with_axis('model = ["tests.stabs:StubModel"]'), "cannot import 'tests.stabs'"),
@@ -178,15 +192,15 @@ def test_bad_input_is_one_clear_message(text: str, said: str) -> None:
 
 def test_a_study_that_expands_to_nothing_says_why() -> None:
     study = Study.parse(STUBS + '[[skip]]\nmodel = "*"\nreason = "not today"')
-    with pytest.raises(InputError, match="expands to nothing.*1 by 'not today'"):
+    with pytest.raises(InputError, match=r"expands to nothing.*1 by 'not today'"):
         check_size(study)
 
 
 def test_a_study_of_over_a_million_points_is_refused_at_once() -> None:
     numbers = list(range(1200))
     text = with_axis(f'model = [{{name = "tests.stubs:StubModel", factor = {[n + 0.5 for n in numbers]}}}]')
-    text = text.replace("batch", "batch") + f"\nbatch = {[n + 1 for n in numbers]}"
-    with pytest.raises(InputError, match="1,440,000 points .*model 1200.*at most 1,000,000"):
+    text += f"\nbatch = {[n + 1 for n in numbers]}"
+    with pytest.raises(InputError, match=r"1,440,000 points .*model 1200.*at most 1,000,000"):
         check_size(Study.parse(text))
 
 

@@ -1,0 +1,182 @@
+"""The steps of a point, each run in a process of its own; plain JSON in and out.
+
+network -> [compress] -> build -> check -> measure
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from dlas.cache import Artifact, Cache, CorruptArtifact
+from dlas.intervals import wilson
+from dlas.measuring import PeakMemory, Settings
+from dlas.processes import Channel
+from dlas.stack import Compiler, Compression, Data, Facts, Hardware, Images, Network, Program, Workspace
+from dlas.study import NONE, Point
+
+SAMPLE_IMAGES = 256
+SAMPLE_BYTES = 64 * 2**20
+"""At most so many test images, in at most so many bytes, go with a network for checking its builds."""
+CHECK_SECONDS = 60.0
+"""A slow build is checked on as many of them as it gets through in this time, and on one batch at least."""
+LAYER_REPEATS = 20
+
+
+class WrongOutput(Exception):
+    """A build does not compute what its network's reference function computes."""
+
+
+def network_step(
+    content: dict[str, Any], root: str, key: str, dense_key: str | None, channel: Channel
+) -> dict[str, Any]:
+    """Make a network: train or load it, or compress the dense one."""
+    cache, point = Cache(Path(root)), Point.of(content)
+    data = point.dataset.make("dataset").load()
+    workspace = Workspace(point.seed, cache.workspace(key), channel.say)
+    if dense_key is None:
+        network = point.model.make("model").build(data, workspace)
+    else:
+        dense = _restored(cache, dense_key, replace(point, compression=NONE))
+        network = point.compression.make("compression").compress(dense, data, workspace)
+    with cache.create("network", key) as (folder, facts):
+        network.save(folder)
+        _save_sample(network, data, folder)
+        facts.update(asdict(network.facts), tolerance=network.tolerance)
+    cache.drop_workspace(key)
+    return {}
+
+
+def build_step(
+    content: dict[str, Any], root: str, network_key: str, build_key: str, channel: Channel
+) -> dict[str, Any]:
+    """Compile the network for the target."""
+    cache, point = Cache(Path(root)), Point.of(content)
+    compiler: Compiler = point.compiler.make("compiler")
+    algorithm = None if compiler.own_kernels else point.algorithm.make("algorithm")
+    device: Hardware = point.hardware.make("hardware")
+    device.prepare()
+    network = _restored(cache, network_key, point)
+    with cache.create("build", build_key) as (folder, facts):
+        built = compiler.compile(network, algorithm, device.target(), point.batch, folder)
+        facts.update(asdict(built))
+    return {}
+
+
+def check_step(
+    content: dict[str, Any], root: str, network_key: str, build_key: str, channel: Channel
+) -> dict[str, Any]:
+    """Compare the build with the network's reference function, and count what it classifies rightly."""
+    cache, point = Cache(Path(root)), Point.of(content)
+    sample = _sample(cache, network_key)
+    program = _loaded(cache, network_key, build_key, point)
+    outputs = _run_in_batches(program, sample["images"], point.batch)
+    expected, labels = sample["outputs"][: len(outputs)], sample["labels"][: len(outputs)]
+    facts = _artifact(cache, "network", network_key).facts
+    scale = float(np.abs(expected).max()) or 1.0
+    error = float(np.abs(outputs - expected).max()) / scale
+    if not error <= facts["tolerance"]:  # a NaN is wrong too
+        raise WrongOutput(f"differs from the reference by {error:.3g} of its largest output; "
+                          f"at most {facts['tolerance']:.3g} is accepted")  # fmt: skip
+    accuracy = None
+    if facts["accuracy"] is not None:
+        right = int((outputs.argmax(axis=1) == labels).sum())
+        low, high = wilson(right, len(outputs))
+        accuracy = {"accuracy": right / len(outputs), "low": low, "high": high, "images": len(outputs)}
+    return {"error": error, "compiled_accuracy": accuracy}
+
+
+def measure_step(
+    content: dict[str, Any],
+    root: str,
+    network_key: str,
+    build_key: str,
+    settings: dict[str, Any],
+    channel: Channel,
+) -> dict[str, Any]:
+    """Time the build, alone on its device."""
+    cache, point = Cache(Path(root)), Point.of(content)
+    device: Hardware = point.hardware.make("hardware")
+    images = _batch(_sample(cache, network_key)["images"], point.batch)
+    memory = PeakMemory.start()
+    program = _loaded(cache, network_key, build_key, point)
+    measured = device.measure(program, images, Settings(**settings), channel.turn)
+    peak = memory.bytes_above()
+    channel.turn()
+    layers = program.layers(images, LAYER_REPEATS)
+    return {**measured, "peak_memory_bytes": peak, "layer_seconds": layers, "device": device.describe()}
+
+
+# ---------------------------------------------------------------- artifacts in and out
+
+
+def _artifact(cache: Cache, kind: str, key: str) -> Artifact:
+    artifact = cache.get(kind, key)
+    if artifact is None:
+        raise CorruptArtifact(f"{kind} {key} is not in the cache any more")
+    return artifact
+
+
+def _verified(cache: Cache, kind: str, key: str) -> Artifact:
+    """Return an artifact whose files are what was written; drop it if they are not."""
+    artifact = _artifact(cache, kind, key)
+    try:
+        artifact.verify()
+    except CorruptArtifact:
+        cache.discard(kind, key)
+        raise
+    return artifact
+
+
+def _restored(cache: Cache, key: str, point: Point) -> Network:
+    artifact = _verified(cache, "network", key)
+    known = {name: value for name, value in artifact.facts.items() if name in Facts.__dataclass_fields__}
+    facts = Facts(**{**known, "shape": tuple(known["shape"])})
+    compression: Compression = point.compression.make("compression")
+    return compression.restore(point.model.make("model"), artifact.folder, facts)
+
+
+def _loaded(cache: Cache, network_key: str, build_key: str, point: Point) -> Program:
+    """Return the build as a program; the network itself is restored only if the compiler asks for it."""
+    device: Hardware = point.hardware.make("hardware")
+    device.prepare()
+    folder = _verified(cache, "build", build_key).folder
+    network = functools.cache(lambda: _restored(cache, network_key, point))
+    compiler: Compiler = point.compiler.make("compiler")
+    return compiler.load(folder, network, device.target())
+
+
+def _save_sample(network: Network, data: Data, folder: Path) -> None:
+    """Keep some test images with their labels and reference outputs beside the network."""
+    count = max(1, min(SAMPLE_IMAGES, len(data.test), SAMPLE_BYTES // (4 * int(np.prod(data.shape)))))
+    chosen = np.random.default_rng(0).permutation(len(data.test))[:count]
+    images, labels = data.test[[int(index) for index in chosen]]
+    outputs = network.reference(images)
+    save_file({"images": images, "labels": labels, "outputs": outputs}, folder / "sample.safetensors")
+
+
+def _sample(cache: Cache, network_key: str) -> dict[str, Any]:
+    return load_file(_verified(cache, "network", network_key).folder / "sample.safetensors")
+
+
+def _batch(images: Images, batch: int) -> Images:
+    """Return exactly ``batch`` images, repeating them where there are fewer."""
+    return np.ascontiguousarray(np.resize(images, (batch, *images.shape[1:])))
+
+
+def _run_in_batches(program: Program, images: Images, batch: int) -> Images:
+    """Return the outputs for as many images as there is time for, through a fixed batch size."""
+    outputs = []
+    end = time.monotonic() + CHECK_SECONDS
+    for start in range(0, len(images), batch):
+        chunk = images[start : start + batch]
+        outputs.append(program.run(_batch(chunk, batch))[: len(chunk)])
+        if time.monotonic() > end:
+            break
+    return np.concatenate(outputs)
