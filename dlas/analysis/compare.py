@@ -1,0 +1,303 @@
+"""Compare the values of one axis on matched points, and nothing but matched points.
+
+Two points match when they are equal in everything but the axis: all other
+layers with their options, batch, seed, and the machine that measured them
+(save where the axis is the hardware itself).
+
+A compiler that brings its own kernels has the algorithm ``library``.  Along
+the compiler axis its row matches the rows of *every* algorithm, since it is
+the alternative to each of them: ``direct`` under ``untuned`` against ONNX
+Runtime, and ``gemm`` under ``untuned`` against the same ONNX Runtime.  Along
+the algorithm axis such rows have nothing to be compared with and are counted.
+
+Along the batch axis, time an image is compared, not time a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+
+from dlas.analysis import bootstrap
+from dlas.analysis.comparison_grid import grid
+from dlas.analysis.frame import AXES, MACHINE, SAMPLES
+from dlas.analysis.grid import Grid
+from dlas.errors import InputError, unknown
+from dlas.parts import LIBRARY
+from dlas.study import DEFAULTS
+
+Key = tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One value's row in a group.
+
+    Parameters
+    ----------
+    row : int
+        Line of the frame.
+    status : str
+    reason : str or None
+    latency_s : tuple of float
+        Median, low, high; an image's share where the axis is the batch.
+    noisy : bool
+    ratio : tuple of float or None
+        The baseline's latency over this one's with its interval: 2 is twice as
+        fast as the baseline.  None for the baseline, and where either has no time.
+    """
+
+    row: int
+    status: str
+    reason: str | None
+    latency_s: tuple[float, float, float]
+    noisy: bool
+    ratio: tuple[float, float, float] | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it has a time to compare."""
+        return self.status == "ok" and self.latency_s[1] > 0
+
+    @property
+    def tie(self) -> bool:
+        """Whether the interval of the ratio includes 1."""
+        return self.ratio is not None and self.ratio[1] <= 1 <= self.ratio[2]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The rows that are equal in everything but the axis, by their value on it."""
+
+    key: Mapping[str, str | None]
+    rows: Mapping[str, Measured]
+
+
+@dataclass
+class Comparison:
+    """What a comparison found.
+
+    Parameters
+    ----------
+    axis, baseline : str
+    values : list of str
+        The baseline first; those that are ok in no group are in ``never``.
+    groups : list of Matched
+        In which the baseline and another value have a time.
+    unmatched : list of Matched
+        All others.
+    never : list of str
+        Values without a single time.
+    total : int
+        Rows compared and not; ``library`` and ``repeated`` are among them.
+    library : int
+        Rows without an algorithm, where that is the axis.
+    repeated : int
+        Rows left out because the same point was measured again later.
+    """
+
+    axis: str
+    baseline: str
+    values: list[str]
+    groups: list[Matched]
+    unmatched: list[Matched]
+    never: list[str]
+    total: int
+    library: int = 0
+    repeated: int = 0
+
+    @property
+    def complete(self) -> list[Matched]:
+        """The groups in which every value has a time."""
+        return [group for group in self.groups if all(_ok(group, value) for value in self.values)]
+
+    def means(self) -> dict[str, float]:
+        """Return each value's geometric mean of ratios over the complete groups; empty if there are none."""
+        complete = self.complete
+        found = {}
+        for value in self.values[1:] if complete else ():
+            logs = [math.log(ratio[0]) for group in complete if (ratio := group.rows[value].ratio)]
+            found[value] = math.exp(math.fsum(logs) / len(logs))
+        return found
+
+    def __rich__(self) -> Grid:
+        return grid(self)
+
+
+def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comparison:
+    """Return the values of an axis compared on matched points.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What :func:`dlas.analysis.frame.read` returned.
+    axis : str
+        One of the six layers, ``batch`` or ``seed``.
+    baseline : str, optional
+        A value's label, or its part's name if only one value has it.  By
+        default the value with a time in most groups; among equals the axis's
+        default (``none``, ``direct``, ``untuned``, ...), then the first by
+        number or alphabet.
+
+    Raises
+    ------
+    InputError
+        If there is no such axis or value, or the rows have a single value.
+    """
+    if axis not in AXES:
+        raise unknown("axis", axis, AXES)
+    lines = frame.reset_index(drop=True)
+    compared = lines[lines["algorithm"] != LIBRARY] if axis == "algorithm" else lines
+    labels = list(dict.fromkeys(compared[axis].astype(str)))
+    if len(labels) < 2:
+        _refuse_single(lines, axis, labels)
+    groups, repeated = _groups(compared, axis)
+    timed = Counter(value for group in groups for value in group.rows if _ok(group, value))
+    chosen = _baseline(axis, labels, baseline, timed)
+    values = [chosen, *sorted((value for value in timed if value != chosen), key=_natural)]
+    groups = _with_ratios(lines, axis, groups, chosen)
+    return Comparison(
+        axis=axis,
+        baseline=chosen,
+        values=values,
+        groups=[group for group in groups if _has_ratio(group)],
+        unmatched=[group for group in groups if not _has_ratio(group)],
+        never=sorted(set(labels) - set(values), key=_natural),
+        total=len(lines),
+        library=len(lines) - len(compared),
+        repeated=repeated,
+    )
+
+
+def _refuse_single(frame: pd.DataFrame, axis: str, labels: Sequence[str]) -> None:
+    varying = [name for name in AXES if frame[name].nunique() > 1]
+    only = f"the one value {labels[0]!r}" if labels else "no value"
+    told = f"; what varies is: {', '.join(varying)}" if varying else "; nothing varies in them"
+    raise InputError(f"the rows have {only} on the axis {axis!r}, so there is nothing to compare{told}")
+
+
+def _baseline(axis: str, labels: Sequence[str], given: str | None, timed: Mapping[str, int]) -> str:
+    """Return the label of the value that the others are compared with."""
+    if given is not None:
+        named = [label for label in labels if label == given] or [
+            label for label in labels if label.partition("(")[0] == given
+        ]
+        if len(named) != 1:
+            raise unknown(f"value of {axis} as the baseline", given, labels)
+        return named[0]
+    plain = [str(value) for value in DEFAULTS.get(axis, ())]
+    return min(labels, key=lambda label: (-timed.get(label, 0), label not in plain, _natural(label)))
+
+
+def _natural(label: str) -> tuple[float, str]:
+    """Order numbers by size and before words."""
+    try:
+        return float(label), label
+    except ValueError:
+        return math.inf, label
+
+
+# ---------------------------------------------------------------- matching
+
+
+@dataclass
+class _Rest:
+    """The rows that are equal in everything but the axis and the algorithm."""
+
+    own: dict[str | None, dict[str, Measured]] = field(default_factory=dict)
+    library: dict[str, Measured] = field(default_factory=dict)
+
+
+def _groups(frame: pd.DataFrame, axis: str) -> tuple[list[Matched], int]:
+    """Return the rows in groups that match, and how many rows a later one of the same point replaced."""
+    names = [name for name in (*AXES, MACHINE) if name != axis and (axis, name) != ("hardware", MACHINE)]
+    rests: dict[Key, _Rest] = {}
+    repeated = 0
+    rest_names = [name for name in names if name != "algorithm"]
+    for key, algorithm, value, row in _measured(frame, axis, rest_names):
+        rest = rests.setdefault(key, _Rest())
+        shared = axis == "compiler" and algorithm == LIBRARY
+        rows = rest.library if shared else rest.own.setdefault(None if axis == "algorithm" else algorithm, {})
+        repeated += value in rows
+        # A later time replaces an earlier one, and a failure never replaces a time.
+        if value not in rows or row.ok or not rows[value].ok:
+            rows[value] = row
+    groups = []
+    for key, rest in rests.items():
+        for algorithm, rows in (rest.own or {LIBRARY: {}}).items():
+            told = dict(zip(rest_names, key, strict=True)) | (
+                {} if algorithm is None else {"algorithm": algorithm}
+            )
+            ordered = {name: told[name] for name in names if name in told}
+            there = sorted({**rows, **rest.library}.items(), key=lambda item: item[1].row)
+            groups.append(Matched(ordered, dict(there)))
+    return sorted(groups, key=lambda group: min(row.row for row in group.rows.values())), repeated
+
+
+def _measured(
+    frame: pd.DataFrame, axis: str, names: Sequence[str]
+) -> list[tuple[Key, str | None, str, Measured]]:
+    """Return the key, the algorithm, the value and the outcome of each row, the oldest first."""
+    lines = frame.sort_values("started", kind="stable", na_position="first")
+    columns = {name: _texts(lines[name]) for name in {*names, "algorithm", axis, "status", "reason"}}
+    share = lines["batch"].to_numpy(dtype=float) if axis == "batch" else np.ones(len(lines))
+    times = lines[["latency_s", "latency_low_s", "latency_high_s"]].to_numpy() / share[:, None]
+    noisy = lines["noisy"].fillna(False).to_numpy(dtype=bool)
+    found = []
+    for i, row in enumerate(lines.index):
+        median, low, high = (float(time) for time in times[i])
+        measured = Measured(
+            int(row), str(columns["status"][i]), columns["reason"][i], (median, low, high), bool(noisy[i])
+        )
+        key = tuple(columns[name][i] for name in names)
+        found.append((key, columns["algorithm"][i], str(columns[axis][i]), measured))
+    return found
+
+
+def _texts(column: pd.Series) -> list[str | None]:
+    return [None if pd.isna(value) else str(value) for value in column]
+
+
+def _ok(group: Matched, value: str) -> bool:
+    return value in group.rows and group.rows[value].ok
+
+
+def _has_ratio(group: Matched) -> bool:
+    return any(row.ratio is not None for row in group.rows.values())
+
+
+# ---------------------------------------------------------------- ratios
+
+
+def _with_ratios(frame: pd.DataFrame, axis: str, groups: Sequence[Matched], baseline: str) -> list[Matched]:
+    """Return the groups, each value that has a time with its ratio to the baseline's."""
+    pairs = [
+        (number, value)
+        for number, group in enumerate(groups)
+        if _ok(group, baseline)
+        for value in group.rows
+        if value != baseline and _ok(group, value)
+    ]
+    samples, batch = frame[SAMPLES].tolist(), frame["batch"].tolist()
+
+    def times(number: int, value: str) -> bootstrap.Array:
+        row = groups[number].rows[value].row
+        share = batch[row] if axis == "batch" else 1
+        return np.asarray(samples[row], dtype=float) / share
+
+    filled = [dict(group.rows) for group in groups]
+    # Which of two values takes which random numbers must not depend on which is the baseline: then
+    # exchanging the baseline inverts every interval exactly, and a tie stays a tie.
+    for swapped in (False, True):
+        chosen = [(number, value) for number, value in pairs if (value < baseline) is swapped]
+        above = [times(number, baseline) for number, _ in chosen]
+        below = [times(number, value) for number, value in chosen]
+        found = bootstrap.ratios(above, below, streams=(1, 0) if swapped else (0, 1))
+        for (number, value), (ratio, low, high) in zip(chosen, found.tolist(), strict=True):
+            filled[number][value] = replace(filled[number][value], ratio=(ratio, low, high))
+    return [replace(group, rows=rows) for group, rows in zip(groups, filled, strict=True)]

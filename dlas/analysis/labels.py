@@ -1,0 +1,111 @@
+"""Names, numbers and amounts as people read them; nothing here knows a table or a page."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+MISSING = "–"  # noqa: RUF001 - a dash that is not a minus
+PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+MOST_CHARACTERS = 160
+"""A reason longer than this is shortened; ``dlas show`` prints it whole."""
+
+
+def label(content: Any) -> str:
+    """Return a part as it stands in a row in one short text.
+
+    Parameters
+    ----------
+    content : mapping
+        ``{"name": ..., option: value, ...}`` or ``{"name": ..., "chain": [...]}``.
+
+    Returns
+    -------
+    str
+        ``weight_pruning(level=0.8)``; the techniques of a chain are joined by ``+``.
+    """
+    if not isinstance(content, Mapping):
+        return str(content)
+    if content.get("chain"):
+        return "+".join(map(label, content["chain"]))
+    options = ", ".join(
+        f"{key}={value}" for key, value in sorted(content.items()) if key not in ("name", "chain")
+    )
+    return f"{content.get('name')}({options})" if options else str(content.get("name"))
+
+
+def options(content: Any) -> dict[str, Any]:
+    """Return a part's options by name; those of a chain by ``<technique>.<option>``.
+
+    Where a chain holds a technique twice, the second is ``<technique>_2``.
+    """
+    if not isinstance(content, Mapping):
+        return {}
+    if not content.get("chain"):
+        return {key: value for key, value in content.items() if key not in ("name", "chain")}
+    found: dict[str, Any] = {}
+    seen: Counter[str] = Counter()
+    for link in content["chain"]:
+        name = str(link.get("name"))
+        seen[name] += 1
+        prefix = name if seen[name] == 1 else f"{name}_{seen[name]}"
+        found |= {f"{prefix}.{key}": value for key, value in options(link).items()}
+    return found
+
+
+def milliseconds(seconds: float, digits: int = 4) -> str:
+    """Return seconds as milliseconds of four digits, without the unit."""
+    return f"{seconds * 1e3:.{decimals(seconds * 1e3, digits)}f}"
+
+
+def interval_ms(median: float, low: float, high: float) -> str:
+    """Return ``12.34 [12.31, 12.40]``: milliseconds, all three with the median's decimals."""
+    places = decimals(median * 1e3, 4)
+    return f"{median * 1e3:.{places}f} [{low * 1e3:.{places}f}, {high * 1e3:.{places}f}]"
+
+
+def factor(value: float) -> str:
+    """Return a ratio of three digits, at least one decimal below 100: ``1.83``, ``12.3``, ``0.046``."""
+    return f"{value:.{decimals(value, 3)}f}"
+
+
+def decimals(value: float, digits: int) -> int:
+    """Return the decimals with which ``value`` has so many digits, at most six."""
+    if value <= 0 or not math.isfinite(value):
+        return digits - 1
+    return min(6, max(0, digits - 1 - math.floor(math.log10(value))))
+
+
+def amount(value: float, unit: str = "") -> str:
+    """Return an amount with an SI prefix: ``12.3 MB``, ``1.21 G``, ``640 B``."""
+    if not math.isfinite(value):
+        return MISSING
+    power = 0
+    # 999.5 would be written 1000: it is the next prefix's 1.00.
+    while abs(value) >= 999.5 and power < len(PREFIXES) - 1:
+        value, power = value / 1000, power + 1
+    digits = f"{value:.0f}" if power == 0 and value == int(value) else f"{value:.3g}"
+    return f"{digits} {PREFIXES[power]}{unit}".rstrip()
+
+
+def duration(seconds: float) -> str:
+    """Return ``0.42 s``, ``3 min 05 s`` or ``2 h 07 min``."""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
+    """Return a text in one line of at most ``most`` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def points(count: int) -> str:
+    """Return ``1 point`` or ``1,234 points``."""
+    return f"{count:,} point" + ("s" if count != 1 else "")
