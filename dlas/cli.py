@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 
 Folder = Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]
+Folders = Annotated[list[Path], typer.Argument(help="Folders that `dlas run --out` wrote.")]
 Where = Annotated[
     list[str] | None, typer.Option("--where", help="Keep the rows whose axis matches, e.g. model=cifar_*.")
 ]
@@ -121,37 +122,46 @@ def show(
     """Show everything about one row."""
     from dlas.analysis.show import show as render
 
-    _console().print(render(folder, row))
+    _print(render(folder, row))
 
 
 @app.command()
-def table(folder: Folder, where: Where = None) -> None:
-    """Print every point's row, the fastest of each comparison marked."""
+def table(
+    folders: Folders,
+    where: Where = None,
+    sort: Annotated[
+        str, typer.Option(help="latency, accuracy, error, memory, size, ... or an axis.")
+    ] = "latency",
+) -> None:
+    """Print every point's row, beside the fastest of its kind."""
     from dlas.analysis.tables import table as render
 
-    _console().print(render(_read(folder), where=where or ()))
+    _print(render(_read(folders, where), sort=sort))
 
 
 @app.command()
 def compare(
-    folder: Folder,
+    folders: Folders,
     axis: Annotated[str, typer.Option(help="The axis whose values are compared.")],
     baseline: Annotated[str | None, typer.Option(help="The value that the others are divided by.")] = None,
+    where: Where = None,
 ) -> None:
     """Compare the values of one axis on matched points."""
     from dlas.analysis.compare import compare as render
 
-    _console().print(render(_read(folder), axis, baseline))
+    _print(render(_read(folders, where), axis, baseline))
 
 
 @app.command()
 def export(
-    folder: Folder, path: Annotated[Path, typer.Argument(help="Where to write: *.parquet or *.csv.")]
+    folders: Folders,
+    path: Annotated[Path, typer.Option("--to", help="Where to write: *.parquet or *.csv.")],
+    where: Where = None,
 ) -> None:
-    """Write the rows as Parquet or CSV."""
+    """Write the rows as Parquet (with every sample) or CSV (without)."""
     from dlas.analysis.export import export as write
 
-    write(_read(folder), path)
+    write(_read(folders, where), path)
 
 
 @app.command()
@@ -188,10 +198,17 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _read(folder: Path) -> Any:
-    from dlas.analysis.frame import read
+def _print(renderable: Any) -> None:
+    from dlas.analysis.grid import print_whole
 
-    return read(folder)
+    print_whole(_console(), renderable)
+
+
+def _read(folders: list[Path], where: list[str] | None) -> Any:
+    """Return the rows of all folders that match every pattern."""
+    from dlas.analysis.frame import read, select
+
+    return select(read(folders), where or ())
 
 
 def _check_parts(study: Any) -> None:

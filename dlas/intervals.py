@@ -65,5 +65,6 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 
 def _resampled_medians(values: np.ndarray, seed: int) -> np.ndarray:
     chosen = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
-    medians: np.ndarray = np.median(values[chosen], axis=1)
+    # Sorted, so that the interval does not depend on the order in which samples were taken.
+    medians: np.ndarray = np.median(np.sort(values)[chosen], axis=1)
     return medians

@@ -12,6 +12,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -22,6 +23,8 @@ from dlas.errors import InputError
 SCHEMA = 1
 STATUSES = ("ok", "failed", "timeout", "unsupported", "wrong")
 FILE = "results.jsonl"
+LEADING_ID = re.compile(r'\{"id":"(\w+)"')
+"""A row starts with its id, so that finding the last row of each need not parse them all."""
 
 
 @dataclass
@@ -148,7 +151,8 @@ def _ids(path: Path) -> Iterator[str]:
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines):
             if line.endswith("\n"):
-                yield _parsed(path, number, line).id
+                leading = LEADING_ID.match(line)
+                yield leading.group(1) if leading else _parsed(path, number, line).id
 
 
 def _parsed(path: Path, number: int, line: str) -> Row:

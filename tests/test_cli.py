@@ -77,7 +77,7 @@ def test_run_table_compare_show_export(tmp_path: Path, study: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     assert row in shown.stdout
     for name in ("rows.csv", "rows.parquet"):
-        written = dlas(tmp_path, "export", "out", name)
+        written = dlas(tmp_path, "export", "out", "--to", name)
         assert written.returncode == 0, written.stderr
         assert (tmp_path / name).stat().st_size > 0
 
@@ -146,7 +146,7 @@ def escaping_onnx(tmp_path: Path) -> None:
         (["table", "nowhere"], "nowhere"),
         (["compare", "nowhere", "--axis", "compiler"], "nowhere"),
         (["show", "nowhere", "abc"], "nowhere"),
-        (["export", "nowhere", "rows.csv"], "nowhere"),
+        (["export", "nowhere", "--to", "rows.csv"], "nowhere"),
         (["tabel"], "tabel"),
     ],
 )

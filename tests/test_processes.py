@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlas.outcome import DiskFull, outcome
+from dlas.processes import Channel, Server
+
+
+def answer(channel: Channel, value: int) -> int:
+    channel.say(f"computing {value}")
+    return value * 2
+
+
+def count(channel: Channel, path: str) -> None:
+    while True:
+        with open(path, "a") as out:
+            out.write(".")
+        time.sleep(0.005)
+
+
+def take_turns(channel: Channel, turns: int) -> int:
+    for _ in range(turns):
+        channel.turn()
+    return turns
+
+
+def sleep(channel: Channel, seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def crash_after_saying(channel: Channel) -> None:
+    channel.say("last words")
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+def start(server: Server, tmp_path: Path, task: Any, seconds: float = 30, **arguments: Any) -> int:
+    name = f"{__name__}:{task.__name__}"
+    return server.start(name, arguments, log=tmp_path / "log", seconds=seconds, memory=2**33)
+
+
+def until_end(server: Server) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = []
+    while not any(event["event"] == "end" for event in events):
+        new = server.events(20)
+        assert new, "nothing happened for 20 s"
+        events += new
+    return events
+
+
+def test_a_task_returns_its_value_and_its_words(server: Server, tmp_path: Path) -> None:
+    start(server, tmp_path, answer, value=21)
+    said, end = until_end(server)
+    assert (said["event"], said["text"]) == ("say", "computing 21")
+    assert (end["exit"], end["outcome"]["value"]) == (0, 42)
+    assert "computing 21" in (tmp_path / "log").read_text()
+
+
+def test_a_turn_is_waited_for_and_its_clock_stands(server: Server, tmp_path: Path) -> None:
+    job = start(server, tmp_path, take_turns, seconds=1.0, turns=2)
+    for _ in range(2):
+        (event,) = server.events(20)
+        assert event["event"] == "turn"
+        assert server.events(0.8) == []  # longer in all than the limit, which counts its own time only
+        server.turn(job)
+    assert until_end(server)[-1]["stopped"] is None
+
+
+def test_a_paused_job_does_nothing_and_its_clock_stands(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "count"
+    job = start(server, tmp_path, count, seconds=2.0, path=str(path))
+    while not path.exists():
+        time.sleep(0.01)
+    server.pause(job)
+    time.sleep(0.2)
+    before = path.stat().st_size
+    assert server.events(2.2) == []
+    assert path.stat().st_size == before
+    server.resume(job)
+    assert until_end(server)[-1]["stopped"] == "timeout"
+    assert path.stat().st_size > before
+
+
+def test_what_was_said_before_a_crash_is_not_lost(server: Server, tmp_path: Path) -> None:
+    start(server, tmp_path, crash_after_saying)
+    said, end = until_end(server)
+    assert said["text"] == "last words"
+    assert end["exit"] == -signal.SIGSEGV
+    assert "Segmentation fault" in (tmp_path / "log").read_text()
+
+
+def test_many_jobs_at_a_time(server: Server, tmp_path: Path) -> None:
+    jobs = {start(server, tmp_path, answer, value=value) for value in range(20)}
+    ended = set()
+    while ended != jobs:
+        ended |= {event["job"] for event in server.events(20) if event["event"] == "end"}
+
+
+def test_closing_the_server_ends_what_runs(tmp_path: Path) -> None:
+    server = Server()
+    path = tmp_path / "count"
+    start(server, tmp_path, count, path=str(path))
+    while not path.exists():
+        time.sleep(0.01)
+    server.close()
+    time.sleep(0.2)
+    before = path.stat().st_size
+    time.sleep(0.2)
+    assert path.stat().st_size == before
+
+
+def test_a_server_that_died_is_noticed(tmp_path: Path) -> None:
+    server = Server()
+    start(server, tmp_path, sleep, seconds=60.0)
+    os.kill(server.pid, signal.SIGKILL)
+    with pytest.raises(EOFError):
+        server.events(20)
+        server.events(20)
+    server.close()
+
+
+def end(**changes: Any) -> dict[str, Any]:
+    return {"stopped": None, "exit": 1, "outcome": None, **changes}
+
+
+def raised(*kinds: str, errno: int | None = None) -> dict[str, Any]:
+    return {"event": "error", "kinds": [*kinds, "Exception"], "errno": errno, "text": "words"}
+
+
+@pytest.mark.parametrize(
+    ("event", "status", "reason"),
+    [
+        (end(exit=0, outcome={"event": "result", "value": {}}), "ok", None),
+        (end(stopped="timeout", exit=-9), "timeout", "build took longer than 5 s"),
+        (end(stopped="memory", exit=-9), "failed", "build used more than 1 GiB of memory"),
+        (end(exit=-9), "failed", "build was killed by SIGKILL (by hand, or by the system when memory ran out)"),
+        (end(exit=-200), "failed", "build was killed by signal 200"),
+        (end(exit=7), "failed", "build left with exit code 7 and no result"),
+        (end(outcome=raised("MissingData", "Unsupported")), "unsupported", "words"),
+        (end(outcome=raised("WrongOutput")), "wrong", "words"),
+        (end(outcome=raised("MemoryError")), "failed", "build ran out of memory: words"),
+        (end(outcome=raised("KeyError", "LookupError")), "failed", "build: KeyError: words"),
+    ],
+)
+def test_outcomes(event: dict[str, Any], status: str, reason: str | None) -> None:
+    became = outcome("build", event, 5.0, 2**30)
+    assert (became.status, became.reason) == (status, reason)
+
+
+def test_a_full_disk_is_no_outcome() -> None:
+    with pytest.raises(DiskFull):
+        outcome("build", end(outcome=raised("OSError", errno=28)), 5.0, 2**30)
