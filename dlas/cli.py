@@ -241,12 +241,16 @@ def _expansion_line(name: str, total: int, expansion: Any) -> str:
 def _run(sweep: Any, out: Path, console: Console) -> None:
     """Run a sweep and say how it ended."""
     from dlas.outcome import FULL, DiskFull
+    from dlas.processes import ServerDied
 
     try:
         summary = sweep.run()
     except KeyboardInterrupt:
         console.print(f"interrupted; run the same command again to go on. Rows so far: {out}")
         raise typer.Exit(130) from None
+    except ServerDied as error:
+        _say(f"{error}; run the same command again to go on")
+        raise typer.Exit(1) from None
     except (DiskFull, OSError) as error:
         if isinstance(error, OSError) and error.errno not in FULL:
             raise

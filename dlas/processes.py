@@ -31,6 +31,13 @@ POLL_SECONDS = 0.2
 """How often limits are looked at: seldom enough not to disturb what is being timed."""
 
 
+class ServerDied(Exception):
+    """The process that starts the steps is gone, and all it had started with it."""
+
+    def __init__(self) -> None:
+        super().__init__("the process that starts the steps was killed, perhaps because memory ran out")
+
+
 class Channel:
     """A step's way to talk to the sweep while it runs."""
 
@@ -142,12 +149,14 @@ class Server:
 
         Raises
         ------
-        EOFError
-            If the server died.
+        ServerDied
         """
         found: list[dict[str, Any]] = []
-        while self._connection.poll(seconds if not found else 0):
-            found.append(json.loads(self._connection.recv_bytes()))
+        try:
+            while self._connection.poll(seconds if not found else 0):
+                found.append(json.loads(self._connection.recv_bytes()))
+        except (EOFError, OSError):
+            raise ServerDied from None
         return found
 
     def close(self) -> None:
@@ -157,7 +166,10 @@ class Server:
             os.waitpid(self.pid, 0)
 
     def _send(self, **message: Any) -> None:
-        self._connection.send_bytes(json.dumps(message).encode())
+        try:
+            self._connection.send_bytes(json.dumps(message).encode())
+        except OSError:
+            raise ServerDied from None
 
 
 def _fork_server() -> tuple[Connection, int]:

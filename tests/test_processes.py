@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dlas.outcome import DiskFull, outcome
-from dlas.processes import Channel, Server
+from dlas.processes import Channel, Server, ServerDied
 
 
 def answer(channel: Channel, value: int) -> int:
@@ -126,8 +126,7 @@ def test_a_server_that_died_is_noticed(tmp_path: Path) -> None:
     server = Server()
     start(server, tmp_path, sleep, seconds=60.0)
     os.kill(server.pid, signal.SIGKILL)
-    with pytest.raises(EOFError):
-        server.events(20)
+    with pytest.raises(ServerDied):
         server.events(20)
     server.close()
 
