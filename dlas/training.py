@@ -72,9 +72,9 @@ def fit(
     Diverged
         If the loss is not finite at the end of an epoch.
     """
-    # Channels last trains these networks 1.2 to 1.7 times as fast on CPUs; values are the same either way.
-    module.train().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    learner = _Learner(module, data, recipe, workspace, after_step)
+    if channels_last_is_safe(module):  # it trains 1.2 to 1.7 times as fast on CPUs
+        module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    learner = _Learner(module.train(), data, recipe, workspace, after_step)
     checkpoint = workspace.folder / CHECKPOINT
     workspace.folder.mkdir(parents=True, exist_ok=True)
     with _quietly(), torch.random.fork_rng(devices=[]):
@@ -94,6 +94,21 @@ def fit(
         trainer.fit(learner, _loader(data, recipe, workspace.seed), ckpt_path=resumed, weights_only=True)
     module.cpu().eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     return learner.curve
+
+
+def channels_last_is_safe(module: nn.Module) -> bool:
+    """Return whether the module lacks what oneDNN gets wrong with channels last.
+
+    The weight gradient of a strided 1x1 convolution of fewer channels than a
+    vector has overwrites memory: https://github.com/uxlfoundation/oneDNN/issues/6035.
+    """
+    return not any(
+        isinstance(layer, nn.Conv2d)
+        and layer.kernel_size == (1, 1)
+        and max(layer.stride) > 1
+        and layer.in_channels // layer.groups < 16
+        for layer in module.modules()
+    )
 
 
 class _Learner(lightning.LightningModule):
