@@ -69,7 +69,7 @@ def _export(module: nn.Module, shape: tuple[int, ...]) -> onnx.ModelProto:
         torch.onnx.export(
             module.eval(),
             (torch.zeros(shape, device=device),),
-            held,
+            held,  # type: ignore[arg-type]  # a file opened for writing will do
             dynamo=False,
             opset_version=OPSET,
             input_names=["images"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,12 +33,15 @@ class Imported:
     convolutions : tuple of str
         Names of the 2-D convolutions in the order of the function, where the
         format names them by node and not by weight.
+    operators : dict
+        PrimFuncs by global variable: operators that the importer wrote out itself.
     """
 
     function: Any
     weights: dict[Any, npt.NDArray[Any]]
     owners: dict[Any, str]
     convolutions: tuple[str, ...] = ()
+    operators: dict[Any, Any] = field(default_factory=dict)
 
 
 def import_network(network: Network, batch: int) -> Imported:
@@ -89,7 +92,8 @@ def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> Imported:
         for index, node in enumerate(model.graph.node)
         if node.op_type == "Conv" and ranks.get(node.input[1], 4) == 4
     )
-    return Imported(imported["main"], {}, {}, names)
+    written = {v: f for v, f in imported.functions_items() if isinstance(f, tvm.tirx.PrimFunc)}
+    return Imported(imported["main"], {}, {}, names, written)
 
 
 def as_array(constant: Any) -> npt.NDArray[Any]:

@@ -22,7 +22,7 @@ from dlas.importing import as_array, import_network
 from dlas.kernels import Kernel, make_kernel, read_conv, schedule_kernel
 from dlas.operators import schedule_operators
 from dlas.regions import Region, find_regions, unreadable
-from dlas.simplify import Graph, is_call, is_constant, shape_of, simplify
+from dlas.simplify import Graph, is_constant, shape_of, simplify
 from dlas.stack import Algorithm, Network, Target
 
 Array = npt.NDArray[Any]
@@ -70,6 +70,8 @@ def lower_graph(graph: Graph, algorithm: Algorithm) -> Lowered:
     emitter = _Emitter(algorithm)
     regions = {region.output: region for region in find_regions(graph)}
     replaced = {variable for region in regions.values() for variable in region.variables}
+    for variable, function in graph.operators.items():
+        emitter.values[variable] = emitter.builder.add_func(function, variable.name_hint)
     with emitter.builder.function("main"):
         with emitter.builder.dataflow():
             for variable, value in graph.bindings:

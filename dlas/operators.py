@@ -25,6 +25,8 @@ WIDEST_STRIDED = 16
 """The same where elements are not next to each other: longer ones are put together one by one."""
 SMALLEST_PARALLEL = 16384
 """Elements (points times terms of a sum) below which starting threads costs more than it saves."""
+COSTLY = {"cos", "erf", "exp", "log", "pow", "sigmoid", "sin", "tan", "tanh"}
+"""Functions that TVM computes by a formula."""
 REDUCTION = 2
 """TVM's number for a reduction axis."""
 
@@ -65,7 +67,7 @@ def schedule_operator(function: Any) -> Any:
 
 def _first_that_works(schedule: Any, name: str) -> Any:
     """Return the schedule with the block ``name`` transformed by the first rule that takes it."""
-    for rule in (_sum_by_lanes, _vectorise, _parallelise):
+    for rule in (_sum_by_lanes, _vectorise, _parallelise, _only_share):
         attempt = schedule.copy()
         with contextlib.suppress(Exception):  # what TVM refuses, a simpler rule follows
             if rule(attempt, attempt.get_sblock(name)):
@@ -82,20 +84,38 @@ def _schedule_for_gpu(module: Any, target: Target) -> Any:
 
 
 def _inline(schedule: Any) -> None:
-    """Inline every elementwise stage into its readers.
-
-    A border (a stage that chooses) stays a stage of its own where a sum or a
-    maximum reads it: choosing once a term would keep the reader from vectors.
-    """
+    """Inline elementwise stages into their readers where that costs nothing."""
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
     for block in blocks[:-1]:
-        readers = schedule.get_consumers(block)
-        if _chooses(schedule.get(block)) and any(_reduces(schedule.get(reader)) for reader in readers):
-            continue
-        try:
-            schedule.compute_inline(block)
-        except s_tir.ScheduleError:
-            continue
+        readers = [schedule.get(reader) for reader in schedule.get_consumers(block)]
+        if not any(_better_apart(schedule.get(block), reader) for reader in readers):
+            with contextlib.suppress(s_tir.ScheduleError):
+                schedule.compute_inline(block)
+
+
+def _better_apart(block: Any, reader: Any) -> bool:
+    """Whether a stage should not be computed where it is read.
+
+    A border (a stage that chooses) read by a sum or a maximum would be chosen
+    once a term, which also keeps the reader from vectors.  Functions like tanh
+    become formulas that name their argument several times, so that one inside
+    the other grows exponentially.
+    """
+    if _reduces(reader):
+        return _chooses(block) or _is_costly(block)
+    return _is_costly(block) and _is_costly(reader)
+
+
+def _is_costly(block: Any) -> bool:
+    """Whether a block's body calls a function that has no instruction of its own."""
+    found = []
+
+    def visit(call: Any) -> None:
+        name = call.op.name.rpartition(".")[2] if isinstance(call.op, tvm.ir.Op) else ""
+        found.append(name in COSTLY)
+
+    tvm_ffi.structural_walk(block.body, (tvm.ir.Call, visit))
+    return any(found)
 
 
 def _chooses(block: Any, variable: Any = None) -> bool:
@@ -115,18 +135,25 @@ def _reduces(block: Any) -> bool:
     return any(axis.iter_type == REDUCTION for axis in block.iter_vars)
 
 
+def _has_loops(block: Any) -> bool:
+    return isinstance(block.body, tirx.For | tirx.SeqStmt | s_tir.SBlockRealize)
+
+
 def _loops(schedule: Any, block: Any) -> tuple[list[Any], list[Any]]:
     """Return the loops over points and those over terms, those of one pass left out.
 
     Raises
     ------
     ValueError
-        If loops and axes are not one to one.
+        If loops and axes are not one to one, or if the block has loops inside.
     """
     axes, loops = schedule.get(block).iter_vars, schedule.get_loops(block)
+    if _has_loops(schedule.get(block)):
+        raise ValueError("loops inside the block")
     if len(axes) != len(loops):
         raise ValueError("loops and axes are not one to one")
-    points, terms = [], []
+    points: list[Any] = []
+    terms: list[Any] = []
     for axis, loop in zip(axes, loops, strict=True):
         if _extent(schedule, loop) > 1:
             (terms if axis.iter_type == REDUCTION else points).append(loop)
@@ -134,7 +161,9 @@ def _loops(schedule: Any, block: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _extent(schedule: Any, loop: Any) -> int:
-    return int(schedule.get(loop).extent)
+    """Return a loop's length; 2 stands for one that is only known inside other loops."""
+    extent = schedule.get(loop).extent
+    return int(extent) if isinstance(extent, tirx.IntImm) else 2
 
 
 def _work(schedule: Any, loops: list[Any]) -> int:
@@ -167,6 +196,15 @@ def _parallelise(schedule: Any, block: Any) -> bool:
     return True
 
 
+def _only_share(schedule: Any, block: Any) -> bool:
+    """Spread the outer points of a block with loops inside over threads; it counts as long."""
+    axes, loops = schedule.get(block).iter_vars, schedule.get_loops(block)
+    reduced = [axis.iter_type == REDUCTION for axis in axes]
+    points = loops[: reduced.index(True)] if any(reduced) else loops
+    _share(schedule, points[:-1] or points, SMALLEST_PARALLEL)
+    return True
+
+
 def _vectorise(schedule: Any, block: Any) -> bool:
     """Spread outer points over threads and make neighbouring points one vector."""
     points, terms = _loops(schedule, block)
@@ -190,7 +228,7 @@ def _vectorise(schedule: Any, block: Any) -> bool:
 
 def _innermost(block: Any) -> Any:
     """Return the variable of the innermost axis of points, or None."""
-    axes = [axis for axis in block.iter_vars if axis.iter_type != REDUCTION and int(axis.dom.extent) > 1]
+    axes = [a for a in block.iter_vars if a.iter_type != REDUCTION and int(a.dom.extent) > 1]
     return axes[-1].var if axes else None
 
 

@@ -129,7 +129,7 @@ class TvmProgram(Program):
         return np.asarray(result.numpy())
 
     def layers(self, images: Images, repeats: int) -> dict[str, float]:
-        """Return seconds a layer, median over ``repeats``; what is no convolution goes by its kernel's name."""
+        """Return seconds a layer, median over ``repeats``; other operators go by their kernel's name."""
         # A machine of its own: an instrument, once set, would slow every later run.
         machine = relax.VirtualMachine(self._library, self._device)
         arguments = [self._on_device(images), *self._parameters]

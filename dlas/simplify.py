@@ -33,12 +33,15 @@ class Graph:
     output : relax.Expr
     names : dict
         Layer names of the 2-D convolutions, by the variable that holds the result.
+    operators : dict
+        PrimFuncs that bindings call, by global variable.
     """
 
     images: Any
     bindings: list[tuple[Any, Any]]
     output: Any
     names: dict[Any, str]
+    operators: dict[Any, Any] = field(default_factory=dict)
 
 
 def shape_of(expression: Any) -> tuple[int, ...]:
@@ -89,8 +92,12 @@ NUMPY: dict[str, Callable[..., Array]] = {
     "relax.rsqrt": _typed(lambda x: 1 / np.sqrt(x)),
     "relax.exp": _typed(np.exp),
     "relax.negative": _typed(np.negative),
+    "relax.isnan": lambda call, x: np.isnan(x),
+    "relax.where": lambda call, condition, x, y: np.asarray(np.where(condition, x, y), x.dtype),
 }
 """How numpy evaluates an operator on constants; what is not here is left to run time."""
+RESTORED = {"maximum": relax.op.maximum, "minimum": relax.op.minimum}
+"""Operators that the ONNX importer writes out as loops, where they could not join a tail."""
 
 
 def simplify(imported: Imported) -> Graph:
@@ -110,7 +117,7 @@ def simplify(imported: Imported) -> Graph:
         for binding in block.bindings
     ]
     names = _name_convolutions(bindings, rewriter.owners, imported.convolutions)
-    return Graph(images, _live(bindings, output), output, names)
+    return Graph(images, _live(bindings, output), output, names, imported.operators)
 
 
 @dataclass
@@ -159,13 +166,16 @@ class _Rewriter:
         arguments = [self.of(argument) for argument in call.args]
         if is_call(call, "relax.nn.batch_norm") and all(map(is_constant, arguments[1:5])):
             return self._batch_norm(call, arguments)
-        rewritten = relax.Call(call.op, arguments, call.attrs, call.ty_args)
         if is_call(call) and call.op.name in NUMPY:
             arrays = [as_array(argument) for argument in arguments if is_constant(argument)]
             others = [a for a in arguments if not is_constant(a) and not isinstance(a, relax.ShapeExpr)]
             if arrays and not others:
                 return relax.const(NUMPY[call.op.name](call, *arrays))
-        return self.builder.emit(rewritten)
+        if is_call(call, "relax.call_tir"):
+            written, given = arguments[0].name_hint.rstrip("0123456789"), list(arguments[1].fields)
+            if written in RESTORED and len(given) == 2:
+                return self.builder.emit(RESTORED[written](*given))
+        return self.builder.emit(relax.Call(call.op, arguments, call.attrs, call.ty_args))
 
     def _batch_norm(self, call: Any, arguments: list[Any]) -> Any:
         """Return inference's batch norm as a multiplication and an addition."""

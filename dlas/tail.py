@@ -94,6 +94,11 @@ SCALARS: dict[str, Callable[..., Any]] = {
     "relax.nn.leakyrelu": lambda x, slope: tirx.Select(x > 0, x, x * slope),
 }
 """What each operator does to one element."""
+NAMED_ONCE = {
+    *("relax.add", "relax.subtract", "relax.multiply", "relax.divide", "relax.maximum", "relax.minimum"),
+    *("relax.negative", "relax.clip", "relax.astype", "relax.nn.relu", "relax.nn.relu6"),
+}
+"""Operators whose expression names its argument once; others would make a chain grow exponentially."""
 
 
 @dataclass(frozen=True)
@@ -124,17 +129,37 @@ class Chain:
 
     def scalar(self, value: Any, index: Sequence[Any]) -> Any:
         """Return the finished element at ``index`` (n, k, p, q) of the convolution's element ``value``."""
-        values = [value]
+        values, bound = [value], []
         beside = [tensor(*_broadcast(tensor.shape, index)) for tensor in self.operands]
-        for step in self.steps:
-            typed = [_tensor_element(source, values, beside) for source in step.inputs]
-            element_type = next(_type(element) for element in typed if element is not None)
-            arguments = [
-                tirx.const(source[1], element_type) if element is None else element
-                for source, element in zip(step.inputs, typed, strict=True)
-            ]
-            values.append(SCALARS[step.operator](*arguments).astype(step.result_type))
-        return values[-1]
+        for position, step in enumerate(self.steps, start=1):
+            result = _apply(step, values, beside).astype(step.result_type)
+            if _reads(position, self.steps) > 1:
+                name = tirx.Var(f"value{position}", step.result_type)
+                bound.append((name, result))
+                result = name
+            values.append(result)
+        finished = values[-1]
+        for name, result in reversed(bound):
+            finished = tirx.Let(name, result, finished)
+        return finished
+
+
+def _apply(step: Step, values: Sequence[Any], beside: Sequence[Any]) -> Any:
+    """Return a step's result for one element; numbers take the type of what they meet."""
+    typed = [_tensor_element(source, values, beside) for source in step.inputs]
+    element_type = next(_type(element) for element in typed if element is not None)
+    arguments = [
+        tirx.const(source[1], element_type) if element is None else element
+        for source, element in zip(step.inputs, typed, strict=True)
+    ]
+    return SCALARS[step.operator](*arguments)
+
+
+def _reads(position: int, steps: Sequence[Step]) -> int:
+    """Return how often a value is written down; a formula may name its argument several times."""
+    return sum(
+        step.inputs.count(("value", position)) * (1 if step.operator in NAMED_ONCE else 2) for step in steps
+    )
 
 
 def _tensor_element(source: Value, values: Sequence[Any], beside: Sequence[Any]) -> Any:

@@ -95,10 +95,11 @@ def library_layers(network: Network, batch: int) -> list[dict[str, Any]]:
 def _read_conv(name: str, layer: nn.Conv2d, shape: torch.Size) -> Conv:
     left, right, top, bottom = layer._reversed_padding_repeated_twice
     n, c, h, w = shape
+    k, _, r, s = layer.weight.shape
     kind = str(layer.weight.dtype).removeprefix("torch.")
     return Conv(
         name,
-        *(n, c, h, w, layer.out_channels, *layer.weight.shape[2:]),
+        *(n, c, h, w, k, r, s),
         strides=(layer.stride[0], layer.stride[1]),
         padding=(top, left, bottom, right),
         dilation=(layer.dilation[0], layer.dilation[1]),
@@ -199,7 +200,8 @@ class TorchProgram(Program):
         """Return the outputs [n, classes] for ``images`` [n, c, h, w]."""
         with torch.inference_mode():
             outputs = self._run(self._on_device(images))
-        return outputs.float().cpu().numpy()
+        result: npt.NDArray[np.float32] = outputs.float().cpu().numpy()
+        return result
 
     def layers(self, images: Images, repeats: int) -> dict[str, float] | None:
         """Return seconds a layer, median over ``repeats``, where the module runs layer by layer."""

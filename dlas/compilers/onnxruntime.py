@@ -23,6 +23,9 @@ from dlas.torch_programs import library_layers
 MODEL = "model.onnx"
 KERNEL = "_kernel_time"
 """What ONNX Runtime's profiler appends to a node's name."""
+BLOCKED = "_nchwc"
+"""What ONNX Runtime appends to a tensor's name to name the kernel that writes it in blocks of channels."""
+ACTIVATIONS = {"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class OnnxRuntime(Compiler):
         onnx.save(model, folder / MODEL)
         return Build(library_layers(network, batch))
 
-    def load(self, folder: Path, network: Network, target: Target) -> Program:
+    def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return a session on the graph in ``folder``."""
         return OnnxProgram(folder / MODEL, target.threads)
 
@@ -87,7 +90,7 @@ class OnnxProgram(Program):
             for _ in range(repeats + 1):
                 session.run(None, {name: images})
             events = json.loads(Path(session.end_profiling()).read_text())
-        return _median_by_layer(events, repeats, self._layer_names())
+        return _median_by_layer(events, repeats, kernel_layers(onnx.load(str(self._path)).graph))
 
     def _options(self) -> Any:
         options = onnxruntime.SessionOptions()
@@ -101,15 +104,24 @@ class OnnxProgram(Program):
     def _open(self, options: Any) -> Any:
         return onnxruntime.InferenceSession(str(self._path), options, providers=["CPUExecutionProvider"])
 
-    def _layer_names(self) -> dict[str, str]:
-        """Return the layer behind each convolution node."""
-        nodes = onnx.load(str(self._path), load_external_data=False).graph.node
-        return {node.name: layer_of_node(node, node.name) for node in nodes if node.op_type == "Conv"}
+
+def kernel_layers(graph: Any) -> dict[str, str]:
+    """Return the layer behind the name of each kernel that ONNX Runtime makes of a convolution.
+
+    A kernel has the node's name or, in the blocked layout, that of the tensor it
+    writes: the convolution's own or that of the activation fused into it.
+    """
+    layers = {}
+    for index, node in enumerate(graph.node):
+        if node.op_type == "Conv":
+            layer = layer_of_node(node, f"node{index}")
+            layers[node.name] = layers[node.output[0] + BLOCKED] = layer
+        elif node.op_type in ACTIVATIONS and node.input[0] + BLOCKED in layers:
+            layers.setdefault(node.output[0] + BLOCKED, layers[node.input[0] + BLOCKED])
+    return layers
 
 
-def _median_by_layer(
-    events: list[dict[str, Any]], repeats: int, layers: dict[str, str]
-) -> dict[str, float]:
+def _median_by_layer(events: list[dict[str, Any]], repeats: int, layers: dict[str, str]) -> dict[str, float]:
     """Return the median seconds of every node over the last ``repeats`` runs."""
     samples: dict[str, list[float]] = defaultdict(list)
     for event in events:

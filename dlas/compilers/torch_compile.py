@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -24,7 +25,7 @@ class TorchCompile(Compiler):
         """Check that torch can run the network on the target; nothing is written."""
         return prepare(network, target, batch, folder)
 
-    def load(self, folder: Path, network: Network, target: Target) -> Program:
+    def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the compiled module; the work is done at its first run."""
-        module, device = module_of(network).eval(), torch_device(target)
+        module, device = module_of(network()).eval(), torch_device(target)
         return TorchProgram(module, torch.compile(module, backend="inductor", dynamic=False), device)

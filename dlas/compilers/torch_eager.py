@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -27,7 +28,7 @@ class TorchEager(Compiler):
         """Check that torch can run the network on the target; nothing is written."""
         return prepare(network, target, batch, folder)
 
-    def load(self, folder: Path, network: Network, target: Target) -> Program:
+    def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the module on its device."""
-        module = module_of(network)
+        module = module_of(network())
         return TorchProgram(module, module, torch_device(target))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,6 @@ class Untuned(Compiler):
         lowered = lower(network, algorithm, batch)
         return write_program(lowered, schedule(lowered, target), target, folder)
 
-    def load(self, folder: Path, network: Network, target: Target) -> Program:
+    def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the program in ``folder``."""
         return TvmProgram(folder, target)

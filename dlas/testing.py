@@ -1,0 +1,242 @@
+"""Contract checks for parts: for ours, and for those that others write.
+
+A check raises ``AssertionError`` with what was asked, what came and where.  It
+builds kernels through the same lowering that whole networks go through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import tvm
+from torch.nn import functional
+from tvm import relax
+
+from dlas.kernels import algorithm_name
+from dlas.lowering import Lowered, lower_graph, schedule
+from dlas.programs import build_module
+from dlas.simplify import Graph
+from dlas.stack import Algorithm, Conv, Target
+
+Array = npt.NDArray[Any]
+HOST = Target({"kind": "llvm", "num-cores": 2}, threads=2)
+"""Any processor of this machine's kind: right or wrong does not depend on its speed."""
+TOLERANCE = 1e-5
+"""Largest accepted ``max|y - reference| / max|reference|`` in float32."""
+ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "relu": (relax.op.nn.relu, functional.relu),
+    "relu6": (lambda x: relax.op.clip(x, 0.0, 6.0), functional.relu6),
+    "sigmoid": (relax.op.sigmoid, torch.sigmoid),
+    "silu": (relax.op.nn.silu, functional.silu),
+}
+"""An activation as Relax and as torch write it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One convolution that an algorithm must compute or decline.
+
+    Parameters
+    ----------
+    conv : Conv
+        ``conv.name`` says what is special about it.
+    bias, residual : bool
+        What is added in the same kernel.
+    activation : str, optional
+        A key of ``ACTIVATIONS``, applied last, in the same kernel.
+    sparsity : float
+        Share of zeros in the weight; one filter is all zeros if it is not 0.
+    """
+
+    conv: Conv
+    bias: bool = False
+    residual: bool = False
+    activation: str | None = None
+    sparsity: float = 0.0
+
+
+def _conv(
+    name: str, n: int, c: int, size: tuple[int, int], k: int, kernel: tuple[int, int], **rest: Any
+) -> Conv:
+    return Conv(name, n, c, *size, k, *kernel, **rest)
+
+
+SAME = (1, 1, 1, 1)
+CASES: tuple[Case, ...] = (
+    Case(_conv("plain", 1, 8, (10, 12), 16, (3, 3))),
+    Case(_conv("padded", 1, 16, (14, 14), 16, (3, 3), padding=SAME)),
+    Case(_conv("stride 2", 1, 8, (15, 16), 16, (3, 3), strides=(2, 2), padding=SAME)),
+    Case(_conv("strides 1 and 3", 1, 4, (9, 13), 8, (3, 3), strides=(1, 3), padding=SAME)),
+    Case(_conv("asymmetric padding", 1, 4, (9, 9), 8, (3, 3), padding=(0, 1, 2, 3))),
+    Case(_conv("dilation", 1, 8, (13, 13), 8, (3, 3), padding=(2, 2, 2, 2), dilation=(2, 2))),
+    Case(_conv("dilations 1 and 3", 1, 4, (9, 15), 8, (3, 3), dilation=(1, 3))),
+    Case(_conv("groups", 1, 12, (8, 8), 24, (3, 3), padding=SAME, groups=3)),
+    Case(_conv("depthwise", 1, 16, (12, 12), 16, (3, 3), padding=SAME, groups=16)),
+    Case(_conv("depthwise, two filters a channel", 1, 6, (8, 8), 12, (3, 3), padding=SAME, groups=6)),
+    Case(
+        _conv(
+            "depthwise, stride 2",
+            1,
+            16,
+            (13, 13),
+            16,
+            (5, 5),
+            strides=(2, 2),
+            padding=(2, 2, 2, 2),
+            groups=16,
+        )
+    ),
+    Case(_conv("1x1", 1, 32, (7, 7), 16, (1, 1))),
+    Case(_conv("1x1, stride 2", 1, 16, (8, 8), 32, (1, 1), strides=(2, 2))),
+    Case(
+        _conv(
+            "7x7, stride 2, three channels", 1, 3, (32, 32), 16, (7, 7), strides=(2, 2), padding=(3, 3, 3, 3)
+        )
+    ),
+    Case(_conv("1x5 kernel", 1, 4, (6, 11), 8, (1, 5), padding=(0, 2, 0, 2))),
+    Case(_conv("odd sizes", 1, 5, (11, 7), 13, (3, 3), padding=SAME)),
+    Case(_conv("one output point", 1, 16, (3, 3), 10, (3, 3))),
+    Case(_conv("one channel, one filter", 1, 1, (5, 5), 1, (3, 3), padding=SAME)),
+    Case(_conv("batch 3", 3, 8, (9, 9), 16, (3, 3), padding=SAME), bias=True),
+    Case(_conv("bias", 1, 8, (8, 8), 16, (3, 3), padding=SAME), bias=True),
+    Case(_conv("bias and relu", 1, 8, (8, 8), 16, (3, 3), padding=SAME), bias=True, activation="relu"),
+    Case(_conv("silu", 1, 8, (8, 8), 16, (1, 1)), bias=True, activation="silu"),
+    Case(_conv("depthwise and relu6", 2, 8, (9, 9), 8, (3, 3), padding=SAME, groups=8), True, False, "relu6"),
+    Case(_conv("bias, residual, relu", 1, 16, (7, 7), 16, (3, 3), padding=SAME), True, True, "relu"),
+    Case(_conv("residual, batch 2", 2, 8, (6, 6), 8, (1, 1)), True, True, "sigmoid"),
+    Case(_conv("mostly zeros", 1, 16, (8, 8), 16, (3, 3), padding=SAME), True, True, "relu", sparsity=0.9),
+)
+"""What every algorithm is held to."""
+
+
+def check_algorithm(
+    algorithm: Algorithm, target: Target = HOST, cases: Iterable[Case] = CASES
+) -> dict[str, str]:
+    """Hold an algorithm to its contract.
+
+    It must be right against PyTorch on every case it does not decline, before
+    and after its schedule; bias, residual and activation must stay in the one
+    kernel; packing must be repeatable and leave the weight as it is.
+
+    Returns
+    -------
+    dict of str
+        The reason of every case that was declined, by the case's name.
+
+    Raises
+    ------
+    AssertionError
+    """
+    declined = {}
+    for case in cases:
+        reason = check_case(algorithm, case, target)
+        if reason is not None:
+            declined[case.conv.name] = reason
+    return declined
+
+
+def check_case(algorithm: Algorithm, case: Case, target: Target = HOST, seed: int = 0) -> str | None:
+    """Check one convolution; return the reason if it is declined."""
+    where = f"{algorithm_name(algorithm)} on {case.conv.name!r}"
+    reason = algorithm.supports(case.conv)
+    if reason is not None:
+        assert isinstance(reason, str) and reason.strip(), f"{where}: declined without a reason"
+        return reason
+    tensors = _tensors(case, seed)
+    _check_packing(algorithm, case.conv, tensors["weight"], where)
+    lowered = lower_graph(_graph(case, tensors), algorithm)
+    kernels = [f for f in lowered.module.functions.values() if isinstance(f, tvm.tirx.PrimFunc)]
+    assert len(kernels) == 1, f"{where}: the tail is not in the kernel; there are {len(kernels)} kernels"
+    expected = _expected(case, tensors)
+    plain = _run(lowered, lowered.module, tensors["x"], target)
+    _check_close(plain, expected, f"{where}: compute")
+    scheduled = _run(lowered, schedule(lowered, target), tensors["x"], target)
+    _check_close(scheduled, expected, f"{where}: schedule")
+    return None
+
+
+def _tensors(case: Case, seed: int) -> dict[str, Array]:
+    """Return random input, weight, bias and residual of a case."""
+    conv, draw = case.conv, np.random.default_rng(seed)
+    shapes = {
+        "x": (conv.n, conv.c, conv.h, conv.w),
+        "weight": (conv.k, conv.c // conv.groups, conv.r, conv.s),
+        "bias": (conv.k,),
+        "residual": (conv.n, conv.k, conv.p, conv.q),
+    }
+    tensors = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    if case.sparsity:
+        tensors["weight"][draw.random(shapes["weight"]) < case.sparsity] = 0
+        tensors["weight"][conv.k // 2] = 0
+    return tensors
+
+
+def _check_packing(algorithm: Algorithm, conv: Conv, weight: Array, where: str) -> None:
+    before = weight.copy()
+    first, second = algorithm.pack(weight, conv), algorithm.pack(weight, conv)
+    assert np.array_equal(weight, before), f"{where}: pack changes the weight it is given"
+    same = len(first) == len(second) and all(map(np.array_equal, first, second))
+    assert same, f"{where}: pack gives two results for one weight"
+
+
+def _check_close(actual: Array, expected: Array, where: str) -> None:
+    assert actual.shape == expected.shape, f"{where}: shape {actual.shape}, not {expected.shape}"
+    error = float(np.abs(actual - expected).max() / np.abs(expected).max())
+    assert error <= TOLERANCE, f"{where}: relative error {error:.2g} is above {TOLERANCE:g}"
+
+
+def _expected(case: Case, tensors: dict[str, Array]) -> Array:
+    """Return what PyTorch computes."""
+    conv = case.conv
+    given = {name: torch.from_numpy(array) for name, array in tensors.items()}
+    top, left, bottom, right = conv.padding
+    x = functional.pad(given["x"], (left, right, top, bottom), value=conv.padding_value)
+    y = functional.conv2d(x, given["weight"], None, conv.strides, 0, conv.dilation, conv.groups)
+    if case.bias:
+        y = y + given["bias"][:, None, None]
+    if case.residual:
+        y = y + given["residual"]
+    if case.activation:
+        y = ACTIVATIONS[case.activation][1](y)
+    return y.numpy()
+
+
+def _graph(case: Case, tensors: dict[str, Array]) -> Graph:
+    """Return the case as a network of its own."""
+    conv = case.conv
+    images = relax.Var("images", relax.TensorType(tensors["x"].shape, "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [images]):
+        y = convolved = builder.emit(
+            relax.op.nn.conv2d(
+                images,
+                relax.const(tensors["weight"]),
+                strides=conv.strides,
+                padding=conv.padding,
+                dilation=conv.dilation,
+                groups=conv.groups,
+                out_dtype=conv.accumulator_type,
+            )
+        )
+        if case.bias:
+            y = builder.emit(relax.op.add(y, relax.const(tensors["bias"].reshape(-1, 1, 1))))
+        if case.residual:
+            y = builder.emit(relax.op.add(y, relax.const(tensors["residual"])))
+        if case.activation:
+            y = builder.emit(ACTIVATIONS[case.activation][0](y))
+        builder.emit_func_output(y)
+    blocks = builder.get()["main"].body.blocks
+    bindings = [(binding.var, binding.value) for block in blocks for binding in block.bindings]
+    return Graph(images, bindings, y, {convolved: conv.name})
+
+
+def _run(lowered: Lowered, module: Any, x: Array, target: Target) -> Array:
+    """Build a module and return what it computes of ``x``."""
+    machine = relax.VirtualMachine(build_module(module, target, lowered.module), tvm.cpu())
+    arguments = [tvm.runtime.tensor(array) for array in (x, *lowered.parameters.values())]
+    return np.asarray(machine["main"](*arguments).numpy())

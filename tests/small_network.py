@@ -1,0 +1,64 @@
+"""A small network with everything in it that lowering has to tell apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from dlas.networks import TorchNetwork
+from dlas.stack import Facts, Images
+
+SHAPE = (3, 20, 20)
+CLASSES = 10
+
+
+class Small(nn.Module):
+    """Convolutions with batch norm, a residual, depthwise, activations, pooling, concatenation, linear."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU())
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        self.first = nn.Conv2d(16, 16, 3, padding=1, bias=False)
+        self.first_norm = nn.BatchNorm2d(16)
+        self.second = nn.Conv2d(16, 16, 3, padding=1)
+        self.depthwise = nn.Conv2d(16, 16, 3, padding=1, groups=16)
+        self.pointwise = nn.Conv2d(16, 24, 1)
+        self.squeeze = nn.Conv2d(24, 24, 1)
+        self.norm = nn.BatchNorm2d(40)
+        self.classifier = nn.Sequential(nn.Dropout(), nn.Linear(40, 256), nn.ReLU(), nn.Linear(256, CLASSES))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.pool(self.stem(x))
+        inner = torch.relu(self.first_norm(self.first(x)))
+        x = torch.relu(self.second(inner) + x)
+        deep = nn.functional.relu6(self.depthwise(x))
+        deep = nn.functional.silu(self.pointwise(deep))
+        gate = torch.sigmoid(self.squeeze(deep.mean((2, 3), keepdim=True)))
+        x = torch.relu(self.norm(torch.cat([x, deep * gate], 1)))
+        outputs: torch.Tensor = self.classifier(nn.functional.avg_pool2d(x, 5).flatten(1))
+        return outputs
+
+
+def network(module: nn.Module | None = None, shape: tuple[int, int, int] = SHAPE) -> TorchNetwork:
+    """Return a module as a network, its batch norms with statistics that matter."""
+    torch.manual_seed(0)
+    module = module or Small()
+    for layer in module.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.running_mean = torch.empty(layer.num_features).uniform_(-0.2, 0.2)
+            layer.running_var = torch.empty(layer.num_features).uniform_(0.5, 1.5)
+            nn.init.uniform_(layer.weight, 0.5, 1.5)
+            nn.init.uniform_(layer.bias, -0.2, 0.2)
+    return TorchNetwork(module, Facts(shape, CLASSES))
+
+
+def images(batch: int, shape: tuple[int, int, int] = SHAPE) -> Images:
+    """Return random images [batch, c, h, w]."""
+    return np.random.default_rng(1).standard_normal((batch, *shape)).astype(np.float32)
+
+
+def error(actual: Images, expected: Images) -> float:
+    """Return the relative error that a network's tolerance bounds."""
+    return float(np.abs(actual - expected).max() / np.abs(expected).max())

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torchvision
+
+from dlas import parts
+from dlas.compilers.onnxruntime import kernel_layers
+from dlas.exporting import as_onnx, layer_of_scope
+from dlas.networks import OnnxNetwork
+from dlas.schedules.direct import Direct
+from dlas.stack import Target, Unsupported
+from dlas.testing import HOST
+from tests.small_network import error, images, network
+from tests.test_lowering import LAYERS
+
+REFERENCES = ["onnxruntime", "torch_eager", "torch_compile"]
+
+
+def compile_and_load(name: str, given: Any, batch: int, folder: Path) -> tuple[Any, Any]:
+    compiler = parts.make("compiler", name, {})
+    build = compiler.compile(given, Direct(), HOST, batch, folder / "build")
+    return build, compiler.load(folder / "build", lambda: given, HOST)
+
+
+@pytest.fixture(scope="module")
+def graph() -> OnnxNetwork:
+    small = network()
+    return OnnxNetwork(as_onnx(small, 2), small.facts)
+
+
+@pytest.mark.parametrize("name", ["untuned", *REFERENCES])
+def test_compiled_network_computes_what_the_network_does(name: str, tmp_path: Path) -> None:
+    small, x = network(), images(2)
+    build, program = compile_and_load(name, small, 2, tmp_path)
+    assert error(program.run(x), small.reference(x)) <= 1e-4
+    bound = program.bind(x)
+    bound()
+    bound()
+    assert sorted(layer["name"] for layer in build.layers) == sorted(LAYERS)
+    assert [layer["macs"] for layer in build.layers if layer["name"] == "first"] == [2 * 16 * 16 * 9 * 25]
+    times = program.layers(x, 3)
+    if name == "torch_compile":
+        assert times is None
+    else:
+        assert times is not None and set(LAYERS) <= set(times)
+        assert all(0 < seconds < 10 for seconds in times.values())
+
+
+@pytest.mark.parametrize("name", ["untuned", *REFERENCES])
+def test_runtimes_with_kernels_of_their_own_say_so(name: str) -> None:
+    assert parts.find("compiler", name).cls.own_kernels == (name != "untuned")
+
+
+@pytest.mark.parametrize("name", ["untuned", "onnxruntime"])
+def test_graph_compiles(name: str, graph: OnnxNetwork, tmp_path: Path) -> None:
+    x = images(2)
+    build, program = compile_and_load(name, graph, 2, tmp_path)
+    assert error(program.run(x), graph.reference(x)) <= 1e-4
+    if name == "untuned":
+        assert sorted(layer["name"] for layer in build.layers) == sorted(LAYERS)
+
+
+@pytest.mark.parametrize("name", ["torch_eager", "torch_compile"])
+def test_torch_refuses_graphs(name: str, graph: OnnxNetwork, tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="ONNX graph"):
+        compile_and_load(name, graph, 2, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["untuned", "onnxruntime"])
+def test_a_graph_fixed_to_another_batch_is_refused(name: str, graph: OnnxNetwork, tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="fixed to batch 2, not 3"):
+        compile_and_load(name, graph, 3, tmp_path)
+
+
+def test_any_batch_is_fixed_at_compile_time(graph: OnnxNetwork, tmp_path: Path) -> None:
+    free = OnnxNetwork(type(graph.model).FromString(graph.model.SerializeToString()), graph.facts)
+    free.model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    x = images(1)
+    for name in ("untuned", "onnxruntime"):
+        _, program = compile_and_load(name, free, 1, tmp_path / name)
+        assert program.run(x).shape == (1, 10)
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_references_refuse_targets_they_do_not_run_on(name: str, tmp_path: Path) -> None:
+    board = Target({"kind": "opencl"}, 1)
+    with pytest.raises(Unsupported, match="opencl"):
+        parts.make("compiler", name, {}).compile(network(), Direct(), board, 1, tmp_path)
+
+
+def test_onnx_runtime_gets_its_threads(tmp_path: Path) -> None:
+    compiler = parts.make("compiler", "onnxruntime", {})
+    compiler.compile(network(), Direct(), HOST, 1, tmp_path)
+    program = compiler.load(tmp_path, network, Target(HOST.description, 1))
+    assert program._session.get_session_options().intra_op_num_threads == 1
+
+
+def test_programs_leave_no_hooks_behind(tmp_path: Path) -> None:
+    small = network()
+    _, program = compile_and_load("torch_eager", small, 1, tmp_path)
+    program.layers(images(1), 2)
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in small.module.modules())
+
+
+def test_a_missing_library_is_an_error(tmp_path: Path) -> None:
+    compiler = parts.make("compiler", "untuned", {})
+    with pytest.raises(OSError):
+        compiler.load(tmp_path, network, HOST)
+
+
+@pytest.mark.parametrize(
+    ("scope", "layer"),
+    [
+        ("/layer1/layer1.0/conv1/Conv", "layer1.0.conv1"),
+        ("/features/features.1/conv/conv.0/conv.0.0/Conv", "features.1.conv.0.0"),
+        ("/conv1/Conv", "conv1"),
+        ("Conv_12", ""),
+    ],
+)
+def test_scopes_become_module_paths(scope: str, layer: str) -> None:
+    assert layer_of_scope(scope) == layer
+
+
+def test_fused_kernels_keep_their_layer() -> None:
+    names = kernel_layers(as_onnx(network(), 1).graph)
+    assert set(names.values()) == set(LAYERS)
+    assert names["/stem/stem.2/Relu_output_0_nchwc"] == "stem.0"
+
+
+ZOO = [
+    "resnet18", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "densenet121", "shufflenet_v2_x1_0",
+    "googlenet", "squeezenet1_1", "inception_v3", "mnasnet1_0", "alexnet", "vgg11",
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ZOO)
+def test_torchvision_networks_compile(name: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    shape = (3, 96, 96)
+    options = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
+    given, x = network(torchvision.models.get_model(name, **options), shape), images(1, shape)
+    build, program = compile_and_load("untuned", given, 1, tmp_path)
+    assert error(program.run(x), given.reference(x)) <= 1e-4
+    assert build.coverage == {"convolutions": 1.0, "macs": 1.0}
+    assert len({layer["name"] for layer in build.layers}) == len(build.layers)
+    assert np.isfinite(sum(program.layers(x, 1).values()))
