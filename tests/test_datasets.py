@@ -18,6 +18,7 @@ from dlas.datasets.digits import Digits
 from dlas.datasets.imagenet import Imagenet
 from dlas.datasets.random import Random
 from dlas.errors import InputError
+from dlas.networks import batches
 from dlas.stack import Data, MissingData
 
 # ---------------------------------------------------------------- digits
@@ -219,6 +220,13 @@ def test_imagenet_varies_training_images_with_torchs_generator(imagenet_root: Pa
     torch.manual_seed(1)
     np.testing.assert_array_equal(train[[0]][0], first)
     assert not np.array_equal(first, second)
+
+
+def test_imagenet_is_read_in_order_by_worker_processes(imagenet_root: Path) -> None:
+    test = Imagenet(str(imagenet_root), size=32).load().test
+    read = list(batches(test, size=4))
+    assert [len(labels) for _, labels in read] == [4, 2]
+    np.testing.assert_array_equal(torch.cat([images for images, _ in read]).numpy(), test[range(6)][0])
 
 
 def test_missing_imagenet_says_where_it_was_looked_for(tmp_path: Path) -> None:
