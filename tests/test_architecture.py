@@ -21,6 +21,7 @@ LAYERS = [
     {"measuring", "cache", "processes", "outcome", "environment"},
     {"networks", "training", "torch_model"},
     {"datasets", "models", "compression", "schedules", "sparse", "hardware"},
+    {"layers", "exporting", "torch_programs"},
     {"tail", "importing", "simplify", "regions", "kernels", "operators", "lowering", "programs"},
     {"compilers"},
     {"parts"},
