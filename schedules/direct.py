@@ -95,7 +95,7 @@ def _accumulate_at(schedule: Any, output: Any, point: Any) -> None:
     """Sum a point's products right where the point is finished, starting from zero once."""
     convolution = schedule.get_sblock("conv")
     if schedule.get(convolution).name_hint != schedule.get(output).name_hint:
-        schedule.compute_at(convolution, point)
+        schedule.compute_at(convolution, point, preserve_unit_loops=True)
     channel = schedule.get_loops(convolution)[-3]
     schedule.decompose_reduction(convolution, channel)
 
