@@ -53,10 +53,9 @@ def versions(distributions: Iterable[str]) -> dict[str, str | None]:
     return {name: _version(name) for name in distributions}
 
 
-def outside_files(options: Iterable[Any]) -> dict[str, str]:
-    """Return the content's hash of every file that an option names."""
-    paths = [Path(value) for value in options if isinstance(value, (str, Path)) and str(value)]
-    return {str(path): _digest_once(str(path), *_stamp(path)) for path in paths if _is_file(path)}
+def file_digests(paths: Iterable[Path]) -> dict[str, str]:
+    """Return each file's content's hash by path; computed again only when size or time changed."""
+    return {str(path): _digest_once(str(path), *_stamp(path)) for path in paths}
 
 
 @functools.cache
@@ -67,13 +66,6 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # e.g. a text far too long to be a path
-        return False
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,20 @@ VECTOR_EXTENSION = re.compile(r"(sse4|avx|fma|amx|asimd|sve)\w*|f16c|neon|sme2?|
 """The processor flags that say what vector arithmetic there is."""
 ARM_VENDORS = {"0x41": "Arm", "0x4e": "NVIDIA", "0x51": "Qualcomm", "0x61": "Apple", "0xc0": "Ampere"}
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def use_threads(threads: int) -> None:
+    """Fix the number of threads of every numerical library in this process.
+
+    For TVM it has to come before its first kernel: it reads the variables once.
+    Left alone it would also pin the main thread, and what other runtimes start
+    later would inherit one core for all their threads.
+    """
+    os.environ["TVM_BIND_THREADS"] = "0"
+    for library in ("TVM", "OMP", "MKL", "OPENBLAS", "NUMEXPR"):
+        os.environ[f"{library}_NUM_THREADS"] = str(threads)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
 
 
 @dataclass(frozen=True)

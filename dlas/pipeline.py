@@ -18,9 +18,9 @@ from dlas import fingerprint, parts
 from dlas.cache import Cache
 from dlas.environment import environment
 from dlas.measuring import Settings
+from dlas.point import NONE, Choice, Point
 from dlas.results import Row
 from dlas.stack import Hardware
-from dlas.study import NONE, Choice, Point
 
 NETWORK_TOOLS = (
     "python",
@@ -123,47 +123,39 @@ def _network_steps(point: Point, root: Path) -> tuple[Step, ...]:
 
 
 def _network_key(point: Point, dense_key: str | None) -> str:
-    made_by = [
-        point.dataset.make("dataset"),
-        point.model.make("model"),
-        point.compression.make("compression"),
-    ]
+    choices = {axis: getattr(point, axis) for axis in ("dataset", "model", "compression")}
     return fingerprint.key(
-        dense=dense_key,
-        options=[choice.content() for choice in (point.dataset, point.model, point.compression)],
-        files=fingerprint.outside_files(_option_values(point.dataset, point.model, point.compression)),
-        seed=point.seed,
-        code=_sources(tuple(type(part).__module__ for part in made_by)),
-        tools=_versions(NETWORK_TOOLS),
+        dense=dense_key, seed=point.seed, tools=_versions(NETWORK_TOOLS), **_made_by(choices)
     )
 
 
 def _build_key(point: Point, network_key: str) -> str:
-    algorithm = (
-        () if point.algorithm.name == parts.LIBRARY else (type(point.algorithm.make("algorithm")).__module__,)
-    )
-    compiler = type(point.compiler.make("compiler")).__module__
+    choices = {"algorithm": point.algorithm, "compiler": point.compiler}
+    if point.algorithm.name == parts.LIBRARY:
+        del choices["algorithm"]
     return fingerprint.key(
         network=network_key,
-        options=[point.algorithm.content(), point.compiler.content()],
-        files=fingerprint.outside_files(_option_values(point.algorithm, point.compiler)),
         batch=point.batch,
         target=_target(point.hardware),
-        code=_sources((*algorithm, compiler)),
         tools=_versions(BUILD_TOOLS),
+        **_made_by(choices),
     )
 
 
 def _row_key(point: Point, build_key: str, settings: Settings) -> str:
-    driver = type(point.hardware.make("hardware")).__module__
-    return fingerprint.key(
-        id=point.id, build=build_key, settings=asdict(settings), code=_sources((driver, "dlas.measuring"))
-    )
+    code = _sources((type(point.hardware.make("hardware")).__module__, "dlas.measuring"))
+    return fingerprint.key(id=point.id, build=build_key, settings=asdict(settings), code=code)
 
 
-def _option_values(*choices: Choice) -> list[Any]:
-    links = [link for choice in choices for link in (choice.chain or (choice,))]
-    return [value for link in links for _, value in link.options]
+def _made_by(choices: Mapping[str, Choice]) -> dict[str, Any]:
+    """Return what parts put into a key: options, code, and the files they read."""
+    links = [(axis, link) for axis, choice in choices.items() for link in choice.chain or (choice,)]
+    made = [link.make(axis) for axis, link in links]
+    return {
+        "options": [choice.content() for choice in choices.values()],
+        "code": _sources(tuple(type(part).__module__ for part in made)),
+        "files": fingerprint.file_digests(path for part in made for path in part.files()),
+    }
 
 
 _sources = functools.cache(fingerprint.sources)

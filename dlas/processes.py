@@ -27,6 +27,8 @@ from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any, NoReturn
 
+from dlas.machine import use_threads
+
 POLL_SECONDS = 0.2
 """How often limits are looked at: seldom enough not to disturb what is being timed."""
 
@@ -105,7 +107,16 @@ class Server:
         self._connection, self.pid = _fork_server()
         self._numbers = 0
 
-    def start(self, task: str, arguments: dict[str, Any], *, log: Path, seconds: float, memory: int) -> int:
+    def start(
+        self,
+        task: str,
+        arguments: dict[str, Any],
+        *,
+        log: Path,
+        seconds: float,
+        memory: int,
+        threads: int = 1,
+    ) -> int:
         """Run ``task`` (``package.module:function``) in a child.
 
         Parameters
@@ -119,6 +130,9 @@ class Server:
             Gets the child's standard output and error, appended.
         seconds, memory : float, int
             Limits of the child with all it starts; bytes of anonymous memory.
+        threads : int
+            What numerical libraries may use until the task says otherwise:
+            where steps run in parallel, threads that spin cost more than they save.
 
         Returns
         -------
@@ -127,9 +141,15 @@ class Server:
         """
         self._numbers += 1
         self._send(
-            do="start", job=self._numbers, task=task, arguments=arguments,
-            log=str(log), seconds=seconds, memory=memory,
-        )  # fmt: skip
+            do="start",
+            job=self._numbers,
+            task=task,
+            arguments=arguments,
+            log=str(log),
+            seconds=seconds,
+            memory=memory,
+            threads=threads,
+        )
         return self._numbers
 
     def turn(self, job: int) -> None:
@@ -312,6 +332,7 @@ def _be_child(connection: Connection, message: dict[str, Any]) -> NoReturn:
     code = 1
     try:
         _settle_in(message["log"])
+        use_threads(message["threads"])
         channel = Channel(connection)
         try:
             module, _, function = message["task"].partition(":")

@@ -12,8 +12,8 @@ from rich.markup import escape
 from rich.text import Text
 
 from dlas.intervals import median_interval
+from dlas.point import Choice
 from dlas.results import Row
-from dlas.study import Choice
 
 if TYPE_CHECKING:
     from dlas.sweep import Active, Summary

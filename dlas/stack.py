@@ -39,6 +39,13 @@ class MissingData(Unsupported):
     """Data that the user has to provide is not there; says where it was looked for and how to get it."""
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # an option's text may be far too long for a path
+        return False
+
+
 class Part:
     """What parts of every axis have in common."""
 
@@ -50,6 +57,13 @@ class Part:
         MissingData, ValueError, OSError
             One clear message: what is wrong with which file.
         """
+
+    def files(self) -> list[Path]:
+        """Return the outside files whose content decides what the part makes: those its options name."""
+        named = [
+            Path(value).expanduser() for value in vars(self).values() if isinstance(value, str) and value
+        ]
+        return [path for path in named if _is_file(path)]
 
 
 # ---------------------------------------------------------------- dataset

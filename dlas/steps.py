@@ -17,9 +17,9 @@ from safetensors.numpy import load_file, save_file
 from dlas.cache import Artifact, Cache, CorruptArtifact
 from dlas.intervals import wilson
 from dlas.measuring import PeakMemory, Settings
+from dlas.point import NONE, Point
 from dlas.processes import Channel
 from dlas.stack import Compiler, Compression, Data, Facts, Hardware, Images, Network, Program, Workspace
-from dlas.study import NONE, Point
 
 SAMPLE_IMAGES = 256
 SAMPLE_BYTES = 64 * 2**20

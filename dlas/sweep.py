@@ -14,13 +14,15 @@ from typing import Any
 
 from dlas import pipeline
 from dlas.cache import Cache
+from dlas.machine import Machine
 from dlas.outcome import Outcome, outcome
 from dlas.pipeline import Plan, Step
+from dlas.point import Point
 from dlas.processes import Server
 from dlas.progress import Progress
 from dlas.results import Results
 from dlas.stack import Hardware
-from dlas.study import Point, Study
+from dlas.study import Study
 
 INTERLEAVE = 4
 """At most so many points of a comparison take turns on the device, each with its program in memory."""
@@ -119,6 +121,7 @@ class Sweep:
         self.server, self.progress = server, progress
         self.jobs, self.retry, self.keep_builds = jobs, frozenset(retry), keep_builds
         self.summary = Summary()
+        self._threads = Machine().most_threads()
         self._points = study.points()
         self._exhausted = False
         self._active: list[Active] = []
@@ -211,6 +214,7 @@ class Sweep:
             log=active.log,
             seconds=getattr(self.study.limits, step.name),
             memory=self.study.limits.memory,
+            threads=max(1, self._threads // self.jobs),
         )
         self._running[active.job] = (active, lock)
 

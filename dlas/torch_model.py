@@ -64,6 +64,11 @@ class TorchModel(Model):
         if path:
             read_weights(path)
 
+    def files(self) -> list[Path]:
+        """Return the weights file, if there is one."""
+        path = self.weights_file()
+        return [path] if path else []
+
     def build(self, data: Data, workspace: Workspace) -> Network:
         """Construct the network, load or train its weights, and evaluate it in full.
 

@@ -25,6 +25,7 @@ LAYERS = [
     {"tail", "importing", "simplify", "regions", "kernels", "operators", "lowering", "programs"},
     {"compilers"},
     {"parts"},
+    {"point"},
     {"study", "testing"},
     {"results", "doctor"},
     {"analysis", "pipeline"},

@@ -145,7 +145,11 @@ def raised(*kinds: str, errno: int | None = None) -> dict[str, Any]:
         (end(exit=0, outcome={"event": "result", "value": {}}), "ok", None),
         (end(stopped="timeout", exit=-9), "timeout", "build took longer than 5 s"),
         (end(stopped="memory", exit=-9), "failed", "build used more than 1 GiB of memory"),
-        (end(exit=-9), "failed", "build was killed by SIGKILL (by hand, or by the system when memory ran out)"),
+        (
+            end(exit=-9),
+            "failed",
+            "build was killed by SIGKILL (by hand, or by the system when memory ran out)",
+        ),
         (end(exit=-200), "failed", "build was killed by signal 200"),
         (end(exit=7), "failed", "build left with exit code 7 and no result"),
         (end(outcome=raised("MissingData", "Unsupported")), "unsupported", "words"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -14,7 +13,7 @@ from pydantic import Field
 from dlas import measuring
 from dlas.errors import InputError
 from dlas.hardware.profile import Profile
-from dlas.machine import Machine
+from dlas.machine import Machine, use_threads
 from dlas.stack import Hardware, Images, Program, Target
 
 HIDEABLE = re.compile(r"avx2?|avx512\w*|avxvnni\w*|fma|f16c")
@@ -86,14 +85,8 @@ class Local(Hardware):
             If the kernel refuses the affinity.
         """
         threads = self.threads or self.machine.most_threads()
-        # Before tvm's first kernel: it reads these once.  It would pin the main thread, and what other
-        # runtimes start later would inherit one core for all their threads.
-        os.environ["TVM_BIND_THREADS"] = "0"
-        for name in ("TVM", "OMP", "MKL", "OPENBLAS", "NUMEXPR"):
-            os.environ[f"{name}_NUM_THREADS"] = str(threads)
+        use_threads(threads)
         os.sched_setaffinity(0, [core[0] for core in self.machine.cores()[:threads]])
-        if "torch" in sys.modules:
-            sys.modules["torch"].set_num_threads(threads)
 
     def measure(
         self, program: Program, images: Images, settings: measuring.Settings, turn: Callable[[], None]

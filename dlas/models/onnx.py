@@ -34,6 +34,13 @@ class Onnx(Model):
         """Read and check the file."""
         read_model(Path(self.path).expanduser())
 
+    def files(self) -> list[Path]:
+        """Return the file and those beside it that hold its weights."""
+        path = Path(self.path).expanduser()
+        model = onnx.load(path, load_external_data=False)
+        stored = [tensor for tensor in _tensors(model.graph) if uses_external_data(tensor)]
+        return [path, *sorted({path.parent / ExternalDataInfo(tensor).location for tensor in stored})]
+
     def build(self, data: Data, workspace: Workspace) -> Network:
         """Read, check and evaluate the network.
 

@@ -1,0 +1,94 @@
+"""One choice a layer: what a row is the answer to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dlas import parts
+from dlas.compression._chain import Chain
+from dlas.stack import PART_AXES
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One part with the options that differ from its defaults.
+
+    Parameters
+    ----------
+    name : str
+    options : tuple of (str, value)
+        Sorted by name.
+    chain : tuple of Choice
+        The techniques of a compression chain, in order; empty for one part.
+    """
+
+    name: str
+    options: tuple[tuple[str, Any], ...] = ()
+    chain: tuple[Choice, ...] = ()
+
+    def content(self) -> dict[str, Any]:
+        """Return the choice as it stands in a row: the name and the options."""
+        if self.chain:
+            return {"name": self.name, "chain": [link.content() for link in self.chain]}
+        return {"name": self.name, **dict(self.options)}
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Choice:
+        """Return the choice that :meth:`content` described."""
+        if "chain" in content:
+            return cls(content["name"], chain=tuple(map(cls.of, content["chain"])))
+        return cls(content["name"], tuple(sorted((k, v) for k, v in content.items() if k != "name")))
+
+    def make(self, axis: str) -> Any:
+        """Return the part itself."""
+        if self.chain:
+            return Chain(tuple(link.make(axis) for link in self.chain))
+        return parts.make(axis, self.name, dict(self.options))
+
+    def __str__(self) -> str:
+        if self.chain:
+            return " + ".join(map(str, self.chain))
+        options = ", ".join(f"{key}={value}" for key, value in self.options)
+        return f"{self.name}({options})" if options else self.name
+
+
+NONE = Choice("none")
+"""No compression."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One choice a layer: what a row is the answer to."""
+
+    dataset: Choice
+    model: Choice
+    compression: Choice
+    algorithm: Choice
+    compiler: Choice
+    hardware: Choice
+    batch: int
+    seed: int
+
+    def content(self) -> dict[str, Any]:
+        """Return everything that identifies the point, JSON-able."""
+        axes = {axis: getattr(self, axis).content() for axis in PART_AXES}
+        return {**axes, "batch": self.batch, "seed": self.seed}
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Point:
+        """Return the point that :meth:`content` described."""
+        axes = {axis: Choice.of(content[axis]) for axis in PART_AXES}
+        return cls(**axes, batch=content["batch"], seed=content["seed"])
+
+    @property
+    def id(self) -> str:
+        """Sixteen hexadecimal digits that stay the same as long as the meaning does."""
+        text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        return " / ".join(str(getattr(self, axis)) for axis in PART_AXES) + f" / batch {self.batch}"

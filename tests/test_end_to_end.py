@@ -1,0 +1,89 @@
+"""Real parts through the whole engine: trained, compiled, checked, timed, and resumed after kills."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dlas.results import FILE, Row, read_rows
+
+ROOT = Path(__file__).parents[1]
+STUDY = """
+name = "end-to-end"
+[axes]
+dataset = ["digits"]
+model = [{{ name = "cifar_resnet18", width = 0.125, epochs = {epochs} }}]
+compiler = [{compilers}]
+hardware = [{{ name = "local_cpu", threads = 1 }}]
+[measure]
+repeats = 10
+seconds = 2
+"""
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    """Run the folder's study in a process of its own."""
+    command = [sys.executable, "-m", "dlas", "run", folder / "study.toml", "--out", folder / "out"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DLAS_CACHE": str(folder / "cache")}
+    with (folder / "said").open("ab") as said:
+        return subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+
+
+def finish(folder: Path) -> list[Row]:
+    """Run the study to its end."""
+    assert start(folder).wait() == 0, (folder / "said").read_text()
+    return list(read_rows(folder / "out"))
+
+
+def test_a_small_study(tmp_path: Path) -> None:
+    compilers = '"untuned", "onnxruntime", "torch_eager"'
+    (tmp_path / "study.toml").write_text(STUDY.format(epochs=1, compilers=compilers))
+    rows = finish(tmp_path)
+    assert [row.status for row in rows] == ["ok"] * 3, [row.reason for row in rows]
+    assert len({row.accuracy for row in rows}) == 1
+    for row in rows:
+        assert len(row.latency_s) >= 5
+        assert row.error is not None and row.error < 1e-4
+        assert row.compiled_accuracy is not None and row.compiled_accuracy["images"] == 256
+        assert row.peak_memory_bytes is not None and row.peak_memory_bytes > 0
+        convolutions = [layer for layer in row.layers if "macs" in layer]
+        assert {"conv1", "layer4.1.conv2", "layer2.0.shortcut.0"} <= {layer["name"] for layer in convolutions}
+        assert all(layer["latency_s"] > 0 for layer in convolutions)
+    untuned = next(row for row in rows if row.compiler["name"] == "untuned")
+    assert untuned.coverage == {"convolutions": 1.0, "macs": 1.0}
+    before = (tmp_path / "out" / FILE).read_bytes()
+    assert finish(tmp_path)
+    assert (tmp_path / "out" / FILE).read_bytes() == before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_killed_ten_times_and_resumed(tmp_path: Path) -> None:
+    text = STUDY.format(epochs=3, compilers='"untuned", "onnxruntime", "torch_eager", "torch_compile"')
+    folders = tmp_path / "undisturbed", tmp_path / "killed"
+    for folder in folders:
+        folder.mkdir()
+        (folder / "study.toml").write_text(text)
+    started = time.monotonic()
+    expected = finish(folders[0])
+    seconds = time.monotonic() - started
+    chance = random.Random(0)
+    for _ in range(10):
+        process = start(folders[1])
+        time.sleep(chance.uniform(0, seconds / 3))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    found = finish(folders[1])
+    kept = ("id", "key", "status", "accuracy", "validation_accuracy", "compiled_accuracy", "error")
+    alike = [
+        sorted(tuple(repr(getattr(row, name)) for name in kept) for row in rows) for rows in (expected, found)
+    ]
+    assert alike[0] == alike[1]
+    assert {row.status for row in found} == {"ok"}
