@@ -194,7 +194,7 @@ def fold_affine(
     steps : tuple of Step
         What is left, led by the addition of the bias where there is one.
     operands : tuple
-        The given ones, and the bias [k, 1, 1] behind them.
+        Those still read, the bias [k, 1, 1] last.
     """
     scale, shift = np.ones(conv.k), np.zeros(conv.k)
     folded = 0
@@ -210,7 +210,7 @@ def fold_affine(
     bias = shift.astype(weight.dtype).reshape(-1, 1, 1)
     add = Step("relax.add", (("value", 0), ("operand", len(operands))), str(weight.dtype))
     rest = tuple(_renumber(step, 1 - folded) for step in steps[folded:])
-    return scaled, (add, *rest), (*operands, bias)
+    return scaled, *_without_unread((add, *rest), (*operands, bias))
 
 
 def _affine(step: Step, position: int, conv: Conv, operands: Sequence[Any]) -> tuple[Any, Any] | None:
@@ -244,6 +244,19 @@ def _per_channel(source: Value, conv: Conv, operands: Sequence[Any]) -> npt.NDAr
     if shape[0] != 1 or shape[2:] != (1, 1):
         return None
     return np.broadcast_to(operand.astype(np.float64).reshape(-1), (conv.k,))
+
+
+def _without_unread(
+    steps: tuple[Step, ...], operands: tuple[Any, ...]
+) -> tuple[tuple[Step, ...], tuple[Any, ...]]:
+    """Leave out the operands that no step reads."""
+    read = sorted({int(which) for step in steps for kind, which in step.inputs if kind == "operand"})
+    place: dict[Value, Value] = {("operand", old): ("operand", new) for new, old in enumerate(read)}
+    kept = tuple(
+        Step(step.operator, tuple(place.get(source, source) for source in step.inputs), step.result_type)
+        for step in steps
+    )
+    return kept, tuple(operands[old] for old in read)
 
 
 def _read_later(position: int, steps: Sequence[Step]) -> bool:

@@ -56,7 +56,7 @@ class Direct(Algorithm):
         gpu = target.description["kind"] != "llvm"
         output = schedule.get_child_blocks(schedule.get_sblock("root"))[-1]
         point = _bind_points(schedule, output) if gpu else _parallelise_rows(schedule, output)
-        _accumulate_at(schedule, output, point)
+        _accumulate_at(schedule, output, point, "local" if gpu else "global")
         if any(conv.padding):
             _schedule_padding(schedule, gpu)
 
@@ -91,11 +91,12 @@ def _bind_points(schedule: Any, output: Any) -> Any:
     return thread
 
 
-def _accumulate_at(schedule: Any, output: Any, point: Any) -> None:
+def _accumulate_at(schedule: Any, output: Any, point: Any, scope: str) -> None:
     """Sum a point's products right where the point is finished, starting from zero once."""
     convolution = schedule.get_sblock("conv")
     if schedule.get(convolution).name_hint != schedule.get(output).name_hint:
         schedule.compute_at(convolution, point, preserve_unit_loops=True)
+        schedule.set_scope(convolution, 0, scope)
     channel = schedule.get_loops(convolution)[-3]
     schedule.decompose_reduction(convolution, channel)
 

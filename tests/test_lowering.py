@@ -17,7 +17,7 @@ from dlas.kernels import OPAQUE
 from dlas.lowering import Lowered, lower, schedule, tvm_target
 from dlas.programs import TvmProgram, build_module, write_program
 from dlas.schedules.direct import Direct
-from dlas.stack import Conv
+from dlas.stack import Conv, Target
 from dlas.tail import Step, fold_affine
 from dlas.testing import HOST
 from tests.small_network import error, images, network
@@ -206,7 +206,8 @@ def test_leading_scales_and_shifts_fold_into_weight_and_bias() -> None:
     assert np.array_equal(folded, -2 * weight)
     assert [step.operator for step in rest] == ["relax.add", "relax.nn.relu"]
     assert rest[1].inputs == (("value", 1),)
-    assert operands[-1].shape == (3, 1, 1) and np.all(operands[-1] == 3)
+    assert len(operands) == 1, "operands that were folded are read no more"
+    assert operands[0].shape == (3, 1, 1) and np.all(operands[0] == 3)
 
 
 def test_a_scale_that_is_read_again_is_not_folded() -> None:
@@ -286,6 +287,16 @@ def test_an_operator_whose_schedule_does_not_compile_runs_as_it_is(
     with pytest.raises(RuntimeError):
         build_module(module, HOST, module)
     assert build_module(module, HOST, lowered.module) is not None
+
+
+@pytest.mark.parametrize("kind", ["cuda", "opencl"])
+def test_gpu_kernels_give_every_point_a_thread(kind: str, lowered: Lowered) -> None:
+    host = {"kind": "llvm"}
+    board = Target({"kind": kind, "host": host, **({"arch": "sm_90"} if kind == "cuda" else {})}, 1)
+    functions = prim_functions(schedule(lowered, board))
+    assert all("threadIdx.x" in function.script() for function in functions.values())
+    assert "T.sblock_alloc_buffer" in functions["conv_depthwise"].script()
+    assert 'scope="local"' in functions["conv_depthwise"].script()
 
 
 def test_kernels_are_fused_with_nothing_else(lowered: Lowered) -> None:
