@@ -87,7 +87,7 @@ def _signal_name(number: int) -> str:
     said = {
         signal.SIGSEGV: "SIGSEGV (segmentation fault)",
         signal.SIGABRT: "SIGABRT (abort)",
-        signal.SIGKILL: "SIGKILL (by hand, or by the system when memory ran out)",
+        signal.SIGKILL: "SIGKILL (by hand, or by the system, short of memory)",
     }
     try:
         return said.get(signal.Signals(number), signal.Signals(number).name)

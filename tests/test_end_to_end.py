@@ -30,7 +30,7 @@ seconds = 2
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
     """Run the folder's study in a process of its own."""
-    command = [sys.executable, "-m", "dlas", "run", folder / "study.toml", "--out", folder / "out"]
+    command = [sys.executable, "-m", "dlas", "run", f"{folder}/study.toml", "--out", f"{folder}/out"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "DLAS_CACHE": str(folder / "cache")}
     with (folder / "said").open("ab") as said:
         return subprocess.Popen(command, env=environment, stdout=said, stderr=said)
@@ -40,6 +40,12 @@ def finish(folder: Path) -> list[Row]:
     """Run the study to its end."""
     assert start(folder).wait() == 0, (folder / "said").read_text()
     return list(read_rows(folder / "out"))
+
+
+def lasting(rows: list[Row]) -> list[tuple[str, ...]]:
+    """Return what two runs of a study have in common."""
+    kept = ("id", "key", "status", "accuracy", "validation_accuracy", "compiled_accuracy", "error")
+    return sorted(tuple(repr(getattr(row, name)) for name in kept) for row in rows)
 
 
 def test_a_small_study(tmp_path: Path) -> None:
@@ -81,9 +87,5 @@ def test_killed_ten_times_and_resumed(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
     found = finish(folders[1])
-    kept = ("id", "key", "status", "accuracy", "validation_accuracy", "compiled_accuracy", "error")
-    alike = [
-        sorted(tuple(repr(getattr(row, name)) for name in kept) for row in rows) for rows in (expected, found)
-    ]
-    assert alike[0] == alike[1]
+    assert lasting(found) == lasting(expected)
     assert {row.status for row in found} == {"ok"}

@@ -104,7 +104,7 @@ def test_what_was_said_before_a_crash_is_not_lost(server: Server, tmp_path: Path
 
 def test_many_jobs_at_a_time(server: Server, tmp_path: Path) -> None:
     jobs = {start(server, tmp_path, answer, value=value) for value in range(20)}
-    ended = set()
+    ended: set[int] = set()
     while ended != jobs:
         ended |= {event["job"] for event in server.events(20) if event["event"] == "end"}
 
@@ -148,7 +148,7 @@ def raised(*kinds: str, errno: int | None = None) -> dict[str, Any]:
         (
             end(exit=-9),
             "failed",
-            "build was killed by SIGKILL (by hand, or by the system when memory ran out)",
+            "build was killed by SIGKILL (by hand, or by the system, short of memory)",
         ),
         (end(exit=-200), "failed", "build was killed by signal 200"),
         (end(exit=7), "failed", "build left with exit code 7 and no result"),
