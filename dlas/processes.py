@@ -77,15 +77,17 @@ class Job:
     started: float = field(default_factory=time.monotonic)
 
     def pause(self) -> None:
-        """Stop the clock of the time limit."""
+        """Stop the child with all it started, and the clock of its time limit."""
         if self.since is not None:
             self.left -= time.monotonic() - self.since
             self.since = None
+        self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let the clock run on."""
+        """Let the child and the clock run on."""
         if self.since is None:
             self.since = time.monotonic()
+        self._signal(signal.SIGCONT)
 
     def kill(self, why: str | None = None) -> None:
         """Kill the child with all it started."""
@@ -94,8 +96,7 @@ class Job:
             with suppress(ProcessLookupError, PermissionError):
                 kill(self.pid, signal.SIGKILL)
 
-    def signal(self, number: int) -> None:
-        """Send a signal to the whole group."""
+    def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 
@@ -257,16 +258,15 @@ class _Serving:
             self._start(message)
             return True
         job = self.jobs.get(message["job"])
-        if job is not None and message["do"] == "turn":
+        if job is None:
+            return True  # it ended before the message arrived
+        if message["do"] == "pause":
+            job.pause()
+        else:
             job.resume()
+        if message["do"] == "turn":
             with suppress(OSError):  # it may have died meanwhile; its end is on the way
                 job.connection.send_bytes(b"turn")
-        elif job is not None and message["do"] == "pause":
-            job.pause()
-            job.signal(signal.SIGSTOP)
-        elif job is not None and message["do"] == "resume":
-            job.signal(signal.SIGCONT)
-            job.resume()
         return True
 
     def _start(self, message: dict[str, Any]) -> None:
@@ -290,7 +290,7 @@ class _Serving:
             job.result = message
             return True
         if message["event"] == "turn":
-            job.pause()
+            job.pause()  # a runtime's idle threads may spin for long, in what is another point's turn
         self._tell(job=job.number, **message)
         return True
 
