@@ -225,6 +225,7 @@ class _Serving:
         self.connection = connection
         self.jobs: dict[int, Job] = {}
         self.looked = time.monotonic()
+        self.spare = _fork_child()
 
     def run(self) -> None:
         """Serve until the sweep closes its end or dies; then nothing it started is left."""
@@ -243,6 +244,7 @@ class _Serving:
         finally:
             for job in self.jobs.values():
                 job.kill()
+            os.kill(self.spare[0], signal.SIGKILL)
 
     def _watched(self) -> list[Any]:
         jobs = self.jobs.values()
@@ -270,15 +272,20 @@ class _Serving:
         return True
 
     def _start(self, message: dict[str, Any]) -> None:
-        ours, theirs = Pipe()
-        pid = os.fork()
-        if pid == 0:
-            _be_child(theirs, message)
-        theirs.close()
-        now = time.monotonic()
+        """Give the task to the child that waits for one, and fork the next while that one works."""
+        pid, connection = self.spare
+        with suppress(OSError):  # if somebody killed it, that is how the job ends
+            connection.send_bytes(json.dumps(message).encode())
         self.jobs[message["job"]] = Job(
-            message["job"], pid, os.pidfd_open(pid), ours, message["memory"], message["seconds"], now
+            message["job"],
+            pid,
+            os.pidfd_open(pid),
+            connection,
+            message["memory"],
+            left=message["seconds"],
+            since=time.monotonic(),
         )
+        self.spare = _fork_child()
 
     def _message(self, job: Job) -> bool:
         """Take one message of a child: keep its result, pass on the rest; False if there was none."""
@@ -327,11 +334,24 @@ class _Serving:
         self.connection.send_bytes(json.dumps(message).encode())
 
 
-def _be_child(connection: Connection, message: dict[str, Any]) -> NoReturn:
-    """Run the task in the freshly forked child and leave without the parent's clean-up."""
+def _fork_child() -> tuple[int, Connection]:
+    """Fork a child that waits for its task."""
+    ours, theirs = Pipe()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _be_child(theirs)
+    theirs.close()
+    return pid, ours
+
+
+def _be_child(connection: Connection) -> NoReturn:
+    """Wait for a task, run it, and leave without the parent's clean-up."""
     code = 1
     try:
-        _settle_in(message["log"])
+        _lead_a_session()
+        message = json.loads(connection.recv_bytes())
+        _write_to(message["log"])
         use_threads(message["threads"])
         channel = Channel(connection)
         try:
@@ -353,8 +373,8 @@ def _be_child(connection: Connection, message: dict[str, Any]) -> NoReturn:
         os._exit(code)
 
 
-def _settle_in(log: str) -> None:
-    """Lead a session of one's own, die with the server, write to the log, leave no core file."""
+def _lead_a_session() -> None:
+    """Lead a session of one's own, die with the server, leave no core file."""
     os.setsid()
     parent = os.getppid()
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -364,6 +384,10 @@ def _settle_in(log: str) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")  # before the sweep itself
+
+
+def _write_to(log: str) -> None:
+    """Send what is printed, and what a crash says, to the log; read from nowhere."""
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
