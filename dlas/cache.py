@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,8 @@ MANIFEST = "manifest.json"
 BLOB_BYTES = 2**20
 """Files of at least this size are stored once by content."""
 LIMIT_BYTES = 20 * 2**30
+OLD_SECONDS = 30 * 86400
+"""A lock file that nobody opened for so long is nobody's."""
 KINDS = ("network", "build")
 
 
@@ -145,6 +148,7 @@ class Cache:
         Closing the descriptor (or dying) releases the lock.
         """
         descriptor = os.open(self.root / "locks" / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        os.utime(descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -157,6 +161,9 @@ class Cache:
         for aside in (self.root / "aside").iterdir():
             if not _alive(int(aside.name.partition("-")[0])):
                 shutil.rmtree(aside, ignore_errors=True)
+        for lock in (self.root / "locks").iterdir():
+            if time.time() - lock.stat().st_mtime > OLD_SECONDS:
+                lock.unlink(missing_ok=True)
         self._added = self.limit
         self.bound()
 

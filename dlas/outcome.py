@@ -25,27 +25,27 @@ class Outcome:
         One of :data:`dlas.results.STATUSES`.
     reason : str or None
         Why it is not ``ok``.
-    value : dict
-        What the step returned.
     corrupt : bool
         Whether it failed over a damaged or vanished artifact, which can be made again.
     """
 
     status: str
     reason: str | None = None
-    value: dict[str, Any] | None = None
     corrupt: bool = False
 
 
-def outcome(step: str, end: dict[str, Any], seconds: float, memory: int) -> Outcome:
-    """Return the outcome that an ``end`` event of :class:`dlas.processes.Server` describes.
+OK = Outcome("ok")
+
+
+def failure(step: str, end: dict[str, Any], seconds: float, memory: int) -> Outcome:
+    """Return what became of a step that gave no result.
 
     Parameters
     ----------
     step : str
         The step's name, for the reason.
     end : dict
-        The event.
+        The event ``end`` of :class:`dlas.processes.Server`.
     seconds, memory : float, int
         The limits that the step ran under.
 
@@ -57,11 +57,8 @@ def outcome(step: str, end: dict[str, Any], seconds: float, memory: int) -> Outc
         return Outcome("timeout", f"{step} took longer than {seconds:g} s")
     if end["stopped"] == "memory":
         return Outcome("failed", f"{step} used more than {memory / 2**30:.3g} GiB of memory")
-    told = end["outcome"] or {}
-    if told.get("event") == "result" and end["exit"] == 0:
-        return Outcome("ok", value=told["value"])
-    if told.get("event") == "error":
-        return _raised(step, told)
+    if end["error"] is not None:
+        return _raised(step, end["error"])
     if end["exit"] < 0:
         return Outcome("failed", f"{step} was killed by {_signal_name(-end['exit'])}")
     return Outcome("failed", f"{step} left with exit code {end['exit']} and no result")

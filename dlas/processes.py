@@ -9,10 +9,7 @@ sweep, however that dies.
 
 from __future__ import annotations
 
-import ctypes
-import faulthandler
 import gc
-import importlib
 import json
 import os
 import resource
@@ -20,14 +17,14 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from dlas.machine import use_threads
+from dlas.child import fork_child
 
 POLL_SECONDS = 0.2
 """How often limits are looked at: seldom enough not to disturb what is being timed."""
@@ -40,41 +37,57 @@ class ServerDied(Exception):
         super().__init__("the process that starts the steps was killed, perhaps because memory ran out")
 
 
-class Channel:
-    """A step's way to talk to the sweep while it runs."""
+@dataclass(frozen=True)
+class Task:
+    """What a child is to do.
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    Parameters
+    ----------
+    function : str
+        ``package.module:function``; called with the arguments as keywords and
+        ``channel``, it returns something JSON-able.
+    arguments : dict
+        JSON-able.
+    seconds : float
+        How long it may take.
+    """
 
-    def say(self, text: str) -> None:
-        """Show a line of progress, and keep it in the log."""
-        print(text, flush=True)
-        self.send(event="say", text=text)
-
-    def turn(self) -> None:
-        """Give the device to the other points of a comparison; return when it is this one's again."""
-        self.send(event="turn")
-        self._connection.recv_bytes()
-
-    def send(self, **message: Any) -> None:
-        """Send one JSON message."""
-        self._connection.send_bytes(json.dumps(message).encode())
+    function: str
+    arguments: dict[str, Any]
+    seconds: float
 
 
 @dataclass
 class Job:
-    """A running child, as the server keeps it."""
+    """A running child, as the server keeps it; ``limits`` and ``taken`` are seconds a task."""
 
     number: int
     pid: int
     pidfd: int
     connection: Connection
     memory: int
+    limits: list[float]
     left: float
     since: float | None
-    result: dict[str, Any] | None = None
+    results: list[Any] = field(default_factory=list)
+    taken: list[float] = field(default_factory=list)
+    error: dict[str, Any] | None = None
     stopped: str | None = None
     started: float = field(default_factory=time.monotonic)
+
+    def finish_task(self, value: Any) -> None:
+        """Keep a task's result and give the next one its own time."""
+        self.results.append(value)
+        self.stop_watch()
+        if len(self.results) < len(self.limits):
+            self.left = self.limits[len(self.results)]
+            self.since = time.monotonic()
+
+    def stop_watch(self) -> None:
+        """Note how long a task took, waiting for turns included."""
+        now = time.monotonic()
+        self.taken.append(now - self.started)
+        self.started = now
 
     def pause(self) -> None:
         """Stop the child with all it started, and the clock of its time limit."""
@@ -108,31 +121,19 @@ class Server:
         self._connection, self.pid = _fork_server()
         self._numbers = 0
 
-    def start(
-        self,
-        task: str,
-        arguments: dict[str, Any],
-        *,
-        log: Path,
-        seconds: float,
-        memory: int,
-        threads: int = 1,
-    ) -> int:
-        """Run ``task`` (``package.module:function``) in a child.
+    def start(self, tasks: Sequence[Task], *, log: Path, memory: int, threads: int = 1) -> int:
+        """Run tasks one after the other in a child.
 
         Parameters
         ----------
-        task : str
-            Called with the arguments as keywords and ``channel``; what it
-            returns (JSON-able) comes back in the event ``end``.
-        arguments : dict
-            JSON-able.
+        tasks : sequence of Task
+            The first one that fails is the last.
         log : Path
             Gets the child's standard output and error, appended.
-        seconds, memory : float, int
-            Limits of the child with all it starts; bytes of anonymous memory.
+        memory : int
+            Limit of the child with all it starts: bytes of anonymous memory.
         threads : int
-            What numerical libraries may use until the task says otherwise:
+            What numerical libraries may use until a task says otherwise:
             where steps run in parallel, threads that spin cost more than they save.
 
         Returns
@@ -144,10 +145,8 @@ class Server:
         self._send(
             do="start",
             job=self._numbers,
-            task=task,
-            arguments=arguments,
+            tasks=[asdict(task) for task in tasks],
             log=str(log),
-            seconds=seconds,
             memory=memory,
             threads=threads,
         )
@@ -225,7 +224,7 @@ class _Serving:
         self.connection = connection
         self.jobs: dict[int, Job] = {}
         self.looked = time.monotonic()
-        self.spare = _fork_child()
+        self.spare = fork_child()
 
     def run(self) -> None:
         """Serve until the sweep closes its end or dies; then nothing it started is left."""
@@ -272,8 +271,9 @@ class _Serving:
         return True
 
     def _start(self, message: dict[str, Any]) -> None:
-        """Give the task to the child that waits for one, and fork the next while that one works."""
+        """Give the tasks to the child that waits for some, and fork the next while that one works."""
         pid, connection = self.spare
+        limits = [task["seconds"] for task in message["tasks"]]
         with suppress(OSError):  # if somebody killed it, that is how the job ends
             connection.send_bytes(json.dumps(message).encode())
         self.jobs[message["job"]] = Job(
@@ -282,19 +282,23 @@ class _Serving:
             os.pidfd_open(pid),
             connection,
             message["memory"],
-            left=message["seconds"],
+            limits,
+            left=limits[0],
             since=time.monotonic(),
         )
-        self.spare = _fork_child()
+        self.spare = fork_child()
 
     def _message(self, job: Job) -> bool:
-        """Take one message of a child: keep its result, pass on the rest; False if there was none."""
+        """Take one message of a child: keep its results, pass on the rest; False if there was none."""
         try:
             message = json.loads(job.connection.recv_bytes())
         except (EOFError, OSError):
             return False
-        if message["event"] in ("result", "error"):
-            job.result = message
+        if message["event"] == "result":
+            job.finish_task(message["value"])
+            return True
+        if message["event"] == "error":
+            job.error = message
             return True
         if message["event"] == "turn":
             job.pause()  # a runtime's idle threads may spin for long, in what is another point's turn
@@ -303,9 +307,11 @@ class _Serving:
 
     def _ended(self, job: Job) -> None:
         """Tell how a child ended, after the last of what it said."""
-        while job.result is None and job.connection.poll(0) and self._message(job):
+        while job.connection.poll(0) and self._message(job):
             pass
-        _, status, usage = os.wait4(job.pid, 0)
+        if len(job.results) < len(job.limits):
+            job.stop_watch()
+        _, status = os.waitpid(job.pid, 0)
         job.kill()
         os.close(job.pidfd)
         job.connection.close()
@@ -315,9 +321,9 @@ class _Serving:
             event="end",
             exit=os.waitstatus_to_exitcode(status),
             stopped=job.stopped,
-            seconds=time.monotonic() - job.started,
-            peak_bytes=usage.ru_maxrss * 1024,
-            outcome=job.result,
+            results=job.results,
+            seconds=job.taken,
+            error=job.error,
         )
 
     def _look_at_limits(self) -> None:
@@ -332,70 +338,6 @@ class _Serving:
 
     def _tell(self, **message: Any) -> None:
         self.connection.send_bytes(json.dumps(message).encode())
-
-
-def _fork_child() -> tuple[int, Connection]:
-    """Fork a child that waits for its task."""
-    ours, theirs = Pipe()
-    pid = os.fork()
-    if pid == 0:
-        ours.close()
-        _be_child(theirs)
-    theirs.close()
-    return pid, ours
-
-
-def _be_child(connection: Connection) -> NoReturn:
-    """Wait for a task, run it, and leave without the parent's clean-up."""
-    code = 1
-    try:
-        _lead_a_session()
-        message = json.loads(connection.recv_bytes())
-        _write_to(message["log"])
-        use_threads(message["threads"])
-        channel = Channel(connection)
-        try:
-            module, _, function = message["task"].partition(":")
-            task: Callable[..., Any] = getattr(importlib.import_module(module), function)
-            channel.send(event="result", value=task(channel=channel, **message["arguments"]))
-            code = 0
-        except BaseException as error:
-            traceback.print_exc()
-            channel.send(
-                event="error",
-                kinds=[cls.__name__ for cls in type(error).__mro__],
-                errno=getattr(error, "errno", None),
-                text=str(error) or type(error).__name__,
-            )
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        os._exit(code)
-
-
-def _lead_a_session() -> None:
-    """Lead a session of one's own, die with the server, leave no core file."""
-    os.setsid()
-    parent = os.getppid()
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent or parent == 1:
-        os._exit(1)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("500")  # before the sweep itself
-
-
-def _write_to(log: str) -> None:
-    """Send what is printed, and what a crash says, to the log; read from nowhere."""
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
-    sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
-    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
-    faulthandler.enable(sys.stderr)  # a crash leaves its Python stack in the log
 
 
 def _anonymous_bytes(pid: int) -> int:

@@ -15,10 +15,10 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from dlas.cache import Artifact, Cache, CorruptArtifact
+from dlas.child import Channel
 from dlas.intervals import wilson
 from dlas.measuring import PeakMemory, Settings
 from dlas.point import NONE, Point
-from dlas.processes import Channel
 from dlas.stack import Compiler, Compression, Data, Facts, Hardware, Images, Network, Program, Workspace
 
 SAMPLE_IMAGES = 256

@@ -15,10 +15,10 @@ from typing import Any
 from dlas import pipeline
 from dlas.cache import Cache
 from dlas.machine import Machine
-from dlas.outcome import Outcome, outcome
+from dlas.outcome import OK, Outcome, failure
 from dlas.pipeline import Plan, Step
 from dlas.point import Point
-from dlas.processes import Server
+from dlas.processes import Server, Task
 from dlas.progress import Progress
 from dlas.results import Results
 from dlas.stack import Hardware
@@ -45,6 +45,10 @@ class Active:
     found: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     remakes: int = 0
+
+    def took(self, step: str, seconds: float) -> None:
+        """Add to the time that a step took, which may have run more than once."""
+        self.seconds[step] = self.seconds.get(step, 0.0) + seconds
 
     @property
     def ready(self) -> bool:
@@ -207,16 +211,22 @@ class Sweep:
         return self._heat is not None and self._heat.members[0].device.local
 
     def _launch(self, active: Active, lock: int | None) -> None:
-        step = active.step
+        """Start a step, with the steps behind it that make no artifact in the same child."""
+        steps = [active.step]
+        for step in active.plan.steps[active.done + 1 :]:
+            if step.kind:
+                break
+            steps.append(step)
         active.job = self.server.start(
-            step.task,
-            step.arguments,
+            [self._task(step) for step in steps],
             log=active.log,
-            seconds=getattr(self.study.limits, step.name),
             memory=self.study.limits.memory,
             threads=max(1, self._threads // self.jobs),
         )
         self._running[active.job] = (active, lock)
+
+    def _task(self, step: Step) -> Task:
+        return Task(step.task, step.arguments, getattr(self.study.limits, step.name))
 
     def _handle(self, event: dict[str, Any]) -> None:
         job = event["job"]
@@ -231,17 +241,25 @@ class Sweep:
             self._turn_ended(event)
 
     def _step_ended(self, active: Active, end: dict[str, Any]) -> None:
-        step = active.step
-        active.job = None
-        active.seconds[step.name] = active.seconds.get(step.name, 0.0) + end["seconds"]
-        became = outcome(step.name, end, getattr(self.study.limits, step.name), self.study.limits.memory)
-        if became.status == "ok":
-            active.found.update(became.value or {})
+        """Take the results of the steps that ran; finish the point if one did not get through."""
+        steps = active.plan.steps[active.done :]
+        for step, value, seconds in zip(steps, end["results"], end["seconds"], strict=False):
+            active.took(step.name, seconds)
+            active.found.update(value)
             active.done += 1
-        elif not self._remade(active, became):
+        if len(end["seconds"]) == len(end["results"]):
+            active.job = None
+            return
+        step = active.step
+        active.took(step.name, end["seconds"][-1])
+        became = self._failure(step, end)
+        if not self._remade(active, became):
             if step.kind:
                 self._ended_badly[step.key] = became
             self._finish(active, became)
+
+    def _failure(self, step: Step, end: dict[str, Any]) -> Outcome:
+        return failure(step.name, end, getattr(self.study.limits, step.name), self.study.limits.memory)
 
     def _remade(self, active: Active, became: Outcome) -> bool:
         """Send a point back to its first step if only its artifacts were damaged."""
@@ -249,6 +267,7 @@ class Sweep:
             return False
         active.remakes += 1
         active.done = 0
+        active.job = None
         return True
 
     # ------------------------------------------------------------ measuring
@@ -291,10 +310,9 @@ class Sweep:
                 self.server.resume(job)
 
     def _start_measuring(self, active: Active) -> None:
-        step, limits = active.step, self.study.limits
         self.summary.measured += 1
         active.job = self.server.start(
-            step.task, step.arguments, log=active.log, seconds=limits.measure, memory=limits.memory
+            [self._task(active.step)], log=active.log, memory=self.study.limits.memory
         )
 
     def _turn_ended(self, event: dict[str, Any]) -> None:
@@ -308,14 +326,14 @@ class Sweep:
             self._give_turn()
 
     def _measured(self, active: Active, end: dict[str, Any]) -> None:
-        active.job = None
-        active.seconds["measure"] = end["seconds"]
-        became = outcome("measure", end, self.study.limits.measure, self.study.limits.memory)
-        if became.status == "ok":
-            active.found.update(became.value or {})
-        elif self._remade(active, became):
+        active.took("measure", end["seconds"][0])
+        if end["results"]:
+            active.found.update(end["results"][0])
+            self._finish(active, OK)
             return
-        self._finish(active, became)
+        became = self._failure(active.step, end)
+        if not self._remade(active, became):
+            self._finish(active, became)
 
     # ------------------------------------------------------------ rows out
 

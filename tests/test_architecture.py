@@ -18,7 +18,7 @@ LAYERS = [
     {"errors", "py.typed"},
     {"stack", "recipe", "machine", "intervals"},
     {"fingerprint", "disturbance"},
-    {"measuring", "cache", "processes", "outcome", "environment"},
+    {"measuring", "cache", "child", "processes", "outcome", "environment"},
     {"networks", "training", "torch_model"},
     {"datasets", "models", "compression", "schedules", "sparse", "hardware"},
     {"layers", "exporting", "torch_programs"},

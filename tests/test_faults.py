@@ -29,9 +29,10 @@ compiler = ["tests.stubs:StubCompiler", {name = "tests.stubs:StubCompiler", trou
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[tuple[object, ...]], float]:
     folder = tmp_path_factory.mktemp("undisturbed")
+    run(study_of(MANY), folder / "first")
     started = time.monotonic()
-    run(study_of(MANY), folder)
-    return same(rows(folder)), time.monotonic() - started
+    os.waitpid(in_fork(lambda: run(study_of(MANY), folder / "again")), 0)
+    return same(rows(folder / "first")), time.monotonic() - started
 
 
 def test_killed_sweeps_resume_to_the_rows_of_an_undisturbed_one(

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from dlas.outcome import DiskFull, outcome
-from dlas.processes import Channel, Server, ServerDied
+from dlas.child import Channel
+from dlas.outcome import DiskFull, failure
+from dlas.processes import Server, ServerDied, Task
 
 
 def answer(channel: Channel, value: int) -> int:
@@ -47,9 +48,12 @@ def server() -> Iterator[Server]:
     server.close()
 
 
-def start(server: Server, tmp_path: Path, task: Any, seconds: float = 30, **arguments: Any) -> int:
-    name = f"{__name__}:{task.__name__}"
-    return server.start(name, arguments, log=tmp_path / "log", seconds=seconds, memory=2**33)
+def start(server: Server, tmp_path: Path, task: Any, limit: float = 30, **arguments: Any) -> int:
+    return server.start([the(task, limit, **arguments)], log=tmp_path / "log", memory=2**33)
+
+
+def the(task: Any, limit: float = 30, **arguments: Any) -> Task:
+    return Task(f"{__name__}:{task.__name__}", arguments, limit)
 
 
 def until_end(server: Server) -> list[dict[str, Any]]:
@@ -65,12 +69,12 @@ def test_a_task_returns_its_value_and_its_words(server: Server, tmp_path: Path) 
     start(server, tmp_path, answer, value=21)
     said, end = until_end(server)
     assert (said["event"], said["text"]) == ("say", "computing 21")
-    assert (end["exit"], end["outcome"]["value"]) == (0, 42)
+    assert (end["exit"], end["results"]) == (0, [42])
     assert "computing 21" in (tmp_path / "log").read_text()
 
 
 def test_a_turn_is_waited_for_and_its_clock_stands(server: Server, tmp_path: Path) -> None:
-    job = start(server, tmp_path, take_turns, seconds=1.0, turns=2)
+    job = start(server, tmp_path, take_turns, 1.0, turns=2)
     for _ in range(2):
         (event,) = server.events(20)
         assert event["event"] == "turn"
@@ -81,7 +85,7 @@ def test_a_turn_is_waited_for_and_its_clock_stands(server: Server, tmp_path: Pat
 
 def test_a_paused_job_does_nothing_and_its_clock_stands(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "count"
-    job = start(server, tmp_path, count, seconds=2.0, path=str(path))
+    job = start(server, tmp_path, count, 2.0, path=str(path))
     while not path.exists():
         time.sleep(0.01)
     server.pause(job)
@@ -100,6 +104,20 @@ def test_what_was_said_before_a_crash_is_not_lost(server: Server, tmp_path: Path
     assert said["text"] == "last words"
     assert end["exit"] == -signal.SIGSEGV
     assert "Segmentation fault" in (tmp_path / "log").read_text()
+
+
+def test_tasks_run_one_after_the_other_each_with_its_own_time(server: Server, tmp_path: Path) -> None:
+    tasks = [
+        the(sleep, 0.8, seconds=0.5),
+        the(answer, value=4),
+        the(sleep, 0.8, seconds=60),
+        the(answer, value=5),
+    ]
+    server.start(tasks, log=tmp_path / "log", memory=2**33)
+    last = until_end(server)[-1]
+    assert (last["results"], last["stopped"]) == ([None, 8], "timeout")
+    assert len(last["seconds"]) == 3
+    assert last["seconds"][0] >= 0.5
 
 
 def test_many_jobs_at_a_time(server: Server, tmp_path: Path) -> None:
@@ -132,7 +150,7 @@ def test_a_server_that_died_is_noticed(tmp_path: Path) -> None:
 
 
 def end(**changes: Any) -> dict[str, Any]:
-    return {"stopped": None, "exit": 1, "outcome": None, **changes}
+    return {"stopped": None, "exit": 1, "error": None, **changes}
 
 
 def raised(*kinds: str, errno: int | None = None) -> dict[str, Any]:
@@ -142,7 +160,6 @@ def raised(*kinds: str, errno: int | None = None) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("event", "status", "reason"),
     [
-        (end(exit=0, outcome={"event": "result", "value": {}}), "ok", None),
         (end(stopped="timeout", exit=-9), "timeout", "build took longer than 5 s"),
         (end(stopped="memory", exit=-9), "failed", "build used more than 1 GiB of memory"),
         (
@@ -152,17 +169,17 @@ def raised(*kinds: str, errno: int | None = None) -> dict[str, Any]:
         ),
         (end(exit=-200), "failed", "build was killed by signal 200"),
         (end(exit=7), "failed", "build left with exit code 7 and no result"),
-        (end(outcome=raised("MissingData", "Unsupported")), "unsupported", "words"),
-        (end(outcome=raised("WrongOutput")), "wrong", "words"),
-        (end(outcome=raised("MemoryError")), "failed", "build ran out of memory: words"),
-        (end(outcome=raised("KeyError", "LookupError")), "failed", "build: KeyError: words"),
+        (end(error=raised("MissingData", "Unsupported")), "unsupported", "words"),
+        (end(error=raised("WrongOutput")), "wrong", "words"),
+        (end(error=raised("MemoryError")), "failed", "build ran out of memory: words"),
+        (end(error=raised("KeyError", "LookupError")), "failed", "build: KeyError: words"),
     ],
 )
-def test_outcomes(event: dict[str, Any], status: str, reason: str | None) -> None:
-    became = outcome("build", event, 5.0, 2**30)
+def test_failures(event: dict[str, Any], status: str, reason: str) -> None:
+    became = failure("build", event, 5.0, 2**30)
     assert (became.status, became.reason) == (status, reason)
 
 
 def test_a_full_disk_is_no_outcome() -> None:
     with pytest.raises(DiskFull):
-        outcome("build", end(outcome=raised("OSError", errno=28)), 5.0, 2**30)
+        failure("build", end(error=raised("OSError", errno=28)), 5.0, 2**30)
