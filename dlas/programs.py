@@ -16,8 +16,8 @@ from safetensors.numpy import load_file, save_file
 from tvm import relax, tirx
 from tvm.relax.backend.cpu_generic import pipeline
 
-from dlas.kernels import OPAQUE
-from dlas.lowering import Lowered, tvm_target
+from dlas.lowering.kernels import OPAQUE
+from dlas.lowering.lower import Lowered, tvm_target
 from dlas.stack import Build, Images, Program, Target
 
 LIBRARY = "library.so"

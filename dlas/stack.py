@@ -6,13 +6,12 @@ class here with one required verb; everything else has a working default.
 This module imports neither torch nor tvm, so that studies, rows and reports
 can be handled where neither is installed.
 
-Letters of a convolution, fixed once for the whole project: batch ``n``, input
-channels ``c``, height ``h``, width ``w``, filters ``k``, kernel ``r`` x ``s``,
-output ``p`` x ``q``.
+The letters of a convolution are those of :mod:`dlas.convolution`.
 """
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,8 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from dlas.convolution import Conv, Tail
 
 Images = npt.NDArray[np.float32]
 """Images of shape [n, c, h, w]."""
@@ -39,13 +40,6 @@ class MissingData(Unsupported):
     """Data that the user has to provide is not there; says where it was looked for and how to get it."""
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # an option's text may be far too long for a path
-        return False
-
-
 class Part:
     """What parts of every axis have in common."""
 
@@ -60,10 +54,8 @@ class Part:
 
     def files(self) -> list[Path]:
         """Return the outside files whose content decides what the part makes: those its options name."""
-        named = [
-            Path(value).expanduser() for value in vars(self).values() if isinstance(value, str) and value
-        ]
-        return [path for path in named if _is_file(path)]
+        options = [os.path.expanduser(value) for value in vars(self).values() if isinstance(value, str)]
+        return [Path(option) for option in options if os.path.isfile(option)]
 
 
 # ---------------------------------------------------------------- dataset
@@ -241,85 +233,6 @@ class Compression(Part, ABC):
 # ---------------------------------------------------------------- algorithm
 
 
-@dataclass(frozen=True)
-class Conv:
-    """One 2-D convolution.
-
-    Parameters
-    ----------
-    name : str
-        The layer's name in the network, e.g. ``layer1.0.conv1``.
-    n, c, h, w : int
-        Input: batch, channels, height, width.
-    k, r, s : int
-        Filters, kernel height and width; the weight is [k, c / groups, r, s].
-    strides, dilation : tuple of int
-        Along height and width.
-    padding : tuple of int
-        (top, left, bottom, right).
-    groups : int
-    padding_value : int or float
-        What padding holds: zero, or the zero point of a quantised input.
-    input_type, weight_type, accumulator_type, output_type : str
-    input_layout, output_layout : str
-        ``NCHW``, or blocked as ``NCHW16c``.
-    """
-
-    name: str
-    n: int
-    c: int
-    h: int
-    w: int
-    k: int
-    r: int
-    s: int
-    strides: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    dilation: tuple[int, int] = (1, 1)
-    groups: int = 1
-    padding_value: float = 0
-    input_type: str = "float32"
-    weight_type: str = "float32"
-    accumulator_type: str = "float32"
-    output_type: str = "float32"
-    input_layout: str = "NCHW"
-    output_layout: str = "NCHW"
-
-    @property
-    def p(self) -> int:
-        """Output height."""
-        top, _, bottom, _ = self.padding
-        return (self.h + top + bottom - self.dilation[0] * (self.r - 1) - 1) // self.strides[0] + 1
-
-    @property
-    def q(self) -> int:
-        """Output width."""
-        _, left, _, right = self.padding
-        return (self.w + left + right - self.dilation[1] * (self.s - 1) - 1) // self.strides[1] + 1
-
-    @property
-    def depthwise(self) -> bool:
-        """Whether each filter reads one channel of its own."""
-        return self.groups == self.c and self.groups > 1
-
-    @property
-    def macs(self) -> int:
-        """Multiply-adds of the dense convolution, the whole batch."""
-        return self.n * self.k * self.p * self.q * (self.c // self.groups) * self.r * self.s
-
-
-class Tail(Protocol):
-    """What follows a convolution in the same kernel: bias, residual add, activation.
-
-    Calling it with the convolution's TE tensor returns the TE tensor of the
-    finished output; it returns its argument where nothing follows.
-    """
-
-    def __call__(self, convolved: Any) -> Any:
-        """Return the finished output."""
-        ...
-
-
 class Algorithm(Part, ABC):
     """How one convolution is computed: data format, mathematics and loops.
 
@@ -350,14 +263,15 @@ class Algorithm(Part, ABC):
 
         Returns
         -------
-        te.Tensor
-            In ``conv.output_layout``.
+        te.Tensor or tirx.PrimFunc
+            The tensor in ``conv.output_layout``; or, where TE cannot express
+            the kernel, a function of (x, *packed, *tail.operands, output).
         """
 
-    def schedule(self, schedule: Any, conv: Conv, target: Any) -> None:
+    def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Transform the loops of the kernel in place (a ``tvm.s_tir.Schedule``)."""
 
-    def space(self, conv: Conv, target: Any) -> Any:
+    def space(self, conv: Conv, target: Target) -> Any:
         """Return a design space of one's own for the tuner, or None for its default rules."""
         return None
 
@@ -365,7 +279,7 @@ class Algorithm(Part, ABC):
         """Return real arrays for measuring candidates where random ones would not do."""
         return None
 
-    def passes(self, conv: Conv, target: Any) -> Sequence[Any]:
+    def passes(self, conv: Conv, target: Target) -> Sequence[Any]:
         """Return TIR passes to run on the scheduled kernel."""
         return ()
 
@@ -422,9 +336,11 @@ class Compiler(Part, ABC):
 
     @abstractmethod
     def compile(
-        self, network: Network, algorithm: Algorithm, target: Target, batch: int, folder: Path
+        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
     ) -> Build:
         """Write a build for inputs [batch, c, h, w] into ``folder``.
+
+        ``algorithm`` is None where the runtime has kernels of its own.
 
         Raises
         ------

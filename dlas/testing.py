@@ -17,11 +17,12 @@ import tvm
 from torch.nn import functional
 from tvm import relax
 
-from dlas.kernels import algorithm_name
-from dlas.lowering import Lowered, lower_graph, schedule
+from dlas.convolution import Conv
+from dlas.lowering.kernels import algorithm_name
+from dlas.lowering.lower import Lowered, lower_graph, schedule
+from dlas.lowering.simplify import Graph
 from dlas.programs import build_module
-from dlas.simplify import Graph
-from dlas.stack import Algorithm, Conv, Target
+from dlas.stack import Algorithm, Target
 
 Array = npt.NDArray[Any]
 HOST = Target({"kind": "llvm", "num-cores": 2}, threads=2)

@@ -14,9 +14,10 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from dlas.layers import describe_layer
+from dlas.convolution import Conv
+from dlas.lowering.layers import describe_layer
 from dlas.networks import TorchNetwork
-from dlas.stack import Build, Conv, Images, Network, Program, Target, Unsupported
+from dlas.stack import Build, Images, Network, Program, Target, Unsupported
 
 DEVICES = {"llvm": "cpu", "cuda": "cuda"}
 """Torch's device for a kind of TVM target."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from tvm import te, tirx
 
-from dlas.stack import Algorithm, Conv, Tail
+from dlas.convolution import Conv, Tail
+from dlas.stack import Algorithm, Target
 
 THREADS_PER_BLOCK = 256
 """Threads of a block on a GPU."""
@@ -51,7 +52,7 @@ class Direct(Algorithm):
 
         return tail(te.compute((conv.n, conv.k, conv.p, conv.q), point, name="conv"))
 
-    def schedule(self, schedule: Any, conv: Conv, target: Any) -> None:
+    def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Spread the output's points over threads; what leads to a point is computed where it is used."""
         gpu = target.description["kind"] != "llvm"
         output = schedule.get_child_blocks(schedule.get_sblock("root"))[-1]

@@ -14,13 +14,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dlas.convolution import Conv, Tail
 from dlas.stack import (
     Algorithm,
     Arrays,
     Build,
     Compiler,
     Compression,
-    Conv,
     Data,
     Dataset,
     Facts,
@@ -29,7 +29,6 @@ from dlas.stack import (
     Model,
     Network,
     Program,
-    Tail,
     Target,
     Unsupported,
     Workspace,
@@ -192,7 +191,7 @@ class StubCompiler(Compiler):
     padding_bytes: int = 0
 
     def compile(
-        self, network: Network, algorithm: Algorithm, target: Target, batch: int, folder: Path
+        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
     ) -> Build:
         """Write a file."""
         if self.at == "compile":

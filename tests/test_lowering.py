@@ -13,12 +13,13 @@ from torch.nn import functional as F
 from tvm import s_tir, te, tirx, topi
 
 from dlas import operators
-from dlas.kernels import OPAQUE
-from dlas.lowering import Lowered, lower, schedule, tvm_target
+from dlas.convolution import Conv
+from dlas.lowering.kernels import OPAQUE
+from dlas.lowering.lower import Lowered, lower, schedule, tvm_target
+from dlas.lowering.tail import Step, fold_affine
 from dlas.programs import TvmProgram, build_module, write_program
 from dlas.schedules.direct import Direct
-from dlas.stack import Conv, Target
-from dlas.tail import Step, fold_affine
+from dlas.stack import Target
 from dlas.testing import HOST
 from tests.small_network import error, images, network
 

@@ -35,7 +35,7 @@ class OnnxRuntime(Compiler):
     own_kernels: ClassVar[bool] = True
 
     def compile(
-        self, network: Network, algorithm: Algorithm, target: Target, batch: int, folder: Path
+        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
     ) -> Build:
         """Write the ONNX graph for inputs [batch, c, h, w] into ``folder``."""
         if target.description["kind"] != "llvm":

@@ -20,7 +20,7 @@ class TorchCompile(Compiler):
     own_kernels: ClassVar[bool] = True
 
     def compile(
-        self, network: Network, algorithm: Algorithm, target: Target, batch: int, folder: Path
+        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
     ) -> Build:
         """Check that torch can run the network on the target; nothing is written."""
         return prepare(network, target, batch, folder)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlas.lowering import lower, schedule
+from dlas.lowering.lower import lower, schedule
 from dlas.programs import TvmProgram, write_program
 from dlas.stack import Algorithm, Build, Compiler, Network, Program, Target
 
@@ -21,9 +21,10 @@ class Untuned(Compiler):
     """
 
     def compile(
-        self, network: Network, algorithm: Algorithm, target: Target, batch: int, folder: Path
+        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
     ) -> Build:
         """Write the library and its parameters for inputs [batch, c, h, w] into ``folder``."""
+        assert algorithm is not None  # it has no kernels of its own
         lowered = lower(network, algorithm, batch)
         return write_program(lowered, schedule(lowered, target), target, folder)
 

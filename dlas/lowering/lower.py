@@ -18,11 +18,11 @@ import numpy.typing as npt
 import tvm
 from tvm import relax
 
-from dlas.importing import as_array, import_network
-from dlas.kernels import Kernel, make_kernel, read_conv, schedule_kernel
-from dlas.operators import schedule_operators
-from dlas.regions import Region, find_regions, unreadable
-from dlas.simplify import Graph, is_constant, shape_of, simplify
+from dlas.lowering.importing import as_array, import_network
+from dlas.lowering.kernels import Kernel, make_kernel, read_conv, schedule_kernel
+from dlas.lowering.operators import schedule_operators
+from dlas.lowering.regions import Region, find_regions, unreadable
+from dlas.lowering.simplify import Graph, is_constant, shape_of, simplify
 from dlas.stack import Algorithm, Network, Target
 
 Array = npt.NDArray[Any]

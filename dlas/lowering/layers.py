@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from dlas.stack import Conv
+from dlas.convolution import Conv
 
 
 def describe_layer(

@@ -9,9 +9,9 @@ from typing import Any
 
 from tvm import relax, tirx
 
-from dlas.importing import as_array
-from dlas.simplify import Graph, is_call, is_constant, shape_of, variables
-from dlas.tail import SCALARS, Step, Value
+from dlas.lowering.importing import as_array
+from dlas.lowering.simplify import Graph, is_call, is_constant, shape_of, variables
+from dlas.lowering.tail import SCALARS, Step, Value
 
 LONGEST = 16
 """Operators in a tail, at most: a longer one is cut rather than computed in one breath."""

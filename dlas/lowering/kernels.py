@@ -11,11 +11,12 @@ import numpy.typing as npt
 import tvm
 from tvm import s_tir, te
 
-from dlas.layers import describe_layer
+from dlas.convolution import Conv
+from dlas.lowering.layers import describe_layer
+from dlas.lowering.simplify import shape_of
+from dlas.lowering.tail import Chain, Step, fold_affine
 from dlas.schedules.direct import Direct
-from dlas.simplify import shape_of
-from dlas.stack import Algorithm, Conv, Target
-from dlas.tail import Chain, Step, fold_affine
+from dlas.stack import Algorithm, Target
 
 Array = npt.NDArray[Any]
 OPAQUE = 8

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import tvm
 from tvm import relax
 
-from dlas.importing import Imported, as_array
+from dlas.lowering.importing import Imported, as_array
 
 Array = npt.NDArray[Any]
 

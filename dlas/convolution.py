@@ -1,0 +1,102 @@
+"""One convolution and what follows it, as algorithms see them.
+
+Letters, fixed once for the whole project: batch ``n``, input channels ``c``,
+height ``h``, width ``w``, filters ``k``, kernel ``r`` x ``s``, output ``p`` x ``q``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Conv:
+    """One 2-D convolution.
+
+    Parameters
+    ----------
+    name : str
+        The layer's name in the network, e.g. ``layer1.0.conv1``.
+    n, c, h, w : int
+        Input: batch, channels, height, width.
+    k, r, s : int
+        Filters, kernel height and width; the weight is [k, c / groups, r, s].
+    strides, dilation : tuple of int
+        Along height and width.
+    padding : tuple of int
+        (top, left, bottom, right).
+    groups : int
+    padding_value : int or float
+        What padding holds: zero, or the zero point of a quantised input.
+    input_type, weight_type, accumulator_type, output_type : str
+    input_layout, output_layout : str
+        ``NCHW``, or blocked as ``NCHW16c``.
+    """
+
+    name: str
+    n: int
+    c: int
+    h: int
+    w: int
+    k: int
+    r: int
+    s: int
+    strides: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    padding_value: float = 0
+    input_type: str = "float32"
+    weight_type: str = "float32"
+    accumulator_type: str = "float32"
+    output_type: str = "float32"
+    input_layout: str = "NCHW"
+    output_layout: str = "NCHW"
+
+    @property
+    def p(self) -> int:
+        """Output height."""
+        top, _, bottom, _ = self.padding
+        return (self.h + top + bottom - self.dilation[0] * (self.r - 1) - 1) // self.strides[0] + 1
+
+    @property
+    def q(self) -> int:
+        """Output width."""
+        _, left, _, right = self.padding
+        return (self.w + left + right - self.dilation[1] * (self.s - 1) - 1) // self.strides[1] + 1
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether each filter reads one channel of its own."""
+        return self.groups == self.c and self.groups > 1
+
+    @property
+    def macs(self) -> int:
+        """Multiply-adds of the dense convolution, the whole batch."""
+        return self.n * self.k * self.p * self.q * (self.c // self.groups) * self.r * self.s
+
+
+class Tail(Protocol):
+    """What follows a convolution in the same kernel: bias, residual add, activation.
+
+    Calling it with the convolution's TE tensor returns the TE tensor of the
+    finished output; it returns its argument where nothing follows.
+    """
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        """TE tensors that it reads beside the convolution."""
+        ...
+
+    def __call__(self, convolved: Any) -> Any:
+        """Return the finished output."""
+        ...
+
+    def scalar(self, value: Any, index: Sequence[Any]) -> Any:
+        """Return one finished element, at ``index`` (n, k, p, q), of the convolution's element ``value``.
+
+        For kernels that TE cannot express and blocked outputs.
+        """
+        ...
