@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn import functional as F
 from tvm import s_tir, te, tirx, topi
 
-from dlas import operators
 from dlas.convolution import Conv
+from dlas.lowering import operators
 from dlas.lowering.kernels import OPAQUE
 from dlas.lowering.lower import Lowered, lower, schedule, tvm_target
 from dlas.lowering.tail import Step, fold_affine
