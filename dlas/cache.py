@@ -27,7 +27,7 @@ BLOB_BYTES = 2**20
 """Files of at least this size are stored once by content."""
 LIMIT_BYTES = 20 * 2**30
 OLD_SECONDS = 30 * 86400
-"""A lock file that nobody opened for so long is nobody's."""
+"""A lock that nobody took, or a training that nobody resumed, for so long is nobody's."""
 KINDS = ("network", "build")
 
 
@@ -157,13 +157,13 @@ class Cache:
         return descriptor
 
     def tidy(self) -> None:
-        """Drop what killed processes left, and the oldest artifacts past the limit."""
+        """Drop what killed processes left, what was long forgotten, and the oldest past the limit."""
         for aside in (self.root / "aside").iterdir():
             if not _alive(int(aside.name.partition("-")[0])):
                 shutil.rmtree(aside, ignore_errors=True)
-        for lock in (self.root / "locks").iterdir():
-            if time.time() - lock.stat().st_mtime > OLD_SECONDS:
-                lock.unlink(missing_ok=True)
+        for path in [*(self.root / "locks").iterdir(), *(self.root / "work").iterdir()]:
+            if time.time() - path.stat().st_mtime > OLD_SECONDS:
+                path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)
         self._added = self.limit
         self.bound()
 

@@ -112,7 +112,7 @@ def list_parts(
                 key if value is dataclasses.MISSING else f"{key}={value!r}" for key, value in options.items()
             )
             table.add_row(each, name, escape(shown))
-    _console().print(table)
+    _print(table)
 
 
 @app.command()
@@ -177,7 +177,7 @@ def doctor() -> None:
         table.add_row(
             f"[{colour}]{check.status}[/{colour}]", check.name, escape(check.found), escape(check.advice)
         )
-    _console().print(table)
+    _print(table)
     if any(check.status == "fail" for check in found):
         raise typer.Exit(1)
 

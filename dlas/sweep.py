@@ -203,9 +203,18 @@ class Sweep:
         if active.step.kind is None:
             self._launch(active, None)
         elif not any(other.step.key == active.step.key for other, _ in self._running.values()):
-            lock = self.cache.try_lock(f"{active.step.kind}-{active.step.key}")
-            if lock is not None:
-                self._launch(active, lock)
+            self._launch_locked(active, active.step.kind)
+
+    def _launch_locked(self, active: Active, kind: str) -> None:
+        """Start making an artifact, unless another sweep is making it or has just made it."""
+        key = active.step.key
+        lock = self.cache.try_lock(f"{kind}-{key}")
+        if lock is None:
+            return
+        if self.cache.get(kind, key) is None:
+            self._launch(active, lock)
+        else:
+            os.close(lock)
 
     def _device_busy(self) -> bool:
         return self._heat is not None and self._heat.members[0].device.local
