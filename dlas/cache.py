@@ -143,18 +143,8 @@ class Cache:
         shutil.rmtree(self.root / "work" / key, ignore_errors=True)
 
     def try_lock(self, name: str) -> int | None:
-        """Return a file descriptor that holds the lock ``name``, or None while another process does.
-
-        Closing the descriptor (or dying) releases the lock.
-        """
-        descriptor = os.open(self.root / "locks" / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        os.utime(descriptor)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        return descriptor
+        """Return :func:`take_lock`'s descriptor for the making of one artifact."""
+        return take_lock(self.root / "locks" / name)
 
     def tidy(self) -> None:
         """Drop what killed processes left, what was long forgotten, and the oldest past the limit."""
@@ -217,6 +207,21 @@ class Cache:
                 link = self._aside()
                 os.link(path, link)
                 link.replace(blob)
+
+
+def take_lock(path: Path) -> int | None:
+    """Return a file descriptor that holds the lock at ``path``, or None while another process does.
+
+    Closing the descriptor (or dying) releases the lock.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    os.utime(descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def _alive(pid: int) -> bool:

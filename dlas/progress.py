@@ -54,7 +54,7 @@ class Progress:
         if self._live:
             self._live.stop()
 
-    def say(self, job: int, text: str) -> None:
+    def say(self, text: str) -> None:
         """Show what a step says of itself."""
         self._said = text
         if self._live is None and time.monotonic() - self._spoke > SPOKEN_EVERY_SECONDS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas import pipeline
-from dlas.cache import Cache
+from dlas.cache import Cache, take_lock
 from dlas.machine import Machine
 from dlas.outcome import OK, Outcome, failure
 from dlas.pipeline import Plan, Step
@@ -240,7 +239,7 @@ class Sweep:
     def _handle(self, event: dict[str, Any]) -> None:
         job = event["job"]
         if event["event"] == "say":
-            self.progress.say(job, event["text"])
+            self.progress.say(event["text"])
         elif job in self._running:
             active, lock = self._running.pop(job)
             if lock is not None:
@@ -383,10 +382,4 @@ def _lock_device(device: str) -> int | None:
     """Return a descriptor that holds the device for this process, or None while another sweep has it."""
     folder = Path(tempfile.gettempdir()) / f"dlas-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(folder / f"device-{device}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+    return take_lock(folder / f"device-{device}.lock")

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from torch import nn
 from dlas.convolution import Conv
 from dlas.lowering.layers import describe_layer
 from dlas.networks import TorchNetwork
-from dlas.stack import Build, Images, Network, Program, Target, Unsupported
+from dlas.stack import Algorithm, Build, Compiler, Images, Network, Program, Target, Unsupported
 
 DEVICES = {"llvm": "cpu", "cuda": "cuda"}
 """Torch's device for a kind of TVM target."""
@@ -52,12 +52,18 @@ def module_of(network: Network) -> nn.Module:
     return network.module
 
 
-def prepare(network: Network, target: Target, batch: int, folder: Path) -> Build:
-    """Check that torch can run ``network`` on ``target``; there is nothing to write but the folder."""
-    module_of(network)
-    torch_device(target)
-    folder.mkdir(parents=True, exist_ok=True)
-    return Build(library_layers(network, batch))
+class TorchRuntime(Compiler):
+    """A compiler that runs the torch module itself, one way or the other."""
+
+    own_kernels: ClassVar[bool] = True
+
+    def compile(
+        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
+    ) -> Build:
+        """Check that torch can run the network on the target; nothing is written."""
+        module_of(network)
+        torch_device(target)
+        return Build(library_layers(network, batch))
 
 
 def library_layers(network: Network, batch: int) -> list[dict[str, Any]]:

@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tvm import te, tirx
+from tvm import te
 
 from dlas.convolution import Conv, Tail
+from dlas.schedules._loops import (
+    accumulate_at,
+    bind,
+    is_gpu,
+    output_block,
+    pad,
+    parallelise,
+    schedule_padding,
+)
 from dlas.stack import Algorithm, Target
-
-THREADS_PER_BLOCK = 256
-"""Threads of a block on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -54,63 +60,7 @@ class Direct(Algorithm):
 
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Spread the output's points over threads; what leads to a point is computed where it is used."""
-        gpu = target.description["kind"] != "llvm"
-        output = schedule.get_child_blocks(schedule.get_sblock("root"))[-1]
-        point = _bind_points(schedule, output) if gpu else _parallelise_rows(schedule, output)
-        _accumulate_at(schedule, output, point, "local" if gpu else "global")
-        if any(conv.padding):
-            _schedule_padding(schedule, gpu)
-
-
-def pad(x: Any, conv: Conv) -> Any:
-    """Return ``x`` [n, c, h, w] with its border, as stage ``pad``; ``x`` itself where there is none."""
-    top, left, bottom, right = conv.padding
-    if not any(conv.padding):
-        return x
-    value = tirx.const(conv.padding_value, x.dtype)
-
-    def point(n: Any, c: Any, i: Any, j: Any) -> Any:
-        inside = tirx.all(i >= top, i < conv.h + top, j >= left, j < conv.w + left)
-        return tirx.if_then_else(inside, x[n, c, i - top, j - left], value)
-
-    return te.compute((conv.n, conv.c, conv.h + top + bottom, conv.w + left + right), point, name="pad")
-
-
-def _parallelise_rows(schedule: Any, output: Any) -> Any:
-    """Share the output's rows among the threads; return the loop over a row's points."""
-    n, k, p, q = schedule.get_loops(output)[:4]
-    schedule.parallel(schedule.fuse(n, k, p))
-    return q
-
-
-def _bind_points(schedule: Any, output: Any) -> Any:
-    """Give every output point a GPU thread of its own; return the loop over a block's threads."""
-    points = schedule.fuse(*schedule.get_loops(output)[:4])
-    block, thread = schedule.split(points, [None, THREADS_PER_BLOCK])
-    schedule.bind(block, "blockIdx.x")
-    schedule.bind(thread, "threadIdx.x")
-    return thread
-
-
-def _accumulate_at(schedule: Any, output: Any, point: Any, scope: str) -> None:
-    """Sum a point's products right where the point is finished, starting from zero once."""
-    convolution = schedule.get_sblock("conv")
-    if schedule.get(convolution).name_hint != schedule.get(output).name_hint:
-        schedule.compute_at(convolution, point, preserve_unit_loops=True)
-        schedule.set_scope(convolution, 0, scope)
-    channel = schedule.get_loops(convolution)[-3]
-    schedule.decompose_reduction(convolution, channel)
-
-
-def _schedule_padding(schedule: Any, gpu: bool) -> None:
-    """Write the padded input by all threads; on a GPU test for the border at every read instead.
-
-    Tests in the innermost loop made a depthwise convolution ten times slower on
-    a CPU, while a second parallel loop costs microseconds.
-    """
-    padding = schedule.get_sblock("pad")
-    if gpu:
-        schedule.compute_inline(padding)
-    else:
-        n, c, row, _ = schedule.get_loops(padding)
-        schedule.parallel(schedule.fuse(n, c, row))
+        gpu, output = is_gpu(target), output_block(schedule)
+        point = bind(schedule, output, 4) if gpu else parallelise(schedule, output, 3)
+        accumulate_at(schedule, output, point, 3, gpu)
+        schedule_padding(schedule, conv, gpu)

@@ -1,0 +1,92 @@
+"""The small named steps that schedules of several algorithms are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import te, tirx
+
+from dlas.convolution import Conv
+from dlas.stack import Target
+
+THREADS_PER_BLOCK = 256
+"""Threads of a block on a GPU."""
+
+
+def is_gpu(target: Target) -> bool:
+    """Return whether loops are to be bound to a GPU's threads."""
+    return bool(target.description["kind"] != "llvm")
+
+
+def pad(x: Any, conv: Conv) -> Any:
+    """Return ``x`` [n, c, h, w] with its border, as stage ``pad``; ``x`` itself where there is none."""
+    top, left, bottom, right = conv.padding
+    if not any(conv.padding):
+        return x
+    value = tirx.const(conv.padding_value, x.dtype)
+
+    def point(n: Any, c: Any, i: Any, j: Any) -> Any:
+        inside = tirx.all(i >= top, i < conv.h + top, j >= left, j < conv.w + left)
+        return tirx.if_then_else(inside, x[n, c, i - top, j - left], value)
+
+    return te.compute((conv.n, conv.c, conv.h + top + bottom, conv.w + left + right), point, name="pad")
+
+
+def output_block(schedule: Any) -> Any:
+    """Return the block that writes the finished output: the tail, or the convolution itself."""
+    return schedule.get_child_blocks(schedule.get_sblock("root"))[-1]
+
+
+def parallelise(schedule: Any, block: Any, outer: int) -> Any:
+    """Share a block's ``outer`` outermost loops among the CPU's threads; return the loop inside them."""
+    loops = schedule.get_loops(block)
+    schedule.parallel(schedule.fuse(*loops[:outer]))
+    return loops[outer]
+
+
+def bind(schedule: Any, block: Any, outer: int) -> Any:
+    """Give every point of a block's ``outer`` outermost loops a GPU thread; return the loop over threads."""
+    points = schedule.fuse(*schedule.get_loops(block)[:outer])
+    groups, thread = schedule.split(points, [None, THREADS_PER_BLOCK])
+    schedule.bind(groups, "blockIdx.x")
+    schedule.bind(thread, "threadIdx.x")
+    return thread
+
+
+def accumulate_at(schedule: Any, output: Any, point: Any, reductions: int, gpu: bool) -> None:
+    """Sum a point's products right where the point is finished, starting from zero once.
+
+    Parameters
+    ----------
+    schedule : tvm.s_tir.Schedule
+        The sum is its block ``conv``.
+    output : SBlockRV
+        The block that finishes a point; ``conv`` itself where nothing follows.
+    point : LoopRV
+        The loop whose body finishes a point.
+    reductions : int
+        Loops of the sum.
+    gpu : bool
+        Whether the sum is kept in a thread's registers.
+    """
+    convolution = schedule.get_sblock("conv")
+    if schedule.get(convolution).name_hint != schedule.get(output).name_hint:
+        schedule.compute_at(convolution, point, preserve_unit_loops=True)
+        schedule.set_scope(convolution, 0, "local" if gpu else "global")
+    first_reduction = schedule.get_loops(convolution)[-reductions]
+    schedule.decompose_reduction(convolution, first_reduction)
+
+
+def schedule_padding(schedule: Any, conv: Conv, gpu: bool) -> None:
+    """Write the padded input by all threads; on a GPU test for the border at every read instead.
+
+    Tests in the innermost loop made a depthwise convolution ten times slower on
+    a CPU, while a second parallel loop costs microseconds.
+    """
+    if not any(conv.padding):
+        return
+    padding = schedule.get_sblock("pad")
+    if gpu:
+        schedule.compute_inline(padding)
+    else:
+        parallelise(schedule, padding, 3)
