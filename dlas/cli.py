@@ -65,7 +65,7 @@ def run(
 ) -> None:
     """Run every point of a study that has no current row yet; resume where it was."""
     from dlas.results import STATUSES, Results
-    from dlas.study import Study, check_size
+    from dlas.study import AXES, Study, check_size
 
     for status in retry or ():
         if status not in STATUSES:
@@ -80,12 +80,13 @@ def run(
     console = _console()
     expansion = read.expansion()
     total = sum(1 for _ in read.points(expansion))
+    varying = [axis for axis in AXES if len(read.axes[axis]) > 1] or ["model"]
     console.print(_expansion_line(read.name, total, expansion), highlight=False)
     signal.signal(signal.SIGTERM, _interrupt)
     server = Server()
     try:
         store = caches.Cache(cache or caches.default_root(), int(cache_gib * 2**30))
-        with Results(out) as results, Progress(total, console) as progress:
+        with Results(out) as results, Progress(total, console, varying) as progress:
             sweep = Sweep(
                 read, results, store, server, progress,
                 jobs=jobs, retry=retry or (), keep_builds=keep_builds,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
@@ -31,11 +32,14 @@ class Progress:
     total : int
         Points that the sweep is to end with.
     console : Console
+    axes : sequence of str
+        What tells the points apart: the axes that have more than one value.
     """
 
-    def __init__(self, total: int, console: Console) -> None:
+    def __init__(self, total: int, console: Console, axes: Sequence[str]) -> None:
         self.total = total
         self.console = console
+        self.axes = axes
         self.started = time.monotonic()
         self._said = ""
         self._spoke = 0.0
@@ -69,33 +73,39 @@ class Progress:
         written = sum(summary.written.values())
         bad = written - summary.written["ok"]
         running = [each for each in active if each.job is not None]
-        stages = ", ".join(f"{each.step.name} {each.point}" for each in running[:2])
         line = f"{summary.kept + written}/{self.total} points, {len(running)} running, {bad} not ok"
         line += f", {self._left(written)} left" if written else ""
+        stages = [f"{each.step.name}: {self._names(each.point.content())}" for each in running[:2]]
         if idle:
-            stages = "waiting for a device or an artifact that another sweep holds"
-        said = f"\n  {self._said}" if self._said and running else ""
-        self._live.update(Text(f"{line}\n  {stages}{said}", overflow="ellipsis"), refresh=True)
+            stages = ["waiting for a device or an artifact that another sweep holds"]
+        said = [self._said] if self._said and running else []
+        text = Text("\n  ".join([line, *stages, *said]), no_wrap=True, overflow="ellipsis")
+        self._live.update(text, refresh=True)
 
     def row(self, row: Row) -> None:
         """Print a line for a finished point."""
         self._rows += 1
         self._said = ""
-        done = f"{self._kept + self._rows}/{self.total}"
-        shown = ("model", "compression", "algorithm", "compiler", "hardware")
-        names = " / ".join(str(Choice.of(getattr(row, axis))) for axis in shown)
         if row.status == "ok":
             median, low, high = median_interval(row.latency_s)
             what = f"{median * 1e3:.3g} ms [{low * 1e3:.3g}, {high * 1e3:.3g}]" + (
                 " noisy" if row.noisy else ""
             )
         else:
-            what = (row.reason or "").splitlines()[0] if row.reason else ""
+            what = (row.reason or "").partition("\n")[0]
         colour = COLOURS[row.status]
         self.console.print(
-            f"{done} [{colour}]{row.status}[/{colour}] {escape(names)} / batch {row.batch}: {escape(what)}",
+            f"{self._kept + self._rows}/{self.total} [{colour}]{row.status}[/{colour}] "
+            + escape(f"{self._names(asdict(row))}: {what}"),
             highlight=False,
             soft_wrap=True,
+        )
+
+    def _names(self, content: Mapping[str, Any]) -> str:
+        """Return what tells a point from the others of its study."""
+        shown = [content[axis] for axis in self.axes]
+        return " / ".join(
+            f"batch {each}" if isinstance(each, int) else str(Choice.of(each)) for each in shown
         )
 
     def _left(self, written: int) -> str:

@@ -44,7 +44,7 @@ def run(study: Study, folder: Path, **options: Any) -> Summary:
     try:
         with Results(folder / "out") as results:
             cache = Cache(folder / "cache", **{k: options.pop(k) for k in ("limit",) if k in options})
-            progress = Progress(0, Console(file=io.StringIO()))
+            progress = Progress(0, Console(file=io.StringIO()), ["model", "batch"])
             return Sweep(study, results, cache, server, progress, **options).run()
     finally:
         server.close()
