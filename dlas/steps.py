@@ -26,6 +26,8 @@ SAMPLE_BYTES = 64 * 2**20
 """At most so many test images, in at most so many bytes, go with a network for checking its builds."""
 CHECK_SECONDS = 60.0
 """A slow build is checked on as many of them as it gets through in this time, and on one batch at least."""
+INSENSITIVE = 1e-3
+"""Outputs that vary less than this share of the largest, over all those images, tell nothing about a build."""
 LAYER_REPEATS = 20
 
 
@@ -153,11 +155,21 @@ def _loaded(cache: Cache, network_key: str, build_key: str, point: Point) -> Pro
 
 
 def _save_sample(network: Network, data: Data, folder: Path) -> None:
-    """Keep some test images with their labels and reference outputs beside the network."""
+    """Keep some test images with their labels and reference outputs beside the network.
+
+    Outputs that are the same for every image would let any build pass; the
+    network's note says so.
+    """
     count = max(1, min(SAMPLE_IMAGES, len(data.test), SAMPLE_BYTES // (4 * int(np.prod(data.shape)))))
     chosen = np.random.default_rng(0).permutation(len(data.test))[:count]
     images, labels = data.test[[int(index) for index in chosen]]
     outputs = network.reference(images)
+    if np.ptp(outputs, axis=0).max() <= INSENSITIVE * np.abs(outputs).max():
+        notes = [
+            network.facts.note,
+            "its outputs hardly depend on the image, so a check of its builds says little",
+        ]
+        network.facts.note = "; ".join(note for note in notes if note)
     save_file({"images": images, "labels": labels, "outputs": outputs}, folder / "sample.safetensors")
 
 

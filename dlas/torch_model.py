@@ -23,6 +23,8 @@ RecipeName = Literal["auto", "paper", "short", "none"]
 Epochs = Annotated[int, Field(ge=1, le=100_000)] | None
 Width = Annotated[float, Field(gt=0, le=8)]
 
+SETTLING_IMAGES = 16
+"""Images that an untrained network's batch norms take their statistics from."""
 SHOWN = 3
 """Names that an error lists of each kind."""
 
@@ -92,6 +94,8 @@ class TorchModel(Model):
             fit(network.module, data, recipe, workspace)
         facts = network.facts
         facts.trained = bool(path or recipe)
+        if not facts.trained:
+            _settle_norms(network.module, data, workspace.seed)
         facts.note = "untrained" if not facts.trained else f"weights from {path}" if path else None
         if facts.trained and data.labelled:
             workspace.say("evaluating")
@@ -179,6 +183,27 @@ def scaled(channels: int, width: float) -> int:
     Multiples of 8 keep vector units full at every width.
     """
     return max(8, 8 * round(channels * width / 8))
+
+
+def _settle_norms(module: nn.Module, data: Data, seed: int) -> None:
+    """Let batch norms see a few images, so that the outputs of an untrained network depend on its input.
+
+    With the statistics that they start from, signals fade from layer to layer
+    until only the last bias is left, and any build would seem to be right.
+    """
+    norms = [each for each in module.modules() if isinstance(each, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = None  # the statistics of exactly these images
+    images, _ = data.train[list(range(min(SETTLING_IMAGES, len(data.train))))]
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module.train()(torch.from_numpy(images))
+    module.eval()
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
 
 
 # ---------------------------------------------------------------- weights from files

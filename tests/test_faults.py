@@ -335,3 +335,10 @@ def test_an_unfinished_write_is_undone(tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(OSError, match="full"):
             results.append(Row(**{**row.__dict__, "id": "another"}))
     assert [each.id for each in rows(tmp_path)] == [row.id]
+
+
+def test_a_network_that_ignores_its_input_says_so(tmp_path: Path) -> None:
+    run(study_of('model = [{name = "tests.stubs:StubModel", factor = [0.0, 1.0]}]'), tmp_path)
+    notes = {row.model.get("factor", 1.0): row.note for row in rows(tmp_path)}
+    assert "hardly depend on the image" in (notes[0.0] or "")
+    assert notes[1.0] is None

@@ -157,6 +157,19 @@ def test_a_network_is_untrained_on_noise_and_restores_bit_for_bit(
     np.testing.assert_array_equal(model.restore(tmp_path, facts).reference(images), outputs)
 
 
+@pytest.mark.parametrize("name", CIFAR)
+def test_an_untrained_networks_outputs_depend_on_the_image(name: str, workspace: Workspace) -> None:
+    data = noise()
+    network = cifar_model(name, width=0.25).build(data, workspace)
+    outputs = network.reference(data.test[[0, 1, 2, 3]][0])
+    assert np.ptp(outputs, axis=0).max() > 0.05 * np.abs(outputs).max()
+    assert all(norm.momentum == 0.1 for norm in modules_of(network, nn.BatchNorm2d))
+
+
+def modules_of(network: Any, kind: type[Any]) -> list[Any]:
+    return [module for module in network.module.modules() if isinstance(module, kind)]
+
+
 def test_random_weights_follow_from_the_seed_and_disturb_no_generator(tmp_path: Path) -> None:
     model, data = CifarMobilenetV1(width=0.125), noise()
     images, _ = data.test[[0]]
