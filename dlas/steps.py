@@ -27,7 +27,7 @@ SAMPLE_BYTES = 64 * 2**20
 CHECK_SECONDS = 60.0
 """A slow build is checked on as many of them as it gets through in this time, and on one batch at least."""
 INSENSITIVE = 1e-3
-"""Outputs that vary less than this share of the largest, over all those images, tell nothing about a build."""
+"""Outputs that vary over the images by less than this share of the largest tell nothing about a build."""
 LAYER_REPEATS = 20
 
 
