@@ -217,7 +217,7 @@ class StubLibrary(StubCompiler):
 class StubHardware(Hardware):
     """A device of its own name that measures by counting: the same every time."""
 
-    name: str = "stub"
+    place: str = "stub"
     slices: int = 2
     trouble: Trouble = "none"
     missing: bool = False
@@ -225,7 +225,7 @@ class StubHardware(Hardware):
     @property
     def device(self) -> str:
         """The name."""
-        return f"stub-{self.name}"
+        return f"stub-{self.place}"
 
     def unsupported(self) -> str | None:
         """Say so if the device is missing."""
@@ -237,7 +237,7 @@ class StubHardware(Hardware):
 
     def describe(self) -> dict[str, Any]:
         """Return its name."""
-        return {"cpu": self.name}
+        return {"cpu": self.place}
 
     def measure(
         self, program: Program, images: Images, settings: Any, turn: Callable[[], None]

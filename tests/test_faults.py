@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -19,31 +20,41 @@ from dlas.outcome import DiskFull
 from dlas.results import FILE, Results, Row
 from tests.engine import in_fork, rows, run, same, study_of
 
+ROOT = Path(__file__).parents[1]
 KILLS = 200
+PROCESSES = 2
 MANY = """
 compression = ["none", "tests.stubs:StubCompression"]
 compiler = ["tests.stubs:StubCompiler", {name = "tests.stubs:StubCompiler", trouble = "exception"}]
 """
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[tuple[object, ...]], float]:
-    folder = tmp_path_factory.mktemp("undisturbed")
-    run(study_of(MANY), folder / "first")
+def test_killed_sweeps_resume_to_the_rows_of_an_undisturbed_one(tmp_path: Path) -> None:
+    # In processes of their own, because forking this one, with torch and tvm loaded, takes far longer.
+    call = "from tests.test_faults import kill_and_resume; kill_and_resume({}, {!r}, {})"
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", call.format(number, str(tmp_path), KILLS // PROCESSES)], cwd=ROOT
+        )
+        for number in range(PROCESSES)
+    ]
+    assert [process.wait() for process in running] == [0] * PROCESSES
+
+
+def kill_and_resume(seed: int, where: str, kills: int) -> None:
+    """Kill a sweep at a random moment and resume it, ``kills`` times, on a device of its own."""
+    study = study_of(MANY + f'hardware = [{{name = "tests.stubs:StubHardware", place = "{seed}"}}]')
+    home = Path(where) / f"{seed}"
+    home.mkdir()
+    run(study, home / "undisturbed")
+    expected = same(rows(home / "undisturbed"))
     started = time.monotonic()
-    os.waitpid(in_fork(lambda: run(study_of(MANY), folder / "again")), 0)
-    return same(rows(folder / "first")), time.monotonic() - started
-
-
-def test_killed_sweeps_resume_to_the_rows_of_an_undisturbed_one(
-    undisturbed: tuple[list[tuple[object, ...]], float], tmp_path: Path
-) -> None:
-    expected, seconds = undisturbed
-    study = study_of(MANY)
-    chance = random.Random(0)
+    os.waitpid(in_fork(lambda: run(study, home / "timed")), 0)
+    seconds = time.monotonic() - started
+    chance = random.Random(seed)
     killed = torn = 0
-    for number in range(KILLS):
-        folder = tmp_path / f"{number}"
+    for number in range(kills):
+        folder = home / f"{number}"
         pid = in_fork(lambda: run(study, folder))  # noqa: B023 - the fork runs at once
         time.sleep(chance.uniform(0, seconds))
         os.kill(pid, signal.SIGKILL)
@@ -53,8 +64,8 @@ def test_killed_sweeps_resume_to_the_rows_of_an_undisturbed_one(
         assert same(rows(folder)) == expected
         assert len(_lines(folder)) == len(expected)
         shutil.rmtree(folder)
-    assert killed > KILLS / 2
-    assert torn > KILLS / 10
+    assert killed > kills / 2, killed
+    assert torn > kills / 10, torn
 
 
 def _lines(folder: Path) -> list[dict[str, object]]:
