@@ -198,11 +198,6 @@ def row(
     artifacts = made.artifacts()
     network = _facts(cache, "network", artifacts)
     built = _facts(cache, "build", artifacts)
-    found = dict(found)
-    times = found.pop("layer_seconds", None) or {}
-    layers = [{**layer, "latency_s": times.get(layer["name"])} for layer in built.get("layers", [])]
-    known = set(layer["name"] for layer in layers)
-    layers += [{"name": name, "latency_s": time_s} for name, time_s in times.items() if name not in known]
     measured = {name: value for name, value in found.items() if name in Row.__dataclass_fields__}
     kept = (
         "accuracy",
@@ -224,7 +219,7 @@ def row(
         status=status,
         reason=reason,
         step=step,
-        layers=layers,
+        layers=_layers(built.get("layers", []), found.get("layer_seconds") or {}),
         coverage=built.get("coverage"),
         library_bytes=built.get("library_bytes"),
         expected_speedup=_expected_speedup(network["reached"]) if network else None,
@@ -234,6 +229,13 @@ def row(
         environment=environment(),
         started=started,
     )
+
+
+def _layers(convolutions: list[dict[str, Any]], seconds: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return the convolutions with their times, then the other operators."""
+    known = {layer["name"] for layer in convolutions}
+    timed = [{**layer, "latency_s": seconds.get(layer["name"])} for layer in convolutions]
+    return timed + [{"name": name, "latency_s": s} for name, s in seconds.items() if name not in known]
 
 
 def _facts(cache: Cache, kind: str, artifacts: Mapping[str, str]) -> dict[str, Any]:

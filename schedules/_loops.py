@@ -18,6 +18,13 @@ def is_gpu(target: Target) -> bool:
     return bool(target.description["kind"] != "llvm")
 
 
+def only_nchw(conv: Conv) -> str | None:
+    """Return why an algorithm that knows no blocked layout declines ``conv``, or None."""
+    if (conv.input_layout, conv.output_layout) != ("NCHW", "NCHW"):
+        return f"reads and writes NCHW, not {conv.input_layout} and {conv.output_layout}"
+    return None
+
+
 def pad(x: Any, conv: Conv) -> Any:
     """Return ``x`` [n, c, h, w] with its border, as stage ``pad``; ``x`` itself where there is none."""
     top, left, bottom, right = conv.padding

@@ -13,6 +13,7 @@ from dlas.schedules._loops import (
     accumulate_at,
     bind,
     is_gpu,
+    only_nchw,
     output_block,
     pad,
     parallelise,
@@ -36,9 +37,7 @@ class Direct(Algorithm):
 
     def supports(self, conv: Conv) -> str | None:
         """Return why ``conv`` is declined: only layouts other than NCHW are."""
-        if (conv.input_layout, conv.output_layout) != ("NCHW", "NCHW"):
-            return f"reads and writes NCHW, not {conv.input_layout} and {conv.output_layout}"
-        return None
+        return only_nchw(conv)
 
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
         """Return the finished output [n, k, p, q] of ``x`` [n, c, h, w]."""

@@ -14,6 +14,7 @@ from dlas.schedules._loops import (
     accumulate_at,
     bind,
     is_gpu,
+    only_nchw,
     output_block,
     pad,
     parallelise,
@@ -37,9 +38,7 @@ class Gemm(Algorithm):
 
     def supports(self, conv: Conv) -> str | None:
         """Return why ``conv`` is declined: only layouts other than NCHW are."""
-        if (conv.input_layout, conv.output_layout) != ("NCHW", "NCHW"):
-            return f"reads and writes NCHW, not {conv.input_layout} and {conv.output_layout}"
-        return None
+        return only_nchw(conv)
 
     def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
         """Return the filters as a matrix [k, c / groups r s]."""

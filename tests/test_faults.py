@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,7 @@ from dlas.errors import InputError
 from dlas.outcome import DiskFull
 from dlas.results import FILE, Results, Row
 from tests.engine import in_fork, rows, run, same, study_of
+from tests.stubs import StubHardware, StubModel
 
 ROOT = Path(__file__).parents[1]
 KILLS = 200
@@ -301,6 +304,33 @@ def test_two_sweeps_share_a_cache_and_train_once(tmp_path: Path) -> None:
     assert sorted(trace.read_text().splitlines()) == ["1.0", "2.0"]
     assert same(rows(tmp_path / "a")) == same(rows(tmp_path / "b"))
     assert {row.status for row in rows(tmp_path / "a")} == {"ok"}
+
+
+def test_jobs_run_networks_side_by_side_and_start_none_while_measuring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def noted(kind: str, work: Callable[..., Any], pause: float) -> Callable[..., Any]:
+        def run_and_note(*arguments: Any) -> Any:
+            start = time.monotonic()
+            time.sleep(pause)
+            result = work(*arguments)
+            with (tmp_path / "noted").open("a") as out:
+                out.write(json.dumps([kind, start, time.monotonic()]) + "\n")
+            return result
+
+        return run_and_note
+
+    # Children are forked, so what is replaced here is replaced in them.
+    monkeypatch.setattr(StubModel, "build", noted("network", StubModel.build, 0.3))
+    monkeypatch.setattr(StubHardware, "measure", noted("measure", StubHardware.measure, 0.1))
+    factors = [float(number) for number in range(1, 9)]
+    run(study_of(f'model = [{{name = "tests.stubs:StubModel", factor = {factors}}}]'), tmp_path, jobs=2)
+    spans = [json.loads(line) for line in (tmp_path / "noted").read_text().splitlines()]
+    networks = [span[1:] for span in spans if span[0] == "network"]
+    measured = [span[1:] for span in spans if span[0] == "measure"]
+    assert (len(networks), len(measured)) == (8, 8)
+    assert any(a[0] < b[0] < a[1] for a in networks for b in networks)
+    assert not any(m[0] < start < m[1] for m in measured for start, _ in networks + measured)
 
 
 def test_the_device_belongs_to_one_sweep_at_a_time(tmp_path: Path) -> None:
