@@ -1,8 +1,9 @@
-"""The command line: ``dlas run | list | show | table | compare | export | doctor``."""
+"""The command line: ``dlas run | list | show | table | compare | export | check | doctor``."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import signal
 import sys
 from pathlib import Path
@@ -35,6 +36,7 @@ WIDTH = 200
 
 def main() -> NoReturn:
     """Run the command line; bad input ends in one message and exit code 2."""
+    sys.path.append(os.getcwd())  # where a study's "module:Class" may lie
     try:
         code = app(standalone_mode=False) or 0
     except InputError as error:
@@ -181,6 +183,31 @@ def doctor() -> None:
     _print(table)
     if any(check.status == "fail" for check in found):
         raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    axis: Annotated[str, typer.Argument(help="The part's axis; algorithm has checks so far.")],
+    name: Annotated[str, typer.Argument(help="A part's name, or module:Class.")],
+) -> None:
+    """Hold a part to its axis's contract: right against PyTorch over every kind of convolution."""
+    if axis != "algorithm":
+        raise unknown("axis with a contract", axis, ["algorithm"])
+    from dlas import parts
+    from dlas.testing import CASES, check_algorithm
+
+    found = parts.find(axis, name)
+    if missing := [key for key, default in found.options().items() if default is dataclasses.MISSING]:
+        raise InputError(f"{axis} {name!r} needs options ({', '.join(missing)}), which a check cannot guess")
+    try:
+        declined = check_algorithm(parts.make(axis, name, {}))
+    except AssertionError as error:
+        _say(str(error))
+        raise typer.Exit(1) from None
+    console = _console()
+    console.print(f"{name}: right on {len(CASES) - len(declined)} of {len(CASES)} convolutions")
+    for case, reason in declined.items():
+        console.print(f"  declines {case!r}: {reason}", highlight=False, markup=False)
 
 
 # ---------------------------------------------------------------- behind the commands

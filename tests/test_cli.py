@@ -164,3 +164,28 @@ def test_list_names_parts_with_their_options(tmp_path: Path) -> None:
     assert listed.returncode == 0, listed.stderr
     assert "digits" in listed.stdout
     assert "root" in listed.stdout
+
+
+OWN = """
+from dataclasses import dataclass
+from dlas.schedules.gemm import Gemm
+
+@dataclass(frozen=True)
+class Mine(Gemm):
+    def supports(self, conv):
+        return "only groups of one" if conv.groups > 1 else None
+"""
+
+
+def test_check_holds_a_users_own_algorithm_to_the_contract(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN)
+    checked = dlas(tmp_path, "check", "algorithm", "mine:Mine")
+    assert checked.returncode == 0, checked.stderr
+    assert "mine:Mine: right on" in checked.stdout
+    assert "declines 'depthwise': only groups of one" in checked.stdout
+    doubled = "    def pack(self, weight, conv):\n        return (weight.reshape(conv.k, -1) * 2,)\n"
+    (tmp_path / "mine.py").write_text(OWN + doubled)
+    wrong = dlas(tmp_path, "check", "algorithm", "mine:Mine")
+    assert wrong.returncode == 1
+    assert "relative error" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
