@@ -59,6 +59,7 @@ def import_network(network: Network, batch: int) -> Imported:
         if isinstance(network, OnnxNetwork):
             check_batch(network, batch)
             return _import_onnx(network.model, shape)
+    # TVM's importers raise or assert, one operator or the other, where they do not know what to do.
     except (NotImplementedError, AssertionError, tvm.error.OpNotImplemented) as error:
         raise Unsupported(f"TVM cannot import this network: {error}") from error
     raise Unsupported(f"TVM imports torch modules and ONNX graphs, not {type(network).__name__}")
