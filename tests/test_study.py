@@ -212,3 +212,8 @@ def test_an_unreadable_study_is_named(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not a text file"):
         Study.read(binary)
+
+
+def test_the_readmes_study_is_a_study() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    check_size(Study.parse(readme.partition("```toml\n")[2].partition("```")[0]))
