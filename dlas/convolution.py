@@ -6,6 +6,7 @@ height ``h``, width ``w``, filters ``k``, kernel ``r`` x ``s``, output ``p`` x `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -68,6 +69,16 @@ class Conv:
         return (self.w + left + right - self.dilation[1] * (self.s - 1) - 1) // self.strides[1] + 1
 
     @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of the input in its layout: [n, c, h, w], or [n, c / b, h, w, b]."""
+        return blocked_shape((self.n, self.c, self.h, self.w), self.input_layout)
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """Shape of the output in its layout: [n, k, p, q], or [n, k / b, p, q, b]."""
+        return blocked_shape((self.n, self.k, self.p, self.q), self.output_layout)
+
+    @property
     def depthwise(self) -> bool:
         """Whether each filter reads one channel of its own."""
         return self.groups == self.c and self.groups > 1
@@ -78,11 +89,36 @@ class Conv:
         return self.n * self.k * self.p * self.q * (self.c // self.groups) * self.r * self.s
 
 
+def channel_block(layout: str) -> int:
+    """Return how many channels lie next to each other: 16 for ``NCHW16c``, 0 for ``NCHW``.
+
+    Raises
+    ------
+    ValueError
+        If ``layout`` is neither ``NCHW`` nor ``NCHW<b>c``.
+    """
+    matched = re.fullmatch(r"NCHW(?:([1-9]\d*)c)?", layout)
+    if matched is None:
+        raise ValueError(f"layout {layout!r} is neither NCHW nor NCHW<b>c, as in NCHW16c")
+    return int(matched[1] or 0)
+
+
+def blocked_shape(shape: Sequence[int], layout: str) -> tuple[int, ...]:
+    """Return the shape of a tensor [n, c, h, w] in ``layout``; a single channel stays single."""
+    block = channel_block(layout)
+    n, c, h, w = shape
+    if not block:
+        return n, c, h, w
+    inner = 1 if c == 1 else block
+    return n, c // inner, h, w, inner
+
+
 class Tail(Protocol):
     """What follows a convolution in the same kernel: bias, residual add, activation.
 
-    Calling it with the convolution's TE tensor returns the TE tensor of the
-    finished output; it returns its argument where nothing follows.
+    Calling it with the convolution's TE tensor, in the output's layout, returns
+    the TE tensor of the finished output; it returns its argument where nothing
+    follows.
     """
 
     @property
@@ -95,8 +131,9 @@ class Tail(Protocol):
         ...
 
     def scalar(self, value: Any, index: Sequence[Any]) -> Any:
-        """Return one finished element, at ``index`` (n, k, p, q), of the convolution's element ``value``.
+        """Return one finished element of the convolution's element ``value``, for kernels TE cannot express.
 
-        For kernels that TE cannot express and blocked outputs.
+        ``index`` is the element's place in the output's layout: (n, k, p, q), or
+        (n, k / b, p, q, k % b).
         """
         ...

@@ -19,7 +19,8 @@ from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 from torch.utils.flop_counter import FlopCounterMode
 
-from dlas.stack import Facts, Images, Network, Split
+from dlas.data import Images, Split
+from dlas.stack import Facts, Network
 
 WEIGHTS_FILE = "weights.safetensors"
 ONNX_FILE = "model.onnx"

@@ -16,9 +16,10 @@ from safetensors.numpy import load_file, save_file
 from tvm import relax, tirx
 from tvm.relax.backend.cpu_generic import pipeline
 
+from dlas.data import Images
 from dlas.lowering.kernels import OPAQUE
 from dlas.lowering.lower import Lowered, tvm_target
-from dlas.stack import Build, Images, Program, Target
+from dlas.stack import Build, Program, Target
 
 LIBRARY = "library.so"
 PARAMETERS = "parameters.safetensors"

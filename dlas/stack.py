@@ -16,20 +16,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dlas.convolution import Conv, Tail
-
-Images = npt.NDArray[np.float32]
-"""Images of shape [n, c, h, w]."""
-Labels = npt.NDArray[np.int64]
-"""Class indices of shape [n]."""
+from dlas.data import Data, Images
 
 PART_AXES = ("dataset", "model", "compression", "algorithm", "compiler", "hardware")
 """The six layers, from the problem down to the machine (DLAS paper, section 2.2)."""
+
+
+Decisions = Mapping[str, int | str]
+"""One point of a design space: what was decided, by the decision's name."""
 
 
 class Unsupported(Exception):
@@ -59,68 +59,6 @@ class Part:
 
 
 # ---------------------------------------------------------------- dataset
-
-
-class Split(Protocol):
-    """Labelled images, read by index so that they need not fit in memory."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, indices: Sequence[int]) -> tuple[Images, Labels]:
-        """Return normalised images [len(indices), c, h, w] and their labels."""
-        ...
-
-
-@dataclass(frozen=True)
-class Arrays:
-    """A split held in memory.
-
-    Parameters
-    ----------
-    images : ndarray of float32, [n, c, h, w]
-    labels : ndarray of int64, [n]
-    """
-
-    images: Images
-    labels: Labels
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, indices: Sequence[int]) -> tuple[Images, Labels]:
-        return self.images[indices], self.labels[indices]
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a dataset part loads.
-
-    Parameters
-    ----------
-    train, validation, test : Split
-        Disjoint.  ``validation`` serves choices (early stops, pruning levels,
-        calibration); ``test`` is only ever reported.
-    shape : tuple of int
-        One image, (c, h, w).
-    classes : int
-        Number of classes.
-    labelled : bool
-        False where labels mean nothing (random images): accuracy is then null.
-    augment : callable, optional
-        Maps a batch of training images (a torch tensor [n, c, h, w]) to an
-        augmented one of the same shape.
-    recipe : {"paper", "short"}
-        The training recipe that suits the dataset's size.
-    """
-
-    train: Split
-    validation: Split
-    test: Split
-    shape: tuple[int, int, int]
-    classes: int
-    labelled: bool = True
-    augment: Callable[[Any], Any] | None = None
-    recipe: Literal["paper", "short"] = "paper"
 
 
 class Dataset(Part, ABC):
@@ -244,6 +182,15 @@ class Algorithm(Part, ABC):
         """Return why this convolution is declined, or None where it is taken."""
         return None
 
+    def layouts(self, conv: Conv) -> tuple[str, str]:
+        """Return in which layouts this convolution is to be read and written, e.g. ``NCHW16c``.
+
+        ``conv`` is in NCHW.  Lowering changes the layout where neighbours differ,
+        and everything else is asked with ``conv.input_layout`` and
+        ``conv.output_layout`` set.
+        """
+        return "NCHW", "NCHW"
+
     def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
         """Return the weight [k, c / groups, r, s] as the arrays that ``compute`` reads."""
         return (weight,)
@@ -269,11 +216,24 @@ class Algorithm(Part, ABC):
         """
 
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
-        """Transform the loops of the kernel in place (a ``tvm.s_tir.Schedule``)."""
+        """Make the kernel parallel, in place (a ``tvm.s_tir.Schedule``), and nothing else."""
 
-    def space(self, conv: Conv, target: Target) -> Any:
-        """Return a design space of one's own for the tuner, or None for its default rules."""
-        return None
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return the points of a design space of one's own, the best guess for ``target`` first.
+
+        Empty where there is none: tuning then has TVM's default rules only.
+        """
+        return ()
+
+    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+        """Transform the loops of the kernel in place, as one point of :meth:`space` says.
+
+        Raises
+        ------
+        NotImplementedError
+            If there is no space of one's own.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no design space of its own")
 
     def arguments(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...] | None:
         """Return real arrays for measuring candidates where random ones would not do."""

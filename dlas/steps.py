@@ -16,10 +16,11 @@ from safetensors.numpy import load_file, save_file
 
 from dlas.cache import Artifact, Cache, CorruptArtifact
 from dlas.child import Channel
+from dlas.data import Data, Images
 from dlas.intervals import wilson
 from dlas.measuring import PeakMemory, Settings
 from dlas.point import NONE, Point
-from dlas.stack import Compiler, Compression, Data, Facts, Hardware, Images, Network, Program, Workspace
+from dlas.stack import Compiler, Compression, Facts, Hardware, Network, Program, Workspace
 
 SAMPLE_IMAGES = 256
 SAMPLE_BYTES = 64 * 2**20

@@ -14,10 +14,11 @@ import torch
 from pydantic import Field
 from torch import nn
 
+from dlas.data import Data
 from dlas.errors import InputError
 from dlas.networks import WEIGHTS_FILE, TorchNetwork, accuracy
 from dlas.recipe import RECIPES, Recipe
-from dlas.stack import Data, Facts, Model, Network, Unsupported, Workspace
+from dlas.stack import Facts, Model, Network, Unsupported, Workspace
 
 RecipeName = Literal["auto", "paper", "short", "none"]
 Epochs = Annotated[int, Field(ge=1, le=100_000)] | None

@@ -15,9 +15,10 @@ import torch
 from torch import nn
 
 from dlas.convolution import Conv
+from dlas.data import Images
 from dlas.lowering.layers import describe_layer
 from dlas.networks import TorchNetwork
-from dlas.stack import Algorithm, Build, Compiler, Images, Network, Program, Target, Unsupported
+from dlas.stack import Algorithm, Build, Compiler, Network, Program, Target, Unsupported
 
 DEVICES = {"llvm": "cpu", "cuda": "cuda"}
 """Torch's device for a kind of TVM target."""

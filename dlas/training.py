@@ -21,9 +21,10 @@ from torch.nn import functional
 from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from dlas.data import Data, Split
 from dlas.networks import accuracy, loading_processes, run_module
 from dlas.recipe import Recipe
-from dlas.stack import Data, Split, Workspace
+from dlas.stack import Workspace
 
 CHECKPOINT = "training.ckpt"
 

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from dlas.data import Images
 from dlas.networks import TorchNetwork
-from dlas.stack import Facts, Images
+from dlas.stack import Facts
 
 SHAPE = (3, 20, 20)
 CLASSES = 10

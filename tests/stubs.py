@@ -15,17 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dlas.convolution import Conv, Tail
+from dlas.data import Arrays, Data, Images
 from dlas.stack import (
     Algorithm,
-    Arrays,
     Build,
     Compiler,
     Compression,
-    Data,
     Dataset,
     Facts,
     Hardware,
-    Images,
     Model,
     Network,
     Program,

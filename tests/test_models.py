@@ -14,6 +14,7 @@ import torchvision
 from safetensors.torch import save_file
 from torch import nn
 
+from dlas.data import Arrays, Data
 from dlas.datasets.random import Random
 from dlas.errors import InputError
 from dlas.models.cifar_mobilenet_v1 import CifarMobilenetV1
@@ -21,7 +22,7 @@ from dlas.models.cifar_vgg16 import CifarVgg16
 from dlas.models.torchvision import Torchvision, names
 from dlas.networks import TorchNetwork, accuracy, count_macs
 from dlas.recipe import RECIPES
-from dlas.stack import Arrays, Data, Facts, MissingData, Unsupported, Workspace
+from dlas.stack import Facts, MissingData, Unsupported, Workspace
 from dlas.torch_model import TorchModel, load_weights, read_weights, scaled
 
 CIFAR = {

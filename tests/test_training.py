@@ -16,10 +16,11 @@ import torch
 from torch import nn
 
 from dlas import parts, training
+from dlas.data import Arrays, Data, Images, Labels
 from dlas.datasets.digits import shake
 from dlas.models.cifar_resnet18 import CifarResnet18
 from dlas.recipe import RECIPES, Recipe
-from dlas.stack import Arrays, Data, Images, Labels, Workspace
+from dlas.stack import Workspace
 from dlas.training import CHECKPOINT, Diverged, fit
 
 SMALL = Recipe(epochs=4, batch=16)

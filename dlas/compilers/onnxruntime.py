@@ -16,8 +16,9 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
+from dlas.data import Images
 from dlas.exporting import as_onnx, layer_of_node
-from dlas.stack import Algorithm, Build, Compiler, Images, Network, Program, Target, Unsupported
+from dlas.stack import Algorithm, Build, Compiler, Network, Program, Target, Unsupported
 from dlas.torch_programs import library_layers
 
 MODEL = "model.onnx"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlas.stack import Compression, Data, Facts, Model, Network, Workspace
+from dlas.data import Data
+from dlas.stack import Compression, Facts, Model, Network, Workspace
 
 
 @dataclass(frozen=True)

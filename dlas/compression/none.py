@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dlas.stack import Compression, Data, Network, Workspace
+from dlas.data import Data
+from dlas.stack import Compression, Network, Workspace
 
 
 @dataclass(frozen=True)

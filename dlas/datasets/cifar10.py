@@ -13,8 +13,9 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
+from dlas.data import Data, Images, Labels
 from dlas.errors import InputError
-from dlas.stack import Data, Dataset, Images, Labels, MissingData
+from dlas.stack import Dataset, MissingData
 
 FOLDER = "cifar-10-batches-py"
 TRAIN_FILES = tuple(f"data_batch_{number}" for number in range(1, 6))

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from dlas.stack import Arrays, Data, Dataset, Images
+from dlas.data import Arrays, Data, Images
+from dlas.stack import Dataset
 
 SIZE = 32
 TEST_SHARE = 0.25

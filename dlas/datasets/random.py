@@ -9,7 +9,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from dlas.stack import Data, Dataset, Images, Labels
+from dlas.data import Data, Images, Labels
+from dlas.stack import Dataset
 
 
 @dataclass(frozen=True)

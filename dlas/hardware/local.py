@@ -11,10 +11,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from dlas import measuring
+from dlas.data import Images
 from dlas.errors import InputError
 from dlas.hardware.profile import Profile
 from dlas.machine import Machine, use_threads
-from dlas.stack import Hardware, Images, Program, Target
+from dlas.stack import Hardware, Program, Target
 
 HIDEABLE = re.compile(r"avx2?|avx512\w*|avxvnni\w*|fma|f16c")
 """What LLVM takes for granted of a processor by its name, and a hypervisor may have switched off."""

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from dlas.data import Images
 from dlas.errors import InputError
 from dlas.hardware.profile import Profile
 from dlas.measuring import Settings
-from dlas.stack import Hardware, Images, Program, Target, Unsupported
+from dlas.stack import Hardware, Program, Target, Unsupported
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dlas.lowering.layers import describe_layer
 from dlas.lowering.simplify import shape_of
 from dlas.lowering.tail import Chain, Step, fold_affine
 from dlas.schedules.direct import Direct
-from dlas.stack import Algorithm, Target
+from dlas.stack import Algorithm, Decisions, Target
 
 Array = npt.NDArray[Any]
 OPAQUE = 8
@@ -130,7 +130,7 @@ def _write(
     operands: Sequence[Any],
 ) -> Any:
     """Return the PrimFunc of (input, *packed, *operands, output)."""
-    x = te.placeholder((conv.n, conv.c, conv.h, conv.w), conv.input_type, "x")
+    x = te.placeholder(conv.input_shape, conv.input_type, "x")
     arrays = [te.placeholder(a.shape, str(a.dtype), f"packed{i}") for i, a in enumerate(packed)]
     beside = [te.placeholder(*_shape_and_type(operand), f"operand{i}") for i, operand in enumerate(operands)]
     result = algorithm.compute(x, arrays, conv, Chain(steps, tuple(beside)))
@@ -145,11 +145,22 @@ def _shape_and_type(operand: Any) -> tuple[tuple[int, ...], str]:
     return shape_of(operand), str(operand.ty.dtype)
 
 
-def schedule_kernel(kernel: Kernel, target: Target) -> Any:
-    """Return the kernel's PrimFunc with the algorithm's own schedule and passes applied."""
+def schedule_kernel(kernel: Kernel, target: Target, decisions: Decisions | None = None) -> Any:
+    """Return the kernel's PrimFunc with the algorithm's own schedule and passes applied.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    target : Target
+    decisions : mapping, optional
+        A point of the algorithm's design space; without it the minimal schedule is taken.
+    """
     schedule = s_tir.Schedule(tvm.IRModule({kernel.name: kernel.function}))
     schedule.work_on(kernel.name)
-    kernel.algorithm.schedule(schedule, kernel.conv, target)
+    if decisions is None:
+        kernel.algorithm.schedule(schedule, kernel.conv, target)
+    else:
+        kernel.algorithm.apply(schedule, kernel.conv, target, decisions)
     return run_passes(kernel, schedule.mod, target)[kernel.name].with_attr("tirx.is_scheduled", True)
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import onnx
 from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
 
+from dlas.data import Data
 from dlas.errors import InputError
 from dlas.networks import ONNX_FILE, OnnxNetwork, accuracy, graph_input
-from dlas.stack import Data, Facts, Model, Network, Workspace
+from dlas.stack import Facts, Model, Network, Workspace
 
 LARGEST = 2**31 - 1
 """Bytes of file and weights together: what one protocol buffer holds."""

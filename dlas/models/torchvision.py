@@ -12,9 +12,10 @@ import torchvision.models
 from torch import nn
 
 from dlas import torch_model
+from dlas.data import Data
 from dlas.errors import unknown
 from dlas.recipe import Recipe
-from dlas.stack import Data, MissingData
+from dlas.stack import MissingData
 from dlas.torch_model import Epochs, RecipeName, chosen_recipe
 
 AUXILIARY = ("aux1.", "aux2.", "AuxLogits.")
