@@ -130,10 +130,16 @@ class Tail(Protocol):
         """Return the finished output."""
         ...
 
-    def scalar(self, value: Any, index: Sequence[Any]) -> Any:
+    def scalar(self, value: Any, index: Sequence[Any], operands: Sequence[Any] | None = None) -> Any:
         """Return one finished element of the convolution's element ``value``, for kernels TE cannot express.
 
-        ``index`` is the element's place in the output's layout: (n, k, p, q), or
-        (n, k / b, p, q, k % b).
+        Parameters
+        ----------
+        value : expression
+        index : sequence of expressions
+            The element's place in the output's layout: (n, k, p, q), or
+            (n, k / b, p, q, k % b).
+        operands : sequence of tirx.Buffer, optional
+            What a hand-written function reads in the place of :attr:`operands`.
         """
         ...

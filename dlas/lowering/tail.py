@@ -127,10 +127,14 @@ class Chain:
 
         return te.compute(convolved.shape, point, name="tail")
 
-    def scalar(self, value: Any, index: Sequence[Any]) -> Any:
-        """Return the finished element at ``index`` (n, k, p, q) of the convolution's element ``value``."""
+    def scalar(self, value: Any, index: Sequence[Any], operands: Sequence[Any] | None = None) -> Any:
+        """Return the finished element at ``index`` (n, k, p, q) of the convolution's element ``value``.
+
+        ``operands`` are the buffers of a kernel's own that stand for :attr:`operands`.
+        """
         values, bound = [value], []
-        beside = [tensor(*_broadcast(tensor.shape, index)) for tensor in self.operands]
+        read = self.operands if operands is None else operands
+        beside = [_element(tensor, _broadcast(tensor.shape, index)) for tensor in read]
         for position, step in enumerate(self.steps, start=1):
             result = _apply(step, values, beside).astype(step.result_type)
             if _reads(position, self.steps) > 1:
@@ -167,6 +171,11 @@ def _tensor_element(source: Value, values: Sequence[Any], beside: Sequence[Any])
     if kind == "number":
         return None
     return (values if kind == "value" else beside)[int(which)]
+
+
+def _element(tensor: Any, index: tuple[Any, ...]) -> Any:
+    """Return one element of a TE tensor or of a buffer."""
+    return tensor(*index) if isinstance(tensor, te.Tensor) else tensor[index]
 
 
 def _broadcast(shape: Sequence[Any], index: Sequence[Any]) -> tuple[Any, ...]:

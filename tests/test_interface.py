@@ -1,0 +1,104 @@
+"""What the interface of an algorithm has to carry, each as a small algorithm of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from tvm import tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as T
+
+from dlas.convolution import Conv, Tail
+from dlas.lowering.kernels import make_kernel, schedule_kernel
+from dlas.stack import Algorithm, Target
+from dlas.testing import HOST, Case, check_case
+
+Array = npt.NDArray[Any]
+
+# ---------------------------------------------------------------- sparse: a hand-written function, fused
+
+
+@dataclass(frozen=True)
+class Csr(Algorithm):
+    """The weight as a matrix [k, c r s] in CSR, each filter's nonzeros alone: TE cannot say how many."""
+
+    def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
+        """Return values, columns and where each row starts, one entry at least: TVM has no empty arrays."""
+        matrix = weight.reshape(conv.k, -1)
+        rows, columns = np.nonzero(matrix)
+        starts = np.searchsorted(rows, np.arange(conv.k + 1)).astype(np.int32)
+        spare = [0] if not len(rows) else []
+        values = np.append(matrix[rows, columns], spare).astype(matrix.dtype)
+        return values, np.append(columns, spare).astype(np.int32), starts
+
+    def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
+        """Return the function of (x, values, columns, starts, *tail.operands, output)."""
+        with IRBuilder() as builder, T.prim_func(s_tir=True):
+            T.func_name("csr")
+            T.func_attr({"tirx.noalias": True})
+            x, values, columns, starts, *operands = (
+                T.arg(tensor.name, T.Buffer([int(extent) for extent in tensor.shape], str(tensor.dtype)))
+                for tensor in (x, *packed, *tail.operands)
+            )
+            output = T.arg("output", T.Buffer(conv.output_shape, conv.output_type))
+            with T.grid(conv.n, conv.k, conv.p, conv.q) as loops, T.sblock("conv"):
+                n, k, p, q = (
+                    T.axis.spatial(extent, loop)
+                    for extent, loop in zip(conv.output_shape, loops, strict=True)
+                )
+                T.reads(*(whole(buffer) for buffer in (x, values, columns, starts, *operands)))
+                T.writes(output[n, k, p, q])
+                T.buffer_store(output, tirx.const(0, conv.output_type), (n, k, p, q))
+                with T.serial(starts[k], starts[k + 1]) as j:
+                    product = values[j] * pixel(x, columns[j], (n, k, p, q), conv)
+                    T.buffer_store(output, output[n, k, p, q] + product, (n, k, p, q))
+                finished = tail.scalar(output[n, k, p, q], (n, k, p, q), operands)
+                T.buffer_store(output, finished, (n, k, p, q))
+        return builder.get()
+
+    def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
+        """Share the filters among threads."""
+        n, k, _, _ = schedule.get_loops(schedule.get_sblock("conv"))
+        schedule.parallel(schedule.fuse(n, k))
+
+
+def whole(buffer: Any) -> Any:
+    return buffer[tuple(slice(0, extent) for extent in buffer.shape)]
+
+
+def pixel(x: Any, column: Any, index: Sequence[Any], conv: Conv) -> Any:
+    """Return the input that the weight in ``column`` of a filter meets at the output's ``index``."""
+    n, k, p, q = index
+    window = conv.r * conv.s
+    c = k // (conv.k // conv.groups) * (conv.c // conv.groups) + column // window
+    row = p * conv.strides[0] + column % window // conv.s * conv.dilation[0] - conv.padding[0]
+    place = q * conv.strides[1] + column % conv.s * conv.dilation[1] - conv.padding[1]
+    inside = tirx.all(row >= 0, row < conv.h, place >= 0, place < conv.w)
+    return tirx.if_then_else(inside, x[n, c, row, place], tirx.const(conv.padding_value, conv.input_type))
+
+
+SPARSE = Conv("sparse", 2, 6, 9, 8, 10, 3, 3, strides=(2, 1), padding=(1, 0, 2, 1), groups=2)
+
+
+@pytest.mark.parametrize("sparsity", [0.0, 0.5, 0.9, 1.0])
+def test_a_sparse_layer_is_one_kernel_with_bias_and_relu(sparsity: float) -> None:
+    declined = check_case(Csr(), Case(SPARSE, bias=True, activation="relu", sparsity=sparsity))
+    assert declined is None
+
+
+def test_a_sparse_layer_takes_a_residual_and_a_costly_activation() -> None:
+    assert check_case(Csr(), Case(SPARSE, True, True, "silu", sparsity=0.8)) is None
+
+
+def test_a_sparse_layers_rows_are_shared_among_threads() -> None:
+    weight = np.zeros((SPARSE.k, SPARSE.c // SPARSE.groups, SPARSE.r, SPARSE.s), np.float32)
+    weight[0, 0, 0, 0] = 1
+    kernel = make_kernel(Csr(), SPARSE, weight, "sparse")
+    assert [array.shape for array in kernel.packed] == [(1,), (1,), (SPARSE.k + 1,)]
+    script = schedule_kernel(kernel, HOST).script()
+    assert f"in T.parallel({SPARSE.n * SPARSE.k})" in script
