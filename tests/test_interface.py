@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
+import tvm
+from torch.nn import functional
 from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
 from dlas.convolution import Conv, Tail
-from dlas.lowering.kernels import make_kernel, schedule_kernel
-from dlas.stack import Algorithm, Target
+from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
+from dlas.lowering.lower import tvm_target
+from dlas.schedules.direct import Direct
+from dlas.stack import Algorithm, Decisions, Target
 from dlas.testing import HOST, Case, check_case
 
 Array = npt.NDArray[Any]
@@ -102,3 +107,56 @@ def test_a_sparse_layers_rows_are_shared_among_threads() -> None:
     assert [array.shape for array in kernel.packed] == [(1,), (1,), (SPARSE.k + 1,)]
     script = schedule_kernel(kernel, HOST).script()
     assert f"in T.parallel({SPARSE.n * SPARSE.k})" in script
+
+
+# ---------------------------------------------------------------- a design space of one's own
+
+
+@dataclass(frozen=True)
+class Tiled(Direct):
+    """The sliding window with two decisions: filters computed together, and how."""
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return the points; a tile divides the filters."""
+        tiles = [tile for tile in (8, 4, 2) if conv.k % tile == 0]
+        return [{"filters": tile, "together": how} for tile in tiles for how in ("vectorize", "unroll")]
+
+    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+        """Bring a tile of filters to the inside."""
+        n, k, p, q, *terms = schedule.get_loops(schedule.get_sblock("conv"))
+        outer, inner = schedule.split(k, [None, decisions["filters"]])
+        schedule.reorder(n, outer, p, q, *terms, inner)
+        schedule.parallel(schedule.fuse(n, outer))
+        getattr(schedule, str(decisions["together"]))(inner)
+
+
+TILED = Conv("tiled", 1, 4, 7, 9, 12, 3, 3, padding=(1, 1, 1, 1))
+
+
+def test_every_point_of_an_own_space_is_right_and_has_loops_of_its_own() -> None:
+    draw = np.random.default_rng(0)
+    weight = draw.standard_normal((TILED.k, TILED.c, TILED.r, TILED.s)).astype(np.float32)
+    x = draw.standard_normal(TILED.input_shape).astype(np.float32)
+    expected = functional.conv2d(torch.from_numpy(x), torch.from_numpy(weight), padding=1).numpy()
+    kernel = make_kernel(Tiled(), TILED, weight, "tiled")
+    points = kernel.algorithm.space(TILED, HOST)
+    assert len(points) == 4, "8 does not divide 12"
+    written = [schedule_kernel(kernel, HOST, decisions) for decisions in points]
+    assert len({function.script() for function in (*written, schedule_kernel(kernel, HOST))}) == 5
+    for function in written:
+        np.testing.assert_allclose(run(function, kernel, x), expected, rtol=1e-4, atol=1e-5)
+
+
+def run(function: Any, kernel: Kernel, x: Array) -> Array:
+    """Return what a kernel without operands computes of ``x``."""
+    built = tvm.tirx.build(function, target=tvm_target(HOST))[kernel.name]
+    output = tvm.runtime.tensor(np.zeros(kernel.conv.output_shape, kernel.conv.output_type))
+    built(*(tvm.runtime.tensor(array) for array in (x, *kernel.packed)), output)
+    return np.asarray(output.numpy())
+
+
+def test_an_algorithm_without_a_space_says_so() -> None:
+    kernel = make_kernel(Csr(), TILED, np.ones((TILED.k, TILED.c, 3, 3), np.float32), "csr")
+    assert kernel.algorithm.space(TILED, HOST) == ()
+    with pytest.raises(NotImplementedError, match="Csr has no design space"):
+        schedule_kernel(kernel, HOST, {"filters": 2})
