@@ -176,7 +176,15 @@ class Algorithm(Part, ABC):
 
     ``pack`` is the data format, ``compute`` the mathematics, ``schedule`` the
     loops, so dense and sparse algorithms are the same kind of thing.
+
+    Attributes
+    ----------
+    tolerance : float
+        Largest ``max|y - reference| / max|reference|`` that its rounding explains
+        in float32, for one convolution; :mod:`dlas.testing` holds it to that.
     """
+
+    tolerance: ClassVar[float] = 1e-5
 
     def supports(self, conv: Conv) -> str | None:
         """Return why this convolution is declined, or None where it is taken."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -80,3 +80,16 @@ def test_a_broken_contract_is_noticed(wrong: Direct, complaint: str) -> None:
     case = next(case for case in CASES if case.conv.name == "bias and relu")
     with pytest.raises(AssertionError, match=complaint):
         check_case(wrong, case)
+
+
+@dataclass(frozen=True)
+class Exact(Direct):
+    """Claims to round nowhere."""
+
+    tolerance: ClassVar[float] = 0.0
+
+
+def test_an_algorithm_is_held_to_the_accuracy_it_states() -> None:
+    padded = next(case for case in CASES if case.conv.name == "padded")
+    with pytest.raises(AssertionError, match="above 0"):
+        check_case(Exact(), padded)
