@@ -25,8 +25,9 @@ import pandas as pd
 
 from dlas.analysis import bootstrap
 from dlas.analysis.comparison_grid import grid
-from dlas.analysis.frame import AXES, MACHINE, SAMPLES
+from dlas.analysis.frame import AXES, SAMPLES
 from dlas.analysis.grid import Grid
+from dlas.analysis.matching import identity, latest, natural
 from dlas.errors import InputError, unknown
 from dlas.parts import LIBRARY
 from dlas.study import DEFAULTS
@@ -156,10 +157,11 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
     labels = list(dict.fromkeys(compared[axis].astype(str)))
     if len(labels) < 2:
         _refuse_single(lines, axis, labels)
-    groups, repeated = _groups(compared, axis)
+    current = latest(compared, (axis,))
+    groups = _groups(current, axis)
     timed = Counter(value for group in groups for value in group.rows if _ok(group, value))
     chosen = _baseline(axis, labels, baseline, timed)
-    values = [chosen, *sorted((value for value in timed if value != chosen), key=_natural)]
+    values = [chosen, *sorted((value for value in timed if value != chosen), key=natural)]
     groups = _with_ratios(lines, axis, groups, chosen)
     return Comparison(
         axis=axis,
@@ -167,10 +169,10 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
         values=values,
         groups=[group for group in groups if _has_ratio(group)],
         unmatched=[group for group in groups if not _has_ratio(group)],
-        never=sorted(set(labels) - set(values), key=_natural),
+        never=sorted(set(labels) - set(values), key=natural),
         total=len(lines),
         library=len(lines) - len(compared),
-        repeated=repeated,
+        repeated=len(compared) - len(current),
     )
 
 
@@ -191,15 +193,7 @@ def _baseline(axis: str, labels: Sequence[str], given: str | None, timed: Mappin
             raise unknown(f"value of {axis} as the baseline", given, labels)
         return named[0]
     plain = [str(value) for value in DEFAULTS.get(axis, ())]
-    return min(labels, key=lambda label: (-timed.get(label, 0), label not in plain, _natural(label)))
-
-
-def _natural(label: str) -> tuple[float, str]:
-    """Order numbers by size and before words."""
-    try:
-        return float(label), label
-    except ValueError:
-        return math.inf, label
+    return min(labels, key=lambda label: (-timed.get(label, 0), label not in plain, natural(label)))
 
 
 # ---------------------------------------------------------------- matching
@@ -213,20 +207,16 @@ class _Rest:
     library: dict[str, Measured] = field(default_factory=dict)
 
 
-def _groups(frame: pd.DataFrame, axis: str) -> tuple[list[Matched], int]:
-    """Return the rows in groups that match, and how many rows a later one of the same point replaced."""
-    names = [name for name in (*AXES, MACHINE) if name != axis and (axis, name) != ("hardware", MACHINE)]
+def _groups(frame: pd.DataFrame, axis: str) -> list[Matched]:
+    """Return the rows in groups that match."""
+    names = identity((axis,))
     rests: dict[Key, _Rest] = {}
-    repeated = 0
     rest_names = [name for name in names if name != "algorithm"]
     for key, algorithm, value, row in _measured(frame, axis, rest_names):
         rest = rests.setdefault(key, _Rest())
         shared = axis == "compiler" and algorithm == LIBRARY
         rows = rest.library if shared else rest.own.setdefault(None if axis == "algorithm" else algorithm, {})
-        repeated += value in rows
-        # A later time replaces an earlier one, and a failure never replaces a time.
-        if value not in rows or row.ok or not rows[value].ok:
-            rows[value] = row
+        rows[value] = row
     groups = []
     for key, rest in rests.items():
         for algorithm, rows in (rest.own or {LIBRARY: {}}).items():
@@ -236,20 +226,19 @@ def _groups(frame: pd.DataFrame, axis: str) -> tuple[list[Matched], int]:
             ordered = {name: told[name] for name in names if name in told}
             there = sorted({**rows, **rest.library}.items(), key=lambda item: item[1].row)
             groups.append(Matched(ordered, dict(there)))
-    return sorted(groups, key=lambda group: min(row.row for row in group.rows.values())), repeated
+    return sorted(groups, key=lambda group: min(row.row for row in group.rows.values()))
 
 
 def _measured(
     frame: pd.DataFrame, axis: str, names: Sequence[str]
 ) -> list[tuple[Key, str | None, str, Measured]]:
-    """Return the key, the algorithm, the value and the outcome of each row, the oldest first."""
-    lines = frame.sort_values("started", kind="stable", na_position="first")
-    columns = {name: _texts(lines[name]) for name in {*names, "algorithm", axis, "status", "reason"}}
-    share = lines["batch"].to_numpy(dtype=float) if axis == "batch" else np.ones(len(lines))
-    times = lines[["latency_s", "latency_low_s", "latency_high_s"]].to_numpy() / share[:, None]
-    noisy = lines["noisy"].fillna(False).to_numpy(dtype=bool)
+    """Return the key, the algorithm, the value and the outcome of each row."""
+    columns = {name: _texts(frame[name]) for name in {*names, "algorithm", axis, "status", "reason"}}
+    share = frame["batch"].to_numpy(dtype=float) if axis == "batch" else np.ones(len(frame))
+    times = frame[["latency_s", "latency_low_s", "latency_high_s"]].to_numpy() / share[:, None]
+    noisy = frame["noisy"].fillna(False).to_numpy(dtype=bool)
     found = []
-    for i, row in enumerate(lines.index):
+    for i, row in enumerate(frame.index):
         median, low, high = (float(time) for time in times[i])
         measured = Measured(
             int(row), str(columns["status"][i]), columns["reason"][i], (median, low, high), bool(noisy[i])

@@ -36,6 +36,8 @@ FLOATS = (
     "first_run_s", "load", "steal", "error", "accuracy", "validation_accuracy",
     "expected_speedup", "energy_j",
 )  # fmt: skip
+REACHED = ("ratio", "bits")
+"""What a compression says that it attained: the share pruned, the bits a value."""
 INTEGERS = (
     "batch", "seed", "calls_per_sample", "peak_memory_bytes", "parameters", "nonzeros", "macs", "model_bytes",
     "library_bytes",
@@ -44,13 +46,14 @@ SECONDS = tuple(f"{step}_s" for step in STEPS)
 ACCURACIES = (
     "accuracy", "validation_accuracy", "compiled_accuracy", "compiled_accuracy_low", "compiled_accuracy_high",
 )  # fmt: skip
-NUMBERS = (*FLOATS, *ACCURACIES, *SECONDS, "coverage")
+NUMBERS = (*FLOATS, *ACCURACIES, *SECONDS, *REACHED, "coverage", "drift")
 ORDER = (
     "id", "study", *AXES, "status", "reason", "step",
     "latency_s", "latency_low_s", "latency_high_s", "samples", "calls_per_sample", "bound", "first_run_s",
-    "noisy", "noisy_reason", "load", "steal", "error", *ACCURACIES, "note",
+    "noisy", "noisy_reason", "load", "steal", "drift", "error", *ACCURACIES, "note",
     "parameters", "nonzeros", "macs", "model_bytes", "library_bytes", "peak_memory_bytes", "energy_j",
-    "expected_speedup", "coverage", *SECONDS, "cpu", "threads", MACHINE, "host", "started", "folder",
+    "expected_speedup", *REACHED, "coverage", "trials", *SECONDS,
+    "cpu", "threads", "processor", MACHINE, "host", "started", "folder",
     *(name for axis in PART_AXES for name in (f"{axis}_name", f"{axis}.")), SAMPLES,
 )  # fmt: skip
 """Columns from left to right; one that ends in a dot stands for an axis's options."""
@@ -73,7 +76,10 @@ def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
         (rows leave defaults out).  ``latency_s`` is the median with
         ``latency_low_s`` and ``latency_high_s``, its bootstrap interval of
         level 0.95; the raw samples are in ``latency_samples_s``.  ``coverage``
-        is the share of multiply-adds that use the algorithm asked for.
+        is the share of multiply-adds that use the algorithm asked for,
+        ``ratio`` and ``bits`` what the compression attained, ``trials`` the
+        programs that a tuner measured, ``drift`` by what fraction the
+        sentinel's slowest run was slower than its fastest.
         ``machine`` says where a row was measured; a row that ended before
         measuring has the machine of its folder's other rows of that hardware,
         if there is just one.
@@ -141,11 +147,14 @@ def _record(folder: str, row: Row) -> dict[str, Any]:
     record |= {f"{axis}.": options(getattr(row, axis)) for axis in PART_AXES}
     for suffix, key in (("", "accuracy"), ("_low", "low"), ("_high", "high")):
         record[f"compiled_accuracy{suffix}"] = _of(row.compiled_accuracy, key)
+    record |= {name: _of(row.reached, name) for name in REACHED}
     record["coverage"] = _of(row.coverage, "macs")
+    record["trials"] = _trials(row.layers)
+    record["drift"] = _drift(row.sentinel_s)
     record |= {f"{step}_s": _of(row.seconds, step) for step in STEPS}
     record["host"] = _of(_of(row.environment, "host"), "name")
     record |= {"cpu": _of(row.device, "cpu"), "threads": _of(row.device, "threads")}
-    record[MACHINE] = _machine(row.device)
+    record[MACHINE], record["processor"] = _machine(row.device), _processor(row.device)
     return record
 
 
@@ -165,6 +174,24 @@ def _machine(device: Any) -> str | None:
     name = _first(device, "cpu", "title", "name")
     cores = _of(device, "physical_cores")
     return f"{name} ({cores} core{'s' if cores != 1 else ''})" if name and cores else name
+
+
+def _processor(device: Any) -> str | None:
+    """Return ``gpu`` or ``cpu``: a device that has a GPU was measured for its sake."""
+    return "gpu" if _first(device, "gpu") else "cpu" if _first(device, "cpu") else None
+
+
+def _trials(layers: Any) -> int | None:
+    """Return how many programs a tuner measured for all layers together; None where none searched."""
+    found = [_of(layer, "trials") for layer in layers or ()]
+    counts = [count for count in found if isinstance(count, int | float)]
+    return round(sum(counts)) if counts else None
+
+
+def _drift(sentinel_s: Any) -> float | None:
+    """Return how much slower the sentinel's slowest run was than its fastest, as a fraction."""
+    times = [time for time in sentinel_s or () if time]
+    return max(times) / min(times) - 1 if times else None
 
 
 def _filled_machines(frame: pd.DataFrame) -> pd.Series:
@@ -203,7 +230,7 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
             columns[name] = pd.array(
                 [None if value is None else bool(value) for value in values], dtype="boolean"
             )
-        elif name in (*INTEGERS, "threads"):
+        elif name in (*INTEGERS, "threads", "trials"):
             columns[name] = _number(values, whole=True)
         else:
             columns[name] = _number(values) if name in NUMBERS else _text(values)

@@ -1,0 +1,123 @@
+"""Which rows may be compared: the current row of each point, and blocks of points along two axes.
+
+Two points match along some axes when they are equal in everything else: all
+other layers with their options, batch, seed, and the machine that measured
+them (save where the hardware is one of the axes).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dlas.analysis.frame import AXES, MACHINE
+from dlas.parts import LIBRARY
+
+SETTING = ("dataset", "model", "hardware", MACHINE, "batch", "seed")
+"""Points alike in these answer one question: how fast can this network run here?"""
+NOTHING = -1
+"""Stands in a block where there is no point."""
+MOST_VALUES = 40
+"""Values of an axis that are compared in blocks; those with the fewest points are left out."""
+
+
+def identity(axes: Sequence[str] = ()) -> list[str]:
+    """Return the columns in which points that differ along ``axes`` only are equal."""
+    names = [name for name in AXES if name not in axes]
+    return names if "hardware" in axes else [*names, MACHINE]
+
+
+def natural(label: str) -> tuple[float, str]:
+    """Order numbers by size and before words."""
+    try:
+        return float(label), label
+    except ValueError:
+        return math.inf, label
+
+
+def timed(frame: pd.DataFrame) -> pd.Series:
+    """Return which lines are ``ok`` and have a time."""
+    return (frame["status"] == "ok") & (frame["latency_low_s"] > 0)
+
+
+def latest(frame: pd.DataFrame, axes: Sequence[str] = ()) -> pd.DataFrame:
+    """Return one line a point: a later time replaces an earlier one, and a failure never replaces a time.
+
+    Parameters
+    ----------
+    axes : sequence of str
+        Where ``hardware`` is among them, one machine's row replaces another's.
+    """
+    ordered = frame.assign(timed=timed(frame)).sort_values(
+        ["timed", "started"], kind="stable", na_position="first"
+    )
+    # A missing value equals a missing value here, as it is to do.
+    kept = ordered.drop_duplicates([*identity(axes), *axes], keep="last")
+    return kept.drop(columns="timed").sort_index()
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Points along two axes, in blocks that are equal in everything else.
+
+    Parameters
+    ----------
+    axes : pair of str
+    values : pair of list of str
+        The values of either axis, in order.
+    points : ndarray of int, [blocks, first, second]
+        Position in the frame, or :data:`NOTHING`.
+    total, library : int
+        Points there were, and those of them left out because their compiler
+        brings its own kernels and an axis is the algorithm.
+    """
+
+    axes: tuple[str, str]
+    values: tuple[list[str], list[str]]
+    points: npt.NDArray[np.int64]
+    total: int
+    library: int
+
+    def of(self, column: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return a column's numbers in the blocks' places, NaN where there is no point."""
+        numbers = np.append(np.asarray(column, dtype=float), np.nan)
+        return numbers[self.points]
+
+
+def blocks(points: pd.DataFrame, first: str, second: str) -> Blocks:
+    """Return the points along two axes.
+
+    Parameters
+    ----------
+    points : DataFrame
+        What :func:`latest` returned; positions are counted in it.
+    """
+    axes = (first, second)
+    places = pd.Series(np.arange(len(points)), index=points.index)
+    chosen = latest(points, axes) if "hardware" in axes else points
+    own = chosen[chosen["algorithm"] != LIBRARY] if "algorithm" in axes else chosen
+    values = (_values(own[first]), _values(own[second]))
+    own = own[own[first].astype(str).isin(values[0]) & own[second].astype(str).isin(values[1])]
+    found = np.full((0, len(values[0]), len(values[1])), NOTHING, dtype=np.int64)
+    if len(own):
+        block = own.groupby(identity(axes), dropna=False, sort=False).ngroup().to_numpy()
+        found = np.full((block.max() + 1, *found.shape[1:]), NOTHING, dtype=np.int64)
+        at = [_positions(own[axis], order) for axis, order in zip(axes, values, strict=True)]
+        found[block, at[0], at[1]] = places[own.index].to_numpy()
+    library = int((points["algorithm"] == LIBRARY).sum()) if "algorithm" in axes else 0
+    return Blocks(axes, values, found, len(points), library)
+
+
+def _values(column: pd.Series) -> list[str]:
+    counts = column.dropna().astype(str).value_counts()
+    return sorted(counts.index[:MOST_VALUES], key=natural)
+
+
+def _positions(column: pd.Series, order: Iterable[str]) -> npt.NDArray[np.int64]:
+    places = {value: place for place, value in enumerate(order)}
+    return column.astype(str).map(places).to_numpy(dtype=np.int64)
