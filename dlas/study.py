@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import tomllib
 import typing
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from typing import Annotated, Any
 
 import pydantic
 
-from dlas import parts
+from dlas import parts, toml_file
 from dlas.errors import InputError, unknown
 from dlas.measuring import Settings
 from dlas.point import Choice, Point
@@ -34,8 +33,6 @@ DEFAULTS: dict[str, list[Any]] = {
 }
 """What an axis holds when a study leaves it out."""
 MOST_POINTS = 1_000_000
-MOST_BYTES = 1_000_000
-"""A study file larger than this was not written by a person."""
 
 
 @dataclass(frozen=True)
@@ -113,14 +110,7 @@ class Study:
         InputError
             Whatever is wrong with it, quoting the line or the value.
         """
-        try:
-            if path.stat().st_size > MOST_BYTES:
-                raise InputError(f"{path}: a study file of over {MOST_BYTES:,} bytes")
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot read the study {str(path)!r}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise InputError(f"{path}: not a text file in UTF-8") from None
+        text = toml_file.read_text(path, "study")
         try:
             return cls.parse(text)
         except InputError as error:
@@ -129,7 +119,7 @@ class Study:
     @classmethod
     def parse(cls, text: str) -> Study:
         """Return the study written in a TOML text."""
-        raw = _toml(text)
+        raw = toml_file.parse(text)
         if not raw:
             raise InputError("an empty study: it needs at least a name and a table [axes]")
         known = {f.name for f in fields(cls)}
@@ -198,18 +188,6 @@ def _collapse(point: Point) -> Point:
     if parts.find("compiler", point.compiler.name).cls.own_kernels:
         return replace(point, algorithm=Choice(parts.LIBRARY))
     return point
-
-
-def _toml(text: str) -> dict[str, Any]:
-    """Parse TOML; an error shows the line."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r"line (\d+), column (\d+)", str(error))
-        lines = text.splitlines() or [""]
-        number = int(place.group(1)) if place else len(lines)
-        line = lines[min(number, len(lines)) - 1]
-        raise InputError(f"broken TOML: {error}\n  line {number}: {line.strip()}") from None
 
 
 def _name(name: Any) -> str:

@@ -15,7 +15,7 @@ MOST_LINES = 400
 
 LAYERS = [
     # A module may import from its own line and from the lines above it.
-    {"errors", "convolution", "data"},
+    {"errors", "convolution", "data", "toml_file"},
     {"stack", "recipe", "machine", "intervals"},
     {"fingerprint", "disturbance"},
     {"measuring", "cache", "child", "processes", "outcome", "environment"},

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
 import pydantic
 from pydantic import ConfigDict, Field, StringConstraints
 
+from dlas import toml_file
 from dlas.errors import InputError
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -61,16 +61,11 @@ class Profile(pydantic.BaseModel):
             If the file cannot be read, is not TOML, or says something that a
             profile cannot say; names the file, the key and the value.
         """
-        try:
-            raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"cannot read the profile {str(path)!r}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: not TOML: {error}") from None
+        raw = toml_file.read(path, "profile")
         if "name" in raw:
             raise InputError(f"{path}: name = {raw['name']!r}: a device is called by its file's name")
         try:
-            return cls(**raw, name=Path(path).stem)
+            return cls(**raw, name=path.stem)
         except pydantic.ValidationError as error:
             raise InputError(f"{path}: {_problem(error)}") from None
 

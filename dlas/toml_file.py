@@ -1,0 +1,71 @@
+"""TOML that a person wrote: read within bounds, and quoted where it is broken."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from dlas.errors import InputError
+
+MOST_BYTES = 1_000_000
+"""A file larger than this was not written by a person."""
+MOST_QUOTED = 160
+"""Characters of a broken line that a message shows."""
+
+
+def read(path: Path, what: str) -> dict[str, Any]:
+    """Return what a TOML file says.
+
+    Parameters
+    ----------
+    path : Path
+    what : str
+        What the file is to be, for messages: ``profile``.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is broken; names the file and shows the line.
+    """
+    text = read_text(path, what)
+    try:
+        return parse(text)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def read_text(path: Path, what: str) -> str:
+    """Return the text of a file; as :func:`read`, before anything is parsed."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"cannot read the {what} {str(path)!r}: {error.strerror}") from None
+    if len(content) > MOST_BYTES:
+        raise InputError(f"{path}: a {what} of over {MOST_BYTES:,} bytes")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a text file in UTF-8") from None
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Return what a TOML text says.
+
+    Raises
+    ------
+    InputError
+        If it is broken; shows the line.
+    """
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise InputError("broken TOML: nested too deeply") from None
+    except ValueError as error:
+        place = re.search(r"line (\d+), column (\d+)", str(error))
+        lines = text.splitlines() or [""]
+        number = int(place.group(1)) if place else len(lines)
+        line = lines[min(number, len(lines)) - 1]
+        raise InputError(f"broken TOML: {error}\n  line {number}: {line.strip()[:MOST_QUOTED]}") from None
