@@ -25,18 +25,36 @@ def only_nchw(conv: Conv) -> str | None:
     return None
 
 
-def pad(x: Any, conv: Conv) -> Any:
-    """Return ``x`` [n, c, h, w] with its border, as stage ``pad``; ``x`` itself where there is none."""
+def pad(x: Any, conv: Conv, columns: int = 0) -> Any:
+    """Return ``x`` with its border, as stage ``pad``; ``x`` itself where there is none.
+
+    Parameters
+    ----------
+    x : te.Tensor
+        The input in ``conv.input_layout``.
+    conv : Conv
+    columns : int
+        Columns of the output that are computed where that is more than ``conv.q``.
+    """
     top, left, bottom, right = conv.padding
-    if not any(conv.padding):
+    read = (columns - 1) * conv.strides[1] + (conv.s - 1) * conv.dilation[1] + 1
+    height, width = conv.h + top + bottom, max(conv.w + left + right, read)
+    if (height, width) == (conv.h, conv.w):
         return x
     value = tirx.const(conv.padding_value, x.dtype)
 
-    def point(n: Any, c: Any, i: Any, j: Any) -> Any:
+    def point(n: Any, c: Any, i: Any, j: Any, *lane: Any) -> Any:
         inside = tirx.all(i >= top, i < conv.h + top, j >= left, j < conv.w + left)
-        return tirx.if_then_else(inside, x[n, c, i - top, j - left], value)
+        return tirx.if_then_else(inside, x(n, c, i - top, j - left, *lane), value)
 
-    return te.compute((conv.n, conv.c, conv.h + top + bottom, conv.w + left + right), point, name="pad")
+    n, c, _, _, *lanes = x.shape
+    return te.compute((n, c, height, width, *lanes), point, name="pad")
+
+
+def stage(schedule: Any, name: str) -> Any | None:
+    """Return the block of a stage, or None where this convolution has none of that name."""
+    blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
+    return next((block for block in blocks if schedule.get(block).name_hint == name), None)
 
 
 def output_block(schedule: Any) -> Any:
@@ -84,15 +102,15 @@ def accumulate_at(schedule: Any, output: Any, point: Any, reductions: int, gpu: 
     schedule.decompose_reduction(convolution, first_reduction)
 
 
-def schedule_padding(schedule: Any, conv: Conv, gpu: bool) -> None:
+def schedule_padding(schedule: Any, gpu: bool) -> None:
     """Write the padded input by all threads; on a GPU test for the border at every read instead.
 
     Tests in the innermost loop made a depthwise convolution ten times slower on
     a CPU, while a second parallel loop costs microseconds.
     """
-    if not any(conv.padding):
+    padding = stage(schedule, "pad")
+    if padding is None:
         return
-    padding = schedule.get_sblock("pad")
     if gpu:
         schedule.compute_inline(padding)
     else:

@@ -62,4 +62,4 @@ class Direct(Algorithm):
         gpu, output = is_gpu(target), output_block(schedule)
         point = bind(schedule, output, 4) if gpu else parallelise(schedule, output, 3)
         accumulate_at(schedule, output, point, 3, gpu)
-        schedule_padding(schedule, conv, gpu)
+        schedule_padding(schedule, gpu)

@@ -65,7 +65,7 @@ class Gemm(Algorithm):
         spread(schedule, schedule.get_sblock("im2col"), 3)
         point = bind(schedule, output, 4) if gpu else parallelise(schedule, output, 3)
         accumulate_at(schedule, output, point, 1, gpu)
-        schedule_padding(schedule, conv, gpu)
+        schedule_padding(schedule, gpu)
 
 
 def im2col(padded: Any, conv: Conv) -> Any:

@@ -1,16 +1,15 @@
-"""Spatial pack convolution: input and filters regrouped into tiles that are meant to be loaded once."""
+"""Spatial pack convolution: input and filters regrouped so that what is used together lies together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 from tvm import te, tirx
 
-from dlas.convolution import Conv, Tail
+from dlas.convolution import Conv, Tail, channel_block
 from dlas.schedules._loops import (
     accumulate_at,
     bind,
@@ -20,94 +19,138 @@ from dlas.schedules._loops import (
     pad,
     parallelise,
     schedule_padding,
+    stage,
 )
-from dlas.stack import Algorithm, Target
+from dlas.schedules._registers import compute_in_registers, divisors, register_tiles, whole_tiles
+from dlas.stack import Algorithm, Decisions, Target
 
-FILTERS = 8
+BLOCKS = (16, 8, 4)
+"""Channels of a block, the largest that divides them: one vector of AVX-512, four of Neon."""
 ROWS = 2
 COLUMNS = 8
-"""The largest tile: filters, and rows and columns of the output."""
+"""The largest tile of the input, in rows and columns of the output."""
 
 
 @dataclass(frozen=True)
 class SpatialPack(Algorithm):
-    """Compute the output in tiles of filters, rows and columns, from packed filters and input.
+    """Compute filters in blocks from packed filters and a packed input.
 
-    Filters are packed when the network is compiled, [k / t, c, r, s, t].  The
-    input is packed when it runs: one tile holds what a tile of the output reads,
-    so tiles overlap by the kernel's border only.  Tiles at the edge compute points
-    that nobody reads.  Only threads are used to make it faster.
+    Filters are packed when the network is compiled, [k / t, c / u, r, s, u, t]: a
+    block of t filters meets a pixel in neighbouring weights.
+
+    Parameters
+    ----------
+    layout : {"nchw", "blocked"}
+        ``nchw`` reads and writes NCHW, as in the paper; the input is packed when the
+        network runs, one tile holding what a tile of the output reads.
+        ``blocked`` keeps channels in blocks from one layer to the next, so that
+        nothing is packed when it runs.
 
     References
     ----------
     DLAS paper, sections 3.4 (spatial pack) and 4.4 (the minimal schedule).
     """
 
+    layout: Literal["nchw", "blocked"] = "nchw"
+
     def supports(self, conv: Conv) -> str | None:
-        """Return why ``conv`` is declined: only layouts other than NCHW are."""
+        """Return why ``conv`` is declined: only layouts of another making are."""
         return only_nchw(conv)
 
+    def layouts(self, conv: Conv) -> tuple[str, str]:
+        """Return blocked layouts as far as channels divide into blocks, if they were asked for."""
+        channels, filters = conv.c // conv.groups, conv.k // conv.groups
+        if self.layout == "nchw" or (conv.depthwise and filters > 1):
+            return "NCHW", "NCHW"
+        if conv.depthwise:
+            return _blocked(conv.c), _blocked(conv.c)
+        return _blocked(channels), _blocked(filters)
+
     def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
-        """Return the filters in tiles [k / t, c / groups, r, s, t]."""
-        tiles = weight.reshape(-1, tile_of(conv)[0], *weight.shape[1:])
-        return (np.moveaxis(tiles, 1, -1),)
+        """Return the filters [k / t, c / groups / u, r, s, u, t]."""
+        t, u = filters_of(conv), divisors(weight.shape[1], BLOCKS[0])[-1]
+        blocks = weight.reshape(conv.k // t, t, weight.shape[1] // u, u, conv.r, conv.s)
+        return (blocks.transpose(0, 2, 4, 5, 3, 1),)
 
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
-        """Return the finished output [n, k, p, q] of ``x`` [n, c, h, w]."""
+        """Return the finished output of ``x``, both in the layouts that ``conv`` names."""
         (filters,) = packed
-        filters_a_tile, rows, columns = tile_of(conv)
-        tiles = pack_input(pad(x, conv), conv)
-        channels, filters_a_group = conv.c // conv.groups, conv.k // conv.groups
-        c = te.reduce_axis((0, channels), "c")
-        r = te.reduce_axis((0, conv.r), "r")
-        s = te.reduce_axis((0, conv.s), "s")
+        outer, _, _, inner, t = (int(filters.shape[axis]) for axis in (1, 2, 3, 4, 5))
+        pixel = self._reader(x, conv)
+        co, ci = te.reduce_axis((0, outer), "co"), te.reduce_axis((0, inner), "ci")
+        r, s = te.reduce_axis((0, conv.r), "r"), te.reduce_axis((0, conv.s), "s")
+        a_group = conv.k // conv.groups
 
-        def element(n: Any, kt: Any, pt: Any, qt: Any, i: Any, j: Any, t: Any) -> Any:
-            first = kt * filters_a_tile // filters_a_group * channels
-            down, right = (
-                i * conv.strides[0] + r * conv.dilation[0],
-                j * conv.strides[1] + s * conv.dilation[1],
-            )
-            pixel = tiles[n, pt, qt, first + c, down, right].astype(conv.accumulator_type)
-            return te.sum(pixel * filters[kt, c, r, s, t].astype(conv.accumulator_type), axis=[c, r, s])
+        def element(n: Any, block: Any, p: Any, q: Any, lane: Any) -> Any:
+            group = (block * t + (lane if t > a_group else 0)) // a_group
+            value = pixel(n, group * (outer * inner) + co * inner + ci, p, q, r, s)
+            weight = filters[block, co, r, s, ci, lane]
+            product = value.astype(conv.accumulator_type) * weight.astype(conv.accumulator_type)
+            return te.sum(product, axis=[co, r, s, ci])
 
-        grid = (conv.n, conv.k // filters_a_tile, -(-conv.p // rows), -(-conv.q // columns))
-        tiled = te.compute((*grid, rows, columns, filters_a_tile), element, name="conv")
-
-        def point(n: Any, k: Any, p: Any, q: Any) -> Any:
-            place = (n, k // filters_a_tile, p // rows, q // columns)
-            return tiled[(*place, p % rows, q % columns, k % filters_a_tile)]
-
-        return tail(te.compute((conv.n, conv.k, conv.p, conv.q), point, name="unpack"))
+        columns = whole_tiles(conv)
+        convolved = te.compute((conv.n, conv.k // t, conv.p, columns, t), element, name="conv")
+        if channel_block(conv.output_layout) == t and columns == conv.q:
+            return tail(convolved)
+        return tail(unpack(convolved, conv))
 
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Spread the tiles of the input, then of the output, then its points, over threads."""
-        gpu, output = is_gpu(target), output_block(schedule)
+        gpu = is_gpu(target)
         spread = bind if gpu else parallelise
-        unpack, tiled = schedule.get_sblock("unpack"), schedule.get_sblock("conv")
-        if schedule.get(unpack).name_hint != schedule.get(output).name_hint:
-            schedule.compute_inline(unpack)
-        spread(schedule, output, 4 if gpu else 3)
-        point = spread(schedule, tiled, 7 if gpu else 3)
-        accumulate_at(schedule, tiled, point, 3, gpu)
-        spread(schedule, schedule.get_sblock("tiles"), 6 if gpu else 3)
-        schedule_padding(schedule, conv, gpu)
+        _inline(schedule, "unpack")
+        output, blocks = output_block(schedule), stage(schedule, "conv")
+        if schedule.get(output).name_hint != "conv":
+            spread(schedule, output, len(conv.output_shape) if gpu else 3)
+        point = spread(schedule, blocks, 5 if gpu else 3)
+        accumulate_at(schedule, blocks, point, 4, gpu)
+        tiles = stage(schedule, "tiles")
+        if tiles is not None:
+            spread(schedule, tiles, 6 if gpu else 3)
+        schedule_padding(schedule, gpu)
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return register tiles of filters and columns, and orders of the loops around them."""
+        return () if is_gpu(target) else register_tiles(conv, filters_of(conv), target)
+
+    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+        """Compute each tile of the output in registers, from the input as it is, and finish it there."""
+        _inline(schedule, "tiles")
+        _inline(schedule, "unpack")
+        compute_in_registers(schedule, conv, filters_of(conv), decisions)
+
+    def _reader(self, x: Any, conv: Conv) -> Callable[..., Any]:
+        """Return how the pixel under a weight is read: (n, channel, p, q, r, s) to a value."""
+        padded, block = pad(x, conv, whole_tiles(conv)), channel_block(conv.input_layout)
+        if self.layout == "nchw":
+            return pack_input(padded, conv)
+
+        def pixel(n: Any, c: Any, p: Any, q: Any, r: Any, s: Any) -> Any:
+            i, j = p * conv.strides[0] + r * conv.dilation[0], q * conv.strides[1] + s * conv.dilation[1]
+            return padded(n, c // block, i, j, c % block) if block else padded(n, c, i, j)
+
+        return pixel
 
 
-def tile_of(conv: Conv) -> tuple[int, int, int]:
-    """Return the tile's filters (a divisor of a group's), rows and columns."""
-    filters_a_group = conv.k // conv.groups
-    filters = next(t for t in range(min(FILTERS, filters_a_group), 0, -1) if filters_a_group % t == 0)
-    return filters, min(ROWS, conv.p), min(COLUMNS, conv.q)
+def _blocked(channels: int) -> str:
+    """Return the layout in blocks that divide ``channels``; NCHW where none does."""
+    block = next((block for block in BLOCKS if channels % block == 0), 0)
+    return f"NCHW{block}c" if block else "NCHW"
 
 
-def pack_input(padded: Any, conv: Conv) -> Any:
-    """Return what each tile of the output reads, [n, p / rows, q / columns, c, height, width].
+def filters_of(conv: Conv) -> int:
+    """Return the filters of a block: the output's own, or what divides a group's filters."""
+    return channel_block(conv.output_layout) or divisors(conv.k // conv.groups, BLOCKS[0])[-1]
 
-    Stage ``tiles``; beyond the input's edge it holds zeros, which only points
-    that nobody reads are made of.
+
+def pack_input(padded: Any, conv: Conv) -> Callable[..., Any]:
+    """Regroup the input in tiles as the stage of that name; return how it is read.
+
+    Stage ``tiles`` is [n, p / rows, q / columns, c, height, width].  A tile holds what
+    a tile of the output reads, so tiles overlap by the kernel's border.  Beyond the
+    input's edge it holds zeros, which only points that nobody reads are made of.
     """
-    _, rows, columns = tile_of(conv)
+    rows, columns = min(ROWS, conv.p), min(COLUMNS, whole_tiles(conv))
     height = (rows - 1) * conv.strides[0] + (conv.r - 1) * conv.dilation[0] + 1
     width = (columns - 1) * conv.strides[1] + (conv.s - 1) * conv.dilation[1] + 1
     _, _, h, w = padded.shape
@@ -117,5 +160,29 @@ def pack_input(padded: Any, conv: Conv) -> Any:
         there = tirx.all(row < h, column < w)
         return tirx.if_then_else(there, padded[n, c, row, column], tirx.const(0, padded.dtype))
 
-    grid = (conv.n, -(-conv.p // rows), -(-conv.q // columns))
-    return te.compute((*grid, conv.c, height, width), element, name="tiles")
+    grid = (conv.n, -(-conv.p // rows), -(-whole_tiles(conv) // columns))
+    tiles = te.compute((*grid, conv.c, height, width), element, name="tiles")
+
+    def pixel(n: Any, c: Any, p: Any, q: Any, r: Any, s: Any) -> Any:
+        i = p % rows * conv.strides[0] + r * conv.dilation[0]
+        j = q % columns * conv.strides[1] + s * conv.dilation[1]
+        return tiles(n, p // rows, q // columns, c, i, j)
+
+    return pixel
+
+
+def unpack(convolved: Any, conv: Conv) -> Any:
+    """Return the blocks of filters in the output's layout, as stage ``unpack``."""
+    t = int(convolved.shape[-1])
+
+    def point(n: Any, k: Any, p: Any, q: Any, *lane: Any) -> Any:
+        return convolved(n, k, p, q, *lane) if lane else convolved(n, k // t, p, q, k % t)
+
+    return te.compute(conv.output_shape, point, name="unpack")
+
+
+def _inline(schedule: Any, name: str) -> None:
+    """Compute a stage where it is read; the last one, which is the output, stays."""
+    block = stage(schedule, name)
+    if block is not None and schedule.get(output_block(schedule)).name_hint != name:
+        schedule.compute_inline(block)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from tvm import s_tir, te
 
 from dlas.convolution import Conv
 from dlas.lowering.layers import describe_layer
+from dlas.lowering.layouts import block_array, block_shape
 from dlas.lowering.simplify import shape_of
 from dlas.lowering.tail import Chain, Step, fold_affine
 from dlas.schedules.direct import Direct
@@ -43,7 +44,8 @@ class Kernel:
     steps : tuple of Step
         The tail.
     operands : tuple
-        What the tail reads: an ndarray where it is known, a Relax expression where not.
+        What the tail reads: an ndarray, in the output's layout, where it is known, a
+        Relax expression where not.
     declined : str or None
         Why the algorithm asked for does not compute it.
     """
@@ -116,6 +118,9 @@ def make_kernel(
     declined = algorithm.supports(conv)
     chosen = algorithm if declined is None else Direct()
     weight, steps, operands = fold_affine(weight, conv, steps, operands)
+    read, written = chosen.layouts(conv)
+    conv = replace(conv, input_layout=read, output_layout=written)
+    operands = tuple(block_array(o, written) if isinstance(o, np.ndarray) else o for o in operands)
     packed = tuple(np.ascontiguousarray(array) for array in chosen.pack(weight, conv))
     function = _write(chosen, conv, packed, steps, operands)
     function = function.with_attr("global_symbol", name).with_attr("op_pattern", OPAQUE)
@@ -132,17 +137,21 @@ def _write(
     """Return the PrimFunc of (input, *packed, *operands, output)."""
     x = te.placeholder(conv.input_shape, conv.input_type, "x")
     arrays = [te.placeholder(a.shape, str(a.dtype), f"packed{i}") for i, a in enumerate(packed)]
-    beside = [te.placeholder(*_shape_and_type(operand), f"operand{i}") for i, operand in enumerate(operands)]
+    beside = [
+        te.placeholder(*_shape_and_type(operand, conv.output_layout), f"operand{i}")
+        for i, operand in enumerate(operands)
+    ]
     result = algorithm.compute(x, arrays, conv, Chain(steps, tuple(beside)))
     if isinstance(result, tvm.tirx.PrimFunc):
         return result
     return te.create_prim_func([x, *arrays, *beside, result])
 
 
-def _shape_and_type(operand: Any) -> tuple[tuple[int, ...], str]:
+def _shape_and_type(operand: Any, layout: str) -> tuple[tuple[int, ...], str]:
+    """Return how an operand arrives: an array as it is, a Relax expression in ``layout``."""
     if isinstance(operand, np.ndarray):
         return operand.shape, str(operand.dtype)
-    return shape_of(operand), str(operand.ty.dtype)
+    return block_shape(shape_of(operand), layout), str(operand.ty.dtype)
 
 
 def schedule_kernel(kernel: Kernel, target: Target, decisions: Decisions | None = None) -> Any:

@@ -20,6 +20,7 @@ from tvm import relax
 
 from dlas.lowering.importing import as_array, import_network
 from dlas.lowering.kernels import Kernel, make_kernel, read_conv, schedule_kernel
+from dlas.lowering.layouts import PLAIN, Layouts
 from dlas.lowering.operators import schedule_operators
 from dlas.lowering.regions import Region, find_regions, unreadable
 from dlas.lowering.simplify import Graph, is_constant, shape_of, simplify
@@ -79,7 +80,7 @@ def lower_graph(graph: Graph, algorithm: Algorithm) -> Lowered:
                     emitter.convolution(regions[variable], graph.names[regions[variable].convolution])
                 elif variable not in replaced:
                     emitter.operator(variable, value, graph.names.get(variable))
-            output = emitter.builder.emit_output(emitter.of(graph.output))
+            output = emitter.builder.emit_output(emitter.plain(graph.output))
         emitter.builder.emit_func_output(output, params=[graph.images, *emitter.parameters])
     module = _fuse_operators(emitter.builder.get())
     arrays = {parameter.name: array for parameter, array in emitter.parameters.items()}
@@ -116,6 +117,9 @@ class _Emitter:
     layers: list[dict[str, Any]] = field(default_factory=list)
     values: dict[Any, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.layouts = Layouts(self.builder)
+
     def of(self, expression: Any) -> Any:
         """Return an argument as it reads in the new function, its constants as parameters."""
         if isinstance(expression, relax.Tuple):
@@ -140,12 +144,21 @@ class _Emitter:
             self.layers.append(_stock_layer(layer, value))
         if isinstance(value, relax.Call):
             arguments = [self.of(argument) for argument in value.args]
+            followed = self.layouts.follow(value, arguments)
+            if followed is not None:
+                self.values[variable] = followed
+                return
+            arguments = [self.layouts.read(argument, PLAIN) for argument in arguments]
             value = relax.Call(value.op, arguments, value.attrs, value.ty_args)
         elif isinstance(value, relax.TupleGetItem):
             value = relax.TupleGetItem(self.of(value.tuple_value), value.index)
         else:
-            value = self.of(value)
+            value = self.plain(value)
         self.values[variable] = self.builder.emit(value)
+
+    def plain(self, expression: Any) -> Any:
+        """Return an argument as it reads in the new function, in NCHW."""
+        return self.layouts.read(self.of(expression), PLAIN)
 
     def convolution(self, region: Region, layer: str) -> None:
         """Emit a convolution and its tail as one kernel."""
@@ -155,17 +168,23 @@ class _Emitter:
         kernel = make_kernel(self.algorithm, conv, weight, self._kernel_name(layer), region.steps, operands)
         self.kernels[kernel.name] = kernel
         self.layers.append(kernel.describe())
+        written = kernel.conv.output_layout
         arguments = [
-            self.of(region.call.args[0]),
+            self.layouts.read(self.of(region.call.args[0]), kernel.conv.input_layout),
             *(self.parameter(f"{kernel.name}.{i}", array) for i, array in enumerate(kernel.packed)),
-            *(self._operand(f"{kernel.name}.tail{i}", operand) for i, operand in enumerate(kernel.operands)),
+            *(self._operand(f"{kernel.name}.tail{i}", o, written) for i, o in enumerate(kernel.operands)),
         ]
         function = self.builder.add_func(kernel.function, kernel.name)
-        call = relax.call_tir(function, arguments, out_ty=region.output.ty)
-        self.values[region.output] = self.builder.emit(call)
+        output = relax.TensorType(kernel.conv.output_shape, kernel.conv.output_type)
+        self.values[region.output] = self.layouts.emit(
+            relax.call_tir(function, arguments, out_ty=output), written
+        )
 
-    def _operand(self, name: str, operand: Any) -> Any:
-        return self.parameter(name, operand) if isinstance(operand, np.ndarray) else self.of(operand)
+    def _operand(self, name: str, operand: Any, layout: str) -> Any:
+        """Return what a tail reads: known arrays are in their layout already."""
+        if isinstance(operand, np.ndarray):
+            return self.parameter(name, operand)
+        return self.layouts.read(self.of(operand), layout)
 
     def _kernel_name(self, layer: str) -> str:
         """Return a PrimFunc name that tells the layer and is like no other."""

@@ -1,0 +1,184 @@
+"""Keep activations in the layout they were written in, and change it only where a reader needs another.
+
+A convolution says in which layouts it wants to read and write.  What lies
+between convolutions (pooling, additions, activations, concatenation) follows
+the layout of its inputs where it can; everything else reads NCHW.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import relax, tirx
+
+from dlas.convolution import blocked_shape, channel_block
+from dlas.lowering.simplify import is_call, shape_of
+from dlas.lowering.tail import SCALARS
+
+PLAIN = "NCHW"
+
+
+@dataclass
+class Layouts:
+    """The layout of every value of a function that is being written.
+
+    Parameters
+    ----------
+    builder : relax.BlockBuilder
+        Takes the operators that change a layout.
+    """
+
+    builder: Any
+    _blocked: dict[Any, str] = field(default_factory=dict)
+    _changed: dict[tuple[Any, str], Any] = field(default_factory=dict)
+
+    def of(self, value: Any) -> str:
+        """Return the layout that a value has."""
+        return self._blocked.get(value, PLAIN)
+
+    def emit(self, expression: Any, layout: str = PLAIN) -> Any:
+        """Return a new variable that holds ``expression``, which has ``layout``."""
+        variable = self.builder.emit(expression)
+        if layout != PLAIN:
+            self._blocked[variable] = layout
+        return variable
+
+    def read(self, value: Any, layout: str) -> Any:
+        """Return ``value`` in ``layout``; what is not a tensor, as it is.
+
+        A tensor that only broadcasts to [n, c, h, w] (a bias [c, 1, 1]) comes in
+        the shape that broadcasts in ``layout``.
+        """
+        if isinstance(value, relax.Tuple):
+            return relax.Tuple([self.read(item, layout) for item in value.fields])
+        own = self.of(value)
+        if own == layout or not _is_tensor(value):
+            return value
+        if (value, layout) not in self._changed:
+            plain = value if own == PLAIN else self._unblock(value)
+            self._changed[value, layout] = plain if layout == PLAIN else self._block(plain, layout)
+        return self._changed[value, layout]
+
+    def follow(self, call: Any, arguments: Sequence[Any]) -> Any:
+        """Emit an operator in the blocked layout of its inputs; return None if it has to read NCHW.
+
+        Parameters
+        ----------
+        call : relax.Call
+            The operator as it was written for NCHW.
+        arguments : sequence of relax.Expr
+            Its arguments, each in the layout it has.
+        """
+        layout = self._common(arguments)
+        if layout is None or not is_call(call):
+            return None
+        if call.op.name in SCALARS:
+            return self._elementwise(call, arguments, layout)
+        if call.op.name in _OVER_PLANES:
+            written = _OVER_PLANES[call.op.name](call, self.read(arguments[0], layout), layout)
+            return None if written is None else self._shaped(call, self.emit(written, layout), layout)
+        if call.op.name == "relax.concat" and _axis(call.attrs.axis) == 1:
+            blocked = all(self.of(item) != PLAIN for item in arguments[0].fields)
+            return self.emit(relax.op.concat(self.read(arguments[0], layout), 1), layout) if blocked else None
+        return None
+
+    def _common(self, arguments: Sequence[Any]) -> str | None:
+        """Return the smallest block among the inputs; it divides the channels of all that are blocked."""
+        tensors = [item for a in arguments for item in (a.fields if isinstance(a, relax.Tuple) else [a])]
+        found = {self.of(tensor) for tensor in tensors} - {PLAIN}
+        return min(found, key=channel_block) if found else None
+
+    def _elementwise(self, call: Any, arguments: Sequence[Any], layout: str) -> Any:
+        shape = shape_of(call)
+        if len(shape) != 4 or shape[1] % channel_block(layout):
+            return None
+        inputs = [self.read(argument, layout) for argument in arguments]
+        return self.emit(relax.Call(call.op, inputs, call.attrs, call.ty_args), layout)
+
+    def _shaped(self, call: Any, written: Any, layout: str) -> Any:
+        """Return a result over planes as its readers expect it: [n, c] where h and w were dropped."""
+        if len(shape_of(call)) == 4:
+            return written
+        return self.emit(relax.op.reshape(self.read(written, PLAIN), shape_of(call)))
+
+    def _block(self, value: Any, layout: str) -> Any:
+        shape = _four(shape_of(value))
+        target = blocked_shape(shape, layout)
+        if shape[1] == 1 or math.prod(shape[2:]) == 1:
+            return self.emit(relax.op.reshape(value, target), layout)
+        n, outer, h, w, block = target
+        split = self.builder.emit(relax.op.reshape(value, (n, outer, block, h, w)))
+        return self.emit(relax.op.permute_dims(split, (0, 1, 3, 4, 2)), layout)
+
+    def _unblock(self, value: Any) -> Any:
+        n, outer, h, w, block = shape_of(value)
+        if h * w > 1:
+            value = self.builder.emit(relax.op.permute_dims(value, (0, 1, 4, 2, 3)))
+        return self.emit(relax.op.reshape(value, (n, outer * block, h, w)))
+
+
+def block_array(array: npt.NDArray[Any], layout: str) -> npt.NDArray[Any]:
+    """Return an array that broadcasts to [n, c, h, w] as one that broadcasts in ``layout``."""
+    if layout == PLAIN:
+        return array
+    n, outer, h, w, block = blocked_shape(_four(array.shape), layout)
+    return np.ascontiguousarray(np.moveaxis(array.reshape(n, outer, block, h, w), 2, 4))
+
+
+def block_shape(shape: Sequence[int], layout: str) -> tuple[int, ...]:
+    """Return the shape that :func:`block_array` gives an array of ``shape``."""
+    return tuple(shape) if layout == PLAIN else blocked_shape(_four(shape), layout)
+
+
+def _four(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return a shape that broadcasts to [n, c, h, w] with all four dimensions."""
+    return (1,) * (4 - len(shape)) + tuple(int(extent) for extent in shape)
+
+
+def _is_tensor(value: Any) -> bool:
+    return not isinstance(value, tirx.IntImm | tirx.FloatImm | relax.ShapeExpr)
+
+
+def _axis(axis: Any) -> int:
+    return int(axis)
+
+
+def _pool(operator: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
+    """Return how a pooling operator is written over blocks."""
+
+    def write(call: Any, x: Any, layout: str) -> Any:
+        a = call.attrs
+        window = [tuple(int(v) for v in field) for field in (a.pool_size, a.strides, a.padding, a.dilation)]
+        return operator(x, *window, bool(a.ceil_mode), bool(a.count_include_pad), layout)
+
+    return write
+
+
+def _adaptive_pool(call: Any, x: Any, layout: str) -> Any:
+    return relax.op.nn.adaptive_avg_pool2d(x, tuple(int(v) for v in call.attrs.output_size), layout)
+
+
+def _reduce(operator: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
+    """Return how a reduction of h and w is written over blocks; other axes are left to NCHW."""
+
+    def write(call: Any, x: Any, layout: str) -> Any:
+        axes = {_axis(axis) % 4 for axis in call.attrs.axis or ()}
+        return operator(x, [2, 3], keepdims=True) if axes == {2, 3} else None
+
+    return write
+
+
+_OVER_PLANES: dict[str, Callable[[Any, Any, str], Any]] = {
+    "relax.nn.max_pool2d": _pool(relax.op.nn.max_pool2d),
+    "relax.nn.avg_pool2d": _pool(relax.op.nn.avg_pool2d),
+    "relax.nn.adaptive_avg_pool2d": _adaptive_pool,
+    "relax.mean": _reduce(relax.op.mean),
+    "relax.sum": _reduce(relax.op.sum),
+    "relax.max": _reduce(relax.op.max),
+}
+"""Operators that work on each channel's plane by itself: how they are written over blocks."""
