@@ -6,7 +6,7 @@ builds kernels through the same lowering that whole networks go through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ from dlas.programs import build_module
 from dlas.stack import Algorithm, Target
 
 Array = npt.NDArray[Any]
+Run = Callable[[Any, Sequence[Array], Target], Array]
+"""Returns what ``main`` of a module scheduled for a target computes of its arguments."""
 HOST = Target({"kind": "llvm", "num-cores": 2}, threads=2)
 """Any processor of this machine's kind: right or wrong does not depend on its speed."""
 ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -115,14 +117,32 @@ CASES: tuple[Case, ...] = (
 """What every algorithm is held to."""
 
 
+def run_here(module: Any, arguments: Sequence[Array], target: Target = HOST) -> Array:
+    """Return what ``main`` of a module computes on this machine's processors."""
+    machine = relax.VirtualMachine(build_module(module, target, module), tvm.cpu())
+    return np.asarray(machine["main"](*map(tvm.runtime.tensor, arguments)).numpy())
+
+
 def check_algorithm(
-    algorithm: Algorithm, target: Target = HOST, cases: Iterable[Case] = CASES
+    algorithm: Algorithm,
+    target: Target = HOST,
+    cases: Iterable[Case] = CASES,
+    run: Run = run_here,
 ) -> dict[str, str]:
     """Hold an algorithm to its contract.
 
     It must be right against PyTorch on every case it does not decline, before
     and after its schedule; bias, residual and activation must stay in the one
     kernel; packing must be repeatable and leave the weight as it is.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    target : Target
+        What the schedule is for.
+    cases : iterable of Case
+    run : callable
+        How a module scheduled for ``target`` is run.
 
     Returns
     -------
@@ -135,13 +155,19 @@ def check_algorithm(
     """
     declined = {}
     for case in cases:
-        reason = check_case(algorithm, case, target)
+        reason = check_case(algorithm, case, target, run)
         if reason is not None:
             declined[case.conv.name] = reason
     return declined
 
 
-def check_case(algorithm: Algorithm, case: Case, target: Target = HOST, seed: int = 0) -> str | None:
+def check_case(
+    algorithm: Algorithm,
+    case: Case,
+    target: Target = HOST,
+    run: Run = run_here,
+    seed: int = 0,
+) -> str | None:
     """Check one convolution; return the reason if it is declined."""
     where = f"{algorithm_name(algorithm)} on {case.conv.name!r}"
     reason = algorithm.supports(case.conv)
@@ -150,15 +176,21 @@ def check_case(algorithm: Algorithm, case: Case, target: Target = HOST, seed: in
         return reason
     tensors = _tensors(case, seed)
     _check_packing(algorithm, case.conv, tensors["weight"], where)
-    lowered = lower_graph(_graph(case, tensors), algorithm)
+    lowered = lower_case(algorithm, case, seed)
     kernels = [f for f in lowered.module.functions.values() if isinstance(f, tvm.tirx.PrimFunc)]
     assert len(kernels) == 1, f"{where}: the tail is not in the kernel; there are {len(kernels)} kernels"
     expected = _expected(case, tensors)
-    plain = _run(lowered, lowered.module, tensors["x"], target)
+    arguments = [tensors["x"], *lowered.parameters.values()]
+    plain = run_here(lowered.module, arguments)
     _check_close(plain, expected, algorithm.tolerance, f"{where}: compute")
-    scheduled = _run(lowered, schedule(lowered, target), tensors["x"], target)
+    scheduled = run(schedule(lowered, target), arguments, target)
     _check_close(scheduled, expected, algorithm.tolerance, f"{where}: schedule")
     return None
+
+
+def lower_case(algorithm: Algorithm, case: Case, seed: int = 0) -> Lowered:
+    """Return a case as a network of its own, computed by ``algorithm``."""
+    return lower_graph(_graph(case, _tensors(case, seed)), algorithm)
 
 
 def _tensors(case: Case, seed: int) -> dict[str, Array]:
@@ -235,10 +267,3 @@ def _graph(case: Case, tensors: dict[str, Array]) -> Graph:
     blocks = builder.get()["main"].body.blocks
     bindings = [(binding.var, binding.value) for block in blocks for binding in block.bindings]
     return Graph(images, bindings, y, {convolved: conv.name})
-
-
-def _run(lowered: Lowered, module: Any, x: Array, target: Target) -> Array:
-    """Build a module and return what it computes of ``x``."""
-    machine = relax.VirtualMachine(build_module(module, target, lowered.module), tvm.cpu())
-    arguments = [tvm.runtime.tensor(array) for array in (x, *lowered.parameters.values())]
-    return np.asarray(machine["main"](*arguments).numpy())
