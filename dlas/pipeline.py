@@ -9,7 +9,7 @@ themselves, which run in child processes, are in ``steps.py``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from dlas.environment import environment
 from dlas.measuring import Settings
 from dlas.point import NONE, Choice, Point
 from dlas.results import Row
-from dlas.stack import Hardware
+from dlas.stack import Hardware, Part
 
 NETWORK_TOOLS = (
     "python",
@@ -149,13 +149,19 @@ def _row_key(point: Point, build_key: str, settings: Settings) -> str:
 
 def _made_by(choices: Mapping[str, Choice]) -> dict[str, Any]:
     """Return what parts put into a key: options, code, and the files they read."""
-    links = [(axis, link) for axis, choice in choices.items() for link in choice.chain or (choice,)]
-    made = [link.make(axis) for axis, link in links]
+    made = [part for axis, choice in choices.items() for part in _with_delegates(choice.make(axis))]
     return {
         "options": [choice.content() for choice in choices.values()],
         "code": _sources(tuple(type(part).__module__ for part in made)),
         "files": fingerprint.file_digests(path for part in made for path in part.files()),
     }
+
+
+def _with_delegates(part: Part) -> Iterator[Part]:
+    """Yield a part and all that it leaves work to."""
+    yield part
+    for delegate in part.delegates():
+        yield from _with_delegates(delegate)
 
 
 _sources = functools.cache(fingerprint.sources)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -51,11 +51,17 @@ class Part:
         MissingData, ValueError, OSError
             One clear message: what is wrong with which file.
         """
+        for part in self.delegates():
+            part.verify()
 
     def files(self) -> list[Path]:
         """Return the outside files whose content decides what the part makes: those its options name."""
         options = [os.path.expanduser(value) for value in vars(self).values() if isinstance(value, str)]
         return [Path(option) for option in options if os.path.isfile(option)]
+
+    def delegates(self) -> Sequence[Part]:
+        """Return the parts that this one leaves work to; their code and files count as its own."""
+        return ()
 
 
 # ---------------------------------------------------------------- dataset
@@ -185,6 +191,19 @@ class Algorithm(Part, ABC):
     """
 
     tolerance: ClassVar[float] = 1e-5
+
+    def check_layers(self, names: Collection[str]) -> None:
+        """Look at the names of a network's convolutions before any of them is computed.
+
+        Raises
+        ------
+        Unsupported
+            If the options speak of layers that the network does not have.
+        """
+
+    def for_layer(self, conv: Conv) -> Algorithm:
+        """Return the algorithm that computes this convolution; all that follows is asked of that one."""
+        return self
 
     def supports(self, conv: Conv) -> str | None:
         """Return why this convolution is declined, or None where it is taken."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlas.data import Data
-from dlas.stack import Compression, Facts, Model, Network, Workspace
+from dlas.stack import Compression, Facts, Model, Network, Part, Workspace
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,10 @@ class Chain(Compression):
     """
 
     links: tuple[Compression, ...]
+
+    def delegates(self) -> Sequence[Part]:
+        """Return the techniques."""
+        return self.links
 
     def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
         """Return the network after the last technique."""
