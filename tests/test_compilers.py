@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +12,18 @@ import torchvision
 
 from dlas import parts
 from dlas.compilers.onnxruntime import kernel_layers
+from dlas.convolution import Conv
 from dlas.exporting import as_onnx, layer_of_scope
 from dlas.networks import OnnxNetwork
 from dlas.schedules.direct import Direct
-from dlas.stack import Target, Unsupported
+from dlas.schedules.spatial_pack import SpatialPack
+from dlas.stack import Decisions, Target, Unsupported
 from dlas.testing import HOST
 from tests.small_network import error, images, network
 from tests.test_lowering import LAYERS
 
 REFERENCES = ["onnxruntime", "torch_eager", "torch_compile"]
+OURS = ["untuned", "hand"]
 
 
 def compile_and_load(name: str, given: Any, batch: int, folder: Path) -> tuple[Any, Any]:
@@ -33,7 +38,7 @@ def graph() -> OnnxNetwork:
     return OnnxNetwork(as_onnx(small, 2), small.facts)
 
 
-@pytest.mark.parametrize("name", ["untuned", *REFERENCES])
+@pytest.mark.parametrize("name", [*OURS, *REFERENCES])
 def test_compiled_network_computes_what_the_network_does(name: str, tmp_path: Path) -> None:
     small, x = network(), images(2)
     build, program = compile_and_load(name, small, 2, tmp_path)
@@ -51,9 +56,9 @@ def test_compiled_network_computes_what_the_network_does(name: str, tmp_path: Pa
         assert all(0 < seconds < 10 for seconds in times.values())
 
 
-@pytest.mark.parametrize("name", ["untuned", *REFERENCES])
+@pytest.mark.parametrize("name", [*OURS, *REFERENCES])
 def test_runtimes_with_kernels_of_their_own_say_so(name: str) -> None:
-    assert parts.find("compiler", name).cls.own_kernels == (name != "untuned")
+    assert parts.find("compiler", name).cls.own_kernels == (name not in OURS)
 
 
 @pytest.mark.parametrize("name", ["untuned", "onnxruntime"])
@@ -150,3 +155,22 @@ def test_torchvision_networks_compile(name: str, tmp_path: Path) -> None:
     assert build.coverage == {"convolutions": 1.0, "macs": 1.0}
     assert len({layer["name"] for layer in build.layers}) == len(build.layers)
     assert np.isfinite(sum(program.layers(x, 1).values()))
+
+
+def test_hand_takes_the_best_guess_and_the_minimal_schedule_where_there_is_none(tmp_path: Path) -> None:
+    small, x = network(), images(1)
+    for algorithm, decided in ((SpatialPack(layout="blocked"), True), (Bare(), False)):
+        folder = tmp_path / type(algorithm).__name__
+        build = parts.make("compiler", "hand", {}).compile(small, algorithm, HOST, 1, folder)
+        decisions = [layer["decisions"] for layer in build.layers if layer["declined"] is None]
+        assert decisions and all((made is not None) == decided for made in decisions)
+        program = parts.make("compiler", "hand", {}).load(folder, lambda: small, HOST)
+        assert error(program.run(x), small.reference(x)) <= 1e-4
+
+
+@dataclass(frozen=True)
+class Bare(Direct):
+    """Has no design space."""
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        return ()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlas.compilers._tvm import TvmCompiler
 from dlas.lowering.lower import lower, schedule
-from dlas.programs import TvmProgram, write_program
-from dlas.stack import Algorithm, Build, Compiler, Network, Program, Target
+from dlas.programs import write_program
+from dlas.stack import Algorithm, Build, Network, Target
 
 
 @dataclass(frozen=True)
-class Untuned(Compiler):
+class Untuned(TvmCompiler):
     """Compile with TVM, without a search for better schedules.
 
     References
@@ -27,7 +27,3 @@ class Untuned(Compiler):
         assert algorithm is not None  # it has no kernels of its own
         lowered = lower(network, algorithm, batch)
         return write_program(lowered, schedule(lowered, target), target, folder)
-
-    def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
-        """Return the program in ``folder``."""
-        return TvmProgram(folder, target)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,17 +88,20 @@ def lower_graph(graph: Graph, algorithm: Algorithm) -> Lowered:
     return Lowered(module, arrays, emitter.kernels, emitter.layers, _coverage(emitter.layers))
 
 
-def schedule(lowered: Lowered, target: Target) -> Any:
+def schedule(
+    lowered: Lowered, target: Target, scheduled: Callable[[Kernel, Target], Any] = schedule_kernel
+) -> Any:
     """Return the module with every loop nest scheduled: ready for ``relax.build``.
 
-    Convolutions take their algorithm's schedule as written, all other
-    operators one common parallel and vectorised schedule.
+    Convolutions take what ``scheduled`` returns for their kernel, by default their
+    algorithm's minimal schedule; all other operators one common parallel and
+    vectorised schedule.
     """
     module = tvm.IRModule(dict(lowered.module.functions), attrs=lowered.module.attrs)
     for variable in module.get_global_vars():
         kernel = lowered.kernels.get(variable.name_hint)
         if kernel is not None:
-            module.update_func(variable, schedule_kernel(kernel, target))
+            module.update_func(variable, scheduled(kernel, target))
     return schedule_operators(module, target)
 
 
