@@ -8,10 +8,7 @@ derived; missing is null.
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
@@ -19,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas.errors import InputError
+from dlas.journal import Held, Journal
 
 SCHEMA = 1
 STATUSES = ("ok", "failed", "timeout", "unsupported", "wrong")
@@ -179,13 +177,10 @@ class Results:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self._file = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._file)
+            self._journal = Journal(folder / FILE)
+        except Held:
             raise InputError(f"another sweep is writing to {str(folder)!r}; give another --out") from None
-        self._truncate_torn_line()
         self.known = {row.id: (row.status, row.key) for row in read_rows(folder)}
 
     def append(self, row: Row) -> None:
@@ -196,38 +191,15 @@ class Results:
         OSError
             If the disk is full; the file is left as it was.
         """
-        line = row.line().encode()
-        end = os.fstat(self._file).st_size
-        try:
-            if os.write(self._file, line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder / FILE))
-            os.fsync(self._file)
-        except OSError:
-            os.ftruncate(self._file, end)
-            raise
+        self._journal.append(row.line())
         self.known[row.id] = (row.status, row.key)
 
     def close(self) -> None:
         """Release the folder."""
-        os.close(self._file)
+        self._journal.close()
 
     def __enter__(self) -> Results:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _truncate_torn_line(self) -> None:
-        """Drop what follows the last newline: a line that was being written when a sweep was killed."""
-        end = os.fstat(self._file).st_size
-        position = end
-        while position > 0:
-            start = max(0, position - 65536)
-            chunk = os.pread(self._file, position - start, start)
-            newline = chunk.rfind(b"\n")
-            if newline >= 0:
-                position = start + newline + 1
-                break
-            position = start
-        if position != end:
-            os.ftruncate(self._file, position)

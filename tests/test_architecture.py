@@ -17,7 +17,7 @@ LAYERS = [
     # A module may import from its own line and from the lines above it.
     {"errors", "convolution", "data", "toml_file"},
     {"stack", "recipe", "machine", "intervals"},
-    {"fingerprint", "disturbance"},
+    {"fingerprint", "disturbance", "journal"},
     {"measuring", "cache", "child", "processes", "outcome", "environment"},
     {"networks", "training", "torch_model"},
     {"datasets", "models", "compression", "schedules", "sparse", "hardware"},
