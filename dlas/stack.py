@@ -182,15 +182,10 @@ class Algorithm(Part, ABC):
 
     ``pack`` is the data format, ``compute`` the mathematics, ``schedule`` the
     loops, so dense and sparse algorithms are the same kind of thing.
-
-    Attributes
-    ----------
-    tolerance : float
-        Largest ``max|y - reference| / max|reference|`` that its rounding explains
-        in float32, for one convolution; :mod:`dlas.testing` holds it to that.
     """
 
     tolerance: ClassVar[float] = 1e-5
+    """Largest ``max|y - reference| / max|reference|`` in float32 that rounding in one convolution explains."""
 
     def check_layers(self, names: Collection[str]) -> None:
         """Look at the names of a network's convolutions before any of them is computed.
@@ -221,6 +216,20 @@ class Algorithm(Part, ABC):
     def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
         """Return the weight [k, c / groups, r, s] as the arrays that ``compute`` reads."""
         return (weight,)
+
+    def unpack(self, packed: Sequence[npt.NDArray[Any]], conv: Conv) -> npt.NDArray[Any]:
+        """Return the weight [k, c / groups, r, s] that :meth:`pack` was given, up to rounding.
+
+        No build needs it: it says what the format means, and checks hold ``pack`` to it.
+
+        Raises
+        ------
+        NotImplementedError
+            If the format is one's own and this does not say what it means.
+        """
+        if [array.shape for array in packed] != [(conv.k, conv.c // conv.groups, conv.r, conv.s)]:
+            raise NotImplementedError(f"{type(self).__name__} packs the weight and has no unpack to undo it")
+        return packed[0]
 
     @abstractmethod
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:

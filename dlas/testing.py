@@ -6,7 +6,7 @@ builds kernels through the same lowering that whole networks go through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from torch.nn import functional
 from tvm import relax
 
 from dlas.convolution import Conv
-from dlas.lowering.kernels import algorithm_name
+from dlas.lowering.kernels import Kernel, algorithm_name, schedule_kernel
 from dlas.lowering.lower import Lowered, lower_graph, schedule
 from dlas.lowering.simplify import Graph
 from dlas.programs import build_module
@@ -29,6 +29,8 @@ Run = Callable[[Any, Sequence[Array], Target], Array]
 """Returns what ``main`` of a module scheduled for a target computes of its arguments."""
 HOST = Target({"kind": "llvm", "num-cores": 2}, threads=2)
 """Any processor of this machine's kind: right or wrong does not depend on its speed."""
+POINTS = 4
+"""Points of a design space that a case is checked at by default: the first, the last and two between."""
 ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "relu": (relax.op.nn.relu, functional.relu),
     "relu6": (lambda x: relax.op.clip(x, 0.0, 6.0), functional.relu6),
@@ -128,12 +130,17 @@ def check_algorithm(
     target: Target = HOST,
     cases: Iterable[Case] = CASES,
     run: Run = run_here,
+    points: int = POINTS,
 ) -> dict[str, str]:
     """Hold an algorithm to its contract.
 
-    It must be right against PyTorch on every case it does not decline, before
-    and after its schedule; bias, residual and activation must stay in the one
-    kernel; packing must be repeatable and leave the weight as it is.
+    On every convolution that it does not decline
+
+    - it is right against PyTorch, within its own ``tolerance``: before its
+      schedule, after it, and at some points of its design space;
+    - bias, residual and activation are in its kernel;
+    - packing is repeatable, leaves the weight as it is, and ``unpack`` undoes it;
+    - built and run twice, it gives the same bits.
 
     Parameters
     ----------
@@ -143,6 +150,8 @@ def check_algorithm(
     cases : iterable of Case
     run : callable
         How a module scheduled for ``target`` is run.
+    points : int
+        Points of the design space to check at most: the first, the last and some between.
 
     Returns
     -------
@@ -155,7 +164,7 @@ def check_algorithm(
     """
     declined = {}
     for case in cases:
-        reason = check_case(algorithm, case, target, run)
+        reason = check_case(algorithm, case, target, run, points=points)
         if reason is not None:
             declined[case.conv.name] = reason
     return declined
@@ -167,24 +176,27 @@ def check_case(
     target: Target = HOST,
     run: Run = run_here,
     seed: int = 0,
+    points: int = POINTS,
 ) -> str | None:
     """Check one convolution; return the reason if it is declined."""
     where = f"{algorithm_name(algorithm)} on {case.conv.name!r}"
-    reason = algorithm.supports(case.conv)
-    if reason is not None:
+    tensors, lowered = _tensors(case, seed), lower_case(algorithm, case, seed)
+    (kernel,) = lowered.kernels.values()
+    if (reason := kernel.declined) is not None:
         assert isinstance(reason, str) and reason.strip(), f"{where}: declined without a reason"
         return reason
-    tensors = _tensors(case, seed)
-    _check_packing(algorithm, case.conv, tensors["weight"], where)
-    lowered = lower_case(algorithm, case, seed)
-    kernels = [f for f in lowered.module.functions.values() if isinstance(f, tvm.tirx.PrimFunc)]
-    assert len(kernels) == 1, f"{where}: the tail is not in the kernel; there are {len(kernels)} kernels"
-    expected = _expected(case, tensors)
+    _check_packing(kernel, tensors["weight"], where)
+    _check_tail(kernel, case, where)
+    expected, tolerance = _expected(case, tensors), kernel.algorithm.tolerance
     arguments = [tensors["x"], *lowered.parameters.values()]
-    plain = run_here(lowered.module, arguments)
-    _check_close(plain, expected, algorithm.tolerance, f"{where}: compute")
+    _check_close(run_here(lowered.module, arguments), expected, tolerance, f"{where}: compute")
     scheduled = run(schedule(lowered, target), arguments, target)
-    _check_close(scheduled, expected, algorithm.tolerance, f"{where}: schedule")
+    _check_close(scheduled, expected, tolerance, f"{where}: schedule")
+    again = lower_case(algorithm, case, seed)
+    repeated = run(schedule(again, target), [tensors["x"], *again.parameters.values()], target)
+    assert repeated.tobytes() == scheduled.tobytes(), f"{where}: built and run twice, it gives two results"
+    for point, module in _points(lowered, kernel, target, points):
+        _check_close(run(module, arguments, target), expected, tolerance, f"{where}: {point}")
     return None
 
 
@@ -209,12 +221,33 @@ def _tensors(case: Case, seed: int) -> dict[str, Array]:
     return tensors
 
 
-def _check_packing(algorithm: Algorithm, conv: Conv, weight: Array, where: str) -> None:
-    before = weight.copy()
+def _check_packing(kernel: Kernel, weight: Array, where: str) -> None:
+    algorithm, conv, before = kernel.algorithm, kernel.conv, weight.copy()
     first, second = algorithm.pack(weight, conv), algorithm.pack(weight, conv)
     assert np.array_equal(weight, before), f"{where}: pack changes the weight it is given"
     same = len(first) == len(second) and all(map(np.array_equal, first, second))
     assert same, f"{where}: pack gives two results for one weight"
+    try:
+        unpacked = algorithm.unpack(first, conv)
+    except NotImplementedError as error:
+        raise AssertionError(f"{where}: {error}") from None
+    _check_close(unpacked, weight, algorithm.tolerance, f"{where}: unpack")
+
+
+def _check_tail(kernel: Kernel, case: Case, where: str) -> None:
+    found = [step.operator for step in kernel.steps]
+    wanted = case.bias + case.residual + (case.activation is not None)
+    assert len(found) == wanted, f"{where}: the tail is not in the kernel, which has {found or 'none of it'}"
+
+
+def _points(lowered: Lowered, kernel: Kernel, target: Target, most: int) -> Iterator[tuple[str, Any]]:
+    """Yield points from all over the design space, in words, and the module that each one gives."""
+    space = kernel.algorithm.space(kernel.conv, target)
+    for at in sorted({round(at) for at in np.linspace(0, len(space) - 1, most)} if space else ()):
+        module = schedule(lowered, target)
+        tuned = schedule_kernel(kernel, target, space[at])
+        module.update_func(module.get_global_var(kernel.name), tuned)
+        yield f"point {at + 1} of {len(space)} of its space, {dict(space[at])}", module
 
 
 def _check_close(actual: Array, expected: Array, tolerance: float, where: str) -> None:

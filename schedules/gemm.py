@@ -44,6 +44,10 @@ class Gemm(Algorithm):
         """Return the filters as a matrix [k, c / groups r s]."""
         return (weight.reshape(conv.k, -1),)
 
+    def unpack(self, packed: Sequence[npt.NDArray[Any]], conv: Conv) -> npt.NDArray[Any]:
+        """Return the weight [k, c / groups, r, s]."""
+        return packed[0].reshape(conv.k, -1, conv.r, conv.s)
+
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
         """Return the finished output [n, k, p, q] of ``x`` [n, c, h, w]."""
         (filters,) = packed

@@ -72,6 +72,10 @@ class SpatialPack(Algorithm):
         blocks = weight.reshape(conv.k // t, t, weight.shape[1] // u, u, conv.r, conv.s)
         return (blocks.transpose(0, 2, 4, 5, 3, 1),)
 
+    def unpack(self, packed: Sequence[npt.NDArray[Any]], conv: Conv) -> npt.NDArray[Any]:
+        """Return the weight [k, c / groups, r, s]."""
+        return packed[0].transpose(0, 5, 1, 4, 2, 3).reshape(conv.k, -1, conv.r, conv.s)
+
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
         """Return the finished output of ``x``, both in the layouts that ``conv`` names."""
         (filters,) = packed

@@ -41,6 +41,14 @@ class Csr(Algorithm):
         values = np.append(matrix[rows, columns], spare).astype(matrix.dtype)
         return values, np.append(columns, spare).astype(np.int32), starts
 
+    def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
+        """Return the weight with its zeros."""
+        values, columns, starts = packed
+        matrix = np.zeros((conv.k, conv.c // conv.groups * conv.r * conv.s), values.dtype)
+        rows = np.repeat(np.arange(conv.k), np.diff(starts))
+        matrix[rows, columns[: starts[-1]]] = values[: starts[-1]]
+        return matrix.reshape(conv.k, -1, conv.r, conv.s)
+
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
         """Return the function of (x, values, columns, starts, *tail.operands, output)."""
         with IRBuilder() as builder, T.prim_func(s_tir=True):
