@@ -185,7 +185,7 @@ class Algorithm(Part, ABC):
     """
 
     tolerance: ClassVar[float] = 1e-5
-    """Largest ``max|y - reference| / max|reference|`` in float32 that rounding in one convolution explains."""
+    """Largest ``max|y - reference| / max|reference|`` that rounding in one float32 convolution explains."""
 
     def check_layers(self, names: Collection[str]) -> None:
         """Look at the names of a network's convolutions before any of them is computed.
