@@ -30,7 +30,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "dataset": ("dlas.datasets",),
     "model": ("dlas.models",),
     "compression": ("dlas.compression",),
-    "algorithm": ("dlas.schedules", "dlas.sparse"),
+    "algorithm": ("dlas.schedules", "dlas.sparse", "dlas.choosers"),
     "compiler": ("dlas.compilers",),
     "hardware": ("dlas.hardware",),
 }

@@ -98,6 +98,9 @@ def damaged(tmp_path: Path) -> str:
         ('hardware = [{name = "local_cpu", threads = 4096}]', "4096"),
         ('hardware = ["nowhere.toml"]', "nowhere.toml"),
         ('compiler = ["untunde"]', "did you mean 'untuned'"),
+        ('algorithm = ["per_layer"]', "per_layer needs a table"),
+        ('algorithm = [{name = "per_layer", path = "nowhere.toml"}]', "nowhere.toml"),
+        ('algorithm = [{name = "per_layer", path = "study.toml"}]', "unknown key 'name'"),
     ],
 )
 def test_bad_input_is_one_message_exit_code_2_and_nothing_written(

@@ -115,8 +115,9 @@ def make_kernel(
     operands : sequence
         What the steps read: an ndarray or constant, or a Relax variable.
     """
-    declined = algorithm.supports(conv)
-    chosen = algorithm if declined is None else Direct()
+    asked = algorithm.for_layer(conv)
+    declined = asked.supports(conv)
+    chosen = asked if declined is None else Direct()
     weight, steps, operands = fold_affine(weight, conv, steps, operands)
     read, written = chosen.layouts(conv)
     conv = replace(conv, input_layout=read, output_layout=written)

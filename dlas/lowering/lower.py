@@ -62,13 +62,14 @@ def lower(network: Network, algorithm: Algorithm, batch: int) -> Lowered:
     Raises
     ------
     Unsupported
-        If the network cannot be imported.
+        If the network cannot be imported, or the algorithm is for another one.
     """
     return lower_graph(simplify(import_network(network, batch)), algorithm)
 
 
 def lower_graph(graph: Graph, algorithm: Algorithm) -> Lowered:
     """Return an imported network with its convolutions computed by ``algorithm``."""
+    algorithm.check_layers(tuple(graph.names.values()))
     emitter = _Emitter(algorithm)
     regions = {region.output: region for region in find_regions(graph)}
     replaced = {variable for region in regions.values() for variable in region.variables}
