@@ -179,7 +179,6 @@ def check_case(
     points: int = POINTS,
 ) -> str | None:
     """Check one convolution; return the reason if it is declined."""
-    algorithm = algorithm.for_layer(case.conv)
     where = f"{algorithm_name(algorithm)} on {case.conv.name!r}"
     tensors, lowered = _tensors(case, seed), lower_case(algorithm, case, seed)
     (kernel,) = lowered.kernels.values()

@@ -154,7 +154,7 @@ def _record(folder: str, row: Row) -> dict[str, Any]:
     record |= {f"{step}_s": _of(row.seconds, step) for step in STEPS}
     record["host"] = _of(_of(row.environment, "host"), "name")
     record |= {"cpu": _of(row.device, "cpu"), "threads": _of(row.device, "threads")}
-    record[MACHINE], record["processor"] = _machine(row.device), _processor(row.device)
+    record[MACHINE], record["processor"] = machine(row.device), _processor(row.device)
     return record
 
 
@@ -166,7 +166,7 @@ def _part_name(content: Any) -> str | None:
     return "+".join(str(_of(link, "name")) for link in links)
 
 
-def _machine(device: Any) -> str | None:
+def machine(device: Any) -> str | None:
     """Return what tells machines apart: the processor and how many of its cores may be used.
 
     The host's name does not: containers get a new one each time they start.
