@@ -19,6 +19,7 @@ from tvm.relax.backend.cpu_generic import pipeline
 from dlas.data import Images
 from dlas.lowering.kernels import OPAQUE
 from dlas.lowering.lower import Lowered, tvm_target
+from dlas.schedules._loops import is_gpu
 from dlas.stack import Build, Program, Target
 
 LIBRARY = "library.so"
@@ -53,11 +54,14 @@ def build_module(module: Any, target: Target, unscheduled: Any) -> Any:
     """Return the executable of a scheduled module.
 
     An operator whose schedule does not compile falls back on ``unscheduled``,
-    the module as it was before; a convolution's failure is an error.
+    the module as it was before; a convolution's failure is an error, and so is
+    every failure on a GPU, where nothing runs unscheduled.
     """
     try:
         return _build(module, target)
     except Exception:
+        if is_gpu(target):
+            raise
         repaired = tvm.IRModule(dict(module.functions), attrs=module.attrs)
         for variable, function in module.functions_items():
             is_operator = isinstance(function, tirx.PrimFunc) and function.attrs.get("op_pattern") != OPAQUE

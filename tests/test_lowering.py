@@ -10,7 +10,7 @@ import torch
 import tvm
 from torch import nn
 from torch.nn import functional as F
-from tvm import s_tir, te, tirx, topi
+from tvm import relax, s_tir, te, tirx, topi
 
 from dlas.convolution import Conv
 from dlas.lowering import operators
@@ -19,10 +19,12 @@ from dlas.lowering.lower import Lowered, lower, schedule, tvm_target
 from dlas.lowering.tail import Step, fold_affine
 from dlas.programs import TvmProgram, build_module, write_program
 from dlas.schedules.direct import Direct
-from dlas.stack import Target
+from dlas.stack import Target, Unsupported
 from dlas.testing import HOST
 from tests.small_network import error, images, network
 
+CUDA = Target({"kind": "cuda", "arch": "sm_90", "host": {"kind": "llvm"}}, 1)
+OPENCL = Target({"kind": "opencl", "host": {"kind": "llvm"}}, 1)
 LAYERS = ["stem.0", "first", "second", "depthwise", "pointwise", "squeeze"]
 
 
@@ -290,14 +292,33 @@ def test_an_operator_whose_schedule_does_not_compile_runs_as_it_is(
     assert build_module(module, HOST, lowered.module) is not None
 
 
-@pytest.mark.parametrize("kind", ["cuda", "opencl"])
-def test_gpu_kernels_give_every_point_a_thread(kind: str, lowered: Lowered) -> None:
-    host = {"kind": "llvm"}
-    board = Target({"kind": kind, "host": host, **({"arch": "sm_90"} if kind == "cuda" else {})}, 1)
-    functions = prim_functions(schedule(lowered, board))
+def only(name: str) -> tvm.IRModule:
+    """Return a network of one operator."""
+    x = relax.Var("x", relax.TensorType((1, 32, 32, 32), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        hint = name.replace(" ", "_")
+        builder.emit_func_output(builder.emit_te(OPERATORS[name], x, primfunc_name_hint=hint))
+    return builder.get()
+
+
+@pytest.mark.parametrize("target", [CUDA, OPENCL], ids=["cuda", "opencl"])
+def test_gpu_kernels_give_every_point_a_thread(target: Target, lowered: Lowered) -> None:
+    functions = prim_functions(schedule(lowered, target))
     assert all("threadIdx.x" in function.script() for function in functions.values())
     assert "T.sblock_alloc_buffer" in functions["conv_depthwise"].script()
     assert 'scope="local"' in functions["conv_depthwise"].script()
+
+
+@pytest.mark.parametrize("target", [CUDA, OPENCL], ids=["cuda", "opencl"])
+def test_operators_that_tvm_has_no_gpu_schedule_for(target: Target) -> None:
+    module = only("adaptive pool")
+    scheduled = operators.schedule_operators(module, target)
+    assert "threadIdx.x" in scheduled["adaptive_pool"].script()
+    assert "threadIdx.x" not in module["adaptive_pool"].script(), "what is given stays as it is"
+    kind = target.description["kind"]
+    with pytest.raises(Unsupported, match=f"cumulative_sum has no schedule for {kind}"):
+        operators.schedule_operators(only("cumulative sum"), target)
 
 
 def test_kernels_are_fused_with_nothing_else(lowered: Lowered) -> None:

@@ -15,9 +15,10 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import s_tir, sym, tirx
-from tvm.s_tir import dlight
 
-from dlas.stack import Target
+from dlas.lowering.gpu import on_threads, schedule_for_gpu
+from dlas.schedules._loops import is_gpu
+from dlas.stack import Target, Unsupported
 
 WIDEST = 64
 """Elements of a vectorised loop, at most: four vectors of AVX-512."""
@@ -32,20 +33,28 @@ REDUCTION = 2
 
 
 def schedule_operators(module: Any, target: Target) -> Any:
-    """Return ``module`` with every PrimFunc scheduled that is not yet; never fails.
+    """Return ``module`` with every PrimFunc scheduled that is not yet.
 
     Parameters
     ----------
     module : tvm.IRModule
         PrimFuncs with the attribute ``tirx.is_scheduled`` are left alone.
     target : Target
+
+    Raises
+    ------
+    Unsupported
+        If a PrimFunc, whoever scheduled it, would not run on the GPU that ``target`` is.
     """
-    if target.description["kind"] != "llvm":
-        return _schedule_for_gpu(module, target)
-    scheduled = tvm.IRModule(dict(module.functions), attrs=module.attrs)
+    gpu, scheduled = is_gpu(target), tvm.IRModule(dict(module.functions), attrs=module.attrs)
     for variable, function in module.functions_items():
-        if isinstance(function, tirx.PrimFunc) and not is_scheduled(function):
-            scheduled.update_func(variable, schedule_operator(function))
+        if not isinstance(function, tirx.PrimFunc):
+            continue
+        if not is_scheduled(function):
+            function = schedule_for_gpu(function, target) if gpu else schedule_operator(function)
+            scheduled.update_func(variable, function)
+        if gpu and not on_threads(function):
+            raise Unsupported(f"{variable.name_hint} has no schedule for {target.description['kind']}")
     return scheduled
 
 
@@ -73,14 +82,6 @@ def _first_that_works(schedule: Any, name: str) -> Any:
             if rule(attempt, attempt.get_sblock(name)):
                 return attempt
     return schedule
-
-
-def _schedule_for_gpu(module: Any, target: Target) -> Any:
-    rules = dlight.gpu
-    with tvm.target.Target(dict(target.description)):
-        return dlight.ApplyDefaultSchedule(
-            rules.Matmul(), rules.GEMV(), rules.Reduction(), rules.GeneralReduction(), rules.Fallback()
-        )(module)
 
 
 def _inline(schedule: Any) -> None:

@@ -1,0 +1,65 @@
+"""Operators on a GPU: TVM's default schedules, and a thread for each point where it has none."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.s_tir import dlight
+
+from dlas.schedules._loops import bind
+from dlas.stack import Target
+
+
+def schedule_for_gpu(function: Any, target: Target) -> Any:
+    """Return an operator with its loops bound to a GPU's threads, as far as its loops allow."""
+    for rule in (_default, _thread_a_point):
+        with contextlib.suppress(Exception):  # what TVM refuses, a simpler rule follows
+            scheduled = rule(function, target)
+            if on_threads(scheduled):
+                return scheduled.with_attr("tirx.is_scheduled", True)
+    return function
+
+
+def on_threads(function: Any) -> bool:
+    """Whether every stage of a function runs on a GPU's threads.
+
+    TVM leaves the others on the host without a word, where they would read and
+    write the GPU's memory.
+    """
+    return _is_bound(function.body)
+
+
+def _is_bound(body: Any) -> bool:
+    if isinstance(body, s_tir.SBlockRealize):
+        return _is_bound(body.block.body)
+    if isinstance(body, tirx.SeqStmt):
+        return all(map(_is_bound, body.seq))
+    bound = isinstance(body, tirx.AllocBuffer | tirx.DeclBuffer)
+
+    def visit(loop: Any) -> None:
+        nonlocal bound
+        bound |= loop.kind == tirx.ForKind.THREAD_BINDING
+
+    tvm_ffi.structural_walk(body, (tirx.For, visit))
+    return bound
+
+
+def _default(function: Any, target: Target) -> Any:
+    """Apply the rules that TVM has for matrices, sums and everything else."""
+    rules = dlight.gpu
+    order = (rules.Matmul(), rules.GEMV(), rules.Reduction(), rules.GeneralReduction(), rules.Fallback())
+    with tvm.target.Target(dict(target.description)):
+        return dlight.ApplyDefaultSchedule(*order)(tvm.IRModule({"main": function}))["main"]
+
+
+def _thread_a_point(function: Any, target: Target) -> Any:
+    """Give every point of every stage a thread of its own, whatever is inside."""
+    schedule = s_tir.Schedule(function)
+    for block in schedule.get_child_blocks(schedule.get_sblock("root")):
+        points = [axis for axis in schedule.get(block).iter_vars if axis.iter_type == tirx.IterVar.DataPar]
+        bind(schedule, block, len(points))
+    return schedule.mod["main"]

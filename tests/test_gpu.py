@@ -1,0 +1,150 @@
+"""GPU schedules, checked without a GPU.
+
+CUDA kernels go through NVIDIA's compiler, OpenCL kernels run on this machine's
+processors.  Both tools come with the development requirements and need no driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as T
+from tvm.support import nvcc
+
+from dlas import parts
+from dlas.lowering.lower import lower, schedule, tvm_target
+from dlas.lowering.operators import schedule_operators
+from dlas.stack import Algorithm
+from dlas.testing import CASES, check_algorithm, lower_case, run_here
+from tests.gpu_code import names, source, split
+from tests.small_network import error, images, network
+from tests.test_lowering import CUDA, OPENCL, OPERATORS, only
+
+pytestmark = pytest.mark.slow
+
+ON_GPUS = [name for name in OPERATORS if name != "cumulative sum"]
+
+
+@pytest.fixture(params=parts.names("algorithm"))
+def algorithm(request: pytest.FixtureRequest) -> Algorithm:
+    made: Algorithm = parts.make("algorithm", request.param, {})
+    return made
+
+
+# ---------------------------------------------------------------- CUDA: compiled
+
+
+@pytest.fixture(scope="module")
+def nvrtc() -> Iterator[None]:
+    """Tell TVM where pip has put NVIDIA's compiler and its headers."""
+    pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
+    pathfinder = pytest.importorskip("cuda.pathfinder")
+    try:
+        pathfinder.load_nvidia_dynamic_lib("nvrtc")
+    except pathfinder.DynamicLibNotFoundError:
+        pytest.skip("cuda-toolkit[nvrtc] is not installed: no CUDA compiler")
+    headers = [pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl")]
+    if None in headers:
+        pytest.skip("cuda-toolkit[cccl,cudart] is not installed: no CUDA headers")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_PATH", str(Path(headers[0]).parent))
+        patch.setenv("TVM_CUDA_NVRTC_EXTRA_OPTS", f"-I{headers[1]}")
+        yield
+
+
+def compile_cuda(text: str) -> bytes:
+    """Return the machine code of CUDA source."""
+    with tvm_target(CUDA):
+        return bytes(nvcc.tvm_callback_cuda_compile(text))
+
+
+def check_compiles(module: Any) -> None:
+    """Compile a module scheduled for CUDA and find every kernel in the machine code."""
+    _, kernels = split(module, CUDA)
+    binary = compile_cuda(source(kernels, CUDA))
+    assert binary.startswith(b"\x7fELF")
+    assert names(kernels)
+    assert [name for name in names(kernels) if f".text.{name}\0".encode() not in binary] == []
+
+
+@pytest.mark.usefixtures("nvrtc")
+def test_convolutions_compile_for_cuda(algorithm: Algorithm) -> None:
+    kernels: dict[Any, Any] = {}
+    for case in CASES:
+        if algorithm.supports(case.conv) is None:
+            module = schedule(lower_case(algorithm, case), CUDA)
+            kernels |= {name: f for name, f in module.functions_items() if name.name_hint != "main"}
+    check_compiles(tvm.IRModule(kernels))
+
+
+@pytest.mark.usefixtures("nvrtc")
+def test_a_network_compiles_for_cuda(algorithm: Algorithm) -> None:
+    check_compiles(schedule(lower(network(), algorithm, 3), CUDA))
+
+
+@pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize("name", ON_GPUS)
+def test_operators_compile_for_cuda(name: str) -> None:
+    check_compiles(schedule_operators(only(name), CUDA))
+
+
+@pytest.mark.usefixtures("nvrtc")
+def test_a_kernel_that_is_no_cuda_does_not_compile() -> None:
+    _, kernels = split(schedule_operators(only("mean"), CUDA), CUDA)
+    text = source(kernels, CUDA)
+    assert compile_cuda(text)
+    with pytest.raises(RuntimeError, match="no member"):
+        compile_cuda(text.replace("blockIdx.x", "blockIdx.w"))
+
+
+# ---------------------------------------------------------------- OpenCL: run
+
+
+@pytest.fixture(scope="module")
+def opencl() -> Any:
+    """Return what runs OpenCL on this machine's processors."""
+    cl = pytest.importorskip("pyopencl", reason="pyopencl[pocl] is not installed: no OpenCL")
+    try:
+        cl.get_platforms()
+    except cl.LogicError as absent:
+        pytest.skip(f"pyopencl finds no OpenCL device: {absent}")
+    from tests import opencl
+
+    return opencl
+
+
+def test_convolutions_are_right_on_opencl(algorithm: Algorithm, opencl: Any) -> None:
+    assert len(check_algorithm(algorithm, OPENCL, run=opencl.run)) < len(CASES)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_network_is_right_on_opencl(algorithm: Algorithm, batch: int, opencl: Any) -> None:
+    small, x = network(), images(batch)
+    lowered = lower(small, algorithm, batch)
+    y = opencl.run(schedule(lowered, OPENCL), [x, *lowered.parameters.values()], OPENCL)
+    assert error(y, small.reference(x)) <= 10 * algorithm.tolerance
+
+
+@pytest.mark.parametrize("name", ON_GPUS)
+def test_operators_are_right_on_opencl(name: str, opencl: Any) -> None:
+    module = only(name)
+    x = np.random.default_rng(0).standard_normal((1, 32, 32, 32)).astype(np.float32)
+    y = opencl.run(schedule_operators(module, OPENCL), [x], OPENCL)
+    np.testing.assert_allclose(y, run_here(module, [x]), rtol=1e-4, atol=1e-4)
+
+
+def test_writing_outside_an_array_is_noticed(opencl: Any) -> None:
+    with IRBuilder() as builder, T.prim_func(s_tir=True):
+        T.func_name("copy")
+        x, y = (T.arg(name, T.Buffer((8,), "float32")) for name in "xy")
+        with T.thread_binding(0, 16, thread="threadIdx.x") as i:
+            T.buffer_store(y, x[i], (i,))
+    device = opencl.Device(tvm.IRModule({"copy": builder.get()}), OPENCL)
+    with pytest.raises(AssertionError, match="copy writes outside"):
+        device.call("copy", [np.ones(8, np.float32)], (8,), "float32")
