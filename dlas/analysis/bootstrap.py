@@ -1,4 +1,4 @@
-"""Bootstrap intervals for many rows at once.
+"""Bootstrap intervals for many rows at once, and of rank correlations.
 
 A resample of n samples is n positions drawn with replacement, and its median
 needs only the middle one or two of those positions in the ordered samples.
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from dlas.intervals import LEVEL, RESAMPLES
 
@@ -76,6 +77,38 @@ def ratios(
         logs = np.log(_resampled(above, streams[0])) - np.log(_resampled(below, streams[1]))
         found[rows, 1:] = np.quantile(logs, QUANTILES, axis=1).T
     return np.exp(found)
+
+
+def rank_correlation(x: Array, y: Array) -> tuple[float, float, float]:
+    """Return Spearman's rank correlation of two quantities with its interval of level 0.95.
+
+    Parameters
+    ----------
+    x, y : ndarray, [n]
+        One number a thing, no NaN.
+
+    Returns
+    -------
+    correlation, low, high : float
+        The things are resampled; resamples in which either quantity is the
+        same for all say nothing and are passed over.  NaN where either is the
+        same throughout.
+    """
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return np.nan, np.nan, np.nan
+    chosen = np.random.default_rng(0).integers(len(x), size=(RESAMPLES, len(x)))
+    resampled = _correlations(x[chosen], y[chosen])
+    low, high = np.nanquantile(resampled, QUANTILES)
+    return float(_correlations(x[None], y[None])[0]), float(low), float(high)
+
+
+def _correlations(x: Array, y: Array) -> Array:
+    """Return the correlation of the ranks in each line, NaN where a line is constant."""
+    ranks = [pd.DataFrame(values).rank(axis=1).to_numpy() for values in (x, y)]
+    a, b = (rank - rank.mean(axis=1, keepdims=True) for rank in ranks)
+    spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    found: Array = np.where(spread > 0, (a * b).sum(axis=1) / np.where(spread > 0, spread, 1), np.nan)
+    return found
 
 
 def _portions(samples: Sequence[Array]) -> Iterator[list[int]]:

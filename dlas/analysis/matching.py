@@ -7,9 +7,10 @@ them (save where the hardware is one of the axes).
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from dlas.parts import LIBRARY
 
 SETTING = ("dataset", "model", "hardware", MACHINE, "batch", "seed")
 """Points alike in these answer one question: how fast can this network run here?"""
+NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 NOTHING = -1
 """Stands in a block where there is no point."""
 MOST_VALUES = 40
@@ -32,17 +34,24 @@ def identity(axes: Sequence[str] = ()) -> list[str]:
     return names if "hardware" in axes else [*names, MACHINE]
 
 
-def natural(label: str) -> tuple[float, str]:
-    """Order numbers by size and before words."""
-    try:
-        return float(label), label
-    except ValueError:
-        return math.inf, label
+def natural(label: str) -> tuple[Any, ...]:
+    """Order numbers by size and before words, also inside a label: ``trials=64`` before ``trials=512``."""
+    # Texts and numbers alternate, so that like is compared with like.
+    return tuple(float(piece) if at % 2 else piece for at, piece in enumerate(NUMBER.split(label)))
 
 
 def timed(frame: pd.DataFrame) -> pd.Series:
     """Return which lines are ``ok`` and have a time."""
     return (frame["status"] == "ok") & (frame["latency_low_s"] > 0)
+
+
+def groups(points: pd.DataFrame, columns: Sequence[str]) -> list[npt.NDArray[np.intp]]:
+    """Return the positions of the lines that are equal in ``columns``, in the order in which they appear."""
+    if not len(points):
+        return []
+    number = points.groupby(list(columns), dropna=False, sort=False).ngroup().to_numpy()
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
 
 
 def latest(frame: pd.DataFrame, axes: Sequence[str] = ()) -> pd.DataFrame:
@@ -59,6 +68,29 @@ def latest(frame: pd.DataFrame, axes: Sequence[str] = ()) -> pd.DataFrame:
     # A missing value equals a missing value here, as it is to do.
     kept = ordered.drop_duplicates([*identity(axes), *axes], keep="last")
     return kept.drop(columns="timed").sort_index()
+
+
+def paired(points: pd.DataFrame, first: pd.Series, second: pd.Series, same: Sequence[str]) -> pd.DataFrame:
+    """Return the fastest of either kind of points wherever they are equal in ``same``.
+
+    Returns
+    -------
+    DataFrame
+        The columns ``same``, ``first`` and ``second`` (lines of ``points``),
+        ``ratio`` (the first's latency over the second's) and ``order``: 1 where
+        the second is faster, -1 where the first is, 0 where their intervals overlap.
+    """
+    ordered = points[timed(points)].sort_values("latency_s", kind="stable")
+    one, other = (
+        ordered[chosen[ordered.index]].drop_duplicates([*same])[[*same]].assign(**{name: lambda f: f.index})
+        for name, chosen in (("first", first), ("second", second))
+    )
+    both = one.merge(other, on=[*same])
+    a, b = points.loc[both["first"]].reset_index(), points.loc[both["second"]].reset_index()
+    order = np.where(
+        b["latency_high_s"] < a["latency_low_s"], 1, np.where(a["latency_high_s"] < b["latency_low_s"], -1, 0)
+    )
+    return both.assign(ratio=a["latency_s"] / b["latency_s"], order=order)
 
 
 @dataclass(frozen=True)
@@ -120,4 +152,4 @@ def _values(column: pd.Series) -> list[str]:
 
 def _positions(column: pd.Series, order: Iterable[str]) -> npt.NDArray[np.int64]:
     places = {value: place for place, value in enumerate(order)}
-    return column.astype(str).map(places).to_numpy(dtype=np.int64)
+    return np.array([places[value] for value in column.astype(str)], dtype=np.int64)

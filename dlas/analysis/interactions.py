@@ -1,0 +1,185 @@
+"""How much of the variation of latency two axes explain, and how much only both together.
+
+An analysis of variance of the logarithm of latency over complete blocks: in a
+block, points are equal in everything but the two axes, and every combination of
+the values compared has a time.  Then every value is seen equally often, the sums
+of squares of the two axes, of their interaction and of the rest add up, and no
+mean is taken over points that do not match.
+
+With time the product of an effect of either axis, the interaction is nil; it is
+large where the best value of one axis depends on the other.  The rest is what
+changes from block to block.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dlas.analysis.frame import AXES
+from dlas.analysis.matching import Blocks, blocks, timed
+
+Numbers = npt.NDArray[np.float64]
+Z = 1.959963984540054
+"""Half the width of an interval of level 0.95, in standard deviations."""
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """What two axes explain.
+
+    Parameters
+    ----------
+    axes : pair of str
+    values : pair of list of str
+        The values compared, of either axis.
+    blocks : int
+        Complete blocks.
+    matched, total : int
+        Points in them, and points there are.
+    failed, library : int
+        Points without a time, and points whose compiler brings its own
+        kernels where an axis is the algorithm; all others left out lie in
+        blocks that lack a combination.
+    shares : tuple of float
+        Of the first axis, the second, the interaction and the rest; they add
+        up to 1.  NaN where there is no block, or all times are the same.
+    noise : float
+        The share that the interaction would have from the uncertainty of the
+        medians alone.
+    """
+
+    axes: tuple[str, str]
+    values: tuple[list[str], list[str]]
+    blocks: int
+    matched: int
+    total: int
+    failed: int
+    library: int
+    shares: tuple[float, float, float, float]
+    noise: float
+
+    @property
+    def known(self) -> bool:
+        """Whether anything could be compared."""
+        return not np.isnan(self.shares[0])
+
+
+def interactions(points: pd.DataFrame) -> list[Interaction]:
+    """Return what each pair of axes explains, the largest interaction first.
+
+    Parameters
+    ----------
+    points : DataFrame
+        What :func:`dlas.analysis.roles.with_roles` returned.
+    """
+    found = [interaction(points, *pair) for pair in pairs(points)]
+    return sorted(found, key=lambda one: (not one.known, -one.shares[2] if one.known else 0))
+
+
+def pairs(points: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield each two axes that have more than one value."""
+    varying = [axis for axis in AXES if points[axis].nunique() > 1]
+    yield from itertools.combinations(varying, 2)
+
+
+def interaction(points: pd.DataFrame, first: str, second: str) -> Interaction:
+    """Return what two axes explain over their complete blocks.
+
+    The values compared are chosen so that as many points as possible take part:
+    a value for which most blocks are incomplete is left out.
+    """
+    found = blocks(points, first, second)
+    logs, variances = _logs(points, found)
+    chosen = _chosen(~np.isnan(logs))
+    kept = logs[np.ix_(*chosen)] if chosen else np.empty((0, 0, 0))
+    shares, squares = _shares(kept) if kept.size else ((np.nan,) * 4, 0.0)
+    noise = np.nan
+    if squares > 0 and chosen:
+        freedom = (kept.shape[1] - 1) * (kept.shape[2] - 1)
+        noise = float(variances[np.ix_(*chosen)].mean()) * freedom / squares
+    values = tuple(
+        [order[place] for place in chosen[axis + 1]] if chosen else []
+        for axis, order in enumerate(found.values)
+    )
+    return Interaction(
+        axes=(first, second),
+        values=(values[0], values[1]),
+        blocks=len(kept),
+        matched=kept.size,
+        total=len(points),
+        failed=int((~timed(points)).sum()),
+        library=found.library,
+        shares=shares,
+        noise=noise,
+    )
+
+
+def _logs(points: pd.DataFrame, found: Blocks) -> tuple[Numbers, Numbers]:
+    """Return log latency and its variance in the blocks' places; an image's share along the batch axis."""
+    share = points["batch"].to_numpy(dtype=float) if "batch" in found.axes else 1.0
+    known = timed(points).to_numpy(dtype=bool)
+    median, low, high = (
+        np.log(np.where(known, points[name].to_numpy(dtype=float) / share, np.nan))
+        for name in ("latency_s", "latency_low_s", "latency_high_s")
+    )
+    return found.of(median), found.of(((high - low) / (2 * Z)) ** 2)
+
+
+def _chosen(present: npt.NDArray[np.bool_]) -> tuple[list[int], list[int], list[int]] | None:
+    """Return the blocks and values whose combinations all have a time, with as many points as possible.
+
+    Values are left out one by one, each time the one without which most points
+    match; the best state on the way is kept.
+    """
+    kept = [list(range(size)) for size in present.shape[1:]]
+    best: tuple[int, list[list[int]]] = (0, kept)
+    while min(map(len, kept)) >= 2:
+        best = max(best, (_matched(present, kept), kept), key=lambda state: state[0])
+        smaller = [
+            [[v for v in values if axis != at or v != value] for at, values in enumerate(kept)]
+            for axis in (0, 1)
+            for value in kept[axis]
+        ]
+        kept = max(smaller, key=lambda state: (_matched(present, state), _held(present, state)))
+    if not best[0]:
+        return None
+    first, second = best[1]
+    complete = np.flatnonzero(present[:, first][:, :, second].all(axis=(1, 2)))
+    return complete.tolist(), first, second
+
+
+def _matched(present: npt.NDArray[np.bool_], kept: list[list[int]]) -> int:
+    inside = present[:, kept[0]][:, :, kept[1]]
+    complete = int(inside.all(axis=(1, 2)).sum())
+    return complete * len(kept[0]) * len(kept[1])
+
+
+def _held(present: npt.NDArray[np.bool_], kept: list[list[int]]) -> int:
+    return int(present[:, kept[0]][:, :, kept[1]].sum())
+
+
+def _shares(logs: Numbers) -> tuple[tuple[float, float, float, float], float]:
+    """Return the shares of the sum of squares within blocks, and that sum.
+
+    Parameters
+    ----------
+    logs : ndarray, [blocks, first, second]
+        Without NaN.
+    """
+    centred = logs - logs.mean(axis=(1, 2), keepdims=True)
+    total = float((centred**2).sum())
+    if total <= 0:
+        return (np.nan, np.nan, np.nan, np.nan), 0.0
+    cells = centred.mean(axis=0)
+    first, second = cells.mean(axis=1), cells.mean(axis=0)
+    count, rows, columns = logs.shape
+    both = cells - first[:, None] - second[None, :]
+    squares = [count * columns * (first**2).sum(), count * rows * (second**2).sum(), count * (both**2).sum()]
+    shares = [float(each) / total for each in squares]
+    return (shares[0], shares[1], shares[2], max(0.0, 1 - sum(shares))), total

@@ -1,0 +1,66 @@
+"""The paper's observations I to XIII as named checks over whatever rows there are.
+
+References
+----------
+DLAS, section 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dlas.analysis.observations import (
+    accuracy_of_types,
+    best_dense_on_cpus,
+    best_dense_on_gpus,
+    best_sparse,
+    costs_and_latency,
+    faster_hardware,
+    pruning_by_dataset,
+    pruning_promises,
+    size_and_vulnerability,
+    tuning_changes_the_best,
+    tuning_of_pruned,
+    types_by_hardware,
+    weight_or_channel_pruning,
+)
+from dlas.analysis.observations.evidence import FAILS, HOLDS, OPEN, VERDICTS, Claim, Evidence, Observation
+
+__all__ = [
+    "FAILS", "HOLDS", "OBSERVATIONS", "OPEN", "VERDICTS",
+    "Claim", "Evidence", "Finding", "Observation", "observe",
+]  # fmt: skip
+
+OBSERVATIONS = tuple(
+    module.OBSERVATION
+    for module in (
+        costs_and_latency, pruning_by_dataset, size_and_vulnerability, weight_or_channel_pruning,
+        types_by_hardware, accuracy_of_types, best_dense_on_cpus, best_dense_on_gpus, best_sparse,
+        pruning_promises, tuning_changes_the_best, tuning_of_pruned, faster_hardware,
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the rows say of one observation.
+
+    Parameters
+    ----------
+    observation : Observation
+    claims : list of Claim
+    """
+
+    observation: Observation
+    claims: list[Claim]
+
+    @property
+    def verdict(self) -> str:
+        """The claims' together: one that does not hold decides, then one that is open."""
+        found = {claim.verdict for claim in self.claims}
+        return FAILS if FAILS in found else OPEN if OPEN in found else HOLDS
+
+
+def observe(evidence: Evidence) -> list[Finding]:
+    """Return what the rows say of each observation, in the paper's order."""
+    return [Finding(each, each.check(evidence)) for each in OBSERVATIONS]

@@ -1,0 +1,49 @@
+"""Observation I: multiply-adds, accuracy and latency."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from dlas.analysis.correlations import QUANTITIES, strength
+from dlas.analysis.observations.evidence import FAILS, HOLDS, OPEN, Claim, Evidence, Observation
+
+PAIRS = (("macs", "accuracy"), ("macs", "latency_s"), ("accuracy", "latency_s"))
+
+
+def no_two_rank_alike(evidence: Evidence) -> list[Claim]:
+    """Return, for each two of the three, whether their rank correlation is weak in every place."""
+    found = evidence.correlations
+    return [_weak(found, first, second) for first, second in PAIRS]
+
+
+def _weak(found: pd.DataFrame, first: str, second: str) -> Claim:
+    text = f"{QUANTITIES[first]} and {QUANTITIES[second]} are not strongly rank correlated"
+    lines = found[(found["first"] == first) & (found["second"] == second)]
+    known = lines[lines["missing"] == ""]
+    if known.empty:
+        reasons = ", ".join(sorted(set(lines["missing"]))) or "no network has a time"
+        return Claim(text, OPEN, missing=reasons)
+    strengths = [strength(low, high) for low, high in zip(known["low"], known["high"], strict=True)]
+    numbers = "; ".join(
+        f"{line.correlation:.2f} [{line.low:.2f}, {line.high:.2f}] over {line.networks} networks"
+        for line in known.head(3).itertuples()
+    )
+    if len(known) > 3:
+        numbers += f"; {len(known)} places in all: {', '.join(_counted(strengths))}"
+    if "strong" in strengths:
+        return Claim(text, FAILS, numbers)
+    if "open" in strengths:
+        return Claim(text, OPEN, numbers, "more networks: the intervals leave it open")
+    return Claim(text, HOLDS, numbers)
+
+
+def _counted(strengths: list[str]) -> list[str]:
+    return [f"{strengths.count(one)} {one}" for one in ("strong", "weak", "open") if one in strengths]
+
+
+OBSERVATION = Observation(
+    "I",
+    "Multiply-adds, accuracy and latency of networks are not strongly correlated.",
+    "several networks in one place, with multiply-adds, accuracy and latency",
+    no_two_rank_alike,
+)

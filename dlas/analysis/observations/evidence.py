@@ -1,0 +1,183 @@
+"""What the checks of the paper's observations share: claims with a verdict, and how rows decide them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from dlas.analysis.correlations import correlations
+from dlas.analysis.labels import points as counted
+from dlas.analysis.matching import SETTING, groups, timed
+from dlas.analysis.speedups import speedups
+from dlas.analysis.winners import Times
+from dlas.results import STATUSES
+
+HOLDS, FAILS, OPEN = VERDICTS = ("holds", "does not hold", "not enough data")
+SAME_SETTING = list(SETTING)
+MOST_LOSS = 0.05
+"""Of several levels of a technique, the highest that loses no more accuracy than this is the one compared."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing that an observation says.
+
+    Parameters
+    ----------
+    text : str
+    verdict : str
+        One of :data:`VERDICTS`.
+    numbers : str
+        What the verdict rests on.
+    missing : str
+        Which points would be needed, where the verdict is open.
+    """
+
+    text: str
+    verdict: str
+    numbers: str = ""
+    missing: str = ""
+
+
+class Evidence:
+    """Points with what several checks ask of them, found out once.
+
+    Parameters
+    ----------
+    points : DataFrame
+        What :func:`dlas.analysis.roles.with_roles` returned.
+    """
+
+    def __init__(self, points: pd.DataFrame) -> None:
+        self.points = points
+
+    @cached_property
+    def speedups(self) -> pd.DataFrame:
+        """What :func:`dlas.analysis.speedups.speedups` says of the points."""
+        return speedups(self.points)
+
+    @cached_property
+    def correlations(self) -> pd.DataFrame:
+        """What :func:`dlas.analysis.correlations.correlations` says of the points."""
+        return correlations(self.points)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One of the paper's observations.
+
+    Parameters
+    ----------
+    number : str
+        As the paper counts them, I to XIII.
+    statement, needs : str
+        What it says, and which points are needed to check it.
+    check : callable
+        From :class:`Evidence` to the claims it consists of.
+    """
+
+    number: str
+    statement: str
+    needs: str
+    check: Callable[[Evidence], list[Claim]]
+
+
+def open_claim(text: str, points: pd.DataFrame, needed: Mapping[str, pd.Series], others: str = "") -> Claim:
+    """Return a claim that cannot be decided, with which of the points needed are missing.
+
+    Parameters
+    ----------
+    needed : mapping of str to Series of bool
+        What they are called, and which lines they are.
+    others : str
+        What is missing where there are points of every kind needed.
+    """
+    pieces = []
+    for name, chosen in needed.items():
+        there = points[chosen]
+        if there.empty:
+            pieces.append(f"no points: {name}")
+        elif not timed(there).any():
+            ends = there["status"].value_counts()
+            told = ", ".join(f"{ends[status]} {status}" for status in STATUSES if status in ends)
+            pieces.append(f"no times: {name} ({told})")
+    return Claim(text, OPEN, missing="; ".join(pieces) or others)
+
+
+def majority(text: str, wins: int, total: int, numbers: str) -> Claim:
+    """Return a claim that holds where it is so in more than half of the cases."""
+    return Claim(text, HOLDS if 2 * wins > total else FAILS, numbers)
+
+
+def orders(pairs: pd.DataFrame) -> str:
+    """Return how often the second of a pair is faster, tied and slower."""
+    faster, tied = int((pairs["order"] > 0).sum()), int((pairs["order"] == 0).sum())
+    return f"faster in {faster} of {len(pairs)}, {tied} tied, {len(pairs) - faster - tied} slower"
+
+
+def wins(
+    text: str, points: pd.DataFrame, chosen: pd.Series, primitive: str, same: Sequence[str], name: str
+) -> Claim:
+    """Return whether an algorithm is the fastest in most competitions among ``chosen`` points.
+
+    Parameters
+    ----------
+    primitive : str
+        The algorithm; versions of it on other data formats compete for it.
+    same : sequence of str
+        In what the points of a competition are equal.
+    name : str
+        What the chosen points are called.
+    """
+    times, primitives = Times(points), points["primitive"].astype(str).to_numpy()
+    lines = np.flatnonzero(chosen)
+    won = tied = total = failed = 0
+    for inside in groups(points.iloc[lines], same):
+        group = lines[inside]
+        best = times.fastest(group)
+        if not {primitive} < set(primitives[group]) or not best.points:
+            continue
+        level = set(primitives[list(best.points)])
+        total, failed = total + 1, failed + best.failed
+        won, tied = won + (level == {primitive}), tied + (primitive in level and level != {primitive})
+    if not total:
+        own = chosen & (points["primitive"] == primitive)
+        needed = {name: chosen, f"{name}, {primitive}": own}
+        return open_claim(text, points, needed, f"another algorithm beside {primitive} in the same setting")
+    told = f"fastest in {won} of {total} competitions, tied in {tied}"
+    return majority(text, won, total, told + (f"; {counted(failed)} without a time" if failed else ""))
+
+
+def networks(points: pd.DataFrame) -> pd.DataFrame:
+    """Return one line a network: a model on a dataset under a compression, from one seed."""
+    same = ["dataset", "model", "compression", "seed"]
+    known = points.assign(accuracy=points["accuracy"].fillna(points["compiled_accuracy"]))
+    facts = ["dataset_name", "compression_name", "kind", "accuracy", "parameters", "ratio", "bits"]
+    return known.groupby(same, dropna=False, sort=False)[facts].first().reset_index()
+
+
+def losses(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the compressed networks with the accuracy that they lose against their dense network."""
+    found = networks(points)
+    dense = found[found["kind"] == "dense"].set_index(["dataset", "model", "seed"])["accuracy"]
+    compressed = found[found["kind"] != "dense"].join(dense.rename("dense"), on=["dataset", "model", "seed"])
+    return compressed.assign(loss=compressed["dense"] - compressed["accuracy"])
+
+
+def chosen_levels(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the networks of one level a technique: as compressed as loses at most :data:`MOST_LOSS`.
+
+    Where every level loses more, or accuracy is not known, it is the one that
+    loses least, then the least compressed.
+    """
+    found = losses(points).assign(within=lambda f: f["loss"] <= MOST_LOSS)
+    inside = found["within"].to_numpy(dtype=bool)
+    rank = np.where(inside, -found["ratio"].fillna(0), found["loss"].fillna(np.inf))
+    ordered = found.assign(rank=rank, outside=~inside).sort_values(
+        ["outside", "rank", "ratio"], kind="stable"
+    )
+    return ordered.drop_duplicates(["dataset", "model", "seed", "compression_name"]).sort_index()

@@ -1,0 +1,40 @@
+"""Observation XIII: the faster of the paper's two CPUs and of its two GPUs."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from dlas.analysis.matching import identity, paired
+from dlas.analysis.observations.evidence import (
+    Claim,
+    Evidence,
+    Observation,
+    majority,
+    open_claim,
+    orders,
+)
+
+PAIRS = (("intel_i7_8700", "hikey_970_cpu"), ("agx_xavier_gpu", "hikey_970_gpu"))
+
+
+def desktop_and_larger_board_win(evidence: Evidence) -> list[Claim]:
+    """Return whether the i7 is mostly faster than the HiKey's CPU, and the Xavier's GPU than the HiKey's."""
+    points = evidence.points
+    return [_faster(points, *pair) for pair in PAIRS]
+
+
+def _faster(points: pd.DataFrame, fast: str, slow: str) -> Claim:
+    text = f"{fast} is mostly faster than {slow}"
+    chosen = {name: points["hardware_name"] == name for name in (slow, fast)}
+    pairs = paired(points, chosen[slow], chosen[fast], identity(("hardware",)))
+    if pairs.empty:
+        return open_claim(text, points, chosen, "one point on both")
+    return majority(text, int((pairs["order"] > 0).sum()), len(pairs), f"{orders(pairs)} matched points")
+
+
+OBSERVATION = Observation(
+    "XIII",
+    "The desktop CPU is mostly faster than the board's, and the larger board's GPU than the smaller one's.",
+    "the same points on intel_i7_8700 and hikey_970_cpu, and on agx_xavier_gpu and hikey_970_gpu",
+    desktop_and_larger_board_win,
+)

@@ -1,0 +1,94 @@
+"""What a compression promises, and what came of it.
+
+The expected speed-up is what would follow from the work saved: 1 / (1 - ratio)
+for pruning, 32 / bits for types.  The achieved one is the time of the fastest
+dense algorithm over that of the compression's fastest algorithm, in the same
+setting under the same compiler.
+
+References
+----------
+DLAS, section 5.1.2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from dlas.analysis import bootstrap
+from dlas.analysis.frame import SAMPLES
+from dlas.analysis.matching import SETTING, groups
+from dlas.analysis.roles import DENSE
+from dlas.analysis.winners import Times, Winner
+
+COLUMNS = [
+    *SETTING, "compiler", "tuning", "compression", "compression_name", "kind", "processor", "expected",
+    "achieved", "low", "high", "share", "point", "dense_point", "tried", "failed", "missing",
+]  # fmt: skip
+
+
+def expected(points: pd.DataFrame) -> pd.Series:
+    """Return what each line's compression promises; 1 is no faster, NaN where nothing is promised."""
+    pruned = 1 / (1 - points["ratio"].where(points["ratio"].between(0, 1, inclusive="left")))
+    types = 32 / points["bits"].where(points["bits"] > 0)
+    return points["expected_speedup"].fillna(types).fillna(pruned)
+
+
+def speedups(points: pd.DataFrame) -> pd.DataFrame:
+    """Return expected and achieved speed-up of each compression.
+
+    Parameters
+    ----------
+    points : DataFrame
+        What :func:`dlas.analysis.roles.with_roles` returned.
+
+    Returns
+    -------
+    DataFrame
+        One line for each setting, compiler of our algorithms and compression.
+        ``achieved`` with its interval ``low`` and ``high``; ``share`` is achieved over
+        expected; ``point`` and ``dense_point`` are the lines compared, the
+        fastest of ``tried`` algorithms, of which ``failed`` have no time.
+        ``missing`` says why there is no ratio.
+    """
+    times, promises = Times(points), expected(points).to_numpy()
+    own = np.flatnonzero(points["tuning"] != "runtime")
+    names = points["compression"].astype(str).to_numpy()
+    found = []
+    for inside in groups(points.iloc[own], [*SETTING, "compiler"]):
+        lines = own[inside]
+        dense = times.fastest(lines[names[lines] == DENSE])
+        for compression in np.unique(names[lines]):
+            if compression != DENSE:
+                chosen = lines[names[lines] == compression]
+                found.append(_compared(points, promises, chosen, times.fastest(chosen), dense))
+    return _with_ratios(points, pd.DataFrame(found, columns=COLUMNS))
+
+
+def _compared(
+    points: pd.DataFrame, promises: np.ndarray, lines: np.ndarray, best: Winner, dense: Winner
+) -> dict[str, object]:
+    told = points.iloc[lines[0]]
+    known = promises[lines][~np.isnan(promises[lines])]
+    missing = (
+        "no time of its own" if not best.points else "" if dense.points else "no time of the dense network"
+    )
+    return {name: told[name] for name in COLUMNS if name in points} | {
+        "expected": float(known[0]) if len(known) else np.nan,
+        "point": best.points[0] if best.points else -1,
+        "dense_point": dense.points[0] if dense.points else -1,
+        "tried": best.tried,
+        "failed": best.failed,
+        "missing": missing,
+    }
+
+
+def _with_ratios(points: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    both = (found["missing"] == "").to_numpy(dtype=bool)
+    samples = points[SAMPLES].tolist()
+    above = [samples[line] for line in found.loc[both, "dense_point"]]
+    below = [samples[line] for line in found.loc[both, "point"]]
+    ratios = np.full((len(found), 3), np.nan)
+    ratios[both] = bootstrap.ratios(above, below)
+    found = found.assign(achieved=ratios[:, 0], low=ratios[:, 1], high=ratios[:, 2])
+    return found.assign(share=found["achieved"] / found["expected"])

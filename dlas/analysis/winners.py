@@ -1,0 +1,132 @@
+"""The fastest of several points, with those that cannot be told from it.
+
+The paper's Tables 3, 4 and 6: the fastest algorithm for each compression, the
+fastest compression for each algorithm, and the fastest of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dlas.analysis.matching import SETTING, groups, natural, timed
+from dlas.analysis.roles import DENSE, TUNINGS
+
+Lines = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The outcome of one competition.
+
+    Parameters
+    ----------
+    points : tuple of int
+        Lines of the frame: the fastest first, then those whose interval
+        overlaps with its own; empty where nothing has a time.
+    tried, failed : int
+        Points that took part, and how many of them have no time.
+    """
+
+    points: tuple[int, ...]
+    tried: int
+    failed: int
+
+    @property
+    def tie(self) -> bool:
+        """Whether there is more than one that may be the fastest."""
+        return len(self.points) > 1
+
+
+class Times:
+    """The intervals of all points, to find the fastest of some."""
+
+    def __init__(self, points: pd.DataFrame) -> None:
+        known = timed(points).to_numpy(dtype=bool)
+        self.median, self.low, self.high = (
+            np.where(known, points[name].to_numpy(dtype=float), np.nan)
+            for name in ("latency_s", "latency_low_s", "latency_high_s")
+        )
+
+    def fastest(self, lines: Lines) -> Winner:
+        """Return the winner among points that answer the same question."""
+        ok = lines[~np.isnan(self.median[lines])]
+        if not len(ok):
+            return Winner((), len(lines), len(lines))
+        ordered = ok[np.argsort(self.median[ok], kind="stable")]
+        first, others = ordered[0], ordered[1:]
+        level = others[self.low[others] <= self.high[first]]
+        return Winner((int(first), *map(int, level)), len(lines), len(lines) - len(ok))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Who wins in one setting under one compiler.
+
+    Parameters
+    ----------
+    setting : mapping
+        Dataset, model, hardware, machine, batch and seed.
+    compiler, tuning : str
+        The compiler and its place in :data:`dlas.analysis.roles.TUNINGS`.
+    by_compression : mapping of str to Winner
+        Among all algorithms.
+    by_primitive : mapping of str to Winner
+        Among all compressions; versions of an algorithm on other data formats
+        compete for it.
+    overall : Winner
+    """
+
+    setting: Mapping[str, object]
+    compiler: str
+    tuning: str
+    by_compression: Mapping[str, Winner]
+    by_primitive: Mapping[str, Winner]
+    overall: Winner
+
+
+def standings(points: pd.DataFrame) -> list[Standing]:
+    """Return who wins in each setting under each compiler that compiles our algorithms.
+
+    Parameters
+    ----------
+    points : DataFrame
+        What :func:`dlas.analysis.roles.with_roles` returned.
+
+    Returns
+    -------
+    list of Standing
+        The untuned first, and settings in the order of the rows.
+    """
+    times = Times(points)
+    own = np.flatnonzero(points["tuning"] != "runtime")
+    columns = {name: points[name].astype(str).to_numpy() for name in ("compression", "primitive")}
+    found = []
+    for inside in groups(points.iloc[own], [*SETTING, "compiler"]):
+        lines = own[inside]
+        first = points.iloc[lines[0]]
+        found.append(
+            Standing(
+                setting={name: first[name] for name in SETTING},
+                compiler=str(first["compiler"]),
+                tuning=str(first["tuning"]),
+                by_compression=_each(times, lines, columns["compression"]),
+                by_primitive=_each(times, lines, columns["primitive"]),
+                overall=times.fastest(lines),
+            )
+        )
+    return sorted(found, key=lambda one: (TUNINGS.index(one.tuning), natural(one.compiler)))
+
+
+def compressions(points: pd.DataFrame) -> list[str]:
+    """Return the compressions, the dense network first."""
+    return sorted(points["compression"].dropna().unique(), key=lambda name: (name != DENSE, natural(name)))
+
+
+def _each(times: Times, lines: Lines, column: npt.NDArray[np.object_]) -> dict[str, Winner]:
+    values = column[lines]
+    return {str(value): times.fastest(lines[values == value]) for value in np.unique(values)}
