@@ -14,6 +14,7 @@ from tvm import s_tir, te
 from dlas.convolution import Conv
 from dlas.lowering.layers import describe_layer
 from dlas.lowering.layouts import block_array, block_shape
+from dlas.lowering.regions import Region
 from dlas.lowering.simplify import shape_of
 from dlas.lowering.tail import Chain, Step, fold_affine
 from dlas.schedules.direct import Direct
@@ -73,23 +74,23 @@ def algorithm_name(algorithm: Algorithm) -> str:
     return type(algorithm).__module__.rpartition(".")[2]
 
 
-def read_conv(name: str, call: Any, output_type: str) -> Conv:
-    """Return the convolution that a call of ``relax.nn.conv2d`` in NCHW describes."""
-    attributes = call.attrs
-    n, c, h, w = shape_of(call.args[0])
-    k, _, r, s = shape_of(call.args[1])
-    top, left, bottom, right = (int(side) for side in attributes.padding)
+def read_conv(name: str, region: Region) -> Conv:
+    """Return the convolution of a region, in NCHW."""
+    attributes = region.call.attrs
+    n, c, h, w = shape_of(region.input.x)
+    k, _, r, s = shape_of(region.call.args[1])
     return Conv(
         name,
         *(n, c, h, w, k, r, s),
         strides=(int(attributes.strides[0]), int(attributes.strides[1])),
-        padding=(top, left, bottom, right),
+        padding=region.input.padding,
         dilation=(int(attributes.dilation[0]), int(attributes.dilation[1])),
         groups=int(attributes.groups),
-        input_type=str(call.args[0].ty.dtype),
-        weight_type=str(call.args[1].ty.dtype),
-        accumulator_type=str(call.ty.dtype),
-        output_type=output_type,
+        padding_value=region.input.padding_value,
+        input_type=str(region.input.x.ty.dtype),
+        weight_type=str(region.call.args[1].ty.dtype),
+        accumulator_type=str(region.call.ty.dtype),
+        output_type=str(region.output.ty.dtype),
     )
 
 

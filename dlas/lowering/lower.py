@@ -168,14 +168,14 @@ class _Emitter:
     def convolution(self, region: Region, layer: str) -> None:
         """Emit a convolution and its tail as one kernel."""
         operands = [as_array(o) if is_constant(o) else o for o in region.operands]
-        conv = read_conv(layer, region.call, str(region.output.ty.dtype))
+        conv = read_conv(layer, region)
         weight = as_array(region.call.args[1])
         kernel = make_kernel(self.algorithm, conv, weight, self._kernel_name(layer), region.steps, operands)
         self.kernels[kernel.name] = kernel
         self.layers.append(kernel.describe())
         written = kernel.conv.output_layout
         arguments = [
-            self.layouts.read(self.of(region.call.args[0]), kernel.conv.input_layout),
+            self.layouts.read(self.of(region.input.x), kernel.conv.input_layout),
             *(self.parameter(f"{kernel.name}.{i}", array) for i, array in enumerate(kernel.packed)),
             *(self._operand(f"{kernel.name}.tail{i}", o, written) for i, o in enumerate(kernel.operands)),
         ]

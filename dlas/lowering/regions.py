@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,26 @@ from dlas.lowering.tail import SCALARS, Step, Value
 
 LONGEST = 16
 """Operators in a tail, at most: a longer one is cut rather than computed in one breath."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a convolution reads, and the constant border around it.
+
+    Parameters
+    ----------
+    x : relax.Expr
+    padding : tuple of int
+        (top, left, bottom, right).
+    padding_value : int or float
+    absorbed : tuple of relax.Var
+        What an operator that became padding held.
+    """
+
+    x: Any
+    padding: tuple[int, int, int, int]
+    padding_value: float = 0
+    absorbed: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,6 +55,7 @@ class Region:
     steps : tuple of Step
     operands : tuple of relax.Expr
         What the steps read from outside.
+    input : Input
     """
 
     convolution: Any
@@ -42,6 +64,7 @@ class Region:
     variables: tuple[Any, ...]
     steps: tuple[Step, ...]
     operands: tuple[Any, ...]
+    input: Input
 
 
 def find_regions(graph: Graph) -> list[Region]:
@@ -59,7 +82,9 @@ def find_regions(graph: Graph) -> list[Region]:
             members = _grow(variable, values, readers, claimed)
             claimed.update(members)
             steps, operands = _as_steps(members, values)
-            regions.append(Region(variable, value, members[-1], tuple(members), steps, operands))
+            read = _input(value, values, readers)
+            replaced = (*read.absorbed, *members)
+            regions.append(Region(variable, value, members[-1], replaced, steps, operands, read))
     return regions
 
 
@@ -83,6 +108,32 @@ def _readers(graph: Graph) -> dict[Any, list[Any]]:
     for read in variables(graph.output):
         readers[read].append(None)
     return readers
+
+
+def _input(call: Any, values: dict[Any, Any], readers: dict[Any, list[Any]]) -> Input:
+    """Return what a convolution reads, a border that an operator puts around it taken for padding.
+
+    That operator's result must be read by nothing else, and one value must do
+    for its border and the convolution's own.  Rows, which are JSON, can only
+    tell a finite one.
+    """
+    x = call.args[0]
+    top, left, bottom, right = (int(side) for side in call.attrs.padding)
+    alone = Input(x, (top, left, bottom, right))
+    pad: Any = values.get(x)
+    if not is_call(pad, "relax.nn.pad") or pad.attrs.pad_mode != "constant" or len(readers[x]) > 1:
+        return alone
+    *outer, above, below, before, behind = (int(width) for width in pad.attrs.pad_width)
+    value = float(pad.attrs.pad_value)
+    if (
+        any(outer)
+        or min(above, below, before, behind) < 0
+        or (any(alone.padding) and value)
+        or not math.isfinite(value)
+    ):
+        return alone
+    padding = (top + above, left + before, bottom + below, right + behind)
+    return Input(pad.args[0], padding, value if "float" in str(x.ty.dtype) else int(value), (x,))
 
 
 def _grow(start: Any, values: dict[Any, Any], readers: dict[Any, list[Any]], claimed: set[Any]) -> list[Any]:
