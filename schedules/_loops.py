@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm import te, tirx
 
-from dlas.convolution import Conv
+from dlas.convolution import Conv, channel_block
 from dlas.stack import Target
 
 THREADS_PER_BLOCK = 256
@@ -55,6 +55,29 @@ def stage(schedule: Any, name: str) -> Any | None:
     """Return the block of a stage, or None where this convolution has none of that name."""
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
     return next((block for block in blocks if schedule.get(block).name_hint == name), None)
+
+
+def out_of_blocks(convolved: Any, conv: Conv) -> Any:
+    """Return blocks of filters [n, k / t, p, q, t] in the output's layout, as stage ``unpack``.
+
+    Columns beyond the output's are left out; ``convolved`` itself is returned where
+    nothing has to change.
+    """
+    *_, columns, t = (int(extent) for extent in convolved.shape)
+    if channel_block(conv.output_layout) == t and columns == conv.q:
+        return convolved
+
+    def point(n: Any, k: Any, p: Any, q: Any, *lane: Any) -> Any:
+        return convolved(n, k, p, q, *lane) if lane else convolved(n, k // t, p, q, k % t)
+
+    return te.compute(conv.output_shape, point, name="unpack")
+
+
+def inline(schedule: Any, name: str) -> None:
+    """Compute a stage where it is read; the last one, which is the output, stays."""
+    block = stage(schedule, name)
+    if block is not None and schedule.get(output_block(schedule)).name_hint != name:
+        schedule.compute_inline(block)
 
 
 def output_block(schedule: Any) -> Any:

@@ -19,7 +19,8 @@ from dlas.schedules._loops import (
     parallelise,
     schedule_padding,
 )
-from dlas.stack import Algorithm, Target
+from dlas.schedules._registers import column_tiles, compute_columns_in_registers
+from dlas.stack import Algorithm, Decisions, Target
 
 
 @dataclass(frozen=True)
@@ -63,3 +64,11 @@ class Direct(Algorithm):
         point = bind(schedule, output, 4) if gpu else parallelise(schedule, output, 3)
         accumulate_at(schedule, output, point, 3, gpu)
         schedule_padding(schedule, gpu)
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return register tiles whose vectors run over columns, and orders of the loops around them."""
+        return () if is_gpu(target) else column_tiles(conv, target)
+
+    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+        """Compute each tile of the output in registers, and finish it there."""
+        compute_columns_in_registers(schedule, conv, decisions)

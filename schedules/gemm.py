@@ -1,4 +1,4 @@
-"""Convolution as a matrix product: every output's patch is written out as a row first (im2col)."""
+"""Convolution as a matrix product: every output's patch is written out first (im2col)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,27 @@ from dlas.convolution import Conv, Tail
 from dlas.schedules._loops import (
     accumulate_at,
     bind,
+    inline,
     is_gpu,
     only_nchw,
+    out_of_blocks,
     output_block,
     pad,
     parallelise,
     schedule_padding,
+    stage,
 )
-from dlas.stack import Algorithm, Target
+from dlas.schedules._registers import compute_panel_in_registers, filters_a_block, panel_tiles
+from dlas.stack import Algorithm, Decisions, Target
 
 
 @dataclass(frozen=True)
 class Gemm(Algorithm):
-    """Multiply the filters [k, c r s] by the patches [p q, c r s] of the input, in NCHW.
+    """Multiply the filters [k, c r s] by the patches [c r s, p q] of the input, in NCHW.
 
-    Patches overlap, so the input is written out up to r x s times.  A row holds
-    one output's patch, so that both factors are read along their rows.  Only
-    threads are used to make it faster.
+    Patches overlap, so the input is written out up to r x s times.  The filters
+    are cut into panels of t rows when the network is compiled, [k / t, c r s, t], so
+    that a column of a panel is read at once.
 
     References
     ----------
@@ -41,44 +45,56 @@ class Gemm(Algorithm):
         return only_nchw(conv)
 
     def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
-        """Return the filters as a matrix [k, c / groups r s]."""
-        return (weight.reshape(conv.k, -1),)
+        """Return the filters in panels [k / t, c / groups r s, t]."""
+        return (weight.reshape(-1, filters_a_block(conv), weight[0].size).transpose(0, 2, 1),)
 
     def unpack(self, packed: Sequence[npt.NDArray[Any]], conv: Conv) -> npt.NDArray[Any]:
-        """Return the weight [k, c / groups, r, s]."""
-        return packed[0].reshape(conv.k, -1, conv.r, conv.s)
+        """Return the weight [k, c / groups, r, s] of the panels [k / t, c / groups r s, t]."""
+        (panels,) = packed
+        return panels.transpose(0, 2, 1).reshape(conv.k, -1, conv.r, conv.s)
 
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
         """Return the finished output [n, k, p, q] of ``x`` [n, c, h, w]."""
-        (filters,) = packed
+        (panels,) = packed
         patches = im2col(pad(x, conv), conv)
-        filters_a_group = conv.k // conv.groups
-        length = te.reduce_axis((0, filters.shape[1]), "length")
+        filters_a_group, t = conv.k // conv.groups, int(panels.shape[2])
+        at = te.reduce_axis((0, panels.shape[1]), "at")
 
-        def point(n: Any, k: Any, p: Any, q: Any) -> Any:
-            patch = patches[n, k // filters_a_group, p * conv.q + q, length]
-            product = filters[k, length].astype(conv.accumulator_type) * patch.astype(conv.accumulator_type)
-            return te.sum(product, axis=length)
+        def element(n: Any, panel: Any, p: Any, q: Any, lane: Any) -> Any:
+            patch = patches[n, panel * t // filters_a_group, p, at, q].astype(conv.accumulator_type)
+            return te.sum(patch * panels[panel, at, lane].astype(conv.accumulator_type), axis=at)
 
-        return tail(te.compute((conv.n, conv.k, conv.p, conv.q), point, name="conv"))
+        shape = (conv.n, conv.k // t, conv.p, conv.q, t)
+        return tail(out_of_blocks(te.compute(shape, element, name="conv"), conv))
 
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
-        """Spread the patches, then the output's points, over threads."""
-        gpu, output = is_gpu(target), output_block(schedule)
+        """Spread the patches, then the panels' sums, then the output's points, over threads."""
+        gpu = is_gpu(target)
         spread = bind if gpu else parallelise
-        spread(schedule, schedule.get_sblock("im2col"), 3)
-        point = bind(schedule, output, 4) if gpu else parallelise(schedule, output, 3)
-        accumulate_at(schedule, output, point, 1, gpu)
+        inline(schedule, "unpack")
+        spread(schedule, stage(schedule, "im2col"), 5 if gpu else 3)
+        spread(schedule, output_block(schedule), 4 if gpu else 3)
+        panels = stage(schedule, "conv")
+        accumulate_at(schedule, panels, spread(schedule, panels, 5 if gpu else 3), 1, gpu)
         schedule_padding(schedule, gpu)
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return register tiles, rows whose patches are written out together, and orders of loops."""
+        return () if is_gpu(target) else panel_tiles(conv, target)
+
+    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+        """Write out the patches of a few rows, then multiply them while they are in the cache."""
+        inline(schedule, "unpack")
+        compute_panel_in_registers(schedule, conv, decisions)
 
 
 def im2col(padded: Any, conv: Conv) -> Any:
-    """Return the patches of ``padded`` as rows [n, groups, p q, c / groups r s], as stage ``im2col``."""
+    """Return the patches of each row of the output [n, groups, p, c / groups r s, q], as stage ``im2col``."""
     channels, window = conv.c // conv.groups, conv.r * conv.s
 
-    def element(n: Any, group: Any, place: Any, at: Any) -> Any:
-        row = place // conv.q * conv.strides[0] + at // conv.s % conv.r * conv.dilation[0]
-        column = place % conv.q * conv.strides[1] + at % conv.s * conv.dilation[1]
+    def element(n: Any, group: Any, p: Any, at: Any, q: Any) -> Any:
+        row = p * conv.strides[0] + at // conv.s % conv.r * conv.dilation[0]
+        column = q * conv.strides[1] + at % conv.s * conv.dilation[1]
         return padded[n, group * channels + at // window, row, column]
 
-    return te.compute((conv.n, conv.groups, conv.p * conv.q, channels * window), element, name="im2col")
+    return te.compute((conv.n, conv.groups, conv.p, channels * window, conv.q), element, name="im2col")

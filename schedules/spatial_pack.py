@@ -13,19 +13,33 @@ from dlas.convolution import Conv, Tail, channel_block
 from dlas.schedules._loops import (
     accumulate_at,
     bind,
+    inline,
     is_gpu,
     only_nchw,
+    out_of_blocks,
     output_block,
     pad,
     parallelise,
     schedule_padding,
     stage,
 )
-from dlas.schedules._registers import compute_in_registers, divisors, register_tiles, whole_tiles
+from dlas.schedules._registers import (
+    column_tiles,
+    compute_channels_in_registers,
+    compute_columns_in_registers,
+    compute_filters_in_registers,
+    depthwise_tiles,
+    divisors,
+    filter_tiles,
+    filters_a_block,
+    whole_tiles,
+)
 from dlas.stack import Algorithm, Decisions, Target
 
 BLOCKS = (16, 8, 4)
 """Channels of a block, the largest that divides them: one vector of AVX-512, four of Neon."""
+FEWEST = BLOCKS[-1]
+"""Filters in a block below which vectors run over columns."""
 ROWS = 2
 COLUMNS = 8
 """The largest tile of the input, in rows and columns of the output."""
@@ -68,13 +82,14 @@ class SpatialPack(Algorithm):
 
     def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
         """Return the filters [k / t, c / groups / u, r, s, u, t]."""
-        t, u = filters_of(conv), divisors(weight.shape[1], BLOCKS[0])[-1]
+        t, u = filters_a_block(conv), divisors(weight.shape[1], BLOCKS[0])[-1]
         blocks = weight.reshape(conv.k // t, t, weight.shape[1] // u, u, conv.r, conv.s)
         return (blocks.transpose(0, 2, 4, 5, 3, 1),)
 
     def unpack(self, packed: Sequence[npt.NDArray[Any]], conv: Conv) -> npt.NDArray[Any]:
-        """Return the weight [k, c / groups, r, s]."""
-        return packed[0].transpose(0, 5, 1, 4, 2, 3).reshape(conv.k, -1, conv.r, conv.s)
+        """Return the weight [k, c / groups, r, s] of the filters that :meth:`pack` returned."""
+        (blocks,) = packed
+        return blocks.transpose(0, 5, 1, 4, 2, 3).reshape(conv.k, -1, conv.r, conv.s)
 
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
         """Return the finished output of ``x``, both in the layouts that ``conv`` names."""
@@ -92,17 +107,14 @@ class SpatialPack(Algorithm):
             product = value.astype(conv.accumulator_type) * weight.astype(conv.accumulator_type)
             return te.sum(product, axis=[co, r, s, ci])
 
-        columns = whole_tiles(conv)
-        convolved = te.compute((conv.n, conv.k // t, conv.p, columns, t), element, name="conv")
-        if channel_block(conv.output_layout) == t and columns == conv.q:
-            return tail(convolved)
-        return tail(unpack(convolved, conv))
+        shape = (conv.n, conv.k // t, conv.p, whole_tiles(conv), t)
+        return tail(out_of_blocks(te.compute(shape, element, name="conv"), conv))
 
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Spread the tiles of the input, then of the output, then its points, over threads."""
         gpu = is_gpu(target)
         spread = bind if gpu else parallelise
-        _inline(schedule, "unpack")
+        inline(schedule, "unpack")
         output, blocks = output_block(schedule), stage(schedule, "conv")
         if schedule.get(output).name_hint != "conv":
             spread(schedule, output, len(conv.output_shape) if gpu else 3)
@@ -114,14 +126,14 @@ class SpatialPack(Algorithm):
         schedule_padding(schedule, gpu)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
-        """Return register tiles of filters and columns, and orders of the loops around them."""
-        return () if is_gpu(target) else register_tiles(conv, filters_of(conv), target)
+        """Return register tiles, and orders of the loops around them."""
+        return () if is_gpu(target) else _kind_of_tile(conv)[0](conv, target)
 
     def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Compute each tile of the output in registers, from the input as it is, and finish it there."""
-        _inline(schedule, "tiles")
-        _inline(schedule, "unpack")
-        compute_in_registers(schedule, conv, filters_of(conv), decisions)
+        inline(schedule, "tiles")
+        inline(schedule, "unpack")
+        _kind_of_tile(conv)[1](schedule, conv, decisions)
 
     def _reader(self, x: Any, conv: Conv) -> Callable[..., Any]:
         """Return how the pixel under a weight is read: (n, channel, p, q, r, s) to a value."""
@@ -142,9 +154,13 @@ def _blocked(channels: int) -> str:
     return f"NCHW{block}c" if block else "NCHW"
 
 
-def filters_of(conv: Conv) -> int:
-    """Return the filters of a block: the output's own, or what divides a group's filters."""
-    return channel_block(conv.output_layout) or divisors(conv.k // conv.groups, BLOCKS[0])[-1]
+def _kind_of_tile(conv: Conv) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the space and the schedule for what a convolution's vectors can run over."""
+    if filters_a_block(conv) < FEWEST:
+        return column_tiles, compute_columns_in_registers
+    if conv.depthwise:
+        return depthwise_tiles, compute_channels_in_registers
+    return filter_tiles, compute_filters_in_registers
 
 
 def pack_input(padded: Any, conv: Conv) -> Callable[..., Any]:
@@ -173,20 +189,3 @@ def pack_input(padded: Any, conv: Conv) -> Callable[..., Any]:
         return tiles(n, p // rows, q // columns, c, i, j)
 
     return pixel
-
-
-def unpack(convolved: Any, conv: Conv) -> Any:
-    """Return the blocks of filters in the output's layout, as stage ``unpack``."""
-    t = int(convolved.shape[-1])
-
-    def point(n: Any, k: Any, p: Any, q: Any, *lane: Any) -> Any:
-        return convolved(n, k, p, q, *lane) if lane else convolved(n, k // t, p, q, k % t)
-
-    return te.compute(conv.output_shape, point, name="unpack")
-
-
-def _inline(schedule: Any, name: str) -> None:
-    """Compute a stage where it is read; the last one, which is the output, stays."""
-    block = stage(schedule, name)
-    if block is not None and schedule.get(output_block(schedule)).name_hint != name:
-        schedule.compute_inline(block)
