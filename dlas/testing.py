@@ -76,6 +76,7 @@ CASES: tuple[Case, ...] = (
     Case(_conv("stride 2", 1, 8, (15, 16), 16, (3, 3), strides=(2, 2), padding=SAME)),
     Case(_conv("strides 1 and 3", 1, 4, (9, 13), 8, (3, 3), strides=(1, 3), padding=SAME)),
     Case(_conv("asymmetric padding", 1, 4, (9, 9), 8, (3, 3), padding=(0, 1, 2, 3))),
+    Case(_conv("a border of 1.5", 1, 16, (9, 9), 16, (3, 3), padding=SAME, padding_value=1.5), True, True),
     Case(_conv("dilation", 1, 8, (13, 13), 8, (3, 3), padding=(2, 2, 2, 2), dilation=(2, 2))),
     Case(_conv("dilations 1 and 3", 1, 4, (9, 15), 8, (3, 3), dilation=(1, 3))),
     Case(_conv("groups", 1, 12, (8, 8), 24, (3, 3), padding=SAME, groups=3)),
@@ -279,12 +280,17 @@ def _graph(case: Case, tensors: dict[str, Array]) -> Graph:
     images = relax.Var("images", relax.TensorType(tensors["x"].shape, "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [images]):
+        x, padding = images, conv.padding
+        if conv.padding_value:  # a convolution of Relax pads with zeros
+            (top, left, bottom, right), padding = conv.padding, (0, 0, 0, 0)
+            widths = [0, 0, 0, 0, top, bottom, left, right]
+            x = builder.emit(relax.op.nn.pad(images, widths, pad_value=conv.padding_value))
         y = convolved = builder.emit(
             relax.op.nn.conv2d(
-                images,
+                x,
                 relax.const(tensors["weight"]),
                 strides=conv.strides,
-                padding=conv.padding,
+                padding=padding,
                 dilation=conv.dilation,
                 groups=conv.groups,
                 out_dtype=conv.accumulator_type,
