@@ -12,16 +12,18 @@ import pytest
 import torch
 import tvm
 from torch.nn import functional
-from tvm import tirx
+from tvm import relax, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
+from dlas import parts
 from dlas.convolution import Conv, Tail
 from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
-from dlas.lowering.lower import tvm_target
+from dlas.lowering.lower import lower_graph, schedule, tvm_target
+from dlas.lowering.simplify import Graph
 from dlas.schedules.direct import Direct
 from dlas.stack import Algorithm, Decisions, Target
-from dlas.testing import HOST, Case, check_case
+from dlas.testing import HOST, Case, check_case, run_here
 
 Array = npt.NDArray[Any]
 
@@ -115,6 +117,83 @@ def test_a_sparse_layers_rows_are_shared_among_threads() -> None:
     assert [array.shape for array in kernel.packed] == [(1,), (1,), (SPARSE.k + 1,)]
     script = schedule_kernel(kernel, HOST).script()
     assert f"in T.parallel({SPARSE.n * SPARSE.k})" in script
+
+
+# ---------------------------------------------------------------- unsigned by signed bytes, requantised
+
+BYTES = Conv("bytes", 2, 6, 9, 8, 10, 3, 3, strides=(2, 1), padding=(1, 0, 2, 1), groups=2)
+READ_ZERO, WRITTEN_ZERO = 117, 9
+"""The zero points of input and output."""
+
+
+def quantised(draw: np.random.Generator) -> dict[str, Array]:
+    """Return input, weight, bias and scale of each filter; every other filter's results are whole halves."""
+    weight = draw.integers(-128, 128, (BYTES.k, BYTES.c // BYTES.groups, 3, 3), np.int8)
+    bias = draw.integers(-30_000, 30_000, BYTES.k, np.int32)
+    scale = draw.uniform(2e-3, 6e-3, BYTES.k).astype(np.float32)
+    weight[::2], bias[::2], scale[::2] = weight[::2] // 32 * 32, bias[::2] // 32 * 32, 1 / 64
+    return {
+        "x": draw.integers(0, 256, BYTES.input_shape, np.uint8),
+        "weight": weight,
+        "bias": bias,
+        "scale": scale,
+    }
+
+
+def quantised_network(given: dict[str, Array]) -> Graph:
+    """Return the layer as Relax writes it: the border apart, requantisation as operators behind it.
+
+    The zero point of the input is taken off by the bias, as ONNX Runtime does.
+    That of the output is added after rounding: a sum of a product before it
+    may be one instruction, which rounds once.
+    """
+    images = relax.Var("images", relax.TensorType(BYTES.input_shape, "uint8"))
+    top, left, bottom, right = BYTES.padding
+    taken_off = READ_ZERO * given["weight"].astype(np.int32).sum((1, 2, 3), dtype=np.int32)
+    bias, scale = ((given["bias"] - taken_off).reshape(-1, 1, 1), given["scale"].reshape(-1, 1, 1))
+    options = {"strides": BYTES.strides, "groups": BYTES.groups, "out_dtype": "int32"}
+    builder, op = relax.BlockBuilder(), relax.op
+    with builder.function("main", [images]):
+        widths = [0, 0, 0, 0, top, bottom, left, right]
+        x = builder.emit(op.nn.pad(images, widths, pad_value=READ_ZERO))
+        y = convolved = builder.emit(op.nn.conv2d(x, relax.const(given["weight"]), **options))
+        y = builder.emit(op.add(y, relax.const(bias)))
+        y = builder.emit(op.multiply(builder.emit(op.astype(y, "float32")), relax.const(scale)))
+        y = builder.emit(op.add(builder.emit(op.round(y)), relax.const(np.float32(WRITTEN_ZERO))))
+        y = builder.emit(op.astype(builder.emit(op.clip(y, 0, 255)), "uint8"))
+        builder.emit_func_output(y)
+    blocks = builder.get()["main"].body.blocks
+    bindings = [(binding.var, binding.value) for block in blocks for binding in block.bindings]
+    return Graph(images, bindings, y, {convolved: BYTES.name})
+
+
+def quantised_expectation(given: dict[str, Array]) -> tuple[Array, Array]:
+    """Return the output, and what it was before it was rounded; integers are exact in float64."""
+    x = torch.from_numpy(given["x"]).double() - READ_ZERO
+    top, left, bottom, right = BYTES.padding
+    padded, weight = functional.pad(x, (left, right, top, bottom)), torch.from_numpy(given["weight"]).double()
+    exact = functional.conv2d(padded, weight, None, BYTES.strides, 0, 1, BYTES.groups).numpy()
+    total = exact + given["bias"][:, None, None]
+    scaled = total.astype(np.float32) * given["scale"][:, None, None]
+    return np.clip(np.rint(scaled) + WRITTEN_ZERO, 0, 255).astype(np.uint8), scaled
+
+
+@pytest.mark.parametrize("name", parts.names("algorithm"))
+def test_a_layer_of_bytes_is_one_kernel_and_equal_bit_for_bit(name: str) -> None:
+    given = quantised(np.random.default_rng(0))
+    expected, unrounded = quantised_expectation(given)
+    rounded_up = np.clip(np.floor(unrounded + 0.5) + WRITTEN_ZERO, 0, 255)
+    assert np.any(rounded_up != expected), "how halves are rounded is not seen"
+    assert {0, 255} <= set(expected.flat) and len(set(expected.flat)) > 100, "nor where values end"
+    lowered = lower_graph(quantised_network(given), parts.make("algorithm", name, {}))
+    assert len([f for f in lowered.module.functions.values() if isinstance(f, tirx.PrimFunc)]) == 1
+    (layer,) = lowered.layers
+    assert (layer["padding"], layer["padding_value"]) == (BYTES.padding, READ_ZERO)
+    assert tuple(layer["types"].values()) == ("uint8", "int8", "int32", "uint8")
+    assert layer["tail"] == ["add", "astype", "multiply", "round", "add", "clip", "astype"]
+    for module in (lowered.module, schedule(lowered, HOST)):
+        actual = run_here(module, [given["x"], *lowered.parameters.values()])
+        np.testing.assert_array_equal(actual, expected)
 
 
 # ---------------------------------------------------------------- a design space of one's own
