@@ -1,0 +1,107 @@
+"""Which trial to build with: how many of them count, the best of those, and the choice among the best."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dlas.tuning.records import Choice, Records, Trial
+
+FINALISTS = 5
+"""So many of the best are measured again: a single measurement is sometimes plainly wrong."""
+SAMPLES = 5
+"""Samples of each finalist, in turns with the others."""
+TIE = 0.01
+"""Finalists this close are alike at least, whatever their samples say."""
+METHOD: dict[str, Any] = {"finalists": FINALISTS, "samples": SAMPLES, "tie": TIE}
+"""What a recorded choice depends on beside the trials."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long to search for one workload.
+
+    Parameters
+    ----------
+    trials : int
+        At most.
+    early_stop : int
+        End after so many trials without a better one; 0 for never.
+    """
+
+    trials: int
+    early_stop: int = 0
+
+
+def counting(records: Records, budget: Budget) -> int | None:
+    """Return how many trials count, from the first on; None while more have to be made.
+
+    It follows from the budget and the results alone: trials beyond, which another
+    study made, change nothing.
+    """
+    best, best_at = float("inf"), -1
+    for number in range(budget.trials):
+        trial = records.trials.get(number)
+        if trial is None:
+            proposed_all = records.exhausted and number == len(records.candidates)
+            return number if proposed_all else None
+        if trial.valid and trial.median_s < best:
+            best, best_at = trial.median_s, number
+        if budget.early_stop and number - best_at >= budget.early_stop:
+            return number + 1
+    return budget.trials
+
+
+def first(records: Records, count: int) -> list[Trial]:
+    """Return the first ``count`` trials."""
+    return [records.trials[number] for number in range(count)]
+
+
+def curve(trials: Sequence[Trial]) -> list[tuple[int, float, float]]:
+    """Return [trials, seconds of search, seconds a call] wherever the best got better."""
+    points: list[tuple[int, float, float]] = []
+    seconds = 0.0
+    for count, trial in enumerate(trials, start=1):
+        seconds += trial.seconds
+        if trial.valid and (not points or trial.median_s < points[-1][2]):
+            points.append((count, seconds, trial.median_s))
+    return points
+
+
+def finalists(trials: Sequence[Trial]) -> list[int]:
+    """Return the numbers of the best trials, and of the first: a search may not lose to its guess."""
+    valid = [trial for trial in trials if trial.valid]
+    best = sorted(valid, key=lambda trial: (trial.median_s, trial.number))[:FINALISTS]
+    return sorted({*(trial.number for trial in best), *(trial.number for trial in valid[:1])})
+
+
+def recorded(records: Records, count: int) -> Choice | None:
+    """Return the choice that was made among the first ``count`` trials, if it was."""
+    made = [each for each in records.choices if each.trials == count and each.method == METHOD]
+    return made[-1] if made else None
+
+
+def winner(samples: Mapping[int, Sequence[float]]) -> int:
+    """Return the fastest finalist; the earliest of those that cannot be told from it.
+
+    Parameters
+    ----------
+    samples : mapping of int to sequence of float
+        Seconds a call, by trial.
+    """
+    medians = {number: statistics.median(taken) for number, taken in samples.items()}
+    fastest = min(medians, key=lambda number: (medians[number], number))
+    taken = samples[fastest]
+    low, _, high = statistics.quantiles(taken, n=4) if len(taken) > 1 else (0.0, 0.0, 0.0)
+    noise = max(TIE, (high - low) / math.sqrt(len(taken)) / medians[fastest])
+    return min(number for number, median in medians.items() if median <= medians[fastest] * (1 + noise))
+
+
+def failures(trials: Sequence[Trial]) -> str:
+    """Return what trials failed of: the most frequent words, with how often each was said."""
+    said = Counter(f"{trial.failed}: {trial.words}" for trial in trials if trial.failed)
+    return "; ".join(f"{count} x {words}" for words, count in said.most_common(3))
