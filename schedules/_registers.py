@@ -24,6 +24,8 @@ NARROW, WIDE = 7, 28
 """Columns of a tile that are worth having, at least and at most."""
 REDUCTION = 2
 """TVM's number for a reduction axis."""
+SLAB_BYTES = 40_000
+"""What padded rows of a block of channels may take, so that they stay in or next to a first-level cache."""
 PANEL_BYTES = 2**18
 """What patches written out together may take, so that they stay in a second-level cache."""
 
@@ -228,7 +230,9 @@ def depthwise_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
     registers = vector_unit(target).registers
     widths = [w for w in divisors(whole_tiles(conv), WIDE) if w + 2 <= registers]
     widths.sort(key=lambda width: abs(width - registers // 2 + 1))
-    rows = sorted(divisors(conv.p, conv.p), key=lambda rows: abs(rows - 8))
+    padded_row = 4 * filters_a_block(conv) * (conv.w + conv.padding[1] + conv.padding[3])
+    most = (SLAB_BYTES // padded_row - conv.r) // conv.strides[0] + 1
+    rows = sorted(divisors(conv.p, conv.p), key=lambda rows: (rows > max(most, 1), abs(rows - most)))
     return [{"rows": r, "columns": w} for w in widths[:4] for r in rows[:4]]
 
 

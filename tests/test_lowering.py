@@ -15,6 +15,7 @@ from tvm import relax, s_tir, te, tirx, topi
 from dlas.convolution import Conv
 from dlas.lowering import operators
 from dlas.lowering.kernels import OPAQUE
+from dlas.lowering.linear import pack_linear
 from dlas.lowering.lower import Lowered, lower, schedule, tvm_target
 from dlas.lowering.tail import Step, fold_affine
 from dlas.programs import TvmProgram, build_module, write_program
@@ -325,3 +326,27 @@ def test_kernels_are_fused_with_nothing_else(lowered: Lowered) -> None:
     functions = prim_functions(lowered.module)
     assert all(functions[name].attrs["op_pattern"] == OPAQUE for name in lowered.kernels)
     assert not any(name.startswith("fused_conv") for name in functions)
+
+
+# ---------------------------------------------------------------- linear layers
+
+
+@pytest.mark.parametrize("outputs", [7, 40, 1000])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_linear_layers_are_one_kernel_with_their_bias_and_activation(
+    rows: int, outputs: int, tmp_path: Path
+) -> None:
+    module = nn.Sequential(nn.Flatten(), nn.Linear(48, outputs), nn.ReLU())
+    shape = (3, 4, 4)
+    dense, x = network(module, shape), images(rows, shape)
+    lowered = lower(dense, Direct(), rows)
+    assert len(prim_functions(lowered.module)) == 1
+    assert error(run(lowered, tmp_path, x), dense.reference(x)) < 1e-5
+
+
+def test_panels_hold_neighbouring_outputs() -> None:
+    weight = np.arange(6 * 80, dtype=np.float32).reshape(6, 80)
+    panels = pack_linear(weight)
+    count, channels, t = panels.shape
+    assert (channels, count * t) == weight.shape
+    assert np.array_equal(panels[1, 2], weight[2, t : 2 * t])

@@ -22,6 +22,7 @@ from tvm import relax
 from dlas.lowering.importing import as_array, import_network
 from dlas.lowering.kernels import Kernel, make_kernel, read_conv, schedule_kernel
 from dlas.lowering.layouts import PLAIN, Layouts
+from dlas.lowering.linear import FUSES_BEHIND, is_linear, linear, pack_linear
 from dlas.lowering.operators import schedule_operators
 from dlas.lowering.regions import Region, find_regions, unreadable
 from dlas.lowering.simplify import Graph, is_constant, shape_of, simplify
@@ -147,6 +148,9 @@ class _Emitter:
         """Emit an operator as it is; a convolution (``layer`` names it) is counted as declined."""
         if layer is not None:
             self.layers.append(_stock_layer(layer, value))
+        if is_linear(value):
+            self.values[variable] = self._linear(value)
+            return
         if isinstance(value, relax.Call):
             arguments = [self.of(argument) for argument in value.args]
             followed = self.layouts.follow(value, arguments)
@@ -160,6 +164,12 @@ class _Emitter:
         else:
             value = self.plain(value)
         self.values[variable] = self.builder.emit(value)
+
+    def _linear(self, call: Any) -> Any:
+        """Emit a linear layer, its weight in panels."""
+        panels = self.parameter(f"linear{len(self.parameters)}", pack_linear(as_array(call.args[1])))
+        fuses = {"op_pattern": FUSES_BEHIND}
+        return self.builder.emit_te(linear, self.plain(call.args[0]), panels, primfunc_attrs=fuses)
 
     def plain(self, expression: Any) -> Any:
         """Return an argument as it reads in the new function, in NCHW."""

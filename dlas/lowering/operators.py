@@ -217,8 +217,9 @@ def _vectorise(schedule: Any, block: Any) -> bool:
         return False
     work = _work(schedule, points + terms)
     widest = WIDEST if steps <= {0, 1} else WIDEST_STRIDED
+    single = [loop for loop in schedule.get_loops(block) if _extent(schedule, loop) == 1]
     outer, inner = schedule.split(points[-1], [None, width(_extent(schedule, points[-1]), widest)])
-    schedule.reorder(*points[:-1], outer, *terms, inner)
+    schedule.reorder(*single, *points[:-1], outer, *terms, inner)
     _share(schedule, [*points[:-1], outer], work)
     schedule.vectorize(inner)
     if terms:

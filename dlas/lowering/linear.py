@@ -1,0 +1,41 @@
+"""Linear layers: weights regrouped when the network is compiled, so that they stream through once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import te
+
+from dlas.lowering.operators import width
+from dlas.lowering.simplify import is_call, is_constant, shape_of
+
+FUSES_BEHIND = 4
+"""TVM's operator pattern for a sum that elementwise operators may follow in the same kernel."""
+
+
+def is_linear(call: Any) -> bool:
+    """Whether a call multiplies rows [m, c] by a constant matrix [c, k]."""
+    if not (is_call(call, "relax.matmul") and is_constant(call.args[1])):
+        return False
+    return len(shape_of(call.args[0])) == len(shape_of(call.args[1])) == 2
+
+
+def pack_linear(weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a matrix [c, k] as panels [k / t, c, t] of neighbouring outputs."""
+    c, k = weight.shape
+    t = width(k)
+    return np.ascontiguousarray(weight.reshape(c, k // t, t).transpose(1, 0, 2))
+
+
+def linear(x: Any, panels: Any) -> Any:
+    """Return the rows [m, k] of ``x`` [m, c] times the matrix in ``panels`` [k / t, c, t], as TE tensors."""
+    count, channels, t = panels.shape
+    c = te.reduce_axis((0, channels), "c")
+
+    def element(panel: Any, m: Any, lane: Any) -> Any:
+        return te.sum(x[m, c] * panels[panel, c, lane], axis=c)
+
+    summed = te.compute((count, x.shape[0], t), element, name="linear")
+    return te.compute((x.shape[0], count * t), lambda m, k: summed[k // t, m, k % t], name="rows")
