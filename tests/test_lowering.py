@@ -17,7 +17,7 @@ from dlas.lowering import operators
 from dlas.lowering.kernels import OPAQUE
 from dlas.lowering.linear import pack_linear
 from dlas.lowering.lower import Lowered, lower, schedule, tvm_target
-from dlas.lowering.tail import Step, fold_affine
+from dlas.lowering.tail import Chain, Step, fold_affine
 from dlas.programs import TvmProgram, build_module, write_program
 from dlas.schedules.direct import Direct
 from dlas.stack import Target, Unsupported
@@ -149,6 +149,27 @@ def test_tails_reach_as_far_as_they_may(
     lowered = lower(calls, Direct(), 2)
     assert lowered.layers[0]["tail"] == tail
     assert error(run(lowered, tmp_path, x), calls.reference(x)) < 1e-5
+
+
+def test_sigmoid_is_exact_to_rounding_and_at_its_ends(tmp_path: Path) -> None:
+    use = Calls(lambda conv, x: torch.sigmoid(conv(x)))
+    with torch.no_grad():
+        use.conv.weight.zero_()
+        use.conv.bias.zero_()
+        for channel in range(4):
+            use.conv.weight[channel, channel, 1, 1] = 1
+    shape = (4, 64, 64)
+    x = np.linspace(-100, 100, 4 * 64 * 64, dtype=np.float32).reshape(1, *shape)
+    calls = network(use, shape)
+    actual, expected = run(lower(calls, Direct(), 1), tmp_path, x), calls.reference(x)
+    np.testing.assert_allclose(actual, expected, rtol=4e-7, atol=1e-37)
+    bare = Chain((Step("relax.sigmoid", (("value", 0),)),))
+    ends = te.placeholder((4,), "float32", "ends")
+    function = te.create_prim_func([ends, bare(ends)]).with_attr("global_symbol", "main")
+    output = tvm.runtime.tensor(np.zeros(4, np.float32))
+    given = np.array([np.inf, -np.inf, np.nan, 0], np.float32)
+    tvm.tirx.build(function, target=tvm_target(HOST))["main"](tvm.runtime.tensor(given), output)
+    np.testing.assert_allclose(output.numpy(), [1, 0, np.nan, 0.5], atol=1e-37)
 
 
 def test_a_very_long_tail_is_cut(tmp_path: Path) -> None:
