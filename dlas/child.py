@@ -84,14 +84,18 @@ def _be_child(connection: Connection) -> NoReturn:
 def _lead_a_session() -> None:
     """Lead a session of one's own, die with the server, leave no core file."""
     os.setsid()
-    parent = os.getppid()
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent or parent == 1:
-        os._exit(1)
+    die_with_parent(os.getppid())
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")  # before the sweep itself
+
+
+def die_with_parent(parent: int) -> None:
+    """Let the kernel kill this process when the one that forked it dies, as it may already have."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent or parent == 1:
+        os._exit(1)
 
 
 def _write_to(log: str) -> None:

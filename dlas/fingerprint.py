@@ -33,18 +33,26 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(stream, "blake2b").hexdigest()[:32]
 
 
-def sources(modules: Iterable[str]) -> str:
+def sources(modules: Iterable[str], within: Iterable[str] = ()) -> str:
     """Return the hash of the modules' code and of all they import inside their own packages.
 
     Comments, docstrings and layout do not count.
+
+    Parameters
+    ----------
+    modules : iterable of str
+    within : iterable of str, optional
+        Packages: what they import from elsewhere does not count either.
     """
     closure: set[str] = set()
+    packages = tuple(f"{package}." for package in within)
     waiting = sorted(set(modules))
     while waiting:
         module = waiting.pop()
         if module not in closure:
             closure.add(module)
-            waiting.extend(_imports(module))
+            found = _imports(module)
+            waiting.extend(name for name in found if not packages or f"{name}.".startswith(packages))
     return key(code={module: _code(module) for module in closure})
 
 

@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,23 @@ VECTOR_EXTENSION = re.compile(r"(sse4|avx|fma|amx|asimd|sve)\w*|f16c|neon|sme2?|
 """The processor flags that say what vector arithmetic there is."""
 ARM_VENDORS = {"0x41": "Arm", "0x4e": "NVIDIA", "0x51": "Qualcomm", "0x61": "Apple", "0xc0": "Ampere"}
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def machine_name(device: Any) -> str | None:
+    """Return what tells machines apart: the processor and how many of its cores may be used.
+
+    The host's name does not: containers get a new one each time they start.
+
+    Parameters
+    ----------
+    device : mapping
+        What :meth:`dlas.stack.Hardware.describe` returned; a row may hold anything.
+    """
+    if not isinstance(device, Mapping):
+        return None
+    name = next((value for key in ("cpu", "title", "name") if (value := device.get(key))), None)
+    cores = device.get("physical_cores")
+    return f"{name} ({cores} core{'s' if cores != 1 else ''})" if name and cores else name
 
 
 def use_threads(threads: int) -> None:

@@ -60,7 +60,7 @@ def failure(step: str, end: dict[str, Any], seconds: float, memory: int) -> Outc
     if end["error"] is not None:
         return _raised(step, end["error"])
     if end["exit"] < 0:
-        return Outcome("failed", f"{step} was killed by {_signal_name(-end['exit'])}")
+        return Outcome("failed", f"{step} was killed by {signal_name(-end['exit'])}")
     return Outcome("failed", f"{step} left with exit code {end['exit']} and no result")
 
 
@@ -80,7 +80,8 @@ def _raised(step: str, told: dict[str, Any]) -> Outcome:
     )
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Return a signal's name, and what it usually means."""
     said = {
         signal.SIGSEGV: "SIGSEGV (segmentation fault)",
         signal.SIGABRT: "SIGABRT (abort)",

@@ -19,6 +19,7 @@ import pandas as pd
 from dlas.analysis import bootstrap
 from dlas.analysis.labels import label, options
 from dlas.errors import InputError, unknown
+from dlas.machine import machine_name
 from dlas.results import Row, read_rows
 from dlas.stack import PART_AXES
 
@@ -154,7 +155,7 @@ def _record(folder: str, row: Row) -> dict[str, Any]:
     record |= {f"{step}_s": _of(row.seconds, step) for step in STEPS}
     record["host"] = _of(_of(row.environment, "host"), "name")
     record |= {"cpu": _of(row.device, "cpu"), "threads": _of(row.device, "threads")}
-    record[MACHINE], record["processor"] = machine(row.device), _processor(row.device)
+    record[MACHINE], record["processor"] = machine_name(row.device), _processor(row.device)
     return record
 
 
@@ -164,16 +165,6 @@ def _part_name(content: Any) -> str | None:
         return None if content is None else str(content)
     links = content.get("chain") or [content]
     return "+".join(str(_of(link, "name")) for link in links)
-
-
-def machine(device: Any) -> str | None:
-    """Return what tells machines apart: the processor and how many of its cores may be used.
-
-    The host's name does not: containers get a new one each time they start.
-    """
-    name = _first(device, "cpu", "title", "name")
-    cores = _of(device, "physical_cores")
-    return f"{name} ({cores} core{'s' if cores != 1 else ''})" if name and cores else name
 
 
 def _processor(device: Any) -> str | None:

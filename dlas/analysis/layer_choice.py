@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dlas import parts
-from dlas.analysis.frame import MACHINE, machine
+from dlas.analysis.frame import MACHINE
 from dlas.analysis.labels import label
 from dlas.errors import InputError
+from dlas.machine import machine_name
 from dlas.results import Row
 
 SAME = ("dataset", "model", "compression", "compiler", "hardware", "batch", MACHINE)
@@ -74,7 +75,7 @@ def _fastest(algorithms: dict[str, list[float]]) -> str:
 
 
 def _value(row: Row, name: str) -> str:
-    return str(machine(row.device)) if name == MACHINE else label(getattr(row, name))
+    return str(machine_name(row.device)) if name == MACHINE else label(getattr(row, name))
 
 
 def _check_comparable(settings: dict[str, dict[str, None]]) -> None:

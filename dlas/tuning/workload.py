@@ -1,0 +1,116 @@
+"""A kernel as tuning sees it: what it computes, without the names its network gave it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tvm
+import tvm_ffi
+from tvm import s_tir
+from tvm.s_tir import meta_schedule as ms
+
+from dlas import fingerprint
+from dlas.lowering.kernels import Kernel, run_passes
+from dlas.stack import Decisions, Target
+
+Array = npt.NDArray[Any]
+MAIN = "main"
+"""What traces call the one function of a workload."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One computation to be made fast.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        One of those that compute it.
+    module : tvm.IRModule
+        Its PrimFunc alone, as ``main``.
+    digest : str
+        Equal for kernels whose schedules can be exchanged.
+    """
+
+    kernel: Kernel
+    module: Any
+    digest: str
+
+    @classmethod
+    def of(cls, kernel: Kernel) -> Workload:
+        """Return the workload of a kernel."""
+        function = kernel.function.without_attr("op_pattern").with_attr("global_symbol", MAIN)
+        # Names of variables and buffers do not count, but traces find blocks by theirs.
+        structure = f"{tvm_ffi.structural_hash(function):x}"
+        digest = fingerprint.key(structure=structure, blocks=_block_names(function))
+        return cls(kernel, tvm.IRModule({MAIN: function}), digest)
+
+    def apply(self, decisions: Decisions, target: Target) -> Any:
+        """Return a schedule that follows a point of the algorithm's own space."""
+        schedule = s_tir.Schedule(self.module)
+        self.kernel.algorithm.apply(schedule, self.kernel.conv, target, decisions)
+        return schedule
+
+    def replay(self, trace: list[Any]) -> Any:
+        """Return a schedule that follows a trace, as MetaSchedule writes it."""
+        schedule = s_tir.Schedule(self.module)
+        s_tir.Trace.apply_json_to_schedule(trace, schedule)
+        return schedule
+
+    def finish(self, schedule: Any, target: Target) -> Any:
+        """Return the scheduled PrimFunc after the algorithm's own passes."""
+        return run_passes(self.kernel, schedule.mod, target)[MAIN].with_attr("tirx.is_scheduled", True)
+
+    def trace_of(self, schedule: Any) -> list[Any]:
+        """Return a schedule's trace as plain lists."""
+        record = ms.database.TuningRecord(schedule.trace, ms.database.Workload(self.module))
+        trace: list[Any] = record.as_json()[0]
+        return trace
+
+    def arguments(self, seed: int = 0) -> list[Array]:
+        """Return what the PrimFunc is called with: random arrays, or those of the algorithm; output last."""
+        draw = np.random.default_rng(seed)
+        wanted = [
+            (tuple(map(int, info.shape)), np.dtype(str(info.dtype)))
+            for info in ms.arg_info.ArgInfo.from_prim_func(self.module[MAIN])
+        ]
+        arrays = [_random(draw, shape, dtype) for shape, dtype in wanted]
+        real = self.kernel.algorithm.arguments(self.kernel.weight, self.kernel.conv)
+        if real is not None:
+            arrays[1 : 1 + len(real)] = [np.ascontiguousarray(array) for array in real]
+        return arrays
+
+    def about(self) -> dict[str, Any]:
+        """Return what a person wants to know of it, as layers of a row say it."""
+        left_out = ("kernel", "declined", "nonzeros")
+        return {name: value for name, value in self.kernel.describe().items() if name not in left_out}
+
+
+def short_form(trace: list[Any]) -> str:
+    """Return what was sampled in a trace, in order: ``tile 1x4x2x8, tile 2x32, choice 2, place -1``."""
+    kinds = {"SamplePerfectTile": "tile", "SamplePartitionedTile": "tile", "SampleCategorical": "choice",
+             "SampleComputeLocation": "place"}  # fmt: skip
+    instructions, sampled = trace
+    pieces = []
+    for number, decision in sampled:
+        name = instructions[number][0]
+        value = "x".join(map(str, decision)) if isinstance(decision, list) else str(decision)
+        pieces.append(f"{kinds.get(name, name)} {value}")
+    return ", ".join(pieces)
+
+
+def _random(draw: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    if np.issubdtype(dtype, np.floating):
+        return draw.standard_normal(shape).astype(dtype)
+    # Sums of products of wider integers would overflow.
+    low, high = max(np.iinfo(dtype).min, -128), min(np.iinfo(dtype).max, 127)
+    return draw.integers(low, high, shape, dtype, endpoint=True)
+
+
+def _block_names(function: Any) -> list[str]:
+    found: list[str] = []
+    tvm_ffi.structural_walk(function.body, (s_tir.SBlock, lambda block: found.append(block.name_hint)))
+    return found
