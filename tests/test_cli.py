@@ -186,7 +186,7 @@ def test_check_holds_a_users_own_algorithm_to_the_contract(tmp_path: Path) -> No
     assert checked.returncode == 0, checked.stderr
     assert "mine:Mine: right on" in checked.stdout
     assert "declines 'depthwise': only groups of one" in checked.stdout
-    doubled = "    def pack(self, weight, conv):\n        return (weight.reshape(conv.k, -1) * 2,)\n"
+    doubled = "    def pack(self, weight, conv):\n        return super().pack(weight * 2, conv)\n"
     (tmp_path / "mine.py").write_text(OWN + doubled)
     wrong = dlas(tmp_path, "check", "algorithm", "mine:Mine")
     assert wrong.returncode == 1
