@@ -82,6 +82,7 @@ CASES: tuple[Case, ...] = (
     Case(_conv("groups", 1, 12, (8, 8), 24, (3, 3), padding=SAME, groups=3)),
     Case(_conv("depthwise", 1, 16, (12, 12), 16, (3, 3), padding=SAME, groups=16)),
     Case(_conv("depthwise, two filters a channel", 1, 6, (8, 8), 12, (3, 3), padding=SAME, groups=6)),
+    Case(_conv("depthwise, eight filters a channel", 1, 3, (8, 8), 24, (3, 3), padding=SAME, groups=3)),
     Case(
         _conv(
             "depthwise, stride 2",

@@ -158,7 +158,7 @@ def _kind_of_tile(conv: Conv) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return the space and the schedule for what a convolution's vectors can run over."""
     if filters_a_block(conv) < FEWEST:
         return column_tiles, compute_columns_in_registers
-    if conv.depthwise:
+    if conv.depthwise and channel_block(conv.output_layout):
         return depthwise_tiles, compute_channels_in_registers
     return filter_tiles, compute_filters_in_registers
 
