@@ -1,4 +1,4 @@
-"""The command line: ``dlas run | list | show | table | compare | export | check | doctor``."""
+"""The command line: ``dlas run | list | show | table | compare | report | observations | export | ...``."""
 
 from __future__ import annotations
 
@@ -153,6 +153,39 @@ def compare(
     from dlas.analysis.compare import compare as render
 
     _print(render(_read(folders, where), axis, baseline))
+
+
+@app.command()
+def report(
+    folders: Folders,
+    out: Annotated[
+        Path | None, typer.Option(help="The HTML file (default: report.html in the first folder).")
+    ] = None,
+    files: Annotated[
+        bool, typer.Option("--files", help="Also write figures (SVG, PDF, PNG) and tables (md, csv, tex).")
+    ] = False,
+    where: Where = None,
+) -> None:
+    """Write one HTML page that shows everything, and opens without a network."""
+    from dlas.analysis.report import report as write
+
+    page = out or folders[0] / "report.html"
+    beside = page.with_name(f"{page.stem}_files") if files else None
+    write(folders, page, where or (), beside)
+    _console().print(
+        f"{page}" + (f", figures and tables: {beside}" if beside else ""), highlight=False, markup=False
+    )
+
+
+@app.command()
+def observations(folders: Folders, where: Where = None) -> None:
+    """Check the paper's observations I to XIII on the rows."""
+    from dlas.analysis.observations import Evidence, observe
+    from dlas.analysis.observations.listing import listing
+    from dlas.analysis.roles import with_roles
+
+    points = with_roles(_read(folders, where))
+    _print(listing(observe(Evidence(points)), len(points)))
 
 
 @app.command()

@@ -43,9 +43,8 @@ class Interaction:
     matched, total : int
         Points in them, and points there are.
     failed, library : int
-        Points without a time, and points whose compiler brings its own
-        kernels where an axis is the algorithm; all others left out lie in
-        blocks that lack a combination.
+        Points without a time, and points with one whose compiler brings its
+        own kernels, where an axis is the algorithm.
     shares : tuple of float
         Of the first axis, the second, the interaction and the rest; they add
         up to 1.  NaN where there is no block, or all times are the same.
@@ -63,6 +62,11 @@ class Interaction:
     library: int
     shares: tuple[float, float, float, float]
     noise: float
+
+    @property
+    def incomplete(self) -> int:
+        """Points with a time that lie in blocks which lack a combination."""
+        return max(0, self.total - self.matched - self.failed - self.library)
 
     @property
     def known(self) -> bool:

@@ -105,8 +105,8 @@ class Blocks:
     points : ndarray of int, [blocks, first, second]
         Position in the frame, or :data:`NOTHING`.
     total, library : int
-        Points there were, and those of them left out because their compiler
-        brings its own kernels and an axis is the algorithm.
+        Points there were, and those with a time left out because their
+        compiler brings its own kernels and an axis is the algorithm.
     """
 
     axes: tuple[str, str]
@@ -141,7 +141,7 @@ def blocks(points: pd.DataFrame, first: str, second: str) -> Blocks:
         found = np.full((block.max() + 1, *found.shape[1:]), NOTHING, dtype=np.int64)
         at = [_positions(own[axis], order) for axis, order in zip(axes, values, strict=True)]
         found[block, at[0], at[1]] = places[own.index].to_numpy()
-    library = int((points["algorithm"] == LIBRARY).sum()) if "algorithm" in axes else 0
+    library = int((timed(points) & (points["algorithm"] == LIBRARY)).sum()) if "algorithm" in axes else 0
     return Blocks(axes, values, found, len(points), library)
 
 

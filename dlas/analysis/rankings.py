@@ -101,7 +101,7 @@ def _told(found: Blocks, flip: tuple[int, int, int, int, int]) -> tuple[str, int
     count, compared, pair, one, other = flip
     (places, values), names = found.values, list(itertools.combinations(range(len(found.values[1])), 2))
     first, second = (values[place] for place in names[pair])
-    return f"{first} and {second} between {places[one]} and {places[other]}", count, compared
+    return f"{first} ↔ {second}, {places[one]} against {places[other]}", count, compared
 
 
 def _count(truths: npt.NDArray[np.bool_]) -> int:

@@ -1,0 +1,257 @@
+"""Vega-Lite specifications of the report's figures, without data and without colours of the page.
+
+Every chart reads the data ``rows``.  A mark stands for one row of it:
+
+====== ==========================================================
+``p``  line of the frame, for a click
+``t``  what to say of a mark that is not one point
+``y``  category down the side
+``c``  label of the colour
+``x``  the quantity, with its interval ``lo`` and ``hi``
+``s``  how a point without the quantity ended
+``n``  whether the measurement is noisy
+====== ==========================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import altair as alt
+
+ROWS = "rows"
+INK = "currentColor"
+"""On the page everything that is not a mark takes the text's colour, in light and in dark."""
+GOLD = "#b8860b"
+BAND, LINE = 11, 22
+"""Pixels of one mark where several share a category, and of a category of its own."""
+BROKEN = "length(datum.label) > 20 ? split(replace(datum.label, /(\\(| · )/, '\\n$1'), '\\n') : datum.label"
+STEPS = (1, 1.5, 2, 3, 5, 7)
+TICKS = [round(digit * 10.0**power, 9) for power in range(-6, 10) for digit in STEPS]
+"""Where a logarithmic axis may have ticks."""
+
+
+def theme(ink: str = INK) -> dict[str, Any]:
+    """Return the configuration of all figures.
+
+    Parameters
+    ----------
+    ink : str
+        Colour of axes and text.
+    """
+    font = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+    return {
+        "background": None,
+        "font": font,
+        "view": {"stroke": None},
+        "axis": {
+            "domainColor": ink, "domainOpacity": 0.35, "tickColor": ink, "tickOpacity": 0.35,
+            "gridColor": ink, "gridOpacity": 0.1, "labelColor": ink, "titleColor": ink,
+            "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
+            "labelOverlap": "greedy", "labelSeparation": 6,
+        },
+        "axisY": {"labelLimit": 230, "labelLineHeight": 11, "labelFontSize": 11},
+        "text": {"color": ink, "fontSize": 11},
+        "rule": {"color": ink},
+        "header": {"labelColor": ink, "titleColor": ink},
+        "title": {"color": ink, "fontSize": 13, "anchor": "start"},
+        "legend": {"labelColor": ink, "labelLimit": 260, "symbolOpacity": 1, "symbolType": "circle"},
+    }  # fmt: skip
+
+
+def specification(chart: Any) -> dict[str, Any]:
+    """Return a chart as a mapping, less what the page or the file adds."""
+    # Data that stand in a chart stay there, so that charts can be put beside one another.
+    with alt.data_transformers.enable(consolidate_datasets=False):
+        found: dict[str, Any] = chart.to_dict()
+    for name in ("$schema", "config"):
+        found.pop(name, None)
+    return found
+
+
+def intervals(
+    quantity: str,
+    colours: Mapping[str, str],
+    *,
+    logarithmic: bool,
+    reference: float | None = None,
+    grouped: bool = True,
+    zero: bool = True,
+    domain: tuple[float, float] | None = None,
+) -> dict[str, Any]:
+    """Return dots with intervals, a category a line.
+
+    Parameters
+    ----------
+    quantity : str
+        Title of the x axis, with its unit.
+    colours : mapping of str to str
+        By label.
+    logarithmic : bool
+    reference : float, optional
+        Where an upright line says "no difference".
+    grouped : bool
+        Whether the marks of a category stand below one another, by colour.
+    zero : bool
+        Whether a linear axis begins at zero.
+    domain : pair of float, optional
+        Ends of the x axis.
+    """
+    axis, scale = _quantitative(logarithmic, zero, domain)
+    base = _base(grouped)
+    colour = _colour(colours)
+    x = alt.X("x:Q", title=quantity, scale=scale, axis=axis)
+    layers = [
+        base.mark_rule(strokeWidth=2, opacity=0.6).encode(
+            x=alt.X("lo:Q", title=quantity), x2="hi:Q", color=colour
+        ),
+        base.mark_point(size=55, filled=True, opacity=1, strokeWidth=1.5).encode(
+            x=x,
+            color=colour,
+            stroke=_colour(colours, "c"),
+            fillOpacity=alt.condition("datum.n", alt.value(0.15), alt.value(1)),
+        ),
+        base.mark_text(align="left", fontSize=10, opacity=0.75).encode(x=alt.value(3), text="s:N"),
+    ]
+    if reference is not None:
+        layers.insert(0, _reference(reference))
+    chart = alt.layer(*layers, data=alt.NamedData(name=ROWS))
+    step = alt.Step(BAND, **{"for": "offset"}) if grouped else alt.Step(LINE)
+    return specification(chart.properties(height=step))
+
+
+def dumbbells(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
+    """Return what was promised (``e``, hollow) and what came of it (``x``), with its ``share`` in words."""
+    scale = alt.Scale(type="log", nice=False, padding=14)
+    base = _base(grouped=False)
+    colour = _colour(colours)
+    axis = alt.Axis(values=TICKS, format="~g")
+    layers = [
+        _reference(1),
+        base.mark_rule(strokeWidth=2, opacity=0.35).encode(
+            x=alt.X("x:Q", title=quantity), x2="e:Q", color=colour
+        ),
+        base.mark_rule(strokeWidth=5, opacity=0.5).encode(x="lo:Q", x2="hi:Q", color=colour),
+        base.mark_point(size=70, filled=False, shape="diamond", strokeWidth=2).encode(x="e:Q", color=colour),
+        base.mark_point(size=60, filled=True, opacity=1).encode(
+            x=alt.X("x:Q", title=quantity, scale=scale, axis=axis), color=colour
+        ),
+        base.mark_text(dy=-9, fontSize=10).encode(x="x:Q", text="share:N"),
+        base.mark_text(align="left", fontSize=10, opacity=0.75).encode(x=alt.value(3), text="s:N"),
+    ]
+    return specification(alt.layer(*layers, data=alt.NamedData(name=ROWS)).properties(height=alt.Step(34)))
+
+
+def scatter(
+    x: str, y: str, colours: Mapping[str, str], *, logarithmic: bool, front: bool = True
+) -> dict[str, Any]:
+    """Return points over two quantities; those with ``f`` stand out and are joined."""
+    axis, scale = _quantitative(logarithmic, zero=False)
+    base = alt.Chart()
+    ordinate = alt.Y("y:Q", title=y, scale=alt.Scale(zero=False, padding=12), axis=alt.Axis(tickCount=5))
+    abscissa = alt.X("x:Q", title=x, scale=scale, axis=axis)
+    dots = base.mark_point(filled=True, strokeWidth=1.5).encode(
+        x=abscissa,
+        y=ordinate,
+        color=_colour(colours),
+        size=alt.condition("datum.f", alt.value(110), alt.value(45)),
+        opacity=alt.condition("datum.f", alt.value(1), alt.value(0.55)),
+    )
+    # A step: what lies to the right of and below the line is beaten.
+    line = base.mark_line(
+        interpolate="step-after", strokeWidth=1.5, opacity=0.45, color=INK, invalid="filter"
+    ).encode(x=abscissa, y=alt.Y("fy:Q", title=y), order="x:Q")
+    layers = [line, dots] if front else [dots]
+    return specification(alt.layer(*layers, data=alt.NamedData(name=ROWS)).properties(height=230))
+
+
+def lines(
+    x: str, y: str, colours: Mapping[str, str], *, logarithmic: bool = False, step: bool = False
+) -> dict[str, Any]:
+    """Return one line a label of colour, with dots."""
+    base = alt.Chart()
+    encoding = {
+        "x": alt.X("x:Q", title=x, scale=alt.Scale(zero=False, padding=8), axis=alt.Axis(tickCount=6)),
+        "y": alt.Y(
+            "y:Q", title=y, axis=alt.Axis(tickCount=5),
+            scale=alt.Scale(type="log" if logarithmic else "linear", zero=False, padding=8),
+        ),
+        "color": _colour(colours),
+    }  # fmt: skip
+    line = base.mark_line(strokeWidth=2, interpolate="step-after" if step else "linear").encode(
+        **encoding, order="x:Q", detail="d:N"
+    )
+    layers = [line, base.mark_point(filled=True, size=40, opacity=1).encode(**encoding)]
+    return specification(alt.layer(*layers, data=alt.NamedData(name=ROWS)).properties(height=230))
+
+
+def bars(
+    quantity: str, colours: Mapping[str, str], *, share: bool = False, grouped: bool = False
+) -> dict[str, Any]:
+    """Return bars, a category a line, stacked by colour or, ``grouped``, one below the other."""
+    stack: Any = None if grouped else "normalize" if share else True
+    axis = alt.Axis(format=".0%" if share else "~s", tickCount=5)
+    chart = (
+        _base(grouped, alt.NamedData(name=ROWS))
+        .mark_bar(height={"band": 0.72})
+        .encode(x=alt.X("x:Q", title=quantity, stack=stack, axis=axis), color=_colour(colours))
+    )
+    if not grouped:
+        chart = chart.encode(order=alt.Order("o:Q"))
+    step = alt.Step(BAND, **{"for": "offset"}) if grouped else alt.Step(LINE + 4)
+    return specification(chart.properties(height=step))
+
+
+def timeline(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
+    """Return points over time."""
+    chart = alt.Chart(alt.NamedData(name=ROWS)).mark_point(filled=True, size=45).encode(
+        x=alt.X("x:T", title="measured at (UTC)", scale=alt.Scale(type="utc"), axis=alt.Axis(tickCount=6)),
+        y=alt.Y("y:Q", title=quantity, axis=alt.Axis(tickCount=5)),
+        color=_colour(colours),
+    )  # fmt: skip
+    return specification(chart.properties(height=200))
+
+
+def heat(x: str, y: str, quantity: str) -> dict[str, Any]:
+    """Return a table of shades: ``x`` across, ``y`` down, ``v`` the shade, ``label`` in words."""
+    base = alt.Chart(alt.NamedData(name=ROWS)).encode(
+        x=alt.X(
+            "x:N", sort=None, title=x, axis=alt.Axis(labelAngle=-30, orient="top", domain=False, ticks=False)
+        ),
+        y=alt.Y("y:N", sort=None, title=y, axis=alt.Axis(domain=False, ticks=False)),
+    )
+    shade = alt.Opacity("v:Q", scale=alt.Scale(domain=[0, 1], range=[0.04, 0.9]), legend=None)
+    cells = base.mark_rect(color=GOLD, cornerRadius=3).encode(opacity=shade)
+    texts = base.mark_text(fontSize=12).encode(text="label:N")
+    return specification(alt.layer(cells, texts).properties(height=alt.Step(30)))
+
+
+def _quantitative(
+    logarithmic: bool, zero: bool = True, domain: tuple[float, float] | None = None
+) -> tuple[alt.Axis, alt.Scale]:
+    """Return axis and scale of a quantity; of a logarithmic one the ticks are given."""
+    if logarithmic:
+        return alt.Axis(values=TICKS, format="~g"), alt.Scale(type="log", nice=False, padding=10)
+    ends: dict[str, Any] = {"domain": list(domain)} if domain else {"zero": zero}
+    return alt.Axis(tickCount=6), alt.Scale(**ends) if zero else alt.Scale(zero=False, padding=10)
+
+
+def _reference(value: float) -> alt.Chart:
+    """Return an upright line, drawn once whatever the data."""
+    line: alt.Chart = alt.Chart(alt.InlineData(values=[{}])).mark_rule(strokeDash=[4, 3], opacity=0.5)
+    return line.encode(x=alt.XDatum(value))
+
+
+def _base(grouped: bool, data: Any = alt.Undefined) -> alt.Chart:
+    # Lines between the categories rather than through them; a long label breaks before its options.
+    axis = alt.Axis(tickBand="extent", grid=grouped, labelExpr=BROKEN, labelOverlap=False)
+    encoding: dict[str, Any] = {"y": alt.Y("y:N", sort=None, title=None, axis=axis)}
+    if grouped:
+        encoding["yOffset"] = alt.YOffset("c:N", sort=None)
+    return alt.Chart(data).encode(**encoding)
+
+
+def _colour(colours: Mapping[str, str], field: str = "c") -> alt.Color:
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    return alt.Color(f"{field}:N", title=None, scale=scale)

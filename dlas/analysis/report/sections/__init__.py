@@ -1,0 +1,31 @@
+"""The sections of a report, each from the same points; one file a theme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dlas.analysis.report.blocks import Absent, Section
+from dlas.analysis.report.context import Context
+from dlas.analysis.report.sections import (
+    accuracy,
+    checks,
+    correlations,
+    costs,
+    dependence,
+    latency,
+    layers,
+    matrix,
+    promises,
+    question,
+    ratios,
+    summary,
+    trust,
+    winners,
+)
+
+SECTIONS: tuple[Callable[[Context], Section | Absent], ...] = (
+    summary.section, question.section, matrix.section, winners.section, latency.section, ratios.tuning,
+    ratios.runtimes, promises.section, accuracy.section, layers.section, dependence.section,
+    correlations.section, checks.section, costs.section, trust.section,
+)  # fmt: skip
+"""In the order in which a reader meets them."""

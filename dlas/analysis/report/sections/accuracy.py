@@ -1,0 +1,152 @@
+"""Accuracy against what it costs: time, size and memory; and what compression costs in accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlas.analysis.labels import MISSING, amount
+from dlas.analysis.matching import groups
+from dlas.analysis.observations.evidence import networks
+from dlas.analysis.pareto import COSTS, PLACE, accuracies, undominated
+from dlas.analysis.report import charts
+from dlas.analysis.report.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.analysis.report.context import Context, scale, significant
+
+UNITS = {"latency_s": ("ms", 1e3), "model_bytes": ("MB", 1e-6), "peak_memory_bytes": ("MB", 1e-6)}
+NETWORK = ["model", "compression", "seed"]
+
+
+def section(context: Context) -> Section | Absent:
+    """Return accuracy against latency, size and memory, each with what nothing else beats."""
+    title = "Accuracy against latency, size and memory"
+    fronts = {cost: _front(context, cost) for cost in COSTS}
+    if len(fronts["latency_s"].drop_duplicates(NETWORK)) < 2:
+        return Absent(title, "two networks with a time and an accuracy")
+    lead = (
+        "Of each network, a model under a compression, its cheapest point. Large dots on the line are the "
+        "Pareto set: no other network of the same dataset and device is as accurate for less, or better for "
+        "as little."
+    )
+    blocks: list[Block] = [_figure(context, fronts), _table(context, fronts["latency_s"])]
+    levels = _levels(context)
+    return Section("accuracy", title, lead, [*blocks, levels] if levels.panels else blocks)
+
+
+def _front(context: Context, cost: str) -> pd.DataFrame:
+    """Return each network's cheapest point with whether it is in the Pareto set of its place."""
+    points = context.points.assign(accuracy=accuracies(context.points))
+    usable = points[context.timed & points["accuracy"].notna() & points[cost].notna()]
+    cheapest = usable.sort_values(cost, kind="stable").drop_duplicates([*PLACE, *NETWORK])
+    front = np.zeros(len(cheapest), dtype=bool)
+    numbers = [cheapest[name].to_numpy(dtype=float) for name in (cost, "accuracy")]
+    for lines in groups(cheapest, PLACE):
+        front[lines] = undominated(*(column[lines] for column in numbers))
+    return cheapest.assign(front=front)
+
+
+def _figure(context: Context, fronts: Mapping[str, pd.DataFrame]) -> Figure:
+    found = fronts["latency_s"]
+    coloured = "compression" if found["compression"].nunique() > 1 else "model"
+    colours = context.colours(coloured)
+    panels = [
+        _panel(context, cost, inside, coloured)
+        for place in groups(context.points, PLACE)
+        for cost, front in fronts.items()
+        if len(inside := front[front.index.isin(place)]) > 1
+    ]
+    specs = {
+        f"{cost} {name}": charts.scatter(
+            f"{title}, {UNITS[cost][0]}", "accuracy, %", colours, logarithmic=name == "log"
+        )
+        for cost, title in COSTS.items()
+        for name in ("linear", "log")
+    }
+    sentence = (
+        f"Up and left is better. Of {len(found)} networks, {int(found['front'].sum())} are on the line "
+        "against latency: nothing beats them."
+    )
+    title = "Accuracy against what it costs"
+    return Figure("accuracy-and-cost", title, sentence, panels, specs, colours, coloured, across=3)
+
+
+def _panel(context: Context, cost: str, front: pd.DataFrame, coloured: str) -> Panel:
+    ordered = front.sort_values(cost, kind="stable")
+    columns = (ordered[name].tolist() for name in (cost, "accuracy", "front", coloured))
+    rows = [
+        {
+            "p": line, "x": significant(value * UNITS[cost][1]), "y": significant(100 * accuracy),
+            "fy": significant(100 * accuracy) if best else None, "f": best, "c": str(label),
+        }
+        for line, value, accuracy, best, label in zip(ordered.index.tolist(), *columns, strict=True)
+    ]  # fmt: skip
+    place = context.called(ordered.iloc[0], PLACE)
+    title = COSTS[cost] + (f" · {place}" if _several(context) else "")
+    return Panel(title, rows, f"{cost} {scale(row['x'] for row in rows)}")
+
+
+def _several(context: Context) -> bool:
+    return any(name in context.varying for name in PLACE)
+
+
+def _table(context: Context, front: pd.DataFrame) -> Table:
+    """Return the Pareto set of accuracy and latency."""
+    lines = [
+        _line(context, row)
+        for inside in groups(front, PLACE)
+        for row in front.iloc[inside].query("front").sort_values("latency_s").itertuples()
+    ]
+    columns = [
+        Column("place"), Column("network"), Column("accuracy", number=True),
+        Column("ms [95 % interval]", number=True), Column("computed by"), Column("size", number=True),
+        Column("peak memory", number=True),
+    ]  # fmt: skip
+    caption = "The Pareto set of accuracy and latency, the fastest first."
+    return Table("pareto", caption, columns, lines, names=2)
+
+
+def _line(context: Context, row: Any) -> Line:
+    line = int(row.Index)
+    cells = [
+        Cell(context.name(line, PLACE) if _several(context) else "all"),
+        Cell(context.name(line, NETWORK)), Cell(f"{100 * row.accuracy:.2f} %"),
+        Cell(context.interval(line), point=line), Cell(context.name(line, ("algorithm", "compiler"))),
+        Cell(_bytes(row.model_bytes)), Cell(_bytes(row.peak_memory_bytes)),
+    ]  # fmt: skip
+    return Line(cells, context.where(line, (*PLACE, "model", "compression")))
+
+
+def _bytes(value: Any) -> str:
+    return MISSING if pd.isna(value) else amount(float(value), "B")
+
+
+def _levels(context: Context) -> Figure:
+    """Return accuracy by how far a network was pruned: the paper's Figure 3."""
+    found = networks(context.points).dropna(subset=["accuracy"])
+    found = found.assign(ratio=found["ratio"].where(found["kind"] != "dense", 0.0))
+    dense, pruned = found[found["kind"] == "dense"], found[found["ratio"] > 0]
+    panels = []
+    for (dataset, technique), inside in pruned.groupby(["dataset", "compression_name"]):
+        start = dense[(dense["dataset"] == dataset) & dense["model"].isin(inside["model"])]
+        rows = [_level(row) for row in pd.concat([start, inside]).sort_values("ratio").to_dict("records")]
+        title = f"{technique} · {dataset}" if "dataset" in context.varying else str(technique)
+        if len({row["x"] for row in rows}) > 1:
+            panels.append(Panel(title, rows))
+    colours = context.colours("model")
+    spec = charts.lines("removed, %", "accuracy, %", colours)
+    sentence = "How far a network can be pruned before its line falls; at 0 stands the dense network."
+    title = "Accuracy and pruning"
+    return Figure("accuracy-by-ratio", title, sentence, panels, {"": spec}, colours, "model", False)
+
+
+def _level(row: dict[Any, Any]) -> dict[str, Any]:
+    return {
+        "x": significant(100 * row["ratio"]),
+        "y": significant(100 * row["accuracy"]),
+        "c": row["model"],
+        "d": f"{row['model']} {row['seed']}",
+        "t": f"{row['model']}, {row['compression']}: {100 * row['accuracy']:.2f} %",
+    }
