@@ -154,8 +154,8 @@ def test_tails_reach_as_far_as_they_may(
 def test_sigmoid_is_exact_to_rounding_and_at_its_ends(tmp_path: Path) -> None:
     use = Calls(lambda conv, x: torch.sigmoid(conv(x)))
     with torch.no_grad():
-        use.conv.weight.zero_()
-        use.conv.bias.zero_()
+        nn.init.zeros_(use.conv.weight)
+        nn.init.zeros_(use.get_parameter("conv.bias"))
         for channel in range(4):
             use.conv.weight[channel, channel, 1, 1] = 1
     shape = (4, 64, 64)

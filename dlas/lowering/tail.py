@@ -67,21 +67,23 @@ def _exp(x: Any) -> Any:
     if _type(x) != "float32":
         return tirx.exp(x)
     given, whole, rest = (tirx.Var(name, "float32") for name in ("given", "whole", "rest"))
-    high = np.float32(0.693359375)
-    reduced = given - whole * _number(high, x) - whole * _number(np.log(2) - float(high), x)
+    high = 0.693359375  # a part of ln 2 with few bits, so that its product with n is exact
+    reduced = given - whole * _number(high, x) - whole * _number(math.log(2) - high, x)
     power = _number(1 / math.factorial(7), x)
     for degree in range(6, -1, -1):
         power = power * rest + _number(1 / math.factorial(degree), x)
     exponent = (whole.astype("int32") + tirx.const(127, "int32")) << tirx.const(23, "int32")
     scaled = power * tirx.reinterpret("float32", exponent)
-    nearest = tirx.floor(given * _number(1 / np.log(2), x) + _number(0.5, x))
+    nearest = tirx.floor(given * _number(1 / math.log(2), x) + _number(0.5, x))
     inside = tirx.Let(whole, nearest, tirx.Let(rest, reduced, scaled))
     return tirx.Let(given, _clip(x, _number(-87, x), _number(87, x)), inside)
 
 
 def _sigmoid(x: Any) -> Any:
     one = _number(1, x)
-    return tirx.Select(tirx.isnan(x), x, one / (one + _exp(-x)))  # the bounds would hide that x is not a number
+    return tirx.Select(
+        tirx.isnan(x), x, one / (one + _exp(-x))
+    )  # the bounds would hide that x is not a number
 
 
 def _gelu_tanh(x: Any) -> Any:

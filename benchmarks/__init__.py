@@ -1,0 +1,1 @@
+"""Measurements against peers; never pass or fail."""
