@@ -227,10 +227,11 @@ def compute_columns_in_registers(schedule: Any, conv: Conv, decisions: Decisions
 
 def depthwise_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
     """Return rows that share their padded input, and columns of a tile, the best guess first."""
-    registers = vector_unit(target).registers
-    widths = [w for w in divisors(whole_tiles(conv), WIDE) if w + 2 <= registers]
-    widths.sort(key=lambda width: abs(width - registers // 2 + 1))
-    padded_row = 4 * filters_a_block(conv) * (conv.w + conv.padding[1] + conv.padding[3])
+    unit, t = vector_unit(target), filters_a_block(conv)
+    vectors = -(-t // unit.lanes)
+    widths = [w for w in divisors(whole_tiles(conv), WIDE) if vectors * (w + 1) + 1 <= unit.registers]
+    widths.sort(key=lambda width: abs(vectors * width - unit.registers // 2 + 1))
+    padded_row = 4 * t * (conv.w + conv.padding[1] + conv.padding[3])
     most = (SLAB_BYTES // padded_row - conv.r) // conv.strides[0] + 1
     rows = sorted(divisors(conv.p, conv.p), key=lambda rows: (rows > max(most, 1), abs(rows - most)))
     return [{"rows": r, "columns": w} for w in widths[:4] for r in rows[:4]]

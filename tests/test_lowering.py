@@ -369,5 +369,6 @@ def test_panels_hold_neighbouring_outputs() -> None:
     weight = np.arange(6 * 80, dtype=np.float32).reshape(6, 80)
     panels = pack_linear(weight)
     count, channels, t = panels.shape
-    assert (channels, count * t) == weight.shape
+    assert (channels, count * t) == (6, 96)
     assert np.array_equal(panels[1, 2], weight[2, t : 2 * t])
+    assert not panels[2, :, 80 - 2 * t :].any()

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from tvm import te
 
-from dlas.lowering.operators import width
 from dlas.lowering.simplify import is_call, is_constant, shape_of
 
+PANEL = 32
+"""Outputs that lie next to each other: whole vectors of any processor."""
 FUSES_BEHIND = 4
 """TVM's operator pattern for a sum that elementwise operators may follow in the same kernel."""
 
@@ -23,13 +24,14 @@ def is_linear(call: Any) -> bool:
 
 
 def pack_linear(weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a matrix [c, k] as panels [k / t, c, t] of neighbouring outputs."""
+    """Return a matrix [c, k] as panels [k / t, c, t] of neighbouring outputs, zeros behind the last one."""
     c, k = weight.shape
-    t = width(k)
-    return np.ascontiguousarray(weight.reshape(c, k // t, t).transpose(1, 0, 2))
+    t = PANEL if k > PANEL // 2 else PANEL // 2
+    whole = np.pad(weight, ((0, 0), (0, -k % t)))
+    return np.ascontiguousarray(whole.reshape(c, -1, t).transpose(1, 0, 2))
 
 
-def linear(x: Any, panels: Any) -> Any:
+def linear(x: Any, panels: Any, outputs: int) -> Any:
     """Return the rows [m, k] of ``x`` [m, c] times the matrix in ``panels`` [k / t, c, t], as TE tensors."""
     count, channels, t = panels.shape
     c = te.reduce_axis((0, channels), "c")
@@ -38,4 +40,4 @@ def linear(x: Any, panels: Any) -> Any:
         return te.sum(x[m, c] * panels[panel, c, lane], axis=c)
 
     summed = te.compute((count, x.shape[0], t), element, name="linear")
-    return te.compute((x.shape[0], count * t), lambda m, k: summed[k // t, m, k % t], name="rows")
+    return te.compute((x.shape[0], outputs), lambda m, k: summed[k // t, m, k % t], name="rows")

@@ -169,7 +169,8 @@ class _Emitter:
         """Emit a linear layer, its weight in panels."""
         panels = self.parameter(f"linear{len(self.parameters)}", pack_linear(as_array(call.args[1])))
         fuses = {"op_pattern": FUSES_BEHIND}
-        return self.builder.emit_te(linear, self.plain(call.args[0]), panels, primfunc_attrs=fuses)
+        x, outputs = self.plain(call.args[0]), shape_of(call)[1]
+        return self.builder.emit_te(linear, x, panels, outputs, primfunc_attrs=fuses)
 
     def plain(self, expression: Any) -> Any:
         """Return an argument as it reads in the new function, in NCHW."""

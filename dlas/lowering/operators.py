@@ -218,13 +218,25 @@ def _vectorise(schedule: Any, block: Any) -> bool:
     work = _work(schedule, points + terms)
     widest = WIDEST if steps <= {0, 1} else WIDEST_STRIDED
     single = [loop for loop in schedule.get_loops(block) if _extent(schedule, loop) == 1]
+    together = []
+    if len(terms) == 1 and len(points) > 1 and len(node.reads) > 1:  # a matrix product: rows share a column
+        extent = _extent(schedule, points[-2])
+        points[-2], row = schedule.split(points[-2], [None, max(d for d in (4, 3, 2, 1) if extent % d == 0)])
+        together = [row]
     outer, inner = schedule.split(points[-1], [None, width(_extent(schedule, points[-1]), widest)])
-    schedule.reorder(*single, *points[:-1], outer, *terms, inner)
+    schedule.reorder(*single, *points[:-1], outer, *terms, *together, inner)
+    if together:
+        written = schedule.cache_write(block, 0, "local")
+        schedule.reverse_compute_at(written, outer)
+        schedule.vectorize(schedule.get_loops(written)[-1])
+        schedule.unroll(row)
     _share(schedule, [*points[:-1], outer], work)
     schedule.vectorize(inner)
     if terms:
         start = schedule.decompose_reduction(block, terms[0])
         schedule.vectorize(schedule.get_loops(start)[-1])
+        if together:
+            schedule.unroll(schedule.get_loops(start)[-2])
     return True
 
 
