@@ -37,7 +37,8 @@ def identity(axes: Sequence[str] = ()) -> list[str]:
 def natural(label: str) -> tuple[Any, ...]:
     """Order numbers by size and before words, also inside a label: ``trials=64`` before ``trials=512``."""
     # Texts and numbers alternate, so that like is compared with like.
-    return tuple(float(piece) if at % 2 else piece for at, piece in enumerate(NUMBER.split(label)))
+    pieces = enumerate(NUMBER.split(label))
+    return tuple(float(piece) if at % 2 else piece for at, piece in pieces), label
 
 
 def timed(frame: pd.DataFrame) -> pd.Series:
