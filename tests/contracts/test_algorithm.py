@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -45,18 +46,34 @@ def check_random_cases(
     check()
 
 
+def choices() -> list[Any]:
+    """Return every algorithm as it is by default and, for slow runs, with each other choice of an option."""
+    found = []
+    for name in parts.names("algorithm"):
+        found.append(pytest.param(parts.make("algorithm", name, {}), id=name))
+        cls = parts.find("algorithm", name).cls
+        for option in dataclasses.fields(cls):
+            hint = typing.get_type_hints(cls)[option.name]
+            for value in typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ():
+                if value != option.default:
+                    made = parts.make("algorithm", name, {option.name: value})
+                    found.append(
+                        pytest.param(made, id=f"{name} {option.name}={value}", marks=pytest.mark.slow)
+                    )
+    return found
+
+
 @pytest.mark.parametrize("points", [1, pytest.param(8, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", parts.names("algorithm"))
-def test_algorithm_keeps_its_contract(name: str, points: int) -> None:
-    algorithm = parts.make("algorithm", name, {})
+@pytest.mark.parametrize("algorithm", choices())
+def test_algorithm_keeps_its_contract(algorithm: Algorithm, points: int) -> None:
     declined = check_algorithm(algorithm, points=points)
-    assert len(declined) < len(CASES), f"{name} declines every convolution"
+    assert len(declined) < len(CASES), f"{algorithm} declines every convolution"
 
 
-@pytest.mark.parametrize("examples", [5, pytest.param(100, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", parts.names("algorithm"))
-def test_algorithm_keeps_its_contract_on_random_convolutions(name: str, examples: int) -> None:
-    check_random_cases(parts.make("algorithm", name, {}), examples)
+@pytest.mark.parametrize("examples", [5, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("algorithm", choices())
+def test_algorithm_keeps_its_contract_on_random_convolutions(algorithm: Algorithm, examples: int) -> None:
+    check_random_cases(algorithm, examples)
 
 
 def test_direct_declines_nothing_in_plain_layouts() -> None:
