@@ -26,7 +26,8 @@ from dlas.schedules._loops import (
     schedule_padding,
     stage,
 )
-from dlas.stack import Algorithm, Target
+from dlas.schedules._registers import divisors, vector_unit
+from dlas.stack import Algorithm, Decisions, Target
 
 KERNEL = 3
 """Rows and columns of the kernels that are transformed."""
@@ -100,6 +101,19 @@ class Winograd(Algorithm):
         accumulate_at(schedule, stage(schedule, "from_tiles"), tile, 1, gpu)
         spread_transform(schedule, "to_tiles", gpu)
         schedule_padding(schedule, gpu)
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return how many filters and tiles are multiplied together, and which of them is walked first."""
+        return () if is_gpu(target) else product_tiles(conv, self.tile, target)
+
+    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+        """Multiply blocks of filters and tiles in registers, a vector holding the points of one product."""
+        inline(schedule, "untile")
+        parallelise(schedule, output_block(schedule), 3)
+        for name in ("from_tiles", "to_tiles"):
+            transform_in_vectors(schedule, name)
+        multiply_in_registers(schedule, self.tile, decisions)
+        schedule_padding(schedule, gpu=False)
 
 
 # ---------------------------------------------------------------- matrices
@@ -204,3 +218,70 @@ def spread_transform(schedule: Any, name: str, gpu: bool) -> Any:
     schedule.compute_at(rows, place, preserve_unit_loops=True)
     schedule.set_scope(rows, 0, "local" if gpu else "global")
     return place
+
+
+def product_tiles(conv: Conv, tile: int, target: Target) -> Sequence[Decisions]:
+    """Return the blocks of filters and tiles whose products fit in the registers, the best guess first."""
+    unit = vector_unit(target)
+    vectors = (tile + 2) ** 2 // lanes_of(tile) * -(-lanes_of(tile) // unit.lanes)
+    blocks = [
+        (filters, tiles)
+        for filters in divisors(conv.k // conv.groups, 8)
+        for tiles in divisors(-(-conv.q // tile), 8)
+        if vectors * (filters * tiles + 1) + filters + tiles <= unit.registers + vectors
+    ]
+    blocks.sort(key=lambda block: (-block[0] * block[1] / (block[0] + block[1]), -block[0]))
+    return [{"filters": f, "tiles": t, "order": o} for f, t in blocks for o in ("filters", "tiles")]
+
+
+def lanes_of(tile: int) -> int:
+    """Return how many of a product's (m + 2)^2 points make a vector: 16 of 16, or 12 of 36."""
+    return 16 if tile == 2 else 12
+
+
+def multiply_in_registers(schedule: Any, tile: int, decisions: Decisions) -> None:
+    """Sum a block of products over channels in registers."""
+    products = stage(schedule, "conv")
+    written = schedule.cache_write(products, 0, "local")
+    n, k, pt, qt, i, j, c = schedule.get_loops(products)
+    filters, k = schedule.split(k, [None, int(decisions["filters"])])
+    tiles, t = schedule.split(qt, [None, int(decisions["tiles"])])
+    vectors, lane = schedule.split(schedule.fuse(i, j), [None, lanes_of(tile)])
+    outer = [n, filters, pt, tiles] if decisions["order"] == "filters" else [n, pt, tiles, filters]
+    schedule.reorder(*outer, c, k, t, vectors, lane)
+    block = schedule.fuse(*outer)
+    schedule.parallel(block)
+    schedule.reverse_compute_at(written, block, preserve_unit_loops=True)
+    write_in_vectors(schedule, written, 1, tile)
+    for loop in (k, t, vectors):
+        schedule.unroll(loop)
+    schedule.vectorize(lane)
+    start = schedule.decompose_reduction(products, c)
+    for loop in schedule.get_loops(start)[1:-1]:
+        schedule.unroll(loop)
+    schedule.vectorize(schedule.get_loops(start)[-1])
+
+
+def write_in_vectors(schedule: Any, written: Any, outside: int, tile: int) -> None:
+    """Copy finished sums out of the registers."""
+    *places, i, j = schedule.get_loops(written)[outside:]
+    vectors, lane = schedule.split(schedule.fuse(i, j), [None, lanes_of(tile)])
+    schedule.vectorize(lane)
+    for loop in (*places, vectors):
+        schedule.unroll(loop)
+
+
+def transform_in_vectors(schedule: Any, name: str) -> None:
+    """Transform each place by all threads, a row of its square at a time."""
+    rows, whole = stage(schedule, f"{name}_rows"), stage(schedule, name)
+    place = parallelise(schedule, whole, 3)
+    schedule.compute_at(rows, place, preserve_unit_loops=True)
+    schedule.set_scope(rows, 0, "local")
+    for block in (rows, whole):
+        *_, i, j, term = schedule.get_loops(block)
+        schedule.reorder(i, term, j)
+        schedule.unroll(i)
+        schedule.unroll(term)
+        schedule.vectorize(j)
+        start = schedule.decompose_reduction(block, term)
+        schedule.vectorize(schedule.get_loops(start)[-1])
