@@ -109,6 +109,7 @@ CASES: tuple[Case, ...] = (
     Case(_conv("one of everything", 1, 1, (1, 1), 1, (1, 1)), bias=True, activation="relu"),
     Case(_conv("depthwise 1x1", 1, 8, (5, 5), 8, (1, 1), groups=8), bias=True),
     Case(_conv("one channel, one filter", 1, 1, (5, 5), 1, (3, 3), padding=SAME)),
+    Case(_conv("whole blocks of GPU threads", 1, 8, (10, 16), 16, (3, 3), padding=SAME), bias=True),
     Case(_conv("batch 3", 3, 8, (9, 9), 16, (3, 3), padding=SAME), bias=True),
     Case(_conv("bias", 1, 8, (8, 8), 16, (3, 3), padding=SAME), bias=True),
     Case(_conv("bias and relu", 1, 8, (8, 8), 16, (3, 3), padding=SAME), bias=True, activation="relu"),

@@ -85,6 +85,14 @@ def output_block(schedule: Any) -> Any:
     return schedule.get_child_blocks(schedule.get_sblock("root"))[-1]
 
 
+def spread(schedule: Any, block: Any, points: int, gpu: bool) -> None:
+    """Spread a block's ``points`` outermost loops over a GPU's threads, or the first three over a CPU's."""
+    if gpu:
+        bind(schedule, block, points)
+    else:
+        parallelise(schedule, block, 3)
+
+
 def parallelise(schedule: Any, block: Any, outer: int) -> Any:
     """Share a block's ``outer`` outermost loops among the CPU's threads; return the loop inside them."""
     loops = schedule.get_loops(block)
@@ -92,17 +100,19 @@ def parallelise(schedule: Any, block: Any, outer: int) -> Any:
     return loops[outer]
 
 
-def bind(schedule: Any, block: Any, outer: int) -> Any:
-    """Give every point of a block's ``outer`` outermost loops a GPU thread; return the loop over threads."""
+def bind(schedule: Any, block: Any, outer: int) -> None:
+    """Give every point of a block's ``outer`` outermost loops a GPU thread."""
     points = schedule.fuse(*schedule.get_loops(block)[:outer])
     groups, thread = schedule.split(points, [None, THREADS_PER_BLOCK])
     schedule.bind(groups, "blockIdx.x")
     schedule.bind(thread, "threadIdx.x")
-    return thread
 
 
-def accumulate_at(schedule: Any, output: Any, point: Any, reductions: int, gpu: bool) -> None:
-    """Sum a point's products right where the point is finished, starting from zero once.
+def accumulate_at(schedule: Any, output: Any, points: int, gpu: bool) -> Any:
+    """Sum a point's products right where the point is finished; return the block that finishes it.
+
+    To be done before loops are spread: TVM does not see through loops that were
+    fused and split.
 
     Parameters
     ----------
@@ -110,19 +120,30 @@ def accumulate_at(schedule: Any, output: Any, point: Any, reductions: int, gpu: 
         The sum is its block ``conv``.
     output : SBlockRV
         The block that finishes a point; ``conv`` itself where nothing follows.
-    point : LoopRV
-        The loop whose body finishes a point.
-    reductions : int
-        Loops of the sum.
+    points : int
+        Its outermost loops that run over points.
     gpu : bool
         Whether the sum is kept in a thread's registers.
     """
     convolution = schedule.get_sblock("conv")
-    if schedule.get(convolution).name_hint != schedule.get(output).name_hint:
-        schedule.compute_at(convolution, point, preserve_unit_loops=True)
-        schedule.set_scope(convolution, 0, "local" if gpu else "global")
-    first_reduction = schedule.get_loops(convolution)[-reductions]
-    schedule.decompose_reduction(convolution, first_reduction)
+    if schedule.get(output).name_hint == "conv":
+        return in_registers(schedule, output, points) if gpu else output
+    schedule.compute_at(convolution, schedule.get_loops(output)[points - 1], preserve_unit_loops=True)
+    schedule.set_scope(convolution, 0, "local" if gpu else "global")
+    return output
+
+
+def in_registers(schedule: Any, block: Any, points: int) -> Any:
+    """Keep a block's sums in a GPU thread's registers; return the block that writes them to memory."""
+    written = schedule.cache_write(block, 0, "local")
+    schedule.compute_at(block, schedule.get_loops(written)[points - 1], preserve_unit_loops=True)
+    return written
+
+
+def start_once(schedule: Any, reductions: int) -> None:
+    """Set the sum ``conv``, whose innermost ``reductions`` loops run over terms, to zero before the first."""
+    convolution = schedule.get_sblock("conv")
+    schedule.decompose_reduction(convolution, schedule.get_loops(convolution)[-reductions])
 
 
 def schedule_padding(schedule: Any, gpu: bool) -> None:

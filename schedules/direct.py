@@ -11,13 +11,13 @@ from tvm import te
 from dlas.convolution import Conv, Tail
 from dlas.schedules._loops import (
     accumulate_at,
-    bind,
     is_gpu,
     only_nchw,
     output_block,
     pad,
-    parallelise,
     schedule_padding,
+    spread,
+    start_once,
 )
 from dlas.schedules._registers import column_tiles, compute_columns_in_registers
 from dlas.stack import Algorithm, Decisions, Target
@@ -60,9 +60,10 @@ class Direct(Algorithm):
 
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Spread the output's points over threads; what leads to a point is computed where it is used."""
-        gpu, output = is_gpu(target), output_block(schedule)
-        point = bind(schedule, output, 4) if gpu else parallelise(schedule, output, 3)
-        accumulate_at(schedule, output, point, 3, gpu)
+        gpu = is_gpu(target)
+        output = accumulate_at(schedule, output_block(schedule), 4, gpu)
+        spread(schedule, output, 4, gpu)
+        start_once(schedule, 3)
         schedule_padding(schedule, gpu)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:

@@ -12,16 +12,16 @@ from tvm import te
 from dlas.convolution import Conv, Tail
 from dlas.schedules._loops import (
     accumulate_at,
-    bind,
     inline,
     is_gpu,
     only_nchw,
     out_of_blocks,
     output_block,
     pad,
-    parallelise,
     schedule_padding,
+    spread,
     stage,
+    start_once,
 )
 from dlas.schedules._registers import compute_panel_in_registers, filters_a_block, panel_tiles
 from dlas.stack import Algorithm, Decisions, Target
@@ -70,12 +70,12 @@ class Gemm(Algorithm):
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Spread the patches, then the panels' sums, then the output's points, over threads."""
         gpu = is_gpu(target)
-        spread = bind if gpu else parallelise
         inline(schedule, "unpack")
-        spread(schedule, stage(schedule, "im2col"), 5 if gpu else 3)
-        spread(schedule, output_block(schedule), 4 if gpu else 3)
-        panels = stage(schedule, "conv")
-        accumulate_at(schedule, panels, spread(schedule, panels, 5 if gpu else 3), 1, gpu)
+        spread(schedule, stage(schedule, "im2col"), 5, gpu)
+        spread(schedule, output_block(schedule), 4, gpu)
+        panels = accumulate_at(schedule, stage(schedule, "conv"), 5, gpu)
+        spread(schedule, panels, 5, gpu)
+        start_once(schedule, 1)
         schedule_padding(schedule, gpu)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:

@@ -12,16 +12,16 @@ from tvm import te, tirx
 from dlas.convolution import Conv, Tail, channel_block
 from dlas.schedules._loops import (
     accumulate_at,
-    bind,
     inline,
     is_gpu,
     only_nchw,
     out_of_blocks,
     output_block,
     pad,
-    parallelise,
     schedule_padding,
+    spread,
     stage,
+    start_once,
 )
 from dlas.schedules._registers import (
     column_tiles,
@@ -113,16 +113,15 @@ class SpatialPack(Algorithm):
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Spread the tiles of the input, then of the output, then its points, over threads."""
         gpu = is_gpu(target)
-        spread = bind if gpu else parallelise
         inline(schedule, "unpack")
         output, blocks = output_block(schedule), stage(schedule, "conv")
         if schedule.get(output).name_hint != "conv":
-            spread(schedule, output, len(conv.output_shape) if gpu else 3)
-        point = spread(schedule, blocks, 5 if gpu else 3)
-        accumulate_at(schedule, blocks, point, 4, gpu)
+            spread(schedule, output, len(conv.output_shape), gpu)
+        spread(schedule, accumulate_at(schedule, blocks, 5, gpu), 5, gpu)
+        start_once(schedule, 4)
         tiles = stage(schedule, "tiles")
         if tiles is not None:
-            spread(schedule, tiles, 6 if gpu else 3)
+            spread(schedule, tiles, 6, gpu)
         schedule_padding(schedule, gpu)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:

@@ -16,7 +16,7 @@ from tvm import te
 from dlas.convolution import Conv, Tail
 from dlas.schedules._loops import (
     accumulate_at,
-    bind,
+    in_registers,
     inline,
     is_gpu,
     only_nchw,
@@ -24,7 +24,9 @@ from dlas.schedules._loops import (
     pad,
     parallelise,
     schedule_padding,
+    spread,
     stage,
+    start_once,
 )
 from dlas.schedules._registers import divisors, vector_unit
 from dlas.stack import Algorithm, Decisions, Target
@@ -96,10 +98,11 @@ class Winograd(Algorithm):
         """Spread the tiles of the input, then of the output, then its points, over threads."""
         gpu = is_gpu(target)
         inline(schedule, "untile")
-        spread(schedule, output_block(schedule), gpu)
-        tile = spread_transform(schedule, "from_tiles", gpu)
-        accumulate_at(schedule, stage(schedule, "from_tiles"), tile, 1, gpu)
-        spread_transform(schedule, "to_tiles", gpu)
+        spread(schedule, output_block(schedule), 4, gpu)
+        tiles = accumulate_at(schedule, join(schedule, "from_tiles", gpu), 4, gpu)
+        spread(schedule, tiles, 4, gpu)
+        start_once(schedule, 1)
+        spread(schedule, join(schedule, "to_tiles", gpu), 4, gpu)
         schedule_padding(schedule, gpu)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
@@ -206,18 +209,13 @@ def both_sides(matrix: Any, square: Callable[..., Any], grid: Sequence[Any], nam
 # ---------------------------------------------------------------- loops
 
 
-def spread(schedule: Any, block: Any, gpu: bool) -> Any:
-    """Spread a block's four outermost loops over threads; return the loop of one thread's places."""
-    return bind(schedule, block, 4) if gpu else parallelise(schedule, block, 3)
-
-
-def spread_transform(schedule: Any, name: str, gpu: bool) -> Any:
-    """Spread a transform over threads, both halves of a place together; return the loop over places."""
+def join(schedule: Any, name: str, gpu: bool) -> Any:
+    """Compute both halves of a transform at the same place; return the block that finishes it."""
     rows, whole = stage(schedule, f"{name}_rows"), stage(schedule, name)
-    place = spread(schedule, whole, gpu)
-    schedule.compute_at(rows, place, preserve_unit_loops=True)
+    finished = in_registers(schedule, whole, 4) if gpu else whole
+    schedule.compute_at(rows, schedule.get_loops(finished)[3], preserve_unit_loops=True)
     schedule.set_scope(rows, 0, "local" if gpu else "global")
-    return place
+    return finished
 
 
 def product_tiles(conv: Conv, tile: int, target: Target) -> Sequence[Decisions]:
