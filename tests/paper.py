@@ -15,6 +15,7 @@ from __future__ import annotations
 import graphlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from dlas.results import Row
 from tests.rows import failing, row
@@ -184,7 +185,7 @@ def spelt(compression: str, algorithm: str) -> str:
     return f"csr_{ALGORITHMS[algorithm]}" if compression in "WC" else ALGORITHMS[algorithm]
 
 
-def network(dataset: str, model: str, compression: str) -> dict[str, object]:
+def network(dataset: str, model: str, compression: str) -> dict[str, Any]:
     """Return what Tables 2 and 5 say of a network, in the units of a row."""
     parameters, macs, dense, weights, channels, half, integer = NETWORKS[dataset][model]
     accuracy = {

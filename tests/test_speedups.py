@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -43,7 +44,7 @@ def test_the_papers_example(tmp_path: Path) -> None:
     ],
 )
 def test_a_promise_is_the_rows_or_follows_from_what_was_reached(
-    tmp_path: Path, given: dict[str, object], expected: float
+    tmp_path: Path, given: dict[str, Any], expected: float
 ) -> None:
     line = found(tmp_path, row(10), row(5, compression="smaller", **given)).iloc[0]
     assert line["expected"] == pytest.approx(expected)

@@ -11,7 +11,7 @@
   const value = (name, p) => {
     const column = points[name];
     if (!column) return null;
-    return column.values ? column.values[column.codes[p]] ?? null : column[p];
+    return Array.isArray(column) ? column[p] : column.values[column.codes[p]] ?? null;
   };
   const digits = (number, count = 4) => Number(number.toPrecision(count)).toLocaleString("en-US", { maximumSignificantDigits: count });
   const latency = (p) => `${digits(points.ms[p])} ms [${digits(points.low[p])}, ${digits(points.high[p])}]`;

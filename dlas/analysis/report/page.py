@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections import Counter
@@ -49,8 +50,6 @@ def page(context: Context, found: Sequence[Section | Absent], made: str) -> str:
     made : str
         By what and when, for the last line.
     """
-    import vl_convert
-
     sections = [section for section in found if isinstance(section, Section)]
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_source), autoescape=True, undefined=jinja2.StrictUndefined,
@@ -71,7 +70,7 @@ def page(context: Context, found: Sequence[Section | Absent], made: str) -> str:
         most_legend=MOST_LEGEND,
         css=markupsafe.Markup(_source("page.css")),
         js=markupsafe.Markup(_source("page.js")),
-        vega=markupsafe.Markup(vl_convert.javascript_bundle(SNIPPET).replace("</script", "<\\/script")),
+        vega=_vega(),
         data=markupsafe.Markup(_json(_data(context, sections))),
     )
 
@@ -94,6 +93,14 @@ def _code(text: str) -> markupsafe.Markup:
         markupsafe.Markup("<code>{}</code>").format(piece) if at % 2 else piece
         for at, piece in enumerate(pieces)
     )
+
+
+@functools.cache
+def _vega() -> markupsafe.Markup:
+    """Return the libraries that draw, as one script."""
+    import vl_convert
+
+    return markupsafe.Markup(vl_convert.javascript_bundle(SNIPPET).replace("</script", "<\\/script"))
 
 
 def _source(name: str) -> str:

@@ -1,7 +1,7 @@
 """Colours that mean the same in every figure of every report.
 
-A part's colour follows from its name: the name's hash chooses one of ten
-hues, and of two parts that choose the same one the later takes the next that is
+A part's colour follows from its name: the name's hash chooses one of twenty
+colours, and of two parts that choose the same one the later takes the next that is
 free.  Parts that ship with the tool choose first, so that what else is in the
 rows does not change their colours.  Variants of a part (its options) differ in
 lightness.  All are readable on white and on the dark background.
@@ -22,11 +22,20 @@ HUES = (
     (0.64, 0.11, 200), (0.64, 0.13, 92), (0.55, 0.19, 27), (0.57, 0.14, 125), (0.66, 0.20, 328),
 )  # fmt: skip
 """Lightness, chroma and hue in OKLCH; neighbours on the wheel differ in lightness too."""
+SECOND = 0.09
+"""How far the second ten colours, of the same hues, lie from the first in lightness."""
+MIDDLE = 0.6
 NEUTRAL = (0.58, 0.02, 255)
 """Of the dense network: no compression, no colour."""
-MIDDLE = 0.6
-VARIANTS = ((0.0, 0), (0.12, 0), (0.0, 18), (0.12, 18), (0.06, -16))
-"""How a part's first, second, ... variant differs: in lightness, away from the part's own, and in hue."""
+VARIANTS = ((0.0, 0), (0.06, 10), (-0.04, -12), (0.03, -20), (-0.03, 20))
+"""How a part's first, second, ... variant differs, in lightness and in hue."""
+
+
+def _second(lightness: float, chroma: float, hue: float) -> tuple[float, float, float]:
+    return (lightness + SECOND if lightness < MIDDLE else lightness - SECOND), chroma * 0.8, hue
+
+
+SLOTS = (*HUES, *(_second(*hue) for hue in HUES))
 
 
 def colours(axis: str, labels: Iterable[str]) -> dict[str, str]:
@@ -51,9 +60,9 @@ def colours(axis: str, labels: Iterable[str]) -> dict[str, str]:
     for label in ordered:
         name = _name(label)
         variant = variants[name] = variants.get(name, -1) + 1
-        lightness, chroma, hue = NEUTRAL if name == DENSE else HUES[slots[name]]
+        lightness, chroma, hue = NEUTRAL if name == DENSE else SLOTS[slots[name]]
         lighter, turned = VARIANTS[variant % len(VARIANTS)]
-        found[label] = rgb(lightness + (lighter if lightness < MIDDLE else -lighter), chroma, hue + turned)
+        found[label] = rgb(lightness + lighter, chroma, hue + turned)
     return found
 
 
@@ -91,9 +100,9 @@ def _slots(axis: str, names: set[str]) -> dict[str, int]:
     for name in [*shipped, *sorted(names - set(shipped))]:
         if name == DENSE:
             continue
-        wanted = int(hashlib.sha256(name.encode()).hexdigest(), 16) % len(HUES)
-        taken = set(slots.values()) if len(slots) < len(HUES) else set()
+        wanted = int(hashlib.sha256(name.encode()).hexdigest(), 16) % len(SLOTS)
+        taken = set(slots.values()) if len(slots) < len(SLOTS) else set()
         slots[name] = next(
-            slot for step in range(len(HUES)) if (slot := (wanted + step) % len(HUES)) not in taken
+            slot for step in range(len(SLOTS)) if (slot := (wanted + step) % len(SLOTS)) not in taken
         )
     return slots
