@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 import tvm
@@ -17,11 +18,12 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 from tvm.support import nvcc
 
-from dlas import parts
 from dlas.lowering.lower import lower, schedule, tvm_target
 from dlas.lowering.operators import schedule_operators
 from dlas.stack import Algorithm
-from dlas.testing import CASES, check_algorithm, lower_case, run_here
+from dlas.testing import CASES, Case, check_algorithm, lower_case, run_here
+from tests.contracts.convolutions import cases
+from tests.contracts.test_algorithm import choices
 from tests.gpu_code import names, source, split
 from tests.small_network import error, images, network
 from tests.test_lowering import CUDA, OPENCL, OPERATORS, only
@@ -31,10 +33,22 @@ pytestmark = pytest.mark.slow
 ON_GPUS = [name for name in OPERATORS if name != "cumulative sum"]
 
 
-@pytest.fixture(params=parts.names("algorithm"))
+@pytest.fixture(params=choices())
 def algorithm(request: pytest.FixtureRequest) -> Algorithm:
-    made: Algorithm = parts.make("algorithm", request.param, {})
-    return made
+    chosen: Algorithm = request.param
+    return chosen
+
+
+def test_any_convolution_has_a_schedule(algorithm: Algorithm) -> None:
+    @hypothesis.settings(
+        max_examples=50, derandomize=True, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+    )
+    @hypothesis.given(cases())
+    def check(case: Case) -> None:
+        hypothesis.assume(algorithm.supports(case.conv) is None)
+        schedule(lower_case(algorithm, case), OPENCL)
+
+    check()
 
 
 # ---------------------------------------------------------------- CUDA: compiled
@@ -75,11 +89,12 @@ def check_compiles(module: Any) -> None:
 
 @pytest.mark.usefixtures("nvrtc")
 def test_convolutions_compile_for_cuda(algorithm: Algorithm) -> None:
-    kernels: dict[Any, Any] = {}
-    for case in CASES:
+    kernels = {}
+    for number, case in enumerate(CASES):
         if algorithm.supports(case.conv) is None:
-            module = schedule(lower_case(algorithm, case), CUDA)
-            kernels |= {name: f for name, f in module.functions_items() if name.name_hint != "main"}
+            for name, function in schedule(lower_case(algorithm, case), CUDA).functions_items():
+                if isinstance(function, tvm.tirx.PrimFunc):
+                    kernels[f"{name.name_hint}_{number}"] = function
     check_compiles(tvm.IRModule(kernels))
 
 
