@@ -301,6 +301,14 @@ def test_a_profile_may_override_what_llvm_says(quad: Machine, tmp_path: Path) ->
     assert target.threads == 3
 
 
+@pytest.mark.parametrize("kind", ["cuda", "opencl"])
+def test_a_gpu_of_this_machine_is_unsupported(kind: str, quad: Machine, tmp_path: Path) -> None:
+    path = written(tmp_path, f'title = "x"\ndriver = "local"\n[target]\nkind = "{kind}"')
+    device = parts.make("hardware", str(path), {})
+    assert str(device.unsupported()).startswith(f"its target is {kind}, and this version reaches no device")
+    assert Local(PROFILE).unsupported() is None
+
+
 def test_measuring_runs_the_bound_program(quad: Machine) -> None:
     class Counting:
         runs = 0

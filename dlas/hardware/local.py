@@ -58,8 +58,11 @@ class Local(Hardware):
         return "local"
 
     def unsupported(self) -> str | None:
-        """Return the profile's reason, if it gives one."""
-        return self.profile.unsupported
+        """Return the profile's reason, or that its target is another device than the processors."""
+        kind = self.profile.target.get("kind", "llvm")
+        if self.profile.unsupported or kind == "llvm":
+            return self.profile.unsupported
+        return f"its target is {kind}, and this version reaches no device here but the processors"
 
     def target(self) -> Target:
         """Return LLVM's name for this processor, the extensions it lacks, and the threads."""
