@@ -50,11 +50,11 @@ def opened(profile: Path) -> Iterator[Any]:
         running.quit()
 
 
-def resize(driver: Any, width: int, dark: bool = False) -> None:
+def resize(driver: Any, width: int, dark: bool = False, height: int = 900) -> None:
     """Make the page ``width`` pixels wide, for a person who prefers light or dark, and no motion."""
     driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
     )
     wishes = {"prefers-color-scheme": "dark" if dark else "light", "prefers-reduced-motion": "reduce"}
     features = [{"name": name, "value": value} for name, value in wishes.items()]

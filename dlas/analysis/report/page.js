@@ -324,7 +324,7 @@
         for (const link of links.values()) link.removeAttribute("aria-current");
         links.get(entry.target.id)?.setAttribute("aria-current", "true");
       }
-    }, { rootMargin: "-10% 0px -80% 0px" });
+    }, { rootMargin: "-10% 0px -60% 0px" });
     for (const section of many("main > section")) if (links.has(section.id)) seen.observe(section);
   }
 

@@ -1,0 +1,40 @@
+"""Take the README's two pictures of a report: ``python -m docs.screenshots results/quickstart``.
+
+Run from the root of the repository, where the development requirements, Chromium
+and chromedriver are installed.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from dlas.analysis.report import report
+from tests.browser import opened, resize
+
+PICTURES = {"report": (1280, 860, False, "summary"), "report-phone": (400, 860, True, "points")}
+"""Width and height in pixels, whether in the dark, and the section at the top, by the picture's name."""
+SCROLL = """
+const done = arguments[1];
+document.getElementById(arguments[0]).scrollIntoView();
+if (arguments[0] === "summary") scrollTo(0, 0);
+setTimeout(done, 1500);
+"""
+
+
+def main(folder: str) -> None:
+    """Write the pictures beside this file."""
+    with tempfile.TemporaryDirectory() as made:
+        page = Path(made) / "report.html"
+        report([folder], page)
+        with opened(Path(made) / "profile") as driver:
+            for name, (width, height, dark, section) in PICTURES.items():
+                resize(driver, width, dark, height)
+                driver.get(page.as_uri())
+                driver.execute_async_script(SCROLL, section)
+                driver.get_screenshot_as_file(str(Path(__file__).parent / f"{name}.png"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
