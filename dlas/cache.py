@@ -28,7 +28,7 @@ BLOB_BYTES = 2**20
 LIMIT_BYTES = 20 * 2**30
 OLD_SECONDS = 30 * 86400
 """A lock that nobody took, or a training that nobody resumed, for so long is nobody's."""
-KINDS = ("network", "build")
+KINDS = ("network", "tuning", "build")
 
 
 class CorruptArtifact(Exception):
@@ -89,6 +89,11 @@ class Cache:
         for name in (*KINDS, "blobs", "work", "locks", "aside"):
             (root / name).mkdir(parents=True, exist_ok=True)
         self._added = 0
+
+    @property
+    def records(self) -> Path:
+        """Where tuning records are: shared by all studies, outside every limit, never dropped."""
+        return self.root / "records"
 
     def get(self, kind: str, key: str) -> Artifact | None:
         """Return the artifact if it is there with files of the right sizes, else None."""

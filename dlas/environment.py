@@ -20,6 +20,7 @@ TOOLCHAIN = (
     "numpy",
     "scikit-learn",
     "pytorch-lightning",
+    "xgboost",
 )
 """What can change a number in a row."""
 CHECKOUT = Path(__file__).resolve().parent.parent

@@ -17,10 +17,12 @@ from typing import Any
 from dlas import fingerprint, parts
 from dlas.cache import Cache
 from dlas.environment import environment
+from dlas.machine import machine_name
 from dlas.measuring import Settings
 from dlas.point import NONE, Choice, Point
 from dlas.results import Row
 from dlas.stack import Hardware, Part
+from dlas.tuning.interface import TuningCompiler
 
 NETWORK_TOOLS = (
     "python",
@@ -32,6 +34,7 @@ NETWORK_TOOLS = (
     "onnxruntime",
 )
 BUILD_TOOLS = ("python", "apache-tvm", "apache-tvm-ffi", "torch", "onnx", "onnxruntime", "numpy")
+TUNE_TOOLS = (*BUILD_TOOLS, "xgboost")
 
 
 # ---------------------------------------------------------------- which artifacts a point needs
@@ -44,7 +47,7 @@ class Step:
     Parameters
     ----------
     name : str
-        ``network``, ``build``, ``check`` or ``measure``.
+        ``network``, ``tune``, ``build``, ``check`` or ``measure``.
     key : str
         Of the artifact it makes; of what it works on where it makes none.
     task : str
@@ -53,6 +56,8 @@ class Step:
         Its JSON-able arguments.
     kind : str or None
         Kind of the artifact that it makes, None where it makes none.
+    alone : bool
+        Whether it needs the device to itself.
     """
 
     name: str
@@ -60,6 +65,7 @@ class Step:
     task: str
     arguments: dict[str, Any]
     kind: str | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ class Plan:
     key: str
 
     def artifacts(self) -> dict[str, str]:
-        """Return the key of the network's and of the build's artifact."""
+        """Return the key of the network's, of the tuning's and of the build's artifact."""
         return {step.kind: step.key for step in self.steps if step.kind}
 
 
@@ -86,21 +92,21 @@ def plan(point: Point, settings: Settings, root: Path) -> Plan:
     root : Path
         The cache folder.
     """
-    common = {"content": point.content(), "root": str(root)}
-    networks = list(
-        _network_steps(replace(point, algorithm=NONE, compiler=NONE, hardware=NONE, batch=0), root)
-    )
-    build_key = _build_key(point, networks[-1].key)
-    keys = {"network_key": networks[-1].key, "build_key": build_key}
-    build = Step("build", build_key, "dlas.steps:build_step", {**common, **keys}, "build")
-    check = Step("check", build_key, "dlas.steps:check_step", {**common, **keys})
-    measure = Step(
-        "measure",
-        build_key,
-        "dlas.steps:measure_step",
-        {**common, **keys, "settings": asdict(settings)},
-    )
-    return Plan((*networks, build, check), measure, _row_key(point, build_key, settings))
+    networks = _network_steps(replace(point, algorithm=NONE, compiler=NONE, hardware=NONE, batch=0), root)
+    network_key = networks[-1].key
+    tuning_key = _tuning_key(point, network_key) if _tunes(point) else None
+    build_key = _build_key(point, network_key, tuning_key)
+    common = {"content": point.content(), "root": str(root), "network_key": network_key}
+    tuned, built = {**common, "tuning_key": tuning_key}, {**common, "build_key": build_key}
+    steps = [
+        *networks,
+        Step("build", build_key, "dlas.steps:build_step", {**tuned, **built}, "build"),
+        Step("check", build_key, "dlas.steps:check_step", built),
+    ]
+    if tuning_key:
+        steps.insert(-2, Step("tune", tuning_key, "dlas.steps:tune_step", tuned, "tuning", alone=True))
+    measure = Step("measure", build_key, "dlas.steps:measure_step", {**built, "settings": asdict(settings)})
+    return Plan(tuple(steps), measure, _row_key(point, build_key, settings))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -129,12 +135,29 @@ def _network_key(point: Point, dense_key: str | None) -> str:
     )
 
 
-def _build_key(point: Point, network_key: str) -> str:
+def _tunes(point: Point) -> bool:
+    return issubclass(parts.find("compiler", point.compiler.name).cls, TuningCompiler)
+
+
+def _tuning_key(point: Point, network_key: str) -> str:
+    """Return what a search depends on; what it found is on record, so the same key has the same schedules."""
+    return fingerprint.key(
+        network=network_key,
+        batch=point.batch,
+        target=_target(point.hardware),
+        machine=_machine(point.hardware),
+        tools=_versions(TUNE_TOOLS),
+        **_made_by({"algorithm": point.algorithm, "compiler": point.compiler}),
+    )
+
+
+def _build_key(point: Point, network_key: str, tuning_key: str | None) -> str:
     choices = {"algorithm": point.algorithm, "compiler": point.compiler}
     if point.algorithm.name == parts.LIBRARY:
         del choices["algorithm"]
     return fingerprint.key(
         network=network_key,
+        tuning=tuning_key,
         batch=point.batch,
         target=_target(point.hardware),
         tools=_versions(BUILD_TOOLS),
@@ -174,6 +197,11 @@ def _target(hardware: Choice) -> dict[str, Any]:
     return {} if device.unsupported() else asdict(device.target())
 
 
+@functools.cache
+def _machine(hardware: Choice) -> str | None:
+    return machine_name(hardware.make("hardware").describe())
+
+
 # ---------------------------------------------------------------- from what happened to a row
 
 
@@ -204,6 +232,7 @@ def row(
     artifacts = made.artifacts()
     network = _facts(cache, "network", artifacts)
     built = _facts(cache, "build", artifacts)
+    tuned = _facts(cache, "tuning", artifacts)
     measured = {name: value for name, value in found.items() if name in Row.__dataclass_fields__}
     kept = (
         "accuracy",
@@ -227,6 +256,7 @@ def row(
         step=step,
         layers=_layers(built.get("layers", []), found.get("layer_seconds") or {}),
         coverage=built.get("coverage"),
+        tuning={name: value for name, value in tuned.items() if name != "curves"} or None,
         library_bytes=built.get("library_bytes"),
         expected_speedup=_expected_speedup(network["reached"]) if network else None,
         seconds=dict(seconds),
@@ -235,6 +265,12 @@ def row(
         environment=environment(),
         started=started,
     )
+
+
+def curves(made: Plan, cache: Cache) -> list[dict[str, Any]]:
+    """Return how a point's search went, a mapping a workload; empty where there was none."""
+    found: list[dict[str, Any]] = _facts(cache, "tuning", made.artifacts()).get("curves", [])
+    return found
 
 
 def _layers(convolutions: list[dict[str, Any]], seconds: Mapping[str, float]) -> list[dict[str, Any]]:

@@ -28,6 +28,8 @@ from dlas.child import fork_child
 
 POLL_SECONDS = 0.2
 """How often limits are looked at: seldom enough not to disturb what is being timed."""
+CLOSER_SECONDS = 2.0
+"""How often at most memory is looked at closely, which takes longer."""
 
 
 class ServerDied(Exception):
@@ -59,7 +61,10 @@ class Task:
 
 @dataclass
 class Job:
-    """A running child, as the server keeps it; ``limits`` and ``taken`` are seconds a task."""
+    """A running child, as the server keeps it; ``limits`` and ``taken`` are seconds a task.
+
+    Its memory is known to be ``enough_until`` a time.
+    """
 
     number: int
     pid: int
@@ -74,6 +79,7 @@ class Job:
     error: dict[str, Any] | None = None
     stopped: str | None = None
     started: float = field(default_factory=time.monotonic)
+    enough_until: float = 0.0
 
     def finish_task(self, value: Any) -> None:
         """Keep a task's result and give the next one its own time."""
@@ -333,25 +339,40 @@ class _Serving:
                 continue
             if now - job.since > job.left:
                 job.kill("timeout")
-            elif _anonymous_bytes(job.pid) > job.memory:
-                job.kill("memory")
+            elif now >= job.enough_until and _anonymous_bytes(job.pid) > job.memory:
+                if _anonymous_bytes(job.pid, shares=True) > job.memory:
+                    job.kill("memory")
+                job.enough_until = now + CLOSER_SECONDS
 
     def _tell(self, **message: Any) -> None:
         self.connection.send_bytes(json.dumps(message).encode())
 
 
-def _anonymous_bytes(pid: int) -> int:
-    """Return the memory that a process and its descendants hold of their own."""
+def _anonymous_bytes(pid: int, shares: bool = False) -> int:
+    """Return the memory that a process and its descendants hold of their own.
+
+    Quickly, which counts what was shared by forking once for each process; or
+    by everyone's share of it, which takes the kernel milliseconds a gigabyte.
+    """
     total = 0
     waiting = [pid]
     while waiting:
         current = waiting.pop()
         try:
-            resident, shared = Path(f"/proc/{current}/statm").read_text().split()[1:3]
-            total += (int(resident) - int(shared)) * resource.getpagesize()
+            total += (_shares if shares else _resident)(current)
             for thread in os.listdir(f"/proc/{current}/task"):
                 children = Path(f"/proc/{current}/task/{thread}/children").read_text()
                 waiting += map(int, children.split())
         except (OSError, ValueError):
             continue  # it ended while we looked
     return total
+
+
+def _resident(pid: int) -> int:
+    resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]
+    return (int(resident) - int(shared)) * resource.getpagesize()
+
+
+def _shares(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss_Anon:"))

@@ -17,7 +17,7 @@ from dlas.point import Choice
 from dlas.results import Row
 
 if TYPE_CHECKING:
-    from dlas.sweep import Active, Summary
+    from dlas.active import Active, Summary
 
 COLOURS = {"ok": "green", "failed": "red", "timeout": "red", "wrong": "red", "unsupported": "yellow"}
 SPOKEN_EVERY_SECONDS = 10.0

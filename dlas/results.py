@@ -21,6 +21,8 @@ from dlas.journal import Held, Journal
 SCHEMA = 1
 STATUSES = ("ok", "failed", "timeout", "unsupported", "wrong")
 FILE = "results.jsonl"
+CURVES = "tuning"
+"""Folder beside it: how each tuned row's search went, best time against trials and seconds."""
 LEADING_ID = re.compile(r'\{"id":"(\w+)"')
 """A row starts with its id, so that finding the last row of each need not parse them all."""
 
@@ -49,6 +51,9 @@ class Row:
         The network's, on all test images, by its framework.
     compiled_accuracy : mapping or None
         The build's on a bounded number of images: accuracy, low, high, images.
+    tuning : mapping or None
+        ``trials``, ``valid`` ones and the ``seconds`` that they took when they
+        were made, which may have been for another row.
     """
 
     id: str
@@ -78,6 +83,7 @@ class Row:
     energy_j: float | None = None
     layers: list[dict[str, Any]] = field(default_factory=list)
     coverage: dict[str, Any] | None = None
+    tuning: dict[str, Any] | None = None
     expected_speedup: float | None = None
     error: float | None = None
     accuracy: float | None = None

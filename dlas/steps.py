@@ -1,11 +1,12 @@
 """The steps of a point, each run in a process of its own; plain JSON in and out.
 
-network -> [compress] -> build -> check -> measure
+network -> [compress] -> [tune] -> build -> check -> measure
 """
 
 from __future__ import annotations
 
 import functools
+import shutil
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from dlas.intervals import wilson
 from dlas.measuring import PeakMemory, Settings
 from dlas.point import NONE, Point
 from dlas.stack import Compiler, Compression, Facts, Hardware, Network, Program, Workspace
+from dlas.tuning.interface import Bench, TuningCompiler
 
 SAMPLE_IMAGES = 256
 SAMPLE_BYTES = 64 * 2**20
@@ -56,10 +58,31 @@ def network_step(
     return {}
 
 
-def build_step(
-    content: dict[str, Any], root: str, network_key: str, build_key: str, channel: Channel
+def tune_step(
+    content: dict[str, Any], root: str, network_key: str, tuning_key: str, channel: Channel
 ) -> dict[str, Any]:
-    """Compile the network for the target."""
+    """Search for the network's schedules, alone on the device; what is on record is not tried again."""
+    cache, point = Cache(Path(root)), Point.of(content)
+    compiler: TuningCompiler = point.compiler.make("compiler")
+    algorithm = None if compiler.own_kernels else point.algorithm.make("algorithm")
+    workspace = Workspace(point.seed, cache.workspace(tuning_key), channel.say)
+    bench = Bench(point.hardware.make("hardware"), cache.records, workspace)
+    network = _restored(cache, network_key, point)
+    with cache.create("tuning", tuning_key) as (folder, facts):
+        facts.update(compiler.tune(network, algorithm, point.batch, bench, folder))
+    cache.drop_workspace(tuning_key)
+    return {}
+
+
+def build_step(
+    content: dict[str, Any],
+    root: str,
+    network_key: str,
+    tuning_key: str | None,
+    build_key: str,
+    channel: Channel,
+) -> dict[str, Any]:
+    """Compile the network for the target, as the search decided where there was one."""
     cache, point = Cache(Path(root)), Point.of(content)
     compiler: Compiler = point.compiler.make("compiler")
     algorithm = None if compiler.own_kernels else point.algorithm.make("algorithm")
@@ -67,6 +90,10 @@ def build_step(
     device.prepare()
     network = _restored(cache, network_key, point)
     with cache.create("build", build_key) as (folder, facts):
+        if tuning_key is not None:
+            found = _verified(cache, "tuning", tuning_key)
+            for name in found.files:
+                shutil.copyfile(found.folder / name, folder / name)
         built = compiler.compile(network, algorithm, device.target(), point.batch, folder)
         facts.update(asdict(built))
     return {}

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dlas import pipeline
+from dlas.active import Active, Heat, Summary
 from dlas.cache import Cache, take_lock
 from dlas.machine import Machine
 from dlas.outcome import OK, Outcome, failure
-from dlas.pipeline import Plan, Step
+from dlas.pipeline import Step
 from dlas.point import Point
 from dlas.processes import Server, Task
 from dlas.progress import Progress
-from dlas.results import Results
-from dlas.stack import Hardware
+from dlas.results import CURVES, Results
 from dlas.study import Study
 
 INTERLEAVE = 4
@@ -29,64 +28,6 @@ REMAKES = 2
 """How often a point's damaged or vanished artifacts are made again before it fails."""
 WAIT_SECONDS = 0.5
 """How often to look again for what another sweep holds."""
-
-
-@dataclass(eq=False)
-class Active:
-    """A point on its way to a row."""
-
-    point: Point
-    plan: Plan
-    started: str
-    log: Path
-    done: int = 0
-    job: int | None = None
-    found: dict[str, Any] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    remakes: int = 0
-
-    def took(self, step: str, seconds: float) -> None:
-        """Add to the time that a step took, which may have run more than once."""
-        self.seconds[step] = self.seconds.get(step, 0.0) + seconds
-
-    @property
-    def ready(self) -> bool:
-        """Whether only measuring is left."""
-        return self.done == len(self.plan.steps)
-
-    @property
-    def step(self) -> Step:
-        """What it does, or does next."""
-        return self.plan.measure if self.ready else self.plan.steps[self.done]
-
-    @property
-    def group(self) -> tuple[object, ...]:
-        """Points of one group will be compared, so they are measured in turns."""
-        return self.point.dataset, self.point.model, self.point.hardware, self.point.batch
-
-    @property
-    def device(self) -> Hardware:
-        """Where it is measured."""
-        device: Hardware = self.point.hardware.make("hardware")
-        return device
-
-
-@dataclass
-class Heat:
-    """Points that are measured in turns, alone on their device."""
-
-    members: list[Active]
-    lock: int
-    turn_of: Active | None = None
-
-
-@dataclass
-class Summary:
-    """What a run of a sweep did: rows written by status, and rows that were there already."""
-
-    written: Counter[str] = field(default_factory=Counter)
-    kept: int = 0
-    measured: int = 0
 
 
 class Sweep:
@@ -197,7 +138,7 @@ class Sweep:
             if step.kind is None or self.cache.get(step.kind, step.key) is None:
                 break
             active.done += 1
-        if active.ready or len(self._running) >= self.jobs or self._device_busy():
+        if active.ready or active.step.alone or len(self._running) >= self.jobs or self._device_busy():
             return
         if active.step.kind is None:
             self._launch(active, None)
@@ -278,25 +219,52 @@ class Sweep:
         active.job = None
         return True
 
-    # ------------------------------------------------------------ measuring
+    # ------------------------------------------------------------ tuning and measuring
 
     def _start_heat(self) -> None:
-        """Measure the first group whose points are all ready, or that is as large as a heat may be."""
+        """Give a device to the first point that has to be tuned, or to the first that can be measured."""
         if self._heat is not None:
             return
+        self._heat = self._tuning_heat() or self._measuring_heat()
+        if self._heat is None:
+            return
+        if self._device_busy():
+            for job in self._running:
+                self.server.pause(job)
+        self._give_turn()
+
+    def _tuning_heat(self) -> Heat | None:
+        """Return the first point that needs the device for a step on its way, alone."""
+        for active in self._active:
+            if active.job is None and not active.ready and active.step.alone:
+                locks = self._locks(active)
+                if locks:
+                    return Heat([active], locks)
+        return None
+
+    def _locks(self, active: Active) -> list[int]:
+        """Return locks of the device and of what is made on it; none if either is taken, or it is there."""
+        step = active.step
+        assert step.kind is not None
+        device = _lock_device(active.device.device)
+        artifact = self.cache.try_lock(f"{step.kind}-{step.key}") if device is not None else None
+        locks = [lock for lock in (device, artifact) if lock is not None]
+        if len(locks) == 2 and self.cache.get(step.kind, step.key) is None:
+            return locks
+        for lock in locks:
+            os.close(lock)
+        return []
+
+    def _measuring_heat(self) -> Heat | None:
+        """Return the first group whose points are all ready, or that is as large as a heat may be."""
         for group in dict.fromkeys(active.group for active in self._active):
             members = [active for active in self._active if active.group == group]
             ready = [active for active in members if active.ready]
             if ready and (len(ready) == len(members) or len(ready) >= INTERLEAVE):
                 lock = _lock_device(ready[0].device.device)
-                if lock is None:
-                    continue
-                self._heat = Heat(ready[:INTERLEAVE], lock)
-                if self._device_busy():
-                    for job in self._running:
-                        self.server.pause(job)
-                self._give_turn()
-                return
+                if lock is not None:
+                    return Heat(ready[:INTERLEAVE], [lock])
+        return None
 
     def _give_turn(self) -> None:
         """Start the next member, or let the one go on that waited longest; end the heat after the last."""
@@ -305,20 +273,21 @@ class Sweep:
         unstarted = [member for member in heat.members if member.job is None]
         if unstarted:
             heat.turn_of = unstarted[0]
-            self._start_measuring(unstarted[0])
+            self._start_alone(unstarted[0])
         elif heat.members:
             heat.turn_of = heat.members.pop(0)
             heat.members.append(heat.turn_of)
             assert heat.turn_of.job is not None
             self.server.turn(heat.turn_of.job)
         else:
-            os.close(heat.lock)
+            for lock in heat.locks:
+                os.close(lock)
             self._heat = None
             for job in self._running:
                 self.server.resume(job)
 
-    def _start_measuring(self, active: Active) -> None:
-        self.summary.measured += 1
+    def _start_alone(self, active: Active) -> None:
+        self.summary.measured += active.ready
         active.job = self.server.start(
             [self._task(active.step)], log=active.log, memory=self.study.limits.memory
         )
@@ -329,7 +298,7 @@ class Sweep:
         active = next(member for member in heat.members if member.job == event["job"])
         if event["event"] == "end":
             heat.members.remove(active)
-            self._measured(active, event)
+            (self._measured if active.ready else self._step_ended)(active, event)
         if active is heat.turn_of:
             self._give_turn()
 
@@ -359,11 +328,20 @@ class Sweep:
             started=active.started,
         )
         self.results.append(row)
+        self._keep_curves(active)
         self._active.remove(active)
         self.summary.written[row.status] += 1
         self._drop_build(active)
         self.cache.bound()
         self.progress.row(row)
+
+    def _keep_curves(self, active: Active) -> None:
+        """Write how a point's search went beside the rows."""
+        curves = pipeline.curves(active.plan, self.cache)
+        if curves:
+            (self.results.folder / CURVES).mkdir(exist_ok=True)
+            path = self.results.folder / CURVES / f"{active.point.id}.json"
+            path.write_text(json.dumps(curves, indent=1))
 
     def _drop_build(self, active: Active) -> None:
         """Drop the built library: it can be made again, and thousands would fill a disk."""

@@ -30,7 +30,7 @@ LAYERS = [
     {"study", "testing"},
     {"results", "doctor"},
     {"analysis", "pipeline"},
-    {"steps"},
+    {"steps", "active"},
     {"progress", "sweep"},
     {"cli", "__main__", "__init__"},
 ]  # fmt: skip

@@ -21,6 +21,7 @@ from dlas.stack import Decisions, Target, Unsupported
 from dlas.testing import HOST
 from tests.small_network import error, images, network
 from tests.test_lowering import LAYERS
+from tests.tiled import bench
 
 REFERENCES = ["onnxruntime", "torch_eager", "torch_compile"]
 OURS = ["untuned", "hand"]
@@ -56,9 +57,9 @@ def test_compiled_network_computes_what_the_network_does(name: str, tmp_path: Pa
         assert all(0 < seconds < 10 for seconds in times.values())
 
 
-@pytest.mark.parametrize("name", [*OURS, *REFERENCES])
+@pytest.mark.parametrize("name", [*OURS, "metaschedule", *REFERENCES])
 def test_runtimes_with_kernels_of_their_own_say_so(name: str) -> None:
-    assert parts.find("compiler", name).cls.own_kernels == (name not in OURS)
+    assert parts.find("compiler", name).cls.own_kernels == (name in REFERENCES)
 
 
 @pytest.mark.parametrize("name", ["untuned", "onnxruntime"])
@@ -174,3 +175,42 @@ class Bare(Direct):
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         return ()
+
+
+def test_metaschedule_builds_what_a_search_chose(tmp_path: Path) -> None:
+    small, x = network(), images(1)
+    cpu = parts.make("hardware", "local_cpu", {"threads": 1})
+    compiler = parts.make("compiler", "metaschedule", {"preset": "smoke", "trials": 2})
+    folder, algorithm = tmp_path / "build", SpatialPack(layout="blocked")
+    folder.mkdir()
+    told = compiler.tune(small, algorithm, 1, bench(tmp_path, cpu), folder)
+    build = compiler.compile(small, algorithm, cpu.target(), 1, folder)
+    program = compiler.load(folder, lambda: small, cpu.target())
+    assert error(program.run(x), small.reference(x)) <= 1e-4
+    assert {curve["layers"][0] for curve in told["curves"]} <= set(LAYERS)
+    assert told["trials"] == sum(curve["trials"] for curve in told["curves"])
+    tuned = [layer for layer in build.layers if "trials" in layer]
+    assert sorted(layer["name"] for layer in tuned) == sorted(LAYERS)
+    assert all(0 < layer["valid_trials"] <= layer["trials"] and layer["tuned_s"] > 0 for layer in tuned)
+    with pytest.raises(ValueError, match="not the kernel that was tuned"):
+        compiler.compile(small, algorithm, cpu.target(), 2, folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "trials", "early_stop", "shared", "per_round"),
+    [
+        ({}, 32, 0, False, 16),
+        ({"preset": "smoke"}, 4, 0, False, 16),
+        ({"preset": "paper"}, 20_000, 1_000, True, 64),
+        ({"preset": "paper", "trials": 64}, 64, 1_000, False, 64),
+        ({"preset": "paper", "early_stop": 0, "per_round": 8}, 20_000, 0, True, 8),
+        ({"trials": 7, "early_stop": 3}, 7, 3, False, 16),
+    ],
+)
+def test_presets_stand_for_what_is_not_given(
+    options: dict[str, Any], trials: int, early_stop: int, shared: bool, per_round: int
+) -> None:
+    settings = parts.make("compiler", "metaschedule", options).settings()
+    found = (settings.trials, settings.early_stop, settings.shared, settings.per_round)
+    assert found == (trials, early_stop, shared, per_round)
+    assert settings.space == "algorithm"

@@ -37,6 +37,21 @@ def sleep(channel: Channel, seconds: float) -> None:
     time.sleep(seconds)
 
 
+def share(channel: Channel, mebibytes: int, forks: int, own: bool) -> int:
+    """Hold memory together with forked children, each of which may take as much of its own."""
+    held = bytearray(b"x" * (mebibytes * 2**20))
+    pids = []
+    for _ in range(forks):
+        pids.append(os.fork())
+        if pids[-1] == 0:
+            more = bytearray(held) if own else b""
+            time.sleep(30 if own else 1.5)
+            os._exit(len(more) * 0)
+    for pid in pids:
+        os.waitpid(pid, 0)
+    return len(held)
+
+
 def crash_after_saying(channel: Channel) -> None:
     channel.say("last words")
     os.kill(os.getpid(), signal.SIGSEGV)
@@ -119,6 +134,16 @@ def test_tasks_run_one_after_the_other_each_with_its_own_time(server: Server, tm
     assert (last["results"], last["stopped"]) == ([None, 8], "timeout")
     assert len(last["seconds"]) == 3
     assert last["seconds"][0] >= 0.5
+
+
+@pytest.mark.parametrize(("own", "stopped"), [(False, None), (True, "memory")])
+def test_memory_shared_by_forking_counts_once(
+    server: Server, tmp_path: Path, own: bool, stopped: str | None
+) -> None:
+    task = the(share, mebibytes=200, forks=4, own=own)
+    # Whatever the test process holds itself is shared too, but may be copied when it is touched.
+    server.start([task], log=tmp_path / "log", memory=700 * 2**20)
+    assert until_end(server)[-1]["stopped"] == stopped
 
 
 def test_many_jobs_at_a_time(server: Server, tmp_path: Path) -> None:

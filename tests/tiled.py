@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -15,8 +16,11 @@ from dlas.convolution import Conv
 from dlas.lowering.kernels import Kernel, make_kernel
 from dlas.lowering.tail import Step
 from dlas.schedules.direct import Direct
-from dlas.stack import Decisions, Hardware, Target, Workspace
-from dlas.tuning.interface import Bench
+from dlas.stack import Algorithm, Build, Decisions, Hardware, Network, Target, Workspace
+from dlas.tuning.choosing import curve, first
+from dlas.tuning.interface import Bench, TuningCompiler
+from dlas.tuning.tuner import Settings, tune
+from tests.stubs import StubCompiler
 
 RELU = (Step("relax.nn.relu", (("value", 0),)),)
 CONV = Conv("conv", 1, 4, 6, 6, 8, 3, 3, padding=(1, 1, 1, 1))
@@ -79,3 +83,32 @@ def bench(folder: Path, hardware: Hardware, said: list[str] | None = None) -> Be
     work.mkdir(parents=True, exist_ok=True)
     say = said.append if said is not None else lambda text: None
     return Bench(hardware, folder / "records", Workspace(0, work, say))
+
+
+@dataclass(frozen=True)
+class TiledCompiler(StubCompiler, TuningCompiler):
+    """Tunes one tiny convolution, whatever the network, and builds nothing from it."""
+
+    trials: int = 8
+    trace: str = ""
+    trouble_at: str = "none"
+    broken: bool = False
+
+    def tune(
+        self, network: Network, algorithm: Algorithm | None, batch: int, bench: Bench, folder: Path
+    ) -> dict[str, Any]:
+        """Search, and write down what was chosen."""
+        tiled = (Broken if self.broken else Tiled)(trouble=self.trouble_at, trace=self.trace)
+        (found,) = tune([kernel(tiled)], Settings("algorithm", self.trials, per_round=4), bench)
+        (folder / "chosen.json").write_text(json.dumps(found.summary()))
+        best = curve(first(found.records, found.count))
+        return {"trials": found.count, "valid": len(best), "seconds": found.seconds,
+                "curves": [{"layers": found.task.layers, "best": best}]}  # fmt: skip
+
+    def compile(
+        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
+    ) -> Build:
+        """Write a file; the layer says what was chosen."""
+        build = super().compile(network, algorithm, target, batch, folder)
+        build.layers[0] |= json.loads((folder / "chosen.json").read_text())
+        return build
