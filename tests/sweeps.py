@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dlas.results import Row
+from dlas.results import CURVES, Row
 from tests.rows import failing, row
 
 COMPRESSIONS: dict[str, tuple[Any, dict[str, float]]] = {
@@ -54,6 +57,19 @@ def sweep(models: int = 2, batches: tuple[int, ...] = (1, 8), seed: int = 0, sam
     return rows
 
 
+def write_curves(folder: Path, rows: Sequence[Row]) -> None:
+    """Write beside a sweep's rows how the search of each tuned one went."""
+    (folder / CURVES).mkdir()
+    for each in rows:
+        if each.tuning:
+            best = [[1, 0.5, 4e-5], [9, 5.0, 2e-5], [60, 30.0, 1e-5]]
+            curves = [
+                {"layers": [f"layer{n}.conv"], "space": "rules", "trials": 64, "best": best[: 2 + n % 2]}
+                for n in range(3)
+            ]
+            (folder / CURVES / f"{each.id}.json").write_text(json.dumps(curves))
+
+
 def _point(
     draw: np.random.Generator,
     ms: float,
@@ -74,7 +90,7 @@ def _point(
     if draw.random() < 1 / 12:
         status = str(draw.choice(list(REASONS)))
         return failing(status, reason=REASONS[status], **given)
-    trials = {"trials": 64} if compiler == "tuned" else {}
+    tuning = {"trials": 64, "valid": 60, "seconds": 60.0} if compiler == "tuned" else None
     times = [
         {"name": f"layer{n}.conv", "algorithm": algorithm, "latency_s": ms / 8e3, **trials} for n in range(6)
     ]
@@ -86,7 +102,8 @@ def _point(
         noisy_reason="2 of 5 slices disturbed",
         sentinel_s=[0.001, 0.001 * float(draw.uniform(1, 1.3))],
         layers=times,
-        seconds={"network": 12.0, "build": 3.5, "measure": 2.0, **({"tune": 60.0} if trials else {})},
+        tuning=tuning,
+        seconds={"network": 12.0, "build": 3.5, "measure": 2.0, **({"tune": 60.0} if tuning else {})},
         **given,
     )
 

@@ -20,9 +20,9 @@ from dlas.analysis.report.palette import SLOTS, colours
 from dlas.analysis.report.sections import SECTIONS
 from dlas.analysis.roles import with_roles
 from dlas.errors import InputError
-from dlas.results import Row
+from dlas.results import CURVES, Row
 from tests.rows import CPU, failing, row, write
-from tests.sweeps import REASONS, sweep
+from tests.sweeps import REASONS, sweep, write_curves
 
 EVIL = '<img src=x onerror="window.hacked=1">\'&</script><script>window.hacked=1</script>'
 OLD = (
@@ -80,7 +80,7 @@ class Page(html.parser.HTMLParser):
 
 
 def page_of(folder: Path, rows: list[Row], tail: str = "", **options: Any) -> Page:
-    write(folder, rows, tail)
+    write_curves(write(folder, rows, tail), rows)
     report([folder], folder / "report.html", **options)
     return Page(folder / "report.html")
 
@@ -162,6 +162,18 @@ def test_tables_are_tables_and_pictures_have_words(page: Page) -> None:
     plots = page.all("div", **{"class": "plot"})
     assert len(plots) > 10 and all(each.get("role") == "img" and each.get("aria-label") for each in plots)
     assert page.all("html")[0]["lang"] == "en" and page.all("main") and page.all("nav")
+
+
+def test_curves_of_tuning_are_drawn_and_damaged_ones_are_said(tmp_path: Path, rows: list[Row]) -> None:
+    page = page_of(tmp_path, rows)
+    panels = page.data["figures"]["tuning-curves"]["panels"]
+    tuned = {each.id for each in rows if each.tuning}
+    drawn = {page.data["points"]["id"][p] for panel in panels for p in panel["rows"]["p"]}
+    assert drawn == tuned and max(max(panel["rows"]["y"]) for panel in panels) == 4
+    assert f"{len(tuned)} of {3 * len(tuned)} got better" in page.text
+    (tmp_path / CURVES / f"{sorted(tuned)[0]}.json").write_text('[{"best": 1}]')
+    report([tmp_path], tmp_path / "report.html")
+    assert "damaged and left out: 1." in Page(tmp_path / "report.html").text
 
 
 def test_a_report_may_be_of_several_folders_and_of_some_rows(tmp_path: Path) -> None:

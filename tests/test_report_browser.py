@@ -12,7 +12,7 @@ from dlas.analysis.report import report
 from dlas.results import Row
 from tests.browser import opened, resize
 from tests.rows import failing, row, write
-from tests.sweeps import REASONS, sweep
+from tests.sweeps import REASONS, sweep, write_curves
 from tests.test_report import EVIL, ODD
 
 pytestmark = pytest.mark.slow
@@ -54,6 +54,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> Path:
     folder = write(tmp_path_factory.mktemp("sweep"), rows)
+    write_curves(folder, rows)
     report([folder], folder / "report.html")
     return folder / "report.html"
 

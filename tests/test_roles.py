@@ -20,7 +20,7 @@ def test_a_compiler_that_searches_is_tuned_whatever_its_name(tmp_path: Path) -> 
     found = roles(
         tmp_path, "tuning",
         row(), row(compiler="hand"), row(compiler={"name": "annealing", "trials": 8}),
-        row(compiler="genetic", layers=[{"name": "conv", "trials": 16}]),
+        row(compiler="genetic", tuning={"trials": 16}),
         failing(compiler="genetic", batch=8), row(compiler="quick", seconds={"tune": 3.0}),
         row(compiler="onnxruntime", algorithm="library"),
     )  # fmt: skip

@@ -1,7 +1,8 @@
-"""What the table of rows leaves out: time per layer, and everything known of machine and software."""
+"""What the table of rows leaves out: layers, curves of tuning, all that is known of machine and software."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from dlas.results import Row, read_rows
+from dlas.results import CURVES, Row, read_rows
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,25 @@ class Layer:
     latency_s: float
 
 
+@dataclass(frozen=True)
+class Curve:
+    """How one workload's search went.
+
+    Parameters
+    ----------
+    layers : tuple of str
+        The layers that it computes.
+    trials : int
+        How many programs were tried.
+    best : list of (int, float)
+        Trials, and seconds a call of the best so far, wherever it got better.
+    """
+
+    layers: tuple[str, ...]
+    trials: int
+    best: list[tuple[int, float]]
+
+
 @dataclass
 class Details:
     """Details of the points of a frame.
@@ -31,11 +51,17 @@ class Details:
     ----------
     layers : dict of int to list of Layer
         By line of the frame, in the network's order; lines without times of layers are not there.
+    curves : dict of int to list of Curve
+        By line of the frame, for points that were tuned.
+    unreadable : int
+        Files of curves that are damaged.
     facts : dict of str to Counter
         What is known of machines and software: by name, each value with how many rows have it.
     """
 
     layers: dict[int, list[Layer]] = field(default_factory=dict)
+    curves: dict[int, list[Curve]] = field(default_factory=dict)
+    unreadable: int = 0
     facts: dict[str, Counter[str]] = field(default_factory=dict)
 
 
@@ -60,7 +86,26 @@ def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
                 found.layers[line] = layers
             for name, value in _facts(row):
                 found.facts.setdefault(name, Counter())[value] += 1
+            _add_curves(found, line, Path(folder) / CURVES / f"{row.id}.json")
     return found
+
+
+def _add_curves(found: Details, line: int, path: Path) -> None:
+    """Add what a side file says of how a row's search went, if there is one."""
+    if not path.is_file():
+        return
+    try:
+        curves = [_curve(one) for one in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError, KeyError):
+        found.unreadable += 1
+        return
+    found.curves[line] = [curve for curve in curves if curve.best]
+
+
+def _curve(one: Mapping[str, Any]) -> Curve:
+    best = [(int(trials), float(latency_s)) for trials, _, latency_s in one["best"]]
+    last = best[-1][0] if best else 0
+    return Curve(tuple(map(str, one["layers"])), max(int(one.get("trials") or 0), last), best)
 
 
 def _layers(row: Row) -> Iterator[Layer]:

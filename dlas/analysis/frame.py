@@ -150,7 +150,7 @@ def _record(folder: str, row: Row) -> dict[str, Any]:
         record[f"compiled_accuracy{suffix}"] = _of(row.compiled_accuracy, key)
     record |= {name: _of(row.reached, name) for name in REACHED}
     record["coverage"] = _of(row.coverage, "macs")
-    record["trials"] = _trials(row.layers)
+    record["trials"] = _of(row.tuning, "trials")
     record["drift"] = _drift(row.sentinel_s)
     record |= {f"{step}_s": _of(row.seconds, step) for step in STEPS}
     record["host"] = _of(_of(row.environment, "host"), "name")
@@ -170,13 +170,6 @@ def _part_name(content: Any) -> str | None:
 def _processor(device: Any) -> str | None:
     """Return ``gpu`` or ``cpu``: a device that has a GPU was measured for its sake."""
     return "gpu" if _first(device, "gpu") else "cpu" if _first(device, "cpu") else None
-
-
-def _trials(layers: Any) -> int | None:
-    """Return how many programs a tuner measured for all layers together; None where none searched."""
-    found = [_of(layer, "trials") for layer in layers or ()]
-    counts = [count for count in found if isinstance(count, int | float)]
-    return round(sum(counts)) if counts else None
 
 
 def _drift(sentinel_s: Any) -> float | None:

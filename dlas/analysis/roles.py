@@ -6,6 +6,7 @@ have roles too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -37,14 +38,14 @@ def with_roles(frame: pd.DataFrame) -> pd.DataFrame:
         What :func:`dlas.analysis.matching.latest` gives, numbered from 0, with
         ``tuning`` (one of :data:`TUNINGS`), ``kind`` (one of :data:`KINDS`),
         ``primitive`` (the dense algorithm that the algorithm is a version of)
-        and ``processor`` filled in from hardware profiles.
+        and ``processor`` of the hardware's profile.
     """
     points = latest(frame).reset_index(drop=True)
     return points.assign(
         tuning=_tuning(points),
         kind=_kind(points),
         primitive=_primitive(points["algorithm_name"]),
-        processor=_filled_processor(points),
+        processor=_processors(points),
     )
 
 
@@ -60,8 +61,8 @@ def primitive(algorithm: str, known: Iterable[str]) -> str:
 def _tuning(points: pd.DataFrame) -> pd.Series:
     """Return each line's place in :data:`TUNINGS`.
 
-    A compiler searches if any of its rows says so: an option ``trials``, layers
-    with trials, or time spent in the step ``tune``.
+    A compiler searches if any of its rows says so: an option ``trials``, trials
+    that were counted, or time spent in the step ``tune``.
     """
     evidence = (points["trials"].fillna(0) > 0) | (points["tune_s"].fillna(0) > 0)
     if "compiler.trials" in points:
@@ -95,19 +96,19 @@ def _primitive(algorithms: pd.Series) -> pd.Series:
     return algorithms.map({name: primitive(name, known) for name in known})
 
 
-def _filled_processor(points: pd.DataFrame) -> pd.Series:
-    """Return ``cpu`` or ``gpu``: what the row, another of that hardware or its profile says."""
-    among = points.groupby("hardware_name")["processor"].first()
-    told = {name: among.get(name) for name in points["hardware_name"].dropna().unique()}
-    filled = {
-        name: kind if isinstance(kind, str) else _profile_processor(name) for name, kind in told.items()
+def _processors(points: pd.DataFrame) -> pd.Series:
+    """Return ``cpu`` or ``gpu``: what the hardware's profile says, or else what any of its rows does."""
+    told = points.groupby("hardware_name")["processor"].first()
+    found = {
+        name: _profile_processor(str(name)) or told.get(name)
+        for name in points["hardware_name"].dropna().unique()
     }
-    return points["processor"].fillna(points["hardware_name"].map(filled).astype("string"))
+    return points["hardware_name"].map(found).astype("string")
 
 
 def _profile_processor(hardware: str) -> str | None:
     path = PROFILES / f"{hardware}.toml"
-    if not path.is_file():
+    if not re.fullmatch(r"\w+", hardware) or not path.is_file():
         return None
     try:
         kind = Profile.read(path).target.get("kind")

@@ -11,6 +11,7 @@ from dlas.analysis.report.sections import (
     checks,
     correlations,
     costs,
+    curves,
     dependence,
     latency,
     layers,
@@ -25,7 +26,7 @@ from dlas.analysis.report.sections import (
 
 SECTIONS: tuple[Callable[[Context], Section | Absent], ...] = (
     summary.section, question.section, matrix.section, winners.section, latency.section, ratios.tuning,
-    ratios.runtimes, promises.section, accuracy.section, layers.section, dependence.section,
+    ratios.runtimes, promises.section, accuracy.section, curves.section, layers.section, dependence.section,
     correlations.section, checks.section, costs.section, trust.section,
 )  # fmt: skip
 """In the order in which a reader meets them."""

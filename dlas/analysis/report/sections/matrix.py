@@ -19,9 +19,9 @@ MOST_REASONS = 30
 def section(context: Context) -> Section | Absent:
     """Return the matrix, and why points have no time."""
     lead = (
-        "Every point that was run, none left out. A number is its median latency in milliseconds, the greener "
-        "the faster in its setting, ~ where the machine was disturbed; a word is how it ended without a right "
-        "answer in time. Select a point for its reason and everything else that is known of it."
+        "Every point that was run, none left out. A number is its median latency in milliseconds, the "
+        "greener the faster in its setting, ~ where the machine was disturbed; a word is how it ended "
+        "without a right answer in time. Select a point for its reason and everything else that is known."
     )
     blocks: list[Block] = [matrix(context)] if len(context.points) else []
     if (context.points["status"] != "ok").any():

@@ -63,6 +63,8 @@ def _statements(context: Context) -> Iterator[str]:
         )
     if context.replaced:
         yield f"{counted(context.replaced)} left out: measured again later."
+    if context.details.unreadable:
+        yield f"Files of tuning curves that are damaged and left out: {context.details.unreadable}."
     machines = points["machine"].nunique()
     if machines > 1:
         yield f"{machines} machines; only rows of one machine are compared, save along the hardware axis."

@@ -102,5 +102,5 @@ def _cell(
 def _called(context: Context, line: int, axes: tuple[str, ...], primitive: str) -> str:
     """Return what a point is called in a cell; the algorithm is told where it is not the column's own."""
     name = " + ".join(context.value(line, axis) for axis in axes)
-    algorithm = str(context.points["algorithm_name"].iat[line])
+    algorithm = context.value(line, "algorithm")
     return f"{name} ({algorithm})" if primitive and algorithm != primitive else name
