@@ -91,9 +91,7 @@ def _point(
         status = str(draw.choice(list(REASONS)))
         return failing(status, reason=REASONS[status], **given)
     tuning = {"trials": 64, "valid": 60, "seconds": 60.0} if compiler == "tuned" else None
-    times = [
-        {"name": f"layer{n}.conv", "algorithm": algorithm, "latency_s": ms / 8e3, **trials} for n in range(6)
-    ]
+    times = [{"name": f"layer{n}.conv", "algorithm": algorithm, "latency_s": ms / 8e3} for n in range(6)]
     return row(
         ms,
         samples=samples,

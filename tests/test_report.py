@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,23 @@ def test_reasons_do_not_make_the_page_large(tmp_path: Path) -> None:
     rows = [failing(batch=n, reason=f"{n} " + "x" * 100_000) for n in range(1, 200)]
     page_of(tmp_path, rows)
     assert (tmp_path / "report.html").stat().st_size < 6_000_000
+
+
+@pytest.mark.slow
+def test_ten_thousand_rows_make_a_page_that_opens_anywhere(tmp_path: Path) -> None:
+    def seconds(models: int) -> float:
+        rows = sweep(models, batches=(1, 2, 4), samples=150)
+        folder = write(tmp_path / str(models), rows)
+        begun = time.process_time()
+        report([folder], folder / "report.html")
+        return time.process_time() - begun
+
+    seconds(1)
+    few, many = seconds(8), seconds(76)
+    assert many < 2 * (76 / 8) * few, "time grows no faster than rows"
+    page = Page(tmp_path / "76" / "report.html")
+    assert len(page.data["points"]["ms"]) > 10_000
+    assert (tmp_path / "76" / "report.html").stat().st_size < 20_000_000
 
 
 # ---------------------------------------------------------------- colours
