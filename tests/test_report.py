@@ -191,6 +191,16 @@ def test_a_report_may_be_of_several_folders_and_of_some_rows(tmp_path: Path) -> 
 # ---------------------------------------------------------------- nothing from elsewhere
 
 
+def test_what_cannot_be_written_is_one_message(tmp_path: Path) -> None:
+    folder = write(tmp_path / "sweep", [row()])
+    with pytest.raises(InputError, match=r"cannot write .*sweep"):
+        report([folder], folder)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"cannot write .*file"):
+        report([folder], tmp_path / "report.html", files=tmp_path / "file")
+    assert [path.name for path in folder.iterdir()] == ["results.jsonl"]
+
+
 def test_the_page_asks_the_network_for_nothing(page: Page) -> None:
     (policy,) = page.all("meta", **{"http-equiv": "Content-Security-Policy"})
     assert "default-src 'none'" in (policy["content"] or "")

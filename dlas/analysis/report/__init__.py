@@ -16,6 +16,7 @@ from dlas.analysis.report.files import write_files
 from dlas.analysis.report.page import figures, page
 from dlas.analysis.report.sections import SECTIONS
 from dlas.analysis.roles import with_roles
+from dlas.errors import InputError
 
 
 def report(
@@ -41,7 +42,8 @@ def report(
     Raises
     ------
     InputError
-        If a folder holds no results, or a filter names what does not exist.
+        If a folder holds no results, a filter names what does not exist, or
+        a file cannot be written.
     """
     names = [str(folder) for folder in folders]
     frame = select(read(names), where)
@@ -50,8 +52,21 @@ def report(
     found = [section(context) for section in SECTIONS]
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     made = page(context, found, f"Made by dlas {dlas.__version__} on {now}.")
+    try:
+        _write(made, out)
+        if files is not None:
+            sections = [section for section in found if isinstance(section, Section)]
+            write_files(sections, figures(sections), files)
+    except OSError as error:
+        raise InputError(f"cannot write {error.filename or str(out)!r}: {error.strerror or error}") from None
+
+
+def _write(page: str, out: Path) -> None:
+    """Write the page in one step: whoever has the old one open never finds half of it."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(made, encoding="utf-8")
-    if files is not None:
-        sections = [section for section in found if isinstance(section, Section)]
-        write_files(sections, figures(sections), files)
+    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(page, encoding="utf-8")
+        os.replace(partial, out)
+    finally:
+        partial.unlink(missing_ok=True)

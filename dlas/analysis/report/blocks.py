@@ -152,6 +152,12 @@ class Figure:
     filtered: bool = True
     across: int = 2
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """The legend's labels that occur, with their colours."""
+        there = {row.get("c") for panel in self.panels for row in panel.rows}
+        return {label: colour for label, colour in self.legend.items() if label in there}
+
 
 @dataclass(frozen=True)
 class Matrix:

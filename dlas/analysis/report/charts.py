@@ -172,7 +172,7 @@ def lines(
     """Return one line a label of colour, with dots."""
     base = alt.Chart()
     encoding = {
-        "x": alt.X("x:Q", title=x, scale=alt.Scale(zero=False, padding=8), axis=alt.Axis(tickCount=6)),
+        "x": alt.X("x:Q", title=x, scale=alt.Scale(zero=True, nice=False), axis=alt.Axis(tickCount=6)),
         "y": alt.Y(
             "y:Q", title=y, axis=alt.Axis(tickCount=5),
             scale=alt.Scale(type="log" if logarithmic else "linear", zero=False, padding=8),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dlas.analysis.labels import MISSING, amount
 from dlas.analysis.matching import groups
 from dlas.analysis.observations.evidence import networks
-from dlas.analysis.pareto import COSTS, PLACE, accuracies, undominated
+from dlas.analysis.pareto import COSTS, PLACE, accuracies, pareto
 from dlas.analysis.report import charts
 from dlas.analysis.report.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
 from dlas.analysis.report.context import Context, scale, significant
@@ -41,11 +40,7 @@ def _front(context: Context, cost: str) -> pd.DataFrame:
     points = context.points.assign(accuracy=accuracies(context.points))
     usable = points[context.timed & points["accuracy"].notna() & points[cost].notna()]
     cheapest = usable.sort_values(cost, kind="stable").drop_duplicates([*PLACE, *NETWORK])
-    front = np.zeros(len(cheapest), dtype=bool)
-    numbers = [cheapest[name].to_numpy(dtype=float) for name in (cost, "accuracy")]
-    for lines in groups(cheapest, PLACE):
-        front[lines] = undominated(*(column[lines] for column in numbers))
-    return cheapest.assign(front=front)
+    return cheapest.assign(front=pareto(cheapest, cost))
 
 
 def _figure(context: Context, fronts: Mapping[str, pd.DataFrame]) -> Figure:
