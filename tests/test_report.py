@@ -33,7 +33,7 @@ OLD = (
     '"macs":"many","environment":[],"gone":1}\n'
 )
 BOARD = {"name": "board", "title": "A board", "gpu": "Some GPU"}
-VOID = {"meta", "link", "br", "img", "input", "hr"}
+VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
 
 
 class Page(html.parser.HTMLParser):

@@ -55,7 +55,7 @@ def page(context: Context, found: Sequence[Section | Absent], made: str) -> str:
         loader=jinja2.FunctionLoader(_source), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=False, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters["code"] = _code
+    environment.filters |= {"code": _code, "breakable": _breakable}
     statuses = Counter(context.points["status"])
     return environment.get_template("page.html.jinja").render(
         title=", ".join(sorted(context.points["study"].dropna().unique())) or "no rows",
@@ -93,6 +93,11 @@ def _code(text: str) -> markupsafe.Markup:
         markupsafe.Markup("<code>{}</code>").format(piece) if at % 2 else piece
         for at, piece in enumerate(pieces)
     )
+
+
+def _breakable(text: str) -> markupsafe.Markup:
+    """Return a text that breaks before a part's options rather than within a word."""
+    return markupsafe.escape(text).replace("(", markupsafe.Markup("<wbr>("))
 
 
 @functools.cache
