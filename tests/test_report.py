@@ -254,6 +254,7 @@ ODD: dict[str, tuple[list[Row], str]] = {
     "nothing known": ([row(latency_s=[], noisy=None, accuracy=None, macs=None, device={}, seconds={},
                            started=None, environment={}, coverage=None, compiled_accuracy=None)], ""),
     "odd layers": ([row(layers=[{"latency_s": None}, {"name": 3, "latency_s": 0.1}, None])], ""),
+    "half a character": ([row(study="\ud83d", model="\ud83d"), failing(reason="\ud83d", model="\ud83d")], ""),
     "a ratio of one": ([row(), row(5, compression="p", reached={"ratio": 1.0})], ""),
 }  # fmt: skip
 

@@ -103,6 +103,12 @@ def test_a_figure_of_many_panels_has_several_sheets() -> None:
     assert [len(sheet.get("concat", [sheet])) for sheet in found.values()] == [12, 12, 1]
 
 
+def test_half_a_character_is_written_as_a_question(tmp_path: Path) -> None:
+    folder = write(tmp_path, [row(2, model="\ud83d"), row(1, model="\ud83d", algorithm="gemm")])
+    report([folder], folder / "report.html", files=folder / "beside")
+    assert (folder / "beside" / "figures" / "latency.svg").exists()
+
+
 def test_names_from_rows_lead_nowhere(tmp_path: Path) -> None:
     evil = "../../outside/x"
     rows = [

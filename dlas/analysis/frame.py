@@ -237,7 +237,9 @@ def _first(mapping: Any, *keys: str) -> Any:
 
 
 def _text(values: Iterable[Any]) -> Any:
-    return pd.array([None if value is None else str(value) for value in values], dtype="string")
+    # JSON can hold half a character, and neither Arrow nor a terminal can.
+    texts = [None if value is None else str(value).encode("utf-8", "replace").decode() for value in values]
+    return pd.array(texts, dtype="string")
 
 
 def _number(values: list[Any], whole: bool = False) -> Any:

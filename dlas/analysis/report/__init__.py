@@ -66,7 +66,8 @@ def _write(page: str, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(page, encoding="utf-8")
+        # A row may hold half a character, which JSON can write and UTF-8 cannot.
+        partial.write_text(page, encoding="utf-8", errors="replace")
         os.replace(partial, out)
     finally:
         partial.unlink(missing_ok=True)

@@ -4,13 +4,13 @@ Every chart reads the data ``rows``.  A mark stands for one row of it:
 
 ====== ==========================================================
 ``p``  line of the frame, for a click
-``t``  what to say of a mark that is not one point
-``y``  category down the side
-``c``  label of the colour
+``t``  what else to say of it, or of a mark that is not one point
 ``x``  the quantity, with its interval ``lo`` and ``hi``
-``s``  how a point without the quantity ended
-``n``  whether the measurement is noisy
+``y``  category down the side, or a second quantity
+``c``  label of the colour
 ====== ==========================================================
+
+What else a chart reads stands in its docstring.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ def theme(ink: str = INK) -> dict[str, Any]:
         "axisY": {"labelLimit": 230, "labelLineHeight": 11, "labelFontSize": 11},
         "text": {"color": ink, "fontSize": 11},
         "rule": {"color": ink},
-        "header": {"labelColor": ink, "titleColor": ink},
         "title": {"color": ink, "fontSize": 13, "anchor": "start"},
         "legend": {"labelColor": ink, "labelLimit": 260, "symbolOpacity": 1, "symbolType": "circle"},
     }  # fmt: skip
@@ -77,10 +76,12 @@ def intervals(
     logarithmic: bool,
     reference: float | None = None,
     grouped: bool = True,
-    zero: bool = True,
     domain: tuple[float, float] | None = None,
 ) -> dict[str, Any]:
     """Return dots with intervals, a category a line.
+
+    A row says in ``s`` how a point without the quantity ended, and in ``n``
+    whether its mark is to be hollow.
 
     Parameters
     ----------
@@ -93,12 +94,10 @@ def intervals(
         Where an upright line says "no difference".
     grouped : bool
         Whether the marks of a category stand below one another, by colour.
-    zero : bool
-        Whether a linear axis begins at zero.
     domain : pair of float, optional
         Ends of the x axis.
     """
-    axis, scale = _quantitative(logarithmic, zero, domain)
+    axis, scale = _quantitative(logarithmic, domain=domain)
     base = _base(grouped)
     colour = _colour(colours)
     x = alt.X("x:Q", title=quantity, scale=scale, axis=axis)
@@ -109,7 +108,7 @@ def intervals(
         base.mark_point(size=55, filled=True, opacity=1, strokeWidth=1.5).encode(
             x=x,
             color=colour,
-            stroke=_colour(colours, "c"),
+            stroke=colour,
             fillOpacity=alt.condition("datum.n", alt.value(0.15), alt.value(1)),
         ),
         base.mark_text(align="left", fontSize=10, opacity=0.75).encode(x=alt.value(3), text="s:N"),
@@ -143,10 +142,8 @@ def dumbbells(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
     return specification(alt.layer(*layers, data=alt.NamedData(name=ROWS)).properties(height=alt.Step(34)))
 
 
-def scatter(
-    x: str, y: str, colours: Mapping[str, str], *, logarithmic: bool, front: bool = True
-) -> dict[str, Any]:
-    """Return points over two quantities; those with ``f`` stand out and are joined."""
+def scatter(x: str, y: str, colours: Mapping[str, str], *, logarithmic: bool) -> dict[str, Any]:
+    """Return points over two quantities; those with ``f`` stand out and are joined at ``fy``."""
     axis, scale = _quantitative(logarithmic, zero=False)
     base = alt.Chart()
     ordinate = alt.Y("y:Q", title=y, scale=alt.Scale(zero=False, padding=12), axis=alt.Axis(tickCount=5))
@@ -162,23 +159,17 @@ def scatter(
     line = base.mark_line(
         interpolate="step-after", strokeWidth=1.5, opacity=0.45, color=INK, invalid="filter"
     ).encode(x=abscissa, y=alt.Y("fy:Q", title=y), order="x:Q")
-    layers = [line, dots] if front else [dots]
-    return specification(alt.layer(*layers, data=alt.NamedData(name=ROWS)).properties(height=230))
+    return specification(alt.layer(line, dots, data=alt.NamedData(name=ROWS)).properties(height=230))
 
 
-def lines(
-    x: str, y: str, colours: Mapping[str, str], *, logarithmic: bool = False, step: bool = False
-) -> dict[str, Any]:
-    """Return one line a label of colour, with dots."""
+def lines(x: str, y: str, colours: Mapping[str, str], *, step: bool = False) -> dict[str, Any]:
+    """Return a line for each ``d``, with dots."""
     base = alt.Chart()
     encoding = {
         "x": alt.X("x:Q", title=x, scale=alt.Scale(zero=True, nice=False), axis=alt.Axis(tickCount=6)),
-        "y": alt.Y(
-            "y:Q", title=y, axis=alt.Axis(tickCount=5),
-            scale=alt.Scale(type="log" if logarithmic else "linear", zero=False, padding=8),
-        ),
+        "y": alt.Y("y:Q", title=y, scale=alt.Scale(zero=False, padding=8), axis=alt.Axis(tickCount=5)),
         "color": _colour(colours),
-    }  # fmt: skip
+    }
     line = base.mark_line(strokeWidth=2, interpolate="step-after" if step else "linear").encode(
         **encoding, order="x:Q", detail="d:N"
     )
@@ -189,7 +180,7 @@ def lines(
 def bars(
     quantity: str, colours: Mapping[str, str], *, share: bool = False, grouped: bool = False
 ) -> dict[str, Any]:
-    """Return bars, a category a line, stacked by colour or, ``grouped``, one below the other."""
+    """Return bars, a category a line, stacked by colour in the order ``o``, or one below the other."""
     stack: Any = None if grouped else "normalize" if share else True
     axis = alt.Axis(format=".0%" if share else "~s", tickCount=5)
     chart = (
@@ -213,11 +204,14 @@ def timeline(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
     return specification(chart.properties(height=200))
 
 
-def heat(x: str, y: str, quantity: str) -> dict[str, Any]:
+def heat(x: str, y: str) -> dict[str, Any]:
     """Return a table of shades: ``x`` across, ``y`` down, ``v`` the shade, ``label`` in words."""
     base = alt.Chart(alt.NamedData(name=ROWS)).encode(
         x=alt.X(
-            "x:N", sort=None, title=x, axis=alt.Axis(labelAngle=-30, orient="top", domain=False, ticks=False)
+            "x:N",
+            sort="ascending",
+            title=x,
+            axis=alt.Axis(labelAngle=-30, orient="top", domain=False, ticks=False),
         ),
         y=alt.Y("y:N", sort=None, title=y, axis=alt.Axis(domain=False, ticks=False)),
     )
@@ -252,6 +246,6 @@ def _base(grouped: bool, data: Any = alt.Undefined) -> alt.Chart:
     return alt.Chart(data).encode(**encoding)
 
 
-def _colour(colours: Mapping[str, str], field: str = "c") -> alt.Color:
+def _colour(colours: Mapping[str, str]) -> alt.Color:
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(f"{field}:N", title=None, scale=scale)
+    return alt.Color("c:N", title=None, scale=scale)

@@ -102,10 +102,9 @@ class Context:
             name: [None if pd.isna(value) else str(value) for value in self.points[name]] for name in NAMED
         }
 
-    def name(self, line: int, axes: Iterable[str] = AXES, without: Iterable[str] = ()) -> str:
-        """Return a point's values of the axes that vary, or its model where none does."""
-        left_out = set(without)
-        shown = [axis for axis in axes if axis in self.varying and axis not in left_out]
+    def name(self, line: int, axes: Iterable[str] = AXES) -> str:
+        """Return a point's values of those of the axes that vary, or its model where none does."""
+        shown = [axis for axis in axes if axis in self.varying]
         return " · ".join(worded(axis, self.value(line, axis)) for axis in shown) or self.value(line, "model")
 
     def setting(self, line: int) -> str:
@@ -114,8 +113,11 @@ class Context:
 
     def called(self, values: Mapping[str, Any] | pd.Series, axes: Iterable[str] = SETTING) -> str:
         """Return those of some values of axes that vary, as text; ``all`` where none does."""
-        shown = [worded(axis, str(values[axis])) for axis in axes if axis in self.varying]
-        return " · ".join(shown) or "all"
+        shown = [(axis, values[axis]) for axis in axes if axis in self.varying]
+        return (
+            " · ".join(worded(axis, MISSING if pd.isna(value) else str(value)) for axis, value in shown)
+            or "all"
+        )
 
     def where(self, line: int, axes: Iterable[str]) -> Where:
         """Return a point's values of those of the axes that vary."""
@@ -123,12 +125,16 @@ class Context:
 
     def told(self, values: Mapping[str, Any]) -> Where:
         """Return those of some values of axes that vary, for filters."""
-        return {axis: str(value) for axis, value in values.items() if axis in self.varying}
+        return {
+            axis: MISSING if pd.isna(value) else str(value)
+            for axis, value in values.items()
+            if axis in self.varying
+        }
 
     def interval(self, line: int) -> str:
         """Return a point's latency in milliseconds with its interval."""
-        point = self.points.iloc[line]
-        return interval_ms(point["latency_s"], point["latency_low_s"], point["latency_high_s"])
+        low, median, high = self._times[line].tolist()
+        return interval_ms(median, low, high)
 
     def median_ms(self, line: int) -> float:
         """Return a point's median latency in milliseconds, NaN where it has none."""

@@ -75,7 +75,9 @@ def _drawn(figure: Figure, panel: Panel) -> dict[str, Any]:
 def _write_figure(spec: dict[str, Any], path: Path) -> None:
     import vl_convert
 
-    svg = vl_convert.vegalite_to_svg(spec)
+    # A row may hold half a character, which JSON can write and UTF-8 cannot.
+    text = json.dumps(spec, ensure_ascii=False).encode("utf-8", "replace").decode()
+    svg = vl_convert.vegalite_to_svg(text)
     path.with_name(f"{path.name}.svg").write_text(svg, encoding="utf-8")
     path.with_name(f"{path.name}.pdf").write_bytes(vl_convert.svg_to_pdf(svg))
     path.with_name(f"{path.name}.png").write_bytes(vl_convert.svg_to_png(svg, scale=SCALE))
@@ -86,13 +88,12 @@ def _write_figure(spec: dict[str, Any], path: Path) -> None:
 
 def _write_table(table: Table, path: Path) -> None:
     frame = framed(table)
-    path.with_name(f"{path.name}.csv").write_text(frame.to_csv(index=False), encoding="utf-8")
-    path.with_name(f"{path.name}.md").write_text(markdown(table), encoding="utf-8")
     styled = frame.map(_latex).rename(columns=_latex).to_latex(
         index=False, escape=False, column_format=_alignment(table), caption=_latex(table.caption),
         label=f"tab:{table.name}",
     )  # fmt: skip
-    path.with_name(f"{path.name}.tex").write_text(styled, encoding="utf-8")
+    for kind, text in (("csv", frame.to_csv(index=False)), ("md", markdown(table)), ("tex", styled)):
+        path.with_name(f"{path.name}.{kind}").write_text(text, encoding="utf-8", errors="replace")
 
 
 def framed(table: Table) -> pd.DataFrame:

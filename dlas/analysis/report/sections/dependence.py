@@ -97,7 +97,7 @@ def _flip_figure(found: list[Ranking]) -> Figure:
         "Down: the axis whose values are put in order by latency; across: the axis that changes meanwhile. "
         "In a dark field the order found in one place is not to be trusted in another."
     )
-    spec = charts.heat("when this changes", "order of", "share of orders that flip")
+    spec = charts.heat("when this changes", "order of")
     return Figure("flips", "Orders that flip", sentence, [Panel("", rows)], {"": spec}, filtered=False)
 
 
