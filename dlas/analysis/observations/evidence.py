@@ -119,6 +119,12 @@ def orders(pairs: pd.DataFrame) -> str:
     return f"faster in {faster} of {len(pairs)}, {tied} tied, {len(pairs) - faster - tied} slower"
 
 
+def alone(points: pd.DataFrame, chosen: pd.Series, same: Sequence[str], pairs: pd.DataFrame) -> str:
+    """Return how many places have points of the chosen kinds but no pair, for the end of a sentence."""
+    count = len(groups(points[chosen], same)) - len(pairs)
+    return f"; {count} more without a time on both sides" if count else ""
+
+
 def wins(
     text: str, points: pd.DataFrame, chosen: pd.Series, primitive: str, same: Sequence[str], name: str
 ) -> Claim:

@@ -9,6 +9,7 @@ from dlas.analysis.observations.evidence import (
     Claim,
     Evidence,
     Observation,
+    alone,
     majority,
     open_claim,
     orders,
@@ -29,7 +30,10 @@ def _faster(points: pd.DataFrame, fast: str, slow: str) -> Claim:
     pairs = paired(points, chosen[slow], chosen[fast], identity(("hardware",)))
     if pairs.empty:
         return open_claim(text, points, chosen, "one point on both")
-    return majority(text, int((pairs["order"] > 0).sum()), len(pairs), f"{orders(pairs)} matched points")
+    left = alone(points, chosen[slow] | chosen[fast], identity(("hardware",)), pairs)
+    return majority(
+        text, int((pairs["order"] > 0).sum()), len(pairs), f"{orders(pairs)} matched points{left}"
+    )
 
 
 OBSERVATION = Observation(

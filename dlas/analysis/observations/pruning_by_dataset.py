@@ -12,6 +12,7 @@ from dlas.analysis.observations.evidence import (
     Claim,
     Evidence,
     Observation,
+    alone,
     open_claim,
     orders,
 )
@@ -37,7 +38,8 @@ def _pruned_against_dense(points: pd.DataFrame, dataset: str, wins: bool) -> Cla
         needed = {f"{dataset}, tuned, dense": dense, f"{dataset}, tuned, pruned": pruned}
         return open_claim(text, points, needed, "both in one setting")
     mostly = 2 * int((pairs["order"] > 0).sum()) > len(pairs)
-    return Claim(text, HOLDS if mostly is wins else FAILS, f"pruned {orders(pairs)} settings")
+    numbers = f"pruned {orders(pairs)} settings{alone(points, dense | pruned, SAME_SETTING, pairs)}"
+    return Claim(text, HOLDS if mostly is wins else FAILS, numbers)
 
 
 OBSERVATION = Observation(

@@ -13,6 +13,7 @@ from dlas.analysis.observations.evidence import (
     Claim,
     Evidence,
     Observation,
+    alone,
     open_claim,
 )
 from dlas.analysis.winners import Times
@@ -39,7 +40,8 @@ def _gain(points: pd.DataFrame) -> Claim:
         return open_claim(text, points, needed, "one point both untuned and tuned")
     mean = float(np.exp(np.log(pairs["ratio"]).mean()))
     slower = int((pairs["order"] < 0).sum())
-    numbers = f"{mean:.2f}x, geometric mean of {len(pairs)} matched points; slower in {slower}"
+    left = alone(points, needed["untuned"] | needed["tuned"], identity(("compiler",)), pairs)
+    numbers = f"{mean:.2f}x, geometric mean of {len(pairs)} matched points; slower in {slower}{left}"
     return Claim(text, HOLDS if mean >= MUCH else FAILS, numbers)
 
 

@@ -8,6 +8,7 @@ from dlas.analysis.observations.evidence import (
     Claim,
     Evidence,
     Observation,
+    alone,
     majority,
     open_claim,
 )
@@ -31,7 +32,8 @@ def pruned_gain_less_from_tuning(evidence: Evidence) -> list[Claim]:
         return [open_claim(text, points, needed, "all four in one setting")]
     less = int((both["ratio"] < both["ratio_dense"]).sum())
     medians = f"{both['ratio'].median():.2f}x against {both['ratio_dense'].median():.2f}x"
-    return [majority(text, less, len(both), f"in {less} of {len(both)} cases; medians {medians}")]
+    left = alone(points, kind == "pruned", [*SAME_SETTING, "compression"], both)
+    return [majority(text, less, len(both), f"in {less} of {len(both)} cases; medians {medians}{left}")]
 
 
 OBSERVATION = Observation(

@@ -60,9 +60,11 @@ def _figure(context: Context, fronts: Mapping[str, pd.DataFrame]) -> Figure:
         for cost, title in COSTS.items()
         for name in ("linear", "log")
     }
+    missing = len(context.points.drop_duplicates([*PLACE, *NETWORK])) - len(found)
     sentence = (
         f"Up and left is better. Of {len(found)} networks, {int(found['front'].sum())} are on the line "
         "against latency: nothing beats them."
+        + (f" {missing} more have no time or no accuracy." if missing else "")
     )
     title = "Accuracy against what it costs"
     return Figure("accuracy-and-cost", title, sentence, panels, specs, colours, coloured, across=3)

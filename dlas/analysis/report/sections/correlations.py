@@ -67,7 +67,8 @@ def _table(context: Context, found: list[dict[Any, Any]]) -> Table:
     ]  # fmt: skip
     caption = (
         "Rank correlations over networks (a model under a compression, at its fastest). Strong: the whole "
-        f"interval is {STRONG} or more in size; weak: all of it is less; open: neither."
+        f"interval is {STRONG} or more in size; weak: all of it is less; open: neither. Networks without a "
+        "time are not among them."
     )
     return Table("correlations", caption, columns, lines, names=2)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from dlas.analysis.interactions import Interaction
 from dlas.analysis.labels import MISSING
+from dlas.analysis.labels import points as counted
 from dlas.analysis.rankings import Ranking, rankings
 from dlas.analysis.report import charts
 from dlas.analysis.report.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
@@ -31,7 +32,7 @@ def section(context: Context) -> Section | Absent:
     blocks.append(_variance_table(found))
     ranked = [one for one in rankings(context.points) if one.compared]
     if ranked:
-        blocks += [_flip_figure(ranked), _flip_table(ranked)]
+        blocks += [_flip_figure(ranked), _flip_table(ranked, int((~context.timed).sum()))]
     return Section("interactions", title, lead, blocks)
 
 
@@ -101,7 +102,7 @@ def _flip_figure(found: list[Ranking]) -> Figure:
     return Figure("flips", "Orders that flip", sentence, [Panel("", rows)], {"": spec}, filtered=False)
 
 
-def _flip_table(found: list[Ranking]) -> Table:
+def _flip_table(found: list[Ranking], failed: int) -> Table:
     lines = []
     for one in found:
         correlation = f"{one.correlation:.2f}" if np.isfinite(one.correlation) else MISSING
@@ -117,7 +118,7 @@ def _flip_table(found: list[Ranking]) -> Table:
     caption = (
         "Two values are compared at two places of another axis, everything else equal: their order is kept, "
         "it flips, or one of the comparisons is a tie, as the intervals overlap. Kendall's rank correlation "
-        "goes by medians."
+        "goes by medians." + (f" {counted(failed)} without a time take no part." if failed else "")
     )
     return Table("flips", caption, columns, lines, names=2)
 
