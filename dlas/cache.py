@@ -29,6 +29,7 @@ LIMIT_BYTES = 20 * 2**30
 OLD_SECONDS = 30 * 86400
 """A lock that nobody took, or a training that nobody resumed, for so long is nobody's."""
 KINDS = ("network", "tuning", "build")
+RECORDS = "records"
 
 
 class CorruptArtifact(Exception):
@@ -93,7 +94,7 @@ class Cache:
     @property
     def records(self) -> Path:
         """Where tuning records are: shared by all studies, outside every limit, never dropped."""
-        return self.root / "records"
+        return self.root / RECORDS
 
     def get(self, kind: str, key: str) -> Artifact | None:
         """Return the artifact if it is there with files of the right sizes, else None."""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from dlas import cache as caches
+from dlas import cli_tuning, terminal
 from dlas.errors import InputError, unknown
 
 app = typer.Typer(
@@ -25,13 +24,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+app.command()(cli_tuning.tune)
+app.add_typer(cli_tuning.records)
+
 Folder = Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]
 Folders = Annotated[list[Path], typer.Argument(help="Folders that `dlas run --out` wrote.")]
 Where = Annotated[
     list[str] | None, typer.Option("--where", help="Keep the rows whose axis matches, e.g. model=cifar_*.")
 ]
-WIDTH = 200
-"""Columns when the output is not a terminal: a file or a pipe need not wrap."""
 
 
 def main() -> NoReturn:
@@ -40,15 +40,15 @@ def main() -> NoReturn:
     try:
         code = app(standalone_mode=False) or 0
     except InputError as error:
-        _say(str(error))
+        terminal.complain(str(error))
         code = 2
     except KeyboardInterrupt:
-        _say("interrupted")
+        terminal.complain("interrupted")
         code = 130
     except Exception as error:
         if not hasattr(error, "format_message"):  # click's own complaint about the words of a command
             raise
-        _say(error.format_message())
+        terminal.complain(error.format_message())
         code = 2
     sys.exit(code)
 
@@ -67,35 +67,20 @@ def run(
 ) -> None:
     """Run every point of a study that has no current row yet; resume where it was."""
     from dlas.results import STATUSES, Results
-    from dlas.study import AXES, Study, check_size
+    from dlas.running import run_study
+    from dlas.study import Study
 
     for status in retry or ():
         if status not in STATUSES:
             raise unknown("status", status, STATUSES)
-    read = Study.read(study)
-    check_size(read)
-    _check_parts(read)
-    from dlas.processes import Server
-    from dlas.progress import Progress
-    from dlas.sweep import Sweep
-
-    console = _console()
-    expansion = read.expansion()
-    total = sum(1 for _ in read.points(expansion))
-    varying = [axis for axis in AXES if len(read.axes[axis]) > 1] or ["model"]
-    console.print(_expansion_line(read.name, total, expansion), highlight=False)
-    signal.signal(signal.SIGTERM, _interrupt)
-    server = Server()
-    try:
-        store = caches.Cache(cache or caches.default_root(), int(cache_gib * 2**30))
-        with Results(out) as results, Progress(total, console, varying) as progress:
-            sweep = Sweep(
-                read, results, store, server, progress,
-                jobs=jobs, retry=retry or (), keep_builds=keep_builds,
-            )  # fmt: skip
-            _run(sweep, out, console)
-    finally:
-        server.close()
+    run_study(
+        Study.read(study),
+        lambda: caches.Cache(cache or caches.default_root(), int(cache_gib * 2**30)),
+        lambda _: Results(out),
+        jobs=jobs,
+        retry=retry or (),
+        keep_builds=keep_builds,
+    )
 
 
 @app.command("list")
@@ -115,7 +100,7 @@ def list_parts(
                 key if value is dataclasses.MISSING else f"{key}={value!r}" for key, value in options.items()
             )
             table.add_row(each, name, escape(shown))
-    _print(table)
+    terminal.show(table)
 
 
 @app.command()
@@ -125,7 +110,7 @@ def show(
     """Show everything about one row."""
     from dlas.analysis.show import show as render
 
-    _print(render(folder, row))
+    terminal.show(render(folder, row))
 
 
 @app.command()
@@ -139,7 +124,7 @@ def table(
     """Print every point's row, beside the fastest of its kind."""
     from dlas.analysis.tables import table as render
 
-    _print(render(_read(folders, where), sort=sort))
+    terminal.show(render(_read(folders, where), sort=sort))
 
 
 @app.command()
@@ -152,7 +137,7 @@ def compare(
     """Compare the values of one axis on matched points."""
     from dlas.analysis.compare import compare as render
 
-    _print(render(_read(folders, where), axis, baseline))
+    terminal.show(render(_read(folders, where), axis, baseline))
 
 
 @app.command()
@@ -172,7 +157,7 @@ def report(
     page = out or folders[0] / "report.html"
     beside = page.with_name(f"{page.stem}_files") if files else None
     write(folders, page, where or (), beside)
-    _console().print(
+    terminal.console().print(
         f"{page}" + (f", figures and tables: {beside}" if beside else ""), highlight=False, markup=False
     )
 
@@ -185,7 +170,7 @@ def observations(folders: Folders, where: Where = None) -> None:
     from dlas.analysis.roles import with_roles
 
     points = with_roles(_read(folders, where))
-    _print(listing(observe(Evidence(points)), len(points)))
+    terminal.show(listing(observe(Evidence(points)), len(points)))
 
 
 @app.command()
@@ -213,7 +198,7 @@ def doctor() -> None:
         table.add_row(
             f"[{colour}]{check.status}[/{colour}]", check.name, escape(check.found), escape(check.advice)
         )
-    _print(table)
+    terminal.show(table)
     if any(check.status == "fail" for check in found):
         raise typer.Exit(1)
 
@@ -235,34 +220,12 @@ def check(
     try:
         declined = check_algorithm(parts.make(axis, name, {}))
     except AssertionError as error:
-        _say(str(error))
+        terminal.complain(str(error))
         raise typer.Exit(1) from None
-    console = _console()
+    console = terminal.console()
     console.print(f"{name}: right on {len(CASES) - len(declined)} of {len(CASES)} convolutions")
     for case, reason in declined.items():
         console.print(f"  declines {case!r}: {reason}", highlight=False, markup=False)
-
-
-# ---------------------------------------------------------------- behind the commands
-
-
-def _console() -> Console:
-    """Return a console that wraps at the terminal's width, and hardly at all elsewhere."""
-    return Console(width=None if sys.stdout.isatty() else WIDTH)
-
-
-def _say(message: str) -> None:
-    Console(stderr=True, soft_wrap=True).print(f"[red]dlas:[/red] {escape(message)}", highlight=False)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _print(renderable: Any) -> None:
-    from dlas.analysis.grid import print_whole
-
-    print_whole(_console(), renderable)
 
 
 def _read(folders: list[Path], where: list[str] | None) -> Any:
@@ -270,55 +233,3 @@ def _read(folders: list[Path], where: list[str] | None) -> Any:
     from dlas.analysis.frame import read, select
 
     return select(read(folders), where or ())
-
-
-def _check_parts(study: Any) -> None:
-    """Let every part look at the files it names before anything is written.
-
-    Raises
-    ------
-    InputError
-    """
-    from dlas.parts import HOMES
-    from dlas.stack import MissingData
-
-    for axis in HOMES:
-        for choice in dict.fromkeys(study.axes[axis]):
-            try:
-                choice.make(axis).verify()
-            except (MissingData, ValueError, OSError) as error:
-                raise InputError(f"{axis} {choice}: {error}") from None
-
-
-def _expansion_line(name: str, total: int, expansion: Any) -> str:
-    """Return the line that accounts for every point of the cross product."""
-    skipped = sum(expansion.skipped.values())
-    line = f"{name}: {total} points"
-    if skipped or expansion.merged:
-        line += f" ({expansion.total} in the cross product, {skipped} skipped, {expansion.merged} merged)"
-    return line
-
-
-def _run(sweep: Any, out: Path, console: Console) -> None:
-    """Run a sweep and say how it ended."""
-    from dlas.outcome import FULL, DiskFull
-    from dlas.processes import ServerDied
-
-    try:
-        summary = sweep.run()
-    except KeyboardInterrupt:
-        console.print(f"interrupted; run the same command again to go on. Rows so far: {out}")
-        raise typer.Exit(130) from None
-    except ServerDied as error:
-        _say(f"{error}; run the same command again to go on")
-        raise typer.Exit(1) from None
-    except (DiskFull, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in FULL:
-            raise
-        _say(f"the disk is full ({error}); free some room and run the same command again")
-        raise typer.Exit(1) from None
-    statuses = ", ".join(f"{count} {status}" for status, count in sorted(summary.written.items())) or "none"
-    console.print(
-        f"rows written: {statuses}; kept from before: {summary.kept}; measured: {summary.measured}. {out}",
-        highlight=False,
-    )

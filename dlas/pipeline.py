@@ -109,6 +109,12 @@ def plan(point: Point, settings: Settings, root: Path) -> Plan:
     return Plan(tuple(steps), measure, _row_key(point, build_key, settings))
 
 
+def plan_tuning(point: Point, settings: Settings, root: Path) -> Plan:
+    """Return what has to be done for ``point`` up to its tuning."""
+    made = plan(point, settings, root)
+    return replace(made, steps=tuple(step for step in made.steps if step.name in ("network", "tune")))
+
+
 @functools.lru_cache(maxsize=1024)
 def _network_steps(point: Point, root: Path) -> tuple[Step, ...]:
     """Return the steps that make the network; all that compression levels share is a step of its own."""

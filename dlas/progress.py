@@ -86,13 +86,14 @@ class Progress:
         """Print a line for a finished point."""
         self._rows += 1
         self._said = ""
-        if row.status == "ok":
+        what = (row.reason or "").partition("\n")[0]
+        if row.latency_s:
             median, low, high = median_interval(row.latency_s)
             what = f"{median * 1e3:.3g} ms [{low * 1e3:.3g}, {high * 1e3:.3g}]" + (
                 " noisy" if row.noisy else ""
             )
-        else:
-            what = (row.reason or "").partition("\n")[0]
+        elif row.tuning and row.status == "ok":
+            what = "{trials} trials, {valid} of them valid, in {seconds:.3g} s".format(**row.tuning)
         colour = COLOURS[row.status]
         self.console.print(
             f"{self._kept + self._rows}/{self.total} [{colour}]{row.status}[/{colour}] "

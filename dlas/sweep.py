@@ -47,6 +47,8 @@ class Sweep:
         Statuses whose rows are run again.
     keep_builds : bool
         Keep built libraries after their rows.
+    tune_only : bool
+        End each point once it is tuned.
     """
 
     def __init__(
@@ -60,10 +62,12 @@ class Sweep:
         jobs: int = 1,
         retry: Collection[str] = (),
         keep_builds: bool = False,
+        tune_only: bool = False,
     ) -> None:
         self.study, self.results, self.cache = study, results, cache
         self.server, self.progress = server, progress
         self.jobs, self.retry, self.keep_builds = jobs, frozenset(retry), keep_builds
+        self.tune_only = tune_only
         self.summary = Summary()
         self._threads = Machine().most_threads()
         self._points = study.points()
@@ -108,7 +112,8 @@ class Sweep:
                 self._take(point)
 
     def _take(self, point: Point) -> None:
-        plan = pipeline.plan(point, self.study.measure, self.cache.root)
+        planned = pipeline.plan_tuning if self.tune_only else pipeline.plan
+        plan = planned(point, self.study.measure, self.cache.root)
         status, key = self.results.known.get(point.id, (None, None))
         if key == plan.key and status not in self.retry:
             self.summary.kept += 1
@@ -138,9 +143,11 @@ class Sweep:
             if step.kind is None or self.cache.get(step.kind, step.key) is None:
                 break
             active.done += 1
-        if active.ready or active.step.alone or len(self._running) >= self.jobs or self._device_busy():
+        if active.ready and self.tune_only:
+            self._finish(active, OK)
+        elif active.ready or active.step.alone or len(self._running) >= self.jobs or self._device_busy():
             return
-        if active.step.kind is None:
+        elif active.step.kind is None:
             self._launch(active, None)
         elif not any(other.step.key == active.step.key for other, _ in self._running.values()):
             self._launch_locked(active, active.step.kind)

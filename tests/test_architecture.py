@@ -31,7 +31,8 @@ LAYERS = [
     {"results", "doctor"},
     {"analysis", "pipeline"},
     {"steps", "active"},
-    {"progress", "sweep"},
+    {"progress", "sweep", "terminal"},
+    {"running", "cli_tuning"},
     {"cli", "__main__", "__init__"},
 ]  # fmt: skip
 

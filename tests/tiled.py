@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from dlas.convolution import Conv
+from dlas.data import Data
 from dlas.lowering.kernels import Kernel, make_kernel
 from dlas.lowering.tail import Step
+from dlas.networks import TorchNetwork
 from dlas.schedules.direct import Direct
-from dlas.stack import Algorithm, Build, Decisions, Hardware, Network, Target, Workspace
+from dlas.stack import Algorithm, Build, Decisions, Facts, Hardware, Model, Network, Target, Workspace
 from dlas.tuning.choosing import curve, first
 from dlas.tuning.interface import Bench, TuningCompiler
 from dlas.tuning.tuner import Settings, tune
@@ -112,3 +115,21 @@ class TiledCompiler(StubCompiler, TuningCompiler):
         build = super().compile(network, algorithm, target, batch, folder)
         build.layers[0] |= json.loads((folder / "chosen.json").read_text())
         return build
+
+
+@dataclass(frozen=True)
+class OneConvolution(Model):
+    """A network with a single convolution, of so many filters."""
+
+    filters: int = 8
+
+    def build(self, data: Data, workspace: Workspace) -> Network:
+        """Return it as it was initialised."""
+        _, h, w = data.shape
+        return self.restore(workspace.folder, Facts(data.shape, self.filters * h * w))
+
+    def restore(self, folder: Path, facts: Facts) -> Network:
+        """Return the same network again: it follows from its options."""
+        torch.manual_seed(0)
+        convolution = torch.nn.Conv2d(facts.shape[0], self.filters, 3, padding=1)
+        return TorchNetwork(torch.nn.Sequential(convolution, torch.nn.ReLU(), torch.nn.Flatten()), facts)

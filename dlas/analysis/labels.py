@@ -109,3 +109,14 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
 def points(count: int) -> str:
     """Return ``1 point`` or ``1,234 points``."""
     return f"{count:,} point" + ("s" if count != 1 else "")
+
+
+def convolution(layer: Mapping[str, Any]) -> str:
+    """Return ``64x32x32 > 128, 3x3 / 2``: input, filters, kernel, stride, groups."""
+    if any(layer.get(letter) is None for letter in "chwkrs"):
+        return ""
+    text = "{c}x{h}x{w} > {k}, {r}x{s}".format(**layer)
+    strides = layer.get("strides") or (1, 1)
+    if max(strides) > 1:
+        text += f" / {max(strides)}"
+    return text + (f", {layer['groups']} groups" if layer.get("groups", 1) > 1 else "")

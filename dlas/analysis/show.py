@@ -17,6 +17,7 @@ from dlas.analysis.grid import COLOURS, Cell, Column, Grid, names
 from dlas.analysis.labels import (
     MISSING,
     amount,
+    convolution,
     duration,
     factor,
     interval_ms,
@@ -191,7 +192,7 @@ def _layers(row: Row) -> Grid:
             "share", [_maybe(layer.get("latency_s"), lambda time: f"{time / total:.1%}") for layer in layers]
         ),
         names("algorithm", [_algorithm(layer) for layer in layers]),
-        _column("convolution", [_convolution(layer) for layer in layers], drop=1),
+        _column("convolution", [convolution(layer) for layer in layers], drop=1),
         _column("MACs", [_maybe(layer.get("macs"), amount) for layer in layers], drop=2),
         _column("nonzeros", [_maybe(layer.get("nonzeros"), amount) for layer in layers], drop=4),
         _column("MAC/s", [_rate(layer) for layer in layers], drop=3),
@@ -214,17 +215,6 @@ def _algorithm(layer: Mapping[str, Any]) -> str:
     """Return what computes a layer; why it is not the algorithm asked for."""
     name = str(layer.get("algorithm") or "")
     return f"{name}: declined, {shortened(str(layer['declined']), 60)}" if layer.get("declined") else name
-
-
-def _convolution(layer: Mapping[str, Any]) -> str:
-    """Return ``64x32x32 > 128, 3x3 / 2``: input, filters, kernel, stride, groups."""
-    if any(layer.get(letter) is None for letter in "chwkrs"):
-        return ""
-    text = "{c}x{h}x{w} > {k}, {r}x{s}".format(**layer)
-    strides = layer.get("strides") or (1, 1)
-    if max(strides) > 1:
-        text += f" / {max(strides)}"
-    return text + (f", {layer['groups']} groups" if layer.get("groups", 1) > 1 else "")
 
 
 def _rate(layer: Mapping[str, Any]) -> str:

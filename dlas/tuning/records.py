@@ -267,12 +267,11 @@ class Store:
     Parameters
     ----------
     root : Path
-        Created if it is not there.
+        Created when something is written.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        root.mkdir(parents=True, exist_ok=True)
 
     def path(self, key: str) -> Path:
         """Return where the records of a key are."""
@@ -281,6 +280,7 @@ class Store:
     def open(self, header: Header, say: Callable[[str], None] = print) -> RecordFile:
         """Return the records of ``header`` for writing, once nobody else writes to them."""
         path = self.path(header.key)
+        self.root.mkdir(parents=True, exist_ok=True)
         told = False
         while True:
             try:
