@@ -38,6 +38,7 @@ quickstart: $(STAMP)
 	@$(BIN)/dlas run experiments/quickstart/study.toml --out results/quickstart
 	@$(BIN)/dlas table results/quickstart
 	@$(BIN)/dlas compare results/quickstart --axis compiler
+	@$(BIN)/dlas report results/quickstart
 
 test: $(STAMP)
 	@$(BIN)/python -m pytest -q
