@@ -39,6 +39,17 @@ def test_a_ratio_above_one_is_faster_than_the_baseline(tmp_path: Path) -> None:
     assert "speed against untuned" in text and "x [" in text and "1 of 1 group matched" in text
 
 
+def test_what_tuning_took_is_said_of_the_values_that_were_tuned(tmp_path: Path) -> None:
+    took = [{"trials": trials, "valid": trials, "seconds": trials / 4} for trials in (320, 640)]
+    frame = frame_of(
+        tmp_path, row(20), row(10, compiler=TUNED, tuning=took[0]),
+        row(20, batch=2), row(10, batch=2, compiler=TUNED, tuning=took[1]),
+    )  # fmt: skip
+    comparison = compare(frame, "compiler")
+    assert comparison.searches == {"metaschedule(trials=64)": (480.0, 120.0)}
+    assert "metaschedule(trials=64) was searched for: 480 trials in 2 min 00 s" in printed(comparison)
+
+
 def test_a_librarys_row_matches_every_algorithm(tmp_path: Path) -> None:
     ort = row(5, algorithm="library", compiler="onnxruntime")
     frame = frame_of(tmp_path, row(20), row(10, algorithm="gemm"), ort, row(8, compiler=TUNED))

@@ -49,8 +49,9 @@ def test_the_package_says_its_version_and_refuses_other_names() -> None:
 
 def test_a_line_holds_what_the_row_held(tmp_path: Path) -> None:
     given_row = row(
-        10, compression=PRUNED, hardware={"name": "local_cpu", "threads": 2}, batch=4, energy_j=0.25
-    )
+        10, compression=PRUNED, hardware={"name": "local_cpu", "threads": 2}, batch=4, energy_j=0.25,
+        tuning={"trials": 640, "valid": 612, "seconds": 80.5},
+    )  # fmt: skip
     frame = dlas.read(write(tmp_path, [given_row]))
     line = frame.iloc[0]
     assert line["compression"] == "weight_pruning(level=0.8)"
@@ -63,6 +64,7 @@ def test_a_line_holds_what_the_row_held(tmp_path: Path) -> None:
     assert line["samples"] == 20 and list(line[SAMPLES]) == given_row.latency_s
     assert line["coverage"] == 0.98 and line["measure_s"] == 2.0 and pd.isna(line["tune_s"])
     assert line["compiled_accuracy_low"] == 0.93 and line["energy_j"] == 0.25
+    assert line["trials"] == 640 and line["search_s"] == 80.5
     assert line["machine"] == "Imaginary 9000 (2 cores)" and line["host"] == "somewhere"
     assert line["started"] == pd.Timestamp("2026-01-02T03:04:05Z")
 

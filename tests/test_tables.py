@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from rich.console import Console, RenderableType
 
 from dlas.analysis.frame import read
 from dlas.analysis.grid import Grid, print_whole
+from dlas.analysis.labels import MISSING
 from dlas.analysis.show import find, show
 from dlas.analysis.tables import relative_to_fastest, table
 from dlas.errors import InputError
-from dlas.results import STATUSES
+from dlas.results import CURVES, STATUSES
 from tests.rows import CPU, failing, row, write
 
 PRUNED = {"name": "weight_pruning", "level": 0.95}
@@ -196,6 +198,28 @@ def test_everything_about_a_row_is_shown(tmp_path: Path) -> None:
     assert text.index("conv2") < text.index("conv1") < text.index("linear")
     assert "75.0%" in text and "25.0%" in text
     assert max(map(len, printed(show(folder, given_row.id), 80, terminal=True).split("\n"))) <= 80
+
+
+def test_what_tuning_took_and_how_it_went_is_shown(tmp_path: Path) -> None:
+    chosen = layer("conv1", 0.001, trials=32, decisions={"columns": 14, "order": "rows"})
+    tuning = {"trials": 64, "valid": 61, "seconds": 125.0}
+    tuned = row(compiler="metaschedule", tuning=tuning, layers=[chosen])
+    folder = write(tmp_path, [row(20), tuned])
+    lines = printed(table(read(folder)), 200).split("\n")
+    assert any("trials" in line and "search" in line for line in lines)
+    assert any("metaschedule" in line and " 64 " in line and "2 min 05 s" in line for line in lines)
+    assert any("untuned" in line and MISSING in line for line in lines)
+    assert "trials" not in printed(table(read(write(tmp_path / "untuned", [row()]))), 200)
+    bare = printed(show(folder, tuned.id), 200)
+    assert "64 trials, 61 of them valid, 2 min 05 s when they were made" in bare
+    assert "columns 14, order rows" in bare and "its curves are not there" in bare
+    best = [[1, 2.0, 4e-3], [5, 3.0, 3e-3], *([n, 9.0, 1e-3 / n] for n in range(6, 11))]
+    curves = [{"layers": ["conv1"], "space": "rules", "trials": 32, "minimal_s": 9e-3, "best": best}]
+    (folder / CURVES).mkdir()
+    (folder / CURVES / f"{tuned.id}.json").write_text(json.dumps(curves))
+    whole = printed(show(folder, tuned.id), 200)
+    assert "tuning: 1 workloads" in whole and "9.000" in whole
+    assert "..., 0.1667 (6), 0.1429 (7), 0.1250 (8), 0.1111 (9), 0.1000 (10)" in whole
 
 
 def test_a_failure_shows_its_whole_reason_and_its_log(tmp_path: Path) -> None:

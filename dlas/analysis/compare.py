@@ -100,6 +100,8 @@ class Comparison:
         Rows without an algorithm, where that is the axis.
     repeated : int
         Rows left out because the same point was measured again later.
+    searches : dict of str to (float, float)
+        Trials and seconds that tuning took, a point's median, by value; only values that were tuned.
     """
 
     axis: str
@@ -111,6 +113,7 @@ class Comparison:
     total: int
     library: int = 0
     repeated: int = 0
+    searches: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def complete(self) -> list[Matched]:
@@ -173,7 +176,15 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
         total=len(lines),
         library=len(lines) - len(compared),
         repeated=len(compared) - len(current),
+        searches=_searches(current, axis),
     )
+
+
+def _searches(frame: pd.DataFrame, axis: str) -> dict[str, tuple[float, float]]:
+    """Return what tuning took by value, a point's median."""
+    tuned = frame[frame["trials"].notna() & frame["search_s"].notna()]
+    medians = tuned.groupby(tuned[axis].astype(str))[["trials", "search_s"]].median()
+    return {str(value): (float(trials), float(search_s)) for value, trials, search_s in medians.itertuples()}
 
 
 def _refuse_single(frame: pd.DataFrame, axis: str, labels: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from dlas.analysis.grid import COLOURS, Cell, Column, Grid, Notes, names
-from dlas.analysis.labels import MISSING, factor, interval_ms, points
+from dlas.analysis.labels import MISSING, duration, factor, interval_ms, points
 from dlas.results import STATUSES
 
 if TYPE_CHECKING:
@@ -98,6 +98,10 @@ def _counts(comparison: Comparison) -> list[Text]:
     lines.append(
         Text(f"{points(comparison.total)}: {ends}" + (f"; {noisy:,} noisy ({NOISY})" if noisy else ""))
     )
+    lines += [
+        Text(f"{value} was searched for: {trials:,.0f} trials in {duration(search_s)}, a point's median")
+        for value, (trials, search_s) in comparison.searches.items()
+    ]
     if comparison.library:
         lines.append(Text(f"{points(comparison.library)} left out: the compiler brings kernels of its own"))
     if comparison.repeated:

@@ -47,13 +47,13 @@ SECONDS = tuple(f"{step}_s" for step in STEPS)
 ACCURACIES = (
     "accuracy", "validation_accuracy", "compiled_accuracy", "compiled_accuracy_low", "compiled_accuracy_high",
 )  # fmt: skip
-NUMBERS = (*FLOATS, *ACCURACIES, *SECONDS, *REACHED, "coverage", "drift")
+NUMBERS = (*FLOATS, *ACCURACIES, *SECONDS, *REACHED, "coverage", "drift", "search_s")
 ORDER = (
     "id", "study", *AXES, "status", "reason", "step",
     "latency_s", "latency_low_s", "latency_high_s", "samples", "calls_per_sample", "bound", "first_run_s",
     "noisy", "noisy_reason", "load", "steal", "drift", "error", *ACCURACIES, "note",
     "parameters", "nonzeros", "macs", "model_bytes", "library_bytes", "peak_memory_bytes", "energy_j",
-    "expected_speedup", *REACHED, "coverage", "trials", *SECONDS,
+    "expected_speedup", *REACHED, "coverage", "trials", "search_s", *SECONDS,
     "cpu", "threads", "processor", MACHINE, "host", "started", "folder",
     *(name for axis in PART_AXES for name in (f"{axis}_name", f"{axis}.")), SAMPLES,
 )  # fmt: skip
@@ -150,7 +150,7 @@ def _record(folder: str, row: Row) -> dict[str, Any]:
         record[f"compiled_accuracy{suffix}"] = _of(row.compiled_accuracy, key)
     record |= {name: _of(row.reached, name) for name in REACHED}
     record["coverage"] = _of(row.coverage, "macs")
-    record["trials"] = _of(row.tuning, "trials")
+    record |= {"trials": _of(row.tuning, "trials"), "search_s": _of(row.tuning, "seconds")}
     record["drift"] = _drift(row.sentinel_s)
     record |= {f"{step}_s": _of(row.seconds, step) for step in STEPS}
     record["host"] = _of(_of(row.environment, "host"), "name")

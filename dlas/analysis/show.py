@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,11 @@ from dlas.analysis.labels import (
 )
 from dlas.errors import InputError
 from dlas.intervals import median_interval
-from dlas.results import Row, read_rows
+from dlas.results import CURVES, Row, read_rows
 from dlas.stack import PART_AXES
 
 MOST_CANDIDATES = 10
+MOST_STEPS = 5
 UNITS = {"s": "s", "bytes": "B", "hz": "Hz", "j": "J"}
 """What the last word of a key says of its value."""
 
@@ -66,6 +68,7 @@ def show(folder: str | os.PathLike[str], prefix: str) -> RenderableType:
             pieces += [Text(title, style="bold"), _indented(_facts(found))]
         if title == "network" and row.layers:
             pieces += [_layers(row), Text()]
+            pieces += [_curves(folder, row), Text()] if row.tuning else []
     return Group(*pieces)
 
 
@@ -150,6 +153,9 @@ def _costs(row: Row) -> Iterator[tuple[str, str]]:
         yield "library", amount(row.library_bytes, "B")
     if row.coverage:
         yield "coverage", ", ".join(f"{value:.1%} of {name}" for name, value in row.coverage.items())
+    if row.tuning:
+        told = [f"{row.tuning.get('trials', 0):,} trials", f"{row.tuning.get('valid', 0):,} of them valid"]
+        yield "search", ", ".join([*told, f"{duration(row.tuning.get('seconds', 0.0))} when they were made"])
     if row.seconds:
         yield "took", ", ".join(f"{step} {duration(time_s)}" for step, time_s in row.seconds.items())
     if row.started:
@@ -193,6 +199,7 @@ def _layers(row: Row) -> Grid:
         ),
         names("algorithm", [_algorithm(layer) for layer in layers]),
         _column("convolution", [convolution(layer) for layer in layers], drop=1),
+        _column("schedule", [_schedule(layer) for layer in layers], drop=2),
         _column("MACs", [_maybe(layer.get("macs"), amount) for layer in layers], drop=2),
         _column("nonzeros", [_maybe(layer.get("nonzeros"), amount) for layer in layers], drop=4),
         _column("MAC/s", [_rate(layer) for layer in layers], drop=3),
@@ -215,6 +222,37 @@ def _algorithm(layer: Mapping[str, Any]) -> str:
     """Return what computes a layer; why it is not the algorithm asked for."""
     name = str(layer.get("algorithm") or "")
     return f"{name}: declined, {shortened(str(layer['declined']), 60)}" if layer.get("declined") else name
+
+
+def _schedule(layer: Mapping[str, Any]) -> str:
+    """Return what was decided of a layer's loops."""
+    decisions = layer.get("decisions")
+    if isinstance(decisions, Mapping):
+        decisions = ", ".join(f"{name} {value}" for name, value in decisions.items())
+    return shortened(str(decisions), 60) if decisions else ""
+
+
+def _curves(folder: str | os.PathLike[str], row: Row) -> Grid:
+    """Return how the search of each workload went: the best time wherever it got better."""
+    try:
+        found = json.loads((Path(folder) / CURVES / f"{row.id}.json").read_text(encoding="utf-8"))
+        columns = [
+            names("layers", [shortened(", ".join(each["layers"]), 60) for each in found]),
+            names("space", [str(each["space"]) for each in found]),
+            _column("trials", [str(each["trials"]) for each in found]),
+            _column("minimal ms", [_maybe(each["minimal_s"], milliseconds) for each in found]),
+            _column("best ms", [milliseconds(each["best"][-1][2]) for each in found]),
+            names("best ms after so many trials", [_steps(each["best"]) for each in found]),
+        ]
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return Grid([], above=[Text("tuning", style="bold").append(": its curves are not there")])
+    return Grid(columns, above=[Text("tuning", style="bold").append(f": {len(found)} workloads")])
+
+
+def _steps(best: Sequence[Sequence[float]]) -> str:
+    """Return the last few steps of a curve, ``0.0195 (1), 0.0167 (12)``."""
+    steps = [f"{milliseconds(seconds)} ({trials:.0f})" for trials, _, seconds in best]
+    return ", ".join(steps if len(steps) <= MOST_STEPS else ["...", *steps[-MOST_STEPS:]])
 
 
 def _rate(layer: Mapping[str, Any]) -> str:

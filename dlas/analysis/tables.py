@@ -11,7 +11,7 @@ from rich.text import Text
 
 from dlas.analysis.frame import AXES, MACHINE, select
 from dlas.analysis.grid import COLOURS, Cell, Column, Grid, Notes, names
-from dlas.analysis.labels import MISSING, amount, factor, interval_ms, points
+from dlas.analysis.labels import MISSING, amount, duration, factor, interval_ms, points
 from dlas.errors import unknown
 from dlas.results import STATUSES
 
@@ -50,6 +50,8 @@ QUANTITIES = (
     Quantity("error", "error", lambda value: f"{value:.1e}", drop=3),
     Quantity("memory", "peak_memory_bytes", lambda value: amount(value, "B"), drop=2),
     Quantity("energy", "energy_j", lambda value: amount(value, "J"), drop=4),
+    Quantity("trials", "trials", lambda value: f"{value:,.0f}", drop=6),
+    Quantity("search", "search_s", duration, drop=4),
     Quantity("size", "model_bytes", lambda value: amount(value, "B"), drop=5, always=False),
     Quantity("MACs", "macs", amount, drop=6, always=False),
 )
