@@ -24,9 +24,13 @@ ROWS = "rows"
 INK = "currentColor"
 """On the page everything that is not a mark takes the text's colour, in light and in dark."""
 GOLD = "#b8860b"
-BAND, LINE = 11, 22
+BAND, LINE = 11, 24
 """Pixels of one mark where several share a category, and of a category of its own."""
-BROKEN = "length(datum.label) > 20 ? split(replace(datum.label, /(\\(| · )/, '\\n$1'), '\\n') : datum.label"
+BROKEN = (
+    "length(datum.label) <= 26 ? datum.label : indexof(datum.label, ' · ') >= 0"
+    " ? split(replace(datum.label, ' · ', '\\n· '), '\\n') : split(replace(datum.label, '(', '\\n('), '\\n')"
+)
+"""A long label has two lines: it breaks between two parts, or before a part's options."""
 STEPS = (1, 1.5, 2, 3, 5, 7)
 TICKS = [round(digit * 10.0**power, 9) for power in range(-6, 10) for digit in STEPS]
 """Where a logarithmic axis may have ticks."""
