@@ -25,7 +25,7 @@ const done = arguments[0];
     scrollTo(0, y);
     await new Promise((next) => setTimeout(next, 60));
   }
-  for (let wait = 0; wait < 100; wait += 1) {
+  for (let wait = 0; wait < 300; wait += 1) {
     const plots = [...document.querySelectorAll(".panel:not([hidden]) .plot")];
     const empty = plots.filter((plot) => !plot.querySelector("svg"));
     if (!empty.length) break;

@@ -184,7 +184,7 @@
       this.spec = figure.told.specs[told.variant];
       this.rows = unpacked(told.rows);
       this.view = null;
-      this.seen = false;
+      this.seen = this.busy = this.stale = false;
       this.reserve();
     }
     // So that nothing jumps when it is drawn.
@@ -204,8 +204,18 @@
     get worth() {
       return this.kept.some((row) => row.x !== null && row.x !== undefined);
     }
+    // Whoever asks while it is being drawn has it drawn once more, with what is chosen by then.
     async draw() {
-      this.seen = true;
+      this.seen = this.stale = true;
+      if (this.busy) return;
+      this.busy = true;
+      while (this.stale) {
+        this.stale = false;
+        await this.embed();
+      }
+      this.busy = false;
+    }
+    async embed() {
       this.reserve();
       if (this.view) { this.view.finalize(); this.view = null; }
       const spec = { ...this.spec, width: "container", height: this.height, data: { name: "rows", values: this.kept } };
@@ -230,9 +240,9 @@
       this.more = place.querySelector(".more");
       this.most = MOST_PANELS;
       this.panels = many(".panel", place).map((panel, at) => new Panel(this, panel, this.told.panels[at]));
-      this.more.addEventListener("click", () => { this.most = Infinity; this.update(); });
+      this.more.addEventListener("click", () => { this.most = Infinity; this.update(false); });
     }
-    update() {
+    update(redraw = true) {
       let shown = 0;
       let worthy = 0;
       for (const panel of this.panels) {
@@ -240,8 +250,9 @@
         worthy += worth ? 1 : 0;
         const on = worth && shown < this.most;
         shown += on ? 1 : 0;
+        const back = panel.place.hidden;
         panel.place.hidden = !on;
-        if (on && panel.seen && this.told.filtered) panel.draw();
+        if (on && (redraw || back) && panel.seen && this.told.filtered) panel.draw();
       }
       this.more.hidden = shown === worthy;
       this.more.textContent = `Show all ${worthy} panels`;
