@@ -62,10 +62,10 @@ def nvrtc() -> Iterator[None]:
     try:
         pathfinder.load_nvidia_dynamic_lib("nvrtc")
     except pathfinder.DynamicLibNotFoundError:
-        pytest.skip("cuda-toolkit[nvrtc] is not installed: no CUDA compiler")
+        pytest.skip("no CUDA run-time compiler is installed")
     headers = [pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl")]
     if None in headers:
-        pytest.skip("cuda-toolkit[cccl,cudart] is not installed: no CUDA headers")
+        pytest.skip("no CUDA headers are installed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDA_PATH", str(Path(headers[0]).parent))
         patch.setenv("TVM_CUDA_NVRTC_EXTRA_OPTS", f"-I{headers[1]}")
