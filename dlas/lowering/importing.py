@@ -10,12 +10,17 @@ import numpy.typing as npt
 import onnx
 import torch
 import tvm
+import tvm_ffi
+from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx
-from tvm.relax.frontend.torch import from_exported_program
 
 from dlas.exporting import check_batch, layer_of_node, quiet
+from dlas.lowering.from_torch import translate
 from dlas.networks import OnnxNetwork, TorchNetwork, graph_input
 from dlas.stack import Network, Unsupported
+
+SHARED = ("float16", "float32")
+"""Types whose arrays numpy and TVM share; ``relax.const`` narrows wider ones, and numpy lacks others."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +74,10 @@ def _import_torch(module: torch.nn.Module, shape: tuple[int, ...]) -> Imported:
     device = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
     with torch.no_grad(), quiet():
         program = torch.export.export(module.eval(), (torch.zeros(shape, device=device),))
-        imported = from_exported_program(program, keep_params_as_input=True, unwrap_unit_return_tuple=True)
+        imported = translate(program)
     function = imported["main"]
     weights = {
-        variable: value.numpy()
+        variable: value.numpy()  # a copy: the network's own memory may change
         for variable, value in zip(function.params[1:], function.attrs["params"], strict=True)
     }
     targets = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.target}
@@ -98,5 +103,13 @@ def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> Imported:
 
 
 def as_array(constant: Any) -> npt.NDArray[Any]:
-    """Return a Relax constant's value."""
-    return np.asarray(constant.value.numpy())
+    """Return a Relax constant's value, to be read only: it may be the constant's own memory."""
+    value = constant.value
+    return np.from_dlpack(value) if str(value.dtype) in SHARED else np.asarray(value.numpy())
+
+
+def as_constant(array: npt.NDArray[Any]) -> Any:
+    """Return an array as a Relax constant, its own memory in whatever order where that can be."""
+    if array.dtype.name in SHARED and array.flags.writeable:
+        return relax.const(tvm_ffi.from_dlpack(array, require_contiguous=False))
+    return relax.const(np.ascontiguousarray(array))

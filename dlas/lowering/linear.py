@@ -27,8 +27,8 @@ def pack_linear(weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a matrix [c, k] as panels [k / t, c, t] of neighbouring outputs, zeros behind the last one."""
     c, k = weight.shape
     t = PANEL if k > PANEL // 2 else PANEL // 2
-    whole = np.pad(weight, ((0, 0), (0, -k % t)))
-    return np.ascontiguousarray(whole.reshape(c, -1, t).transpose(1, 0, 2))
+    whole = np.pad(weight.T, ((0, -k % t), (0, 0)))  # which is how networks keep it
+    return np.ascontiguousarray(whole.reshape(-1, t, c).transpose(0, 2, 1))
 
 
 def linear(x: Any, panels: Any, outputs: int) -> Any:
