@@ -176,7 +176,9 @@ from dlas.schedules.gemm import Gemm
 @dataclass(frozen=True)
 class Mine(Gemm):
     def supports(self, conv):
-        return "only groups of one" if conv.groups > 1 else None
+        if conv.groups > 1:
+            return "only groups of one"
+        return "only a few" if conv.c * conv.h > 64 else None
 """
 
 
