@@ -201,8 +201,8 @@ def test_metaschedule_builds_what_a_search_chose(tmp_path: Path) -> None:
     [
         ({}, 32, 0, False, 16),
         ({"preset": "smoke"}, 4, 0, False, 16),
-        ({"preset": "paper"}, 20_000, 1_000, True, 64),
-        ({"preset": "paper", "trials": 64}, 64, 1_000, False, 64),
+        ({"preset": "paper"}, 20_000, 1_000, True, 16),
+        ({"preset": "paper", "trials": 64}, 64, 1_000, False, 16),
         ({"preset": "paper", "early_stop": 0, "per_round": 8}, 20_000, 0, True, 8),
         ({"trials": 7, "early_stop": 3}, 7, 3, False, 16),
     ],

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dlas import parts
+from dlas.convolution import Conv
 from dlas.stack import Hardware
 from dlas.tuning.rules import Evolution, _without_intrinsics
 from dlas.tuning.tuner import Settings, tune
-from dlas.tuning.workers import Failed
+from dlas.tuning.workers import Crew, Reply
 from dlas.tuning.workload import Workload, short_form
 from tests.test_tuning import one
 from tests.tiled import CONV, Tiled, bench, kernel
@@ -50,18 +52,28 @@ def test_an_algorithm_without_a_space_of_its_own_falls_back_on_the_rules(
 
 def test_evolution_proposes_what_was_not_tried_and_follows_from_the_seed(cpu: Hardware) -> None:
     workload = Workload.of(kernel(Tiled()))
-    first = Evolution([workload], cpu.target(), threads=1).propose(0, 0, [], [0, 0], 3)["traces"]
-    assert len(first) == 3
-    same = Evolution([workload], cpu.target(), threads=1)
-    assert same.propose(0, 0, [], [0, 0], 3)["traces"] == first
-    results = [(trace, 1e-3 * (number + 1)) for number, trace in enumerate(first[:2])] + [(first[2], None)]
-    second = same.propose(0, 0, results, [0, 1], 3)["traces"]
-    assert len(second) == 3
-    assert not any(trace in first for trace in second)
-    resumed = Evolution([workload], cpu.target(), threads=1).propose(0, 0, results, [0, 1], 3)["traces"]
-    assert resumed == second
-    with pytest.raises(Failed, match="knows 3"):
-        same.propose(0, 7, [], [0, 2], 3)
+
+    def proposed(crew: Crew, known: int, results: list[Any], number: int) -> Reply:
+        return crew.ask(
+            0, 100, do="propose", workload=0, known=known, results=results, seed=[0, number], count=3
+        )
+
+    def evolution() -> Crew:
+        return Crew(1, lambda: Evolution([workload], cpu.target(), threads=1).verbs())
+
+    with evolution() as one, evolution() as other:
+        first = proposed(one, 0, [], 0)["traces"]
+        assert len(first) == 3
+        assert proposed(other, 0, [], 0)["traces"] == first
+        results = [(trace, 1e-3 * (number + 1)) for number, trace in enumerate(first[:2])] + [
+            (first[2], None)
+        ]
+        second = proposed(one, 0, results, 1)["traces"]
+        assert len(second) == 3
+        assert not any(trace in first for trace in second)
+        with evolution() as resumed:
+            assert proposed(resumed, 0, results, 1)["traces"] == second
+        assert "knows 3" in proposed(one, 7, [], 2)["words"]
     assert all(isinstance(short_form(trace), str) for trace in first)
 
 
@@ -71,3 +83,14 @@ def test_no_intrinsics_are_loaded_or_left_behind() -> None:
     with _without_intrinsics():
         assert name in sys.modules
     assert name not in sys.modules
+
+
+@pytest.mark.slow
+def test_more_trials_of_the_rules_leave_the_minimal_schedule_behind(tmp_path: Path, cpu: Hardware) -> None:
+    layer = kernel(Tiled(), "conv", Conv("conv", 1, 32, 14, 14, 32, 3, 3, padding=(1, 1, 1, 1)))
+    for trials in (16, 40):
+        (tuned,) = tune([layer], Settings("rules", trials), bench(tmp_path, cpu))
+        assert tuned.count == trials and len(tuned.records.valid) > trials / 2
+        assert tuned.records.baseline is not None
+        assert tuned.summary()["tuned_s"] < min(tuned.records.baseline.run_s) / 2
+    assert len({str(candidate) for candidate in tuned.records.candidates}) == 48

@@ -30,7 +30,7 @@ CHOSEN = "tuning.json"
 PRESETS: dict[str, dict[str, Any]] = {
     "smoke": {"trials": 4},
     "quick": {"trials": 32},
-    "paper": {"trials": 20_000, "shared": True, "early_stop": 1_000, "per_round": 64},
+    "paper": {"trials": 20_000, "shared": True, "early_stop": 1_000},
 }
 """How long to search; ``paper`` is the whole network's search of DLAS, section 4.4."""
 
@@ -50,8 +50,8 @@ class MetaSchedule(TvmCompiler, TuningCompiler):
         For each workload, instead of the preset's.
     early_stop : int, optional
         Trials without a better one that end a workload's search, instead of the preset's; 0 for never.
-    per_round : int, optional
-        Candidates that are proposed together, instead of the preset's.
+    per_round : int
+        Candidates that are proposed together; searches with different rounds share no records.
     space : {"algorithm", "rules"}
         The algorithm's own design space, TVM's default rules where it has none; or always the rules.
     seed : int
@@ -65,17 +65,17 @@ class MetaSchedule(TvmCompiler, TuningCompiler):
     preset: Literal["quick", "smoke", "paper"] = "quick"
     trials: Annotated[int, Field(ge=1)] | None = None
     early_stop: Annotated[int, Field(ge=0)] | None = None
-    per_round: Annotated[int, Field(ge=1)] | None = None
+    per_round: Annotated[int, Field(ge=1)] = 16
     space: Literal["algorithm", "rules"] = "algorithm"
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
     def settings(self) -> Settings:
         """Return the preset with what was given instead of it."""
-        given = {"trials": self.trials, "early_stop": self.early_stop, "per_round": self.per_round}
+        given = {"trials": self.trials, "early_stop": self.early_stop}
         chosen = PRESETS[self.preset] | {name: value for name, value in given.items() if value is not None}
         if self.trials is not None:
             chosen["shared"] = False
-        return Settings(self.space, seed=self.seed, **chosen)
+        return Settings(self.space, per_round=self.per_round, seed=self.seed, **chosen)
 
     def tune(
         self, network: Network, algorithm: Algorithm | None, batch: int, bench: Bench, folder: Path

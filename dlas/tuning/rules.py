@@ -161,7 +161,7 @@ class Evolution:
                 state.database.commit_tuning_record(record)
         if candidates:
             if state.model is None:
-                state.model = self._model(len(candidates))
+                state.model = _new_model(len(candidates))
             state.model.update(context, candidates, times)
         state.known += len(results)
 
@@ -195,11 +195,15 @@ class Evolution:
                 num_threads=self.threads,
             )
 
-    def _model(self, warm_up: int) -> Any:
-        config = ms.cost_model.xgb_model.XGBConfig(nthread=self.threads)
-        return ms.cost_model.XGBModel(
-            config=config, num_warmup_samples=warm_up, early_stopping_rounds=PATIENCE
-        )
+
+def _new_model(warm_up: int) -> Any:
+    """Return a model that guesses until it has learned from so many trials."""
+    import xgboost  # takes seconds, and a first round does not need it
+
+    # So few trials are learned from as fast without threads, and whoever forked us may have used them.
+    xgboost.set_config(nthread=1)
+    config = ms.cost_model.xgb_model.XGBConfig(nthread=1)
+    return ms.cost_model.XGBModel(config=config, num_warmup_samples=warm_up, early_stopping_rounds=PATIENCE)
 
 
 @contextmanager

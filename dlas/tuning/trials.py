@@ -190,6 +190,8 @@ class Search:
     def _chosen(self, count: int) -> Choice:
         trials = choosing.first(self.records, count)
         numbers = choosing.finalists(trials)
+        if not trials:
+            raise NoSchedule("the space has no candidates")
         if not numbers:
             raise NoSchedule(f"none of {count} candidates is valid: {choosing.failures(trials)}")
         self.since = time.monotonic()

@@ -168,7 +168,8 @@ class _Session:
     def crew(self) -> Crew:
         """The workers that build and time."""
         lab = functools.partial(Lab, self.workloads, self.bench.hardware, self.bench.workspace.folder)
-        return self.stack.enter_context(Crew(Machine().most_threads(), lambda: lab().verbs()))
+        count = min(Machine().most_threads(), self.settings.per_round)
+        return self.stack.enter_context(Crew(count, lambda: lab().verbs()))
 
     @functools.cached_property
     def evolution(self) -> Crew:

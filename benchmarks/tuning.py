@@ -1,0 +1,115 @@
+"""What a search costs and what it finds: the algorithm's own space against TVM's default rules.
+
+Three layers of ResNet-18 as spatial pack computes them.  Trials a second include
+starting the workers.  All that was chosen is then timed in turns, so that the
+ratios are those of one moment; the machine should have nothing else to do.
+
+    python benchmarks/tuning.py [--smoke]
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from dlas import parts, terminal
+from dlas.convolution import Conv
+from dlas.lowering.kernels import Kernel, make_kernel
+from dlas.lowering.tail import Step
+from dlas.stack import Hardware, Workspace
+from dlas.tuning.interface import Bench
+from dlas.tuning.lab import Lab
+from dlas.tuning.tuner import Settings, Tuned, tune
+from dlas.tuning.workers import Crew
+
+SAME = (1, 1, 1, 1)
+LAYERS = (
+    Conv("64x56x56, 3x3", 1, 64, 56, 56, 64, 3, 3, padding=SAME),
+    Conv("128x28x28, 3x3 / 2", 1, 64, 56, 56, 128, 3, 3, strides=(2, 2), padding=SAME),
+    Conv("256x14x14, 3x3", 1, 256, 14, 14, 256, 3, 3, padding=SAME),
+)
+BIAS_AND_RELU = (Step("relax.add", (("value", 0), ("operand", 0))), Step("relax.nn.relu", (("value", 1),)))
+FULL = {"own": 32, "rules": 256, "seeds": 5, "rounds": 15}
+SMOKE = {"own": 3, "rules": 2, "seeds": 2, "rounds": 3}
+LIMIT_S = 120.0
+COLUMNS = ("layer", "own: trials a second", "rules: trials a second", "own / rules", "own / best guess",
+           "own / minimal", "spread over seeds")  # fmt: skip
+
+
+def main(size: dict[str, int]) -> None:
+    hardware: Hardware = parts.make("hardware", "local_cpu", {})
+    table = Table(*COLUMNS, box=None)
+    for conv in LAYERS:
+        kernel = _kernel(conv)
+        own, own_rate = zip(*(_tuned(kernel, hardware, "algorithm", size["own"], seed)
+                              for seed in range(size["seeds"])), strict=True)  # fmt: skip
+        rules, rules_rate = _tuned(kernel, hardware, "rules", size["rules"], 0)
+        guess = {"decisions": own[0].records.candidates[0]["decisions"]}
+        candidates = [guess, {"trace": rules.trace}, *({"trace": each.trace} for each in own)]
+        seconds = _timed_in_turns(own[0], hardware, candidates, size["rounds"])
+        best_guess, of_rules, *of_own = seconds
+        median = statistics.median(of_own)
+        baseline = own[0].records.baseline
+        assert baseline is not None
+        table.add_row(
+            conv.name,
+            f"{statistics.median(own_rate):.2f}",
+            f"{rules_rate:.2f}",
+            f"{of_rules / median:.2f}x",
+            f"{best_guess / median:.2f}x",
+            f"{min(baseline.run_s) / median:.1f}x",
+            f"{max(of_own) / min(of_own) - 1:.1%} of {len(of_own)}",
+        )
+    trials = f"{size['own']} trials in the own space, {size['rules']} with the rules"
+    terminal.console().print(f"{trials}; above 1x the own space's choice is faster", table, sep="\n")
+
+
+def _kernel(conv: Conv) -> Kernel:
+    draw = np.random.default_rng(0)
+    weight = draw.standard_normal((conv.k, conv.c, conv.r, conv.s)).astype(np.float32)
+    bias = np.ones((conv.k, 1, 1), np.float32)
+    algorithm = parts.make("algorithm", "spatial_pack", {"layout": "blocked"})
+    return make_kernel(algorithm, conv, weight, "layer", BIAS_AND_RELU, [bias])
+
+
+def _tuned(kernel: Kernel, hardware: Hardware, space: Any, trials: int, seed: int) -> tuple[Tuned, float]:
+    """Return what a search from nothing chose, and its trials a second."""
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(hardware, Path(folder) / "records", Workspace(seed, Path(folder), lambda _: None))
+        start = time.monotonic()
+        (found,) = tune([kernel], Settings(space, trials, seed=seed), bench)
+        return found, found.count / (time.monotonic() - start)
+
+
+def _timed_in_turns(
+    found: Tuned, hardware: Hardware, candidates: Sequence[dict[str, Any]], rounds: int
+) -> list[float]:
+    """Return the median seconds of each candidate, timed in turns in one process."""
+    workload = found.task.workload
+    samples: list[list[float]] = [[] for _ in candidates]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Crew(1, lambda: Lab([workload], hardware, Path(folder)).verbs()) as crew,
+    ):
+        crew.ask(0, LIMIT_S, do="answer", workload=0)
+        for number, candidate in enumerate(candidates):
+            crew.ask(0, LIMIT_S, do="build", workload=0, candidate=candidate, number=number)
+        for _ in range(rounds):
+            for number, taken in enumerate(samples):
+                taken += crew.ask(0, LIMIT_S, do="sample", workload=0, number=number)["run_s"]
+    return [statistics.median(taken) for taken in samples]
+
+
+if __name__ == "__main__":
+    smoke = sys.argv[1:] == ["--smoke"]
+    if sys.argv[1:] and not smoke:
+        sys.exit(__doc__)
+    main(SMOKE if smoke else FULL)
