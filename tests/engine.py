@@ -11,12 +11,13 @@ from typing import Any
 
 from rich.console import Console
 
+from dlas.active import Summary
 from dlas.cache import Cache
 from dlas.processes import Server
 from dlas.progress import Progress
 from dlas.results import Results, Row, read_rows
 from dlas.study import Study
-from dlas.sweep import Summary, Sweep
+from dlas.sweep import Sweep
 
 HEAD = """
 name = "stub"
