@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dlas import fingerprint
@@ -14,52 +14,45 @@ from dlas.tuning.records import Header
 from dlas.tuning.workload import Workload
 
 TOOLS = ("apache-tvm", "apache-tvm-ffi")
-RULES_TOOLS = (*TOOLS, "xgboost")
 HOMES = ("dlas.schedules", "dlas.sparse")
 """Where algorithms are; they share what lies beside them."""
 
 
-def own_space_header(
-    workload: Workload, points: Sequence[Decisions], hardware: Hardware, seed: int, per_round: int
+def place(hardware: Hardware) -> dict[str, Any]:
+    """Return what records depend on of a device: code for another, or times of another, are no use."""
+    target = hardware.target()
+    machine = machine_name(hardware.describe())
+    return {"target": dict(target.description), "threads": target.threads, "machine": machine}
+
+
+def header(
+    workload: Workload, points: Sequence[Decisions], where: Mapping[str, Any], seed: int, per_round: int
 ) -> Header:
-    """Return what records of an algorithm's own space are about.
+    """Return what records of a workload are about.
 
     Parameters
     ----------
     workload : Workload
     points : sequence of mapping
-        The space.
-    hardware : Hardware
+        The algorithm's own space; empty where TVM's default rules are searched.
+    where : mapping
+        What :func:`place` returned.
     seed, per_round : int
         Of the search.
     """
-    space = {"points": fingerprint.key(points=[dict(point) for point in points]), "per_round": per_round}
-    return _header(workload, {"name": "algorithm", **space}, hardware, seed, TOOLS)
-
-
-def rules_header(workload: Workload, hardware: Hardware, seed: int, per_round: int) -> Header:
-    """Return what records of TVM's default rules are about."""
-    space = {"name": "rules", "per_round": per_round}
-    return _header(workload, space, hardware, seed, RULES_TOOLS)
-
-
-def _header(
-    workload: Workload, space: dict[str, Any], hardware: Hardware, seed: int, tools: tuple[str, ...]
-) -> Header:
-    target = hardware.target()
     algorithm = workload.kernel.algorithm
-    # A trace of the default rules follows from the computation alone, if nothing comes before or after it.
-    code = _sources(type(algorithm)) if space["name"] == "algorithm" or _takes_part(algorithm) else None
+    space: dict[str, Any] = {"name": "algorithm" if points else "rules", "per_round": per_round}
+    if points:
+        space["points"] = fingerprint.key(points=[dict(point) for point in points])
     identity = {
         "workload": workload.digest,
         "algorithm": _described(algorithm),
-        "code": code,
+        # A trace of the rules follows from the computation alone, if nothing comes before or after it.
+        "code": _sources(type(algorithm)) if points or _takes_part(algorithm) else None,
         "space": space,
-        "target": dict(target.description),
-        "threads": target.threads,
-        "machine": machine_name(hardware.describe()),
+        **where,
         "seed": seed,
-        "tools": fingerprint.versions(tools),
+        "tools": fingerprint.versions(TOOLS),
     }
     return Header(identity, workload.about())
 

@@ -93,12 +93,9 @@ class Lab:
 
     def time(self, workload: int, number: int, best_s: float | None) -> Reply:
         """Check a candidate's answer, and time it; one that is hopeless gets a single sample."""
-        arguments = self._load(workload)
-        built = self.built[number]
-        self._take_the_device()
+        built, arguments = self.built[number], self._load(workload)
         _forget(arguments[-1])
-        self._entry(built)(*arguments)
-        self._pin_threads()
+        self._warm_up(built, arguments)
         if wrong := difference(arguments[-1].numpy(), self._expected(workload), self.tolerance):
             raise Failed("wrong", wrong)
         once = self._once(built, arguments)
@@ -108,9 +105,9 @@ class Lab:
 
     def sample(self, workload: int, number: int) -> Reply:
         """Time a candidate that was found right once more."""
-        self._take_the_device()
-        self._pin_threads()
-        return {"run_s": self._samples(self.built[number], self._load(workload), 1)}
+        built, arguments = self.built[number], self._load(workload)
+        self._warm_up(built, arguments)
+        return {"run_s": self._samples(built, arguments, 1)}
 
     def drop(self, numbers: list[int]) -> Reply:
         """Forget candidates that were built."""
@@ -164,8 +161,13 @@ class Lab:
         os.sched_setaffinity(0, self.processors)  # what the device may use is read from what there is
         self.hardware.prepare()
 
-    def _pin_threads(self) -> None:
-        """Keep the threads apart: two on one core, as happens, halve the speed and hide a good candidate."""
+    def _warm_up(self, built: Any, arguments: list[Any]) -> None:
+        """Call a candidate once on the device, and keep its threads apart from then on.
+
+        Two threads on one core, as happens, halve the speed and would hide a good candidate.
+        """
+        self._take_the_device()
+        self._once(built, arguments)
         threads = sorted(int(name) for name in os.listdir("/proc/self/task"))
         processors = sorted(os.sched_getaffinity(0))
         if self.on_processors and 1 < len(threads) == len(processors):

@@ -39,8 +39,6 @@ ATTEMPTS = 3
 NEVER = 2**30
 """More trials than there will be: when to stop is decided elsewhere."""
 
-logging.getLogger("tvm").setLevel(logging.WARNING)
-
 
 @dataclass
 class Rules:
@@ -114,6 +112,7 @@ class Evolution:
     """
 
     def __init__(self, workloads: Sequence[Workload], target: Target, threads: int) -> None:
+        logging.getLogger("tvm").setLevel(logging.WARNING)  # it tells of every generation
         self.workloads, self.threads = workloads, threads
         self.target = tvm_target(target)
         self.kind = "llvm" if target.description["kind"] == "llvm" else "cuda"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import statistics
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -13,14 +14,14 @@ from dlas.machine import Machine
 from dlas.stack import Unsupported
 from dlas.tuning import choosing
 from dlas.tuning.choosing import Budget
-from dlas.tuning.identity import own_space_header, rules_header
+from dlas.tuning.identity import header, place
 from dlas.tuning.interface import Bench
 from dlas.tuning.lab import Lab
 from dlas.tuning.records import Choice, Header, RecordFile, Records, Store
 from dlas.tuning.rules import Evolution, Rules
 from dlas.tuning.search import OwnSpace
 from dlas.tuning.trials import NoSchedule, Proposer, Search
-from dlas.tuning.workers import Crew
+from dlas.tuning.workers import CANDIDATE_BYTES, Crew
 from dlas.tuning.workload import Workload, short_form
 
 Space = Literal["rules", "algorithm"]
@@ -95,14 +96,13 @@ class Tuned:
         """Return what a layer of a row says of its search."""
         trials = choosing.first(self.records, self.count)
         chosen = self.records.candidates[self.choice.number]
-        samples = self.choice.finalists[str(self.choice.number)]
         return {
             "space": self.task.space,
             "trials": self.count,
             "valid_trials": sum(trial.valid for trial in trials),
             "trial": self.choice.number,
             "decisions": chosen.get("decisions") or short_form(self.trace),
-            "tuned_s": sorted(samples)[len(samples) // 2],
+            "tuned_s": statistics.median(self.choice.finalists[str(self.choice.number)]),
         }
 
     @property
@@ -144,14 +144,13 @@ def tune(kernels: Iterable[Kernel], settings: Settings, bench: Bench) -> list[Tu
 def make_tasks(kernels: Iterable[Kernel], settings: Settings, bench: Bench) -> list[Task]:
     """Return the distinct workloads among kernels, in order."""
     tasks: dict[str, Task] = {}
+    target, where = bench.hardware.target(), place(bench.hardware)
     for kernel in kernels:
         workload = Workload.of(kernel)
-        points: list[dict[str, Any]] = []
-        if settings.space == "algorithm":
-            points = [dict(point) for point in kernel.algorithm.space(kernel.conv, bench.hardware.target())]
-        search = (bench.hardware, settings.seed, settings.per_round)
-        header = own_space_header(workload, points, *search) if points else rules_header(workload, *search)
-        tasks.setdefault(header.key, Task(workload, points, header)).kernels.append(kernel)
+        own = kernel.algorithm.space(kernel.conv, target) if settings.space == "algorithm" else ()
+        points = [dict(point) for point in own]
+        about = header(workload, points, where, settings.seed, settings.per_round)
+        tasks.setdefault(about.key, Task(workload, points, about)).kernels.append(kernel)
     return list(tasks.values())
 
 
@@ -169,7 +168,10 @@ class _Session:
         """The workers that build and time."""
         lab = functools.partial(Lab, self.workloads, self.bench.hardware, self.bench.workspace.folder)
         count = min(Machine().most_threads(), self.settings.per_round)
-        return self.stack.enter_context(Crew(count, lambda: lab().verbs()))
+        # A GPU's driver reserves more addresses than any limit would allow.
+        on_processors = self.bench.hardware.target().description["kind"] == "llvm"
+        memory = CANDIDATE_BYTES if on_processors else None
+        return self.stack.enter_context(Crew(count, lambda: lab().verbs(), memory))
 
     @functools.cached_property
     def evolution(self) -> Crew:

@@ -7,6 +7,7 @@ answered with how it ended.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import resource
@@ -24,7 +25,7 @@ from dlas.child import die_with_parent
 from dlas.outcome import signal_name
 
 CANDIDATE_BYTES = 4 * 2**30
-"""Memory that a worker may take beyond what it was forked with."""
+"""Memory that a worker may take beyond what it was forked with: its candidates at hand and their data."""
 MOST_CHARACTERS = 300
 
 Reply = dict[str, Any]
@@ -54,15 +55,17 @@ class Worker:
     ----------
     start : callable
         Called in the process itself; returns what it can do.
+    memory : int, optional
+        Bytes that it may take beyond what it is forked with.
     """
 
-    def __init__(self, start: Callable[[], Verbs]) -> None:
+    def __init__(self, start: Callable[[], Verbs], memory: int | None) -> None:
         self.connection, theirs = Pipe()
         parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
             self.connection.close()
-            _serve(parent, start, theirs)
+            _serve(parent, start, memory, theirs)
         theirs.close()
         with suppress(EOFError, OSError):
             self.connection.recv_bytes()  # before it is bound to die with us, it must not be stopped
@@ -95,22 +98,24 @@ class Crew:
     Parameters
     ----------
     count : int
-    start : callable
+    start, memory
         As for :class:`Worker`.
     """
 
-    def __init__(self, count: int, start: Callable[[], Verbs]) -> None:
-        self._start = start
-        self.workers = [Worker(start) for _ in range(count)]
+    def __init__(self, count: int, start: Callable[[], Verbs], memory: int | None = CANDIDATE_BYTES) -> None:
+        self._fork = functools.partial(Worker, start, memory)
+        self.workers = [self._fork() for _ in range(count)]
 
     def ask(self, worker: int, seconds: float, /, **message: Any) -> Reply:
         """Ask one worker for something while the others stand still: threads spin on after a kernel."""
         others = [each.pid for number, each in enumerate(self.workers) if number != worker]
         for pid in others:
             os.kill(pid, signal.SIGSTOP)
-        ((_, _, reply),) = self.share([message], seconds, among=[worker])
-        for pid in others:
-            os.kill(pid, signal.SIGCONT)
+        try:
+            ((_, _, reply),) = self.share([message], seconds, among=[worker])
+        finally:
+            for pid in others:
+                os.kill(pid, signal.SIGCONT)
         return reply
 
     def share(
@@ -176,17 +181,18 @@ class Crew:
             each.end()
             reply = {"failed": "hang", "words": f"took longer than {seconds:.3g} s", "gone": True}
         if reply.get("gone"):
-            self.workers[worker] = Worker(self._start)
+            self.workers[worker] = self._fork()
         return reply
 
 
-def _serve(parent: int, start: Callable[[], Verbs], connection: Connection) -> NoReturn:
+def _serve(parent: int, start: Callable[[], Verbs], memory: int | None, connection: Connection) -> NoReturn:
     """Answer until there is nobody left to answer, and leave without the parent's clean-up."""
     code = 1
     try:
         die_with_parent(parent)
         connection.send_bytes(b"ready")
-        _limit_memory()
+        if memory is not None:
+            _limit_memory(memory)
         verbs = start()
         while True:
             message = json.loads(connection.recv_bytes())
@@ -216,8 +222,8 @@ def words(error: BaseException) -> str:
     return said[:MOST_CHARACTERS]
 
 
-def _limit_memory() -> None:
+def _limit_memory(more: int) -> None:
     """Let allocations fail, inside the one candidate that asks for too much."""
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     held = int(fields["VmData"].split()[0]) * 1024
-    resource.setrlimit(resource.RLIMIT_DATA, (held + CANDIDATE_BYTES, held + CANDIDATE_BYTES))
+    resource.setrlimit(resource.RLIMIT_DATA, (held + more, held + more))

@@ -45,7 +45,7 @@ class Workload:
         function = kernel.function.without_attr("op_pattern").with_attr("global_symbol", MAIN)
         # Names of variables and buffers do not count, but traces find blocks by theirs.
         structure = f"{tvm_ffi.structural_hash(function):x}"
-        digest = fingerprint.key(structure=structure, blocks=_block_names(function))
+        digest = fingerprint.key(structure=structure, blocks=_block_names(function), takes=_takes(function))
         return cls(kernel, tvm.IRModule({MAIN: function}), digest)
 
     def apply(self, decisions: Decisions, target: Target) -> Any:
@@ -73,11 +73,7 @@ class Workload:
     def arguments(self, seed: int = 0) -> list[Array]:
         """Return what the PrimFunc is called with: random arrays, or those of the algorithm; output last."""
         draw = np.random.default_rng(seed)
-        wanted = [
-            (tuple(map(int, info.shape)), np.dtype(str(info.dtype)))
-            for info in ms.arg_info.ArgInfo.from_prim_func(self.module[MAIN])
-        ]
-        arrays = [_random(draw, shape, dtype) for shape, dtype in wanted]
+        arrays = [_random(draw, shape, np.dtype(name)) for shape, name in _takes(self.module[MAIN])]
         real = self.kernel.algorithm.arguments(self.kernel.weight, self.kernel.conv)
         if real is not None:
             arrays[1 : 1 + len(real)] = [np.ascontiguousarray(array) for array in real]
@@ -108,6 +104,12 @@ def _random(draw: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[A
     # Sums of products of wider integers would overflow.
     low, high = max(np.iinfo(dtype).min, -128), min(np.iinfo(dtype).max, 127)
     return draw.integers(low, high, shape, dtype, endpoint=True)
+
+
+def _takes(function: Any) -> list[tuple[tuple[int, ...], str]]:
+    """Return the shape and type of everything that a PrimFunc is called with."""
+    found = ms.arg_info.ArgInfo.from_prim_func(function)
+    return [(tuple(map(int, info.shape)), str(info.dtype)) for info in found]
 
 
 def _block_names(function: Any) -> list[str]:
