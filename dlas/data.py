@@ -65,6 +65,8 @@ class Data:
         augmented one of the same shape.
     recipe : {"paper", "short"}
         The training recipe that suits the dataset's size.
+    fine_tuning : {"cifar10", "imagenet", "short"}
+        The recipe for training on after compression.
     """
 
     train: Split
@@ -75,3 +77,4 @@ class Data:
     labelled: bool = True
     augment: Callable[[Any], Any] | None = None
     recipe: Literal["paper", "short"] = "paper"
+    fine_tuning: Literal["cifar10", "imagenet", "short"] = "short"

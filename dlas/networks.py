@@ -19,12 +19,14 @@ from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 from torch.utils.flop_counter import FlopCounterMode
 
-from dlas.data import Images, Split
+from dlas.data import Data, Images, Split
 from dlas.stack import Facts, Network
 
 WEIGHTS_FILE = "weights.safetensors"
 ONNX_FILE = "model.onnx"
 EVALUATION_BATCH = 128
+INDEX_BYTES = 4
+"""Of a column or a row's start in compressed sparse rows."""
 
 Outputs = npt.NDArray[np.float32]
 
@@ -77,6 +79,13 @@ def accuracy(network: Network | Callable[[Images], Outputs], split: Split) -> fl
     return right / len(split)
 
 
+def score(network: Network, data: Data) -> None:
+    """Write the accuracy on all test and validation images into the network's facts."""
+    network.facts.accuracy = accuracy(network, data.test)
+    network.facts.validation_accuracy = accuracy(network, data.validation)
+    network.facts.test_images = len(data.test)
+
+
 # ---------------------------------------------------------------- torch
 
 
@@ -100,20 +109,63 @@ def count_macs(module: nn.Module, shape: tuple[int, int, int]) -> int:
     called as functions (attention's projections) count too.  Products of two
     activations, batch norm, pooling and additions do not.
     """
-    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
-    training, fast = module.training, torch.backends.mha.get_fastpath_enabled()
-    module.eval()
+    fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # the fused attention would hide its linear layers
     counter = FlopCounterMode(display=False)
     try:
-        with torch.no_grad(), counter:
-            module(torch.zeros(1, *shape, device=device))
+        with counter:
+            _run_once(module, shape)
     finally:
-        module.train(training)
         torch.backends.mha.set_fastpath_enabled(fast)
     counted = counter.get_flop_counts().get("Global", {})
     aten = torch.ops.aten
     return int(sum(counted.get(op, 0) for op in (aten.convolution, aten.mm, aten.addmm)) // 2)
+
+
+def count_skippable_macs(module: nn.Module, shape: tuple[int, int, int]) -> int:
+    """Return how many multiply-adds for one image [c, h, w] have a weight of zero.
+
+    Layers that are called as functions are not looked at.
+    """
+    found = 0
+
+    def note(layer: Any, inputs: Any, output: torch.Tensor) -> None:
+        nonlocal found
+        # Every output value of a filter meets each of the filter's weights once.
+        filters = output.shape[1] if isinstance(layer, nn.Conv2d) else output.shape[-1]
+        zeros = layer.weight.numel() - int(layer.weight.count_nonzero())
+        found += output.numel() // filters * zeros
+
+    layers = [layer for layer in module.modules() if isinstance(layer, nn.Conv2d | nn.Linear)]
+    handles = [layer.register_forward_hook(note) for layer in layers]
+    try:
+        _run_once(module, shape)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+def _run_once(module: nn.Module, shape: tuple[int, int, int]) -> None:
+    """Run the module on one image of zeros [c, h, w] in evaluation mode; its own mode is left as it was."""
+    first = next(module.parameters(), torch.zeros(0))
+    training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            module(torch.zeros(1, *shape, device=first.device, dtype=first.dtype))
+    finally:
+        module.train(training)
+
+
+def csr_bytes(filters: int, nonzeros: int, value_bytes: int = 4) -> int:
+    """Return the size of a weight in compressed sparse rows, a row a filter: values, columns, row starts."""
+    return nonzeros * (value_bytes + INDEX_BYTES) + (filters + 1) * INDEX_BYTES
+
+
+def conv_weights(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Return the weight [k, c / groups, r, s] of every 2-D convolution, by the layer's name."""
+    return {name: layer.weight for name, layer in module.named_modules() if isinstance(layer, nn.Conv2d)}
 
 
 class TorchNetwork(Network):
@@ -140,14 +192,21 @@ class TorchNetwork(Network):
     def count(self) -> None:
         """Write parameters, nonzeros, multiply-adds and bytes into :attr:`facts`.
 
-        Bytes are those of parameters and buffers as they are stored.
+        Bytes are those of parameters and buffers as they are stored, and with
+        the weights of convolutions in compressed sparse rows instead.
         """
         parameters = list(self.module.parameters())
         self.facts.parameters = sum(parameter.numel() for parameter in parameters)
         self.facts.nonzeros = sum(int(parameter.count_nonzero()) for parameter in parameters)
         self.facts.macs = count_macs(self.module, self.facts.shape)
+        self.facts.effective_macs = self.facts.macs - count_skippable_macs(self.module, self.facts.shape)
         stored = self.module.state_dict().values()
         self.facts.model_bytes = sum(tensor.numel() * tensor.element_size() for tensor in stored)
+        self.facts.csr_bytes = self.facts.model_bytes + sum(
+            csr_bytes(len(weight), int(weight.count_nonzero()), weight.element_size())
+            - weight.numel() * weight.element_size()
+            for weight in conv_weights(self.module).values()
+        )
 
     def save(self, folder: Path) -> None:
         """Write ``weights.safetensors``."""

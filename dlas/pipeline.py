@@ -1,6 +1,6 @@
 """The orchestrator: a point to the steps it needs, what they found to a row.
 
-    network -> [compress] -> [tune] -> build -> check -> measure -> row
+    network -> [compress ...] -> [tune] -> build -> check -> measure -> row
 
 This file is meant to stay so short that it is the diagram; the steps
 themselves, which run in child processes, are in ``steps.py``.
@@ -9,7 +9,7 @@ themselves, which run in child processes, are in ``steps.py``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -117,27 +117,33 @@ def plan_tuning(point: Point, settings: Settings, root: Path) -> Plan:
 
 @functools.lru_cache(maxsize=1024)
 def _network_steps(point: Point, root: Path) -> tuple[Step, ...]:
-    """Return the steps that make the network; all that compression levels share is a step of its own."""
+    """Return the steps that make the network, one for each network on the way; studies share them."""
     dense = replace(point, compression=NONE)
-    dense_key = _network_key(dense, None)
-    task = "dlas.steps:network_step"
-    arguments: dict[str, Any] = {"root": str(root), "dense_key": None}
-    steps = [
-        Step(
-            "network", dense_key, task, {**arguments, "key": dense_key, "content": dense.content()}, "network"
-        )
-    ]
-    if point.compression != NONE:
-        key = _network_key(point, dense_key)
-        arguments = {**arguments, "key": key, "dense_key": dense_key, "content": point.content()}
-        steps.append(Step("network", key, task, arguments, "network"))
+    steps = [_network_step(dense, None, (), root)]
+    for passed in point.compression.way() if point.compression != NONE else ():
+        start = len(steps)
+        for choice in passed:
+            steps.append(
+                _network_step(replace(point, compression=choice), steps[-1], steps[start - 1 :], root)
+            )
     return tuple(steps)
 
 
-def _network_key(point: Point, dense_key: str | None) -> str:
+def _network_step(point: Point, before: Step | None, passed: Sequence[Step], root: Path) -> Step:
+    """Return the step that makes a network: the dense one, or by its last technique from the one before.
+
+    ``passed`` are the steps before it, from the one that its last technique started from.
+    """
+    key = _network_key(point, before.key if before else None)
+    known = [{"key": step.key, "content": step.arguments["content"]} for step in passed]
+    arguments = {"content": point.content(), "root": str(root), "key": key, "passed": known}
+    return Step("network", key, "dlas.steps:network_step", arguments, "network")
+
+
+def _network_key(point: Point, before: str | None) -> str:
     choices = {axis: getattr(point, axis) for axis in ("dataset", "model", "compression")}
     return fingerprint.key(
-        dense=dense_key, seed=point.seed, tools=_versions(NETWORK_TOOLS), **_made_by(choices)
+        before=before, seed=point.seed, tools=_versions(NETWORK_TOOLS), **_made_by(choices)
     )
 
 
@@ -248,7 +254,9 @@ def row(
         "parameters",
         "nonzeros",
         "macs",
+        "effective_macs",
         "model_bytes",
+        "csr_bytes",
     )
     return Row(
         **point.content(),
@@ -292,12 +300,11 @@ def _facts(cache: Cache, kind: str, artifacts: Mapping[str, str]) -> dict[str, A
 
 
 def _expected_speedup(reached: Mapping[str, Any]) -> float:
-    """Return what the compression promises: 1 / (1 - ratio) for pruning, 32 / bits for types.
+    """Return what the compression promises: 1 / (1 - ratio) for pruning, 32 / bits for types, or both.
 
     References
     ----------
     DLAS, section 5.1.2.
     """
-    if "bits" in reached:
-        return 32 / float(reached["bits"])
-    return 1 / (1 - min(float(reached.get("ratio", 0)), 1 - 1e-9))
+    kept = 1 - min(float(reached.get("ratio", 0)), 1 - 1e-9)
+    return 32 / float(reached.get("bits", 32)) / kept

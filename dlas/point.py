@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dlas import parts
@@ -49,11 +49,40 @@ class Choice:
             return Chain(tuple(link.make(axis) for link in self.chain))
         return parts.make(axis, self.name, dict(self.options))
 
+    def way(self) -> list[tuple[Choice, ...]]:
+        """Return, for a compression, what it passes on the way from the dense network and itself.
+
+        Returns
+        -------
+        list of tuple of Choice
+            One for each technique, in order: the choices it passes, the one that it ends with last.
+        """
+        if self.chain:
+            done: tuple[Choice, ...] = ()
+            found = []
+            for link in self.chain:
+                (passed,) = link.way()
+                found.append(tuple(chained((*done, choice)) for choice in passed))
+                done = (*done, link)
+            return found
+        options = self.make("compression").way()
+        return [(*(self.varied("compression", each) for each in options), self)]
+
+    def varied(self, axis: str, options: Mapping[str, Any]) -> Choice:
+        """Return the part with some options given another value."""
+        given = parts.find(axis, self.name).validate(self.name, {**dict(self.options), **options})
+        return replace(self, options=tuple(sorted(given.items())))
+
     def __str__(self) -> str:
         if self.chain:
             return " + ".join(map(str, self.chain))
         options = ", ".join(f"{key}={value}" for key, value in self.options)
         return f"{self.name}({options})" if options else self.name
+
+
+def chained(links: tuple[Choice, ...]) -> Choice:
+    """Return techniques in order as one choice; one alone is itself."""
+    return Choice("+".join(link.name for link in links), chain=links) if len(links) > 1 else links[0]
 
 
 NONE = Choice("none")

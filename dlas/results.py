@@ -94,7 +94,9 @@ class Row:
     parameters: int | None = None
     nonzeros: int | None = None
     macs: int | None = None
+    effective_macs: int | None = None
     model_bytes: int | None = None
+    csr_bytes: int | None = None
     library_bytes: int | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     artifacts: dict[str, str] = field(default_factory=dict)

@@ -23,6 +23,9 @@ import numpy.typing as npt
 
 from dlas.convolution import Conv, Tail
 from dlas.data import Data, Images
+from dlas.network import Facts as Facts
+from dlas.network import Kept as Kept
+from dlas.network import Network as Network
 
 PART_AXES = ("dataset", "model", "compression", "algorithm", "compiler", "hardware")
 """The six layers, from the problem down to the machine (DLAS paper, section 2.2)."""
@@ -104,52 +107,6 @@ class Workspace:
     say: Callable[[str], None] = print
 
 
-@dataclass
-class Facts:
-    """What is known of a network, in the units of a row.
-
-    ``accuracy`` and ``validation_accuracy`` are fractions; None where there are
-    no labels or the network is ``untrained``.  ``macs`` counts multiply-adds of
-    convolutions and linear layers for one image.  ``reached`` holds what a
-    compression attained (ratio asked for and reached, accuracy by step).
-    """
-
-    shape: tuple[int, int, int]
-    classes: int
-    trained: bool = False
-    note: str | None = None
-    accuracy: float | None = None
-    validation_accuracy: float | None = None
-    test_images: int | None = None
-    parameters: int | None = None
-    nonzeros: int | None = None
-    macs: int | None = None
-    model_bytes: int | None = None
-    reached: dict[str, Any] = field(default_factory=dict)
-
-
-class Network(ABC):
-    """A network with its own reference function: what a compiled build of it must compute.
-
-    Attributes
-    ----------
-    facts : Facts
-    tolerance : float
-        Largest accepted ``max|y - reference| / max|reference|``.
-    """
-
-    facts: Facts
-    tolerance: float = 1e-4
-
-    @abstractmethod
-    def reference(self, images: Images) -> npt.NDArray[np.float32]:
-        """Return the outputs [n, classes] that a build is compared with."""
-
-    @abstractmethod
-    def save(self, folder: Path) -> None:
-        """Write what :meth:`Model.restore` needs into ``folder``; no pickles."""
-
-
 class Model(Part, ABC):
     """An architecture and how it gets its weights."""
 
@@ -165,9 +122,33 @@ class Model(Part, ABC):
 class Compression(Part, ABC):
     """Makes a network smaller or cheaper."""
 
+    def way(self) -> Sequence[Mapping[str, Any]]:
+        """Return the options that differ in the compressions passed on the way to this one, mildest first.
+
+        Each of their networks is kept, and the next one starts from it: a study
+        that asks for five levels of a pruning trains once.
+        """
+        return ()
+
     @abstractmethod
     def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
-        """Return the compressed network; ``network`` may be changed in place."""
+        """Return the compressed network; ``network``, the last one on the way, may be changed in place.
+
+        Raises
+        ------
+        Unsupported
+            If this network, or this data, is not one that the technique is for.
+        """
+
+    def choose(self, passed: Sequence[Kept]) -> Network | None:
+        """Return one of the networks on the way, if this compression is a choice among them.
+
+        Parameters
+        ----------
+        passed : sequence of Kept
+            What the way started from, then its networks in order.
+        """
+        return None
 
     def restore(self, model: Model, folder: Path, facts: Facts) -> Network:
         """Return the saved compressed network; by default it has the model's own structure."""

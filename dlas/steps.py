@@ -1,6 +1,6 @@
 """The steps of a point, each run in a process of its own; plain JSON in and out.
 
-network -> [compress] -> [tune] -> build -> check -> measure
+network -> [compress ...] -> [tune] -> build -> check -> measure
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import shutil
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from dlas.child import Channel
 from dlas.data import Data, Images
 from dlas.intervals import wilson
 from dlas.measuring import PeakMemory, Settings
-from dlas.point import NONE, Point
-from dlas.stack import Compiler, Compression, Facts, Hardware, Network, Program, Workspace
+from dlas.point import Point
+from dlas.stack import Compiler, Compression, Facts, Hardware, Kept, Network, Program, Workspace
 from dlas.tuning.interface import Bench, TuningCompiler
 
 SAMPLE_IMAGES = 256
@@ -39,17 +39,18 @@ class WrongOutput(Exception):
 
 
 def network_step(
-    content: dict[str, Any], root: str, key: str, dense_key: str | None, channel: Channel
+    content: dict[str, Any], root: str, key: str, passed: list[dict[str, Any]], channel: Channel
 ) -> dict[str, Any]:
-    """Make a network: train or load it, or compress the dense one."""
+    """Make a network: train or load the dense one, or compress the last of those that were ``passed``."""
     cache, point = Cache(Path(root)), Point.of(content)
     data = point.dataset.make("dataset").load()
     workspace = Workspace(point.seed, cache.workspace(key), channel.say)
-    if dense_key is None:
-        network = point.model.make("model").build(data, workspace)
+    if passed:
+        compression: Compression = point.compression.make("compression")
+        kept = [_kept(cache, each["key"], Point.of(each["content"])) for each in passed]
+        network = compression.choose(kept) or compression.compress(kept[-1].restore(), data, workspace)
     else:
-        dense = _restored(cache, dense_key, replace(point, compression=NONE))
-        network = point.compression.make("compression").compress(dense, data, workspace)
+        network = point.model.make("model").build(data, workspace)
     with cache.create("network", key) as (folder, facts):
         network.save(folder)
         _save_sample(network, data, folder)
@@ -164,12 +165,20 @@ def _verified(cache: Cache, kind: str, key: str) -> Artifact:
     return artifact
 
 
+def _kept(cache: Cache, key: str, point: Point) -> Kept:
+    facts = _network_facts(_artifact(cache, "network", key))
+    return Kept(facts, lambda: _restored(cache, key, point))
+
+
 def _restored(cache: Cache, key: str, point: Point) -> Network:
     artifact = _verified(cache, "network", key)
-    known = {name: value for name, value in artifact.facts.items() if name in Facts.__dataclass_fields__}
-    facts = Facts(**{**known, "shape": tuple(known["shape"])})
     compression: Compression = point.compression.make("compression")
-    return compression.restore(point.model.make("model"), artifact.folder, facts)
+    return compression.restore(point.model.make("model"), artifact.folder, _network_facts(artifact))
+
+
+def _network_facts(artifact: Artifact) -> Facts:
+    known = {name: value for name, value in artifact.facts.items() if name in Facts.__dataclass_fields__}
+    return Facts(**{**known, "shape": tuple(known["shape"])})
 
 
 def _loaded(cache: Cache, network_key: str, build_key: str, point: Point) -> Program:

@@ -18,7 +18,7 @@ import pydantic
 from dlas import parts, toml_file
 from dlas.errors import InputError, unknown
 from dlas.measuring import Settings
-from dlas.point import Choice, Point
+from dlas.point import Choice, Point, chained
 from dlas.stack import PART_AXES
 
 AXES = (*PART_AXES, "batch")
@@ -252,7 +252,7 @@ def _choices(axis: str, entry: Any) -> Iterator[Choice]:
         if not links:
             raise InputError("compression: an empty chain")
         for combination in itertools.product(*links):
-            yield Choice("+".join(link.name for link in combination), chain=combination)
+            yield chained(combination)
         return
     if not isinstance(table, dict) or not isinstance(table.get("name"), str):
         raise InputError(f"axis {axis!r}: {entry!r} is neither a part's name nor a table with a name")

@@ -16,7 +16,7 @@ from torch import nn
 
 from dlas.data import Data
 from dlas.errors import InputError
-from dlas.networks import WEIGHTS_FILE, TorchNetwork, accuracy
+from dlas.networks import WEIGHTS_FILE, TorchNetwork, score
 from dlas.recipe import RECIPES, Recipe
 from dlas.stack import Facts, Model, Network, Unsupported, Workspace
 
@@ -100,9 +100,7 @@ class TorchModel(Model):
         facts.note = "untrained" if not facts.trained else f"weights from {path}" if path else None
         if facts.trained and data.labelled:
             workspace.say("evaluating")
-            facts.accuracy = accuracy(network, data.test)
-            facts.validation_accuracy = accuracy(network, data.validation)
-            facts.test_images = len(data.test)
+            score(network, data)
         network.count()
         return network
 

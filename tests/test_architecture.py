@@ -16,7 +16,8 @@ MOST_LINES = 400
 LAYERS = [
     # A module may import from its own line and from the lines above it.
     {"errors", "convolution", "data", "toml_file"},
-    {"stack", "recipe", "machine", "intervals"},
+    {"network", "recipe", "machine", "intervals"},
+    {"stack"},
     {"fingerprint", "disturbance", "journal"},
     {"measuring", "cache", "child", "processes", "outcome", "environment"},
     {"networks", "training", "torch_model"},

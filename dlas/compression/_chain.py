@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from dlas.data import Data
-from dlas.stack import Compression, Facts, Model, Network, Part, Workspace
+from dlas.stack import Compression, Facts, Kept, Model, Network, Part, Workspace
 
 
 @dataclass(frozen=True)
 class Chain(Compression):
-    """Each technique compresses what the one before it returned.
+    """The last technique, on what those before it made; each of their networks is kept by itself.
 
     Parameters
     ----------
@@ -27,12 +27,13 @@ class Chain(Compression):
 
     def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
         """Return the network after the last technique."""
-        for number, link in enumerate(self.links):
-            folder = workspace.folder / f"{number}"
-            folder.mkdir(exist_ok=True)
-            network = link.compress(network, data, replace(workspace, folder=folder))
-        return network
+        return self.links[-1].compress(network, data, workspace)
+
+    def choose(self, passed: Sequence[Kept]) -> Network | None:
+        """Return what the last technique chooses, if it does."""
+        return self.links[-1].choose(passed)
 
     def restore(self, model: Model, folder: Path, facts: Facts) -> Network:
-        """Return the saved network; the last technique knows its structure."""
-        return self.links[-1].restore(model, folder, facts)
+        """Return the saved network, by the last technique that changed its structure."""
+        changing = [link for link in self.links if type(link).restore is not Compression.restore]
+        return (changing or self.links)[-1].restore(model, folder, facts)

@@ -84,6 +84,7 @@ class Cifar10(Dataset):
             classes=CLASSES,
             augment=crop_and_mirror,
             recipe="paper",
+            fine_tuning="cifar10",
         )
 
     def _folder(self) -> Path:

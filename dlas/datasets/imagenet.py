@@ -85,6 +85,7 @@ class Imagenet(Dataset):
             shape=(3, self.size, self.size),
             classes=len(classes),
             recipe="paper",
+            fine_tuning="imagenet",
         )
 
     def _classes(self, folder: Path) -> list[str]:

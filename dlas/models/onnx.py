@@ -11,7 +11,7 @@ from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_m
 
 from dlas.data import Data
 from dlas.errors import InputError
-from dlas.networks import ONNX_FILE, OnnxNetwork, accuracy, graph_input
+from dlas.networks import ONNX_FILE, OnnxNetwork, graph_input, score
 from dlas.stack import Facts, Model, Network, Workspace
 
 LARGEST = 2**31 - 1
@@ -61,9 +61,7 @@ class Onnx(Model):
             raise InputError(f"ONNX file {str(path)!r}: {error}") from error
         if data.labelled:
             workspace.say("evaluating")
-            network.facts.accuracy = accuracy(network, data.test)
-            network.facts.validation_accuracy = accuracy(network, data.validation)
-            network.facts.test_images = len(data.test)
+            score(network, data)
         return network
 
     def restore(self, folder: Path, facts: Facts) -> Network:

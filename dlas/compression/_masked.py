@@ -1,0 +1,47 @@
+"""Pruning by masks: the network keeps its shape, and what is pruned is zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from dlas.compression._iterative import IterativePruning, ratios
+from dlas.compression._masks import judge, keep_masked, masks, share_pruned
+from dlas.data import Data
+from dlas.networks import TorchNetwork
+from dlas.stack import Workspace
+
+
+@dataclass(frozen=True)
+class MaskedPruning(IterativePruning):
+    """Sets to zero the units of least worth; a subclass says what a unit is.
+
+    Subclasses are the :class:`dlas.compression._masks.Units` of their technique.
+    """
+
+    def takes(self, conv: nn.Conv2d) -> bool:
+        """Return whether this convolution is pruned at all."""
+        return True
+
+    def gather(self, values: torch.Tensor, conv: nn.Conv2d) -> torch.Tensor:
+        """Return the sums over each unit of values [k, c / groups, r, s]: by default a unit is one weight."""
+        return values
+
+    def scatter(self, units: torch.Tensor, conv: nn.Conv2d) -> torch.Tensor:
+        """Return values [k, c / groups, r, s] from one value a unit."""
+        return units
+
+    def prune(
+        self, network: TorchNetwork, level: float, data: Data, workspace: Workspace
+    ) -> Callable[[nn.Module], None]:
+        """Set the units of least worth to zero, and return what keeps them there."""
+        worth = judge(network.module, self, self.criterion, data, workspace.seed)
+        return keep_masked(network.module, masks(network.module, self, level, self.scope, worth))
+
+    def reached(self, network: TorchNetwork) -> dict[str, Any]:
+        """Return the share of units pruned, and of weights that are zero."""
+        return {"units": share_pruned(network.module, self), **ratios(network)}
