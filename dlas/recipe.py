@@ -52,5 +52,5 @@ FINE_TUNING = {
     # DLAS, section 4.2: epochs of a whole pruning, shared evenly among its levels.
     "cifar10": Recipe(epochs=210),
     "imagenet": Recipe(epochs=140, learning_rate=1e-3, schedule="cosine"),
-    "short": Recipe(epochs=60, learning_rate=2e-2, batch=32),
+    "short": Recipe(epochs=40, learning_rate=2e-2, batch=32),
 }
