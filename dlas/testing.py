@@ -6,6 +6,8 @@ builds kernels through the same lowering that whole networks go through.
 
 from __future__ import annotations
 
+import inspect
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -196,8 +198,20 @@ def check_case(
     """Check one convolution; return the reason if it is declined."""
     try:
         return _check_case(algorithm, case, target, run, seed, points)
-    except AssertionError as error:
-        raise AssertionError(f"{algorithm_name(algorithm)} on {case.conv.name!r}: {error}") from error
+    except Exception as error:  # whatever the part or TVM raises, it is one finding
+        told = str(error) if isinstance(error, AssertionError) else _raised(error, algorithm)
+        raise AssertionError(f"{algorithm_name(algorithm)} on {case.conv.name!r}: {told}") from error
+
+
+def _raised(error: Exception, algorithm: Algorithm) -> str:
+    """Return an exception in a line, with the line of the algorithm's own file that it came through."""
+    own = inspect.getfile(type(algorithm))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
+    place = f" ({own}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""
+    # TVM's schedule prints the whole program, then says what is wrong.
+    text = str(error).rpartition("Error message:")[2].strip()
+    told = text.partition("\n")[0]
+    return f"{type(error).__name__}: {told}{place}"
 
 
 def _check_case(

@@ -194,3 +194,9 @@ def test_check_holds_a_users_own_algorithm_to_the_contract(tmp_path: Path) -> No
     assert wrong.returncode == 1
     assert "relative error" in wrong.stderr
     assert "Traceback" not in wrong.stderr
+    failing = '    def schedule(self, schedule, conv, target):\n        schedule.get_sblock("nowhere")\n'
+    (tmp_path / "mine.py").write_text(OWN + failing)
+    failed = dlas(tmp_path, "check", "algorithm", "mine:Mine")
+    assert failed.returncode == 1
+    assert "Cannot find a block with the name: nowhere" in failed.stderr
+    assert "mine.py:" in failed.stderr and "Traceback" not in failed.stderr
