@@ -13,6 +13,7 @@ from dlas.fingerprint import versions
 TOOLCHAIN = (
     "torch",
     "torchvision",
+    "torch-pruning",
     "apache-tvm",
     "apache-tvm-ffi",
     "onnx",

@@ -37,6 +37,8 @@ class Facts:
 
     ``effective_macs`` leaves out those with a weight of zero; ``csr_bytes`` is
     ``model_bytes`` with the weights of convolutions in compressed sparse rows.
+    ``dense_shapes`` are those of the convolutions' weights before any channel was
+    removed, by layer; it is empty where none was.
     """
 
     shape: tuple[int, int, int]
@@ -53,6 +55,7 @@ class Facts:
     model_bytes: int | None = None
     csr_bytes: int | None = None
     reached: dict[str, Any] = field(default_factory=dict)
+    dense_shapes: dict[str, list[int]] = field(default_factory=dict)
 
 
 class Network(ABC):

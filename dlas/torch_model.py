@@ -86,7 +86,7 @@ class TorchModel(Model):
         recipe, path = self.recipe_for(data), self.weights_file()
         if recipe and not data.labelled:
             raise Unsupported(f"{self!r}: these images have no labels to train on; use recipe = 'none'")
-        network = self._construct(Facts(data.shape, data.classes), workspace.seed)
+        network = self.construct(Facts(data.shape, data.classes), workspace.seed)
         if path:
             load_weights(network.module, self.adapt(read_weights(path)), str(path))
         if recipe:
@@ -106,13 +106,19 @@ class TorchModel(Model):
 
     def restore(self, folder: Path, facts: Facts) -> Network:
         """Return the network whose weights were saved in ``folder``."""
-        network = self._construct(facts, seed=0)
+        network = self.construct(facts, seed=0)
         path = folder / WEIGHTS_FILE
         load_weights(network.module, read_weights(path), str(path))
         return network
 
-    def _construct(self, facts: Facts, seed: int) -> TorchNetwork:
-        """Return the network with random weights that follow from ``seed``."""
+    def construct(self, facts: Facts, seed: int) -> TorchNetwork:
+        """Return the network with random weights that follow from ``seed``.
+
+        Raises
+        ------
+        Unsupported
+            If the architecture cannot take images of this shape.
+        """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             try:

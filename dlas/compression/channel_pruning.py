@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-from torch import nn
-
+from dlas.compression import _channels
+from dlas.compression._channels import Channels
 from dlas.compression._masked import MaskedPruning
 
 
 @dataclass(frozen=True)
-class ChannelPruning(MaskedPruning):
+class ChannelPruning(Channels, MaskedPruning):
     """Global L1 pruning of convolutions' output channels, iterative with fine-tuning.
 
     The filters of pruned channels are zero and the network keeps its shape, so
@@ -27,12 +26,4 @@ class ChannelPruning(MaskedPruning):
     DLAS, section 4.2.
     """
 
-    GRID: ClassVar[tuple[float, ...]] = (*(percent / 100 for percent in range(5, 100, 5)), 0.99)
-
-    def gather(self, values: torch.Tensor, conv: nn.Conv2d) -> torch.Tensor:
-        """Return the sums over each filter, [k], of values [k, c / groups, r, s]."""
-        return values.sum(dim=(1, 2, 3))
-
-    def scatter(self, units: torch.Tensor, conv: nn.Conv2d) -> torch.Tensor:
-        """Return each filter's value at all of its weights [k, c / groups, r, s]."""
-        return units[:, None, None, None].expand_as(conv.weight)
+    GRID: ClassVar[tuple[float, ...]] = _channels.GRID

@@ -1,0 +1,137 @@
+"""Channel pruning that really removes channels, so that dense kernels get faster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+from dlas.compression import _channels
+from dlas.compression._channels import Channels
+from dlas.compression._coupling import Coupling, Unit
+from dlas.compression._iterative import IterativePruning, ratios
+from dlas.compression._masks import judge
+from dlas.compression._widths import narrow
+from dlas.data import Data
+from dlas.errors import InputError
+from dlas.networks import WEIGHTS_FILE, TorchNetwork, conv_weights
+from dlas.stack import Facts, Model, Network, Unsupported, Workspace
+from dlas.torch_model import TorchModel, load_weights, read_weights
+
+
+@dataclass(frozen=True)
+class CompactChannelPruning(IterativePruning):
+    """Removal of convolutions' output channels, iterative with fine-tuning.
+
+    A channel goes together with all that depends on it: the channels that it is
+    added to, its batch norm, the inputs of what reads it.  The network then
+    computes what it would with those channels at zero, batch norm included; one
+    of which that cannot be shown is declined.  The number of outputs stays, every
+    convolution keeps a channel, and a grouped one two a group.  The options are those of
+    :class:`dlas.compression._iterative.IterativePruning`; ``level`` is a share of
+    the dense network's output channels of convolutions, and channels that go
+    together are worth the mean of their filters.
+    """
+
+    GRID: ClassVar[tuple[float, ...]] = _channels.GRID
+
+    def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
+        """Remove the channels of least worth; what is gone needs nothing to stay so."""
+        module, facts = network.module, network.facts
+        weights = conv_weights(module)
+        facts.dense_shapes = facts.dense_shapes or {
+            name: list(weight.shape) for name, weight in weights.items()
+        }
+        worth = judge(module, Channels(), self.criterion, data, workspace.seed)
+        coupling = Coupling(module, facts.shape)
+        left = {name: len(weight) for name, weight in weights.items()}
+        dense = {name: facts.dense_shapes[name][0] for name in left}
+        room = {name: count - _fewest(module.get_submodule(name)) for name, count in left.items()}
+        if self.scope == "layer":
+            room = {name: min(room[name], _more(level, dense[name], left[name])) for name in left}
+        most = _more(level, sum(dense.values()), sum(left.values()))
+        coupling.remove(_least(coupling.units, worth, room, most), network.tolerance)
+
+    def reached(self, network: TorchNetwork) -> dict[str, Any]:
+        """Return the shares of output channels and of weights of convolutions that are gone."""
+        dense = sum(shape[0] for shape in network.facts.dense_shapes.values())
+        left = sum(len(weight) for weight in conv_weights(network.module).values())
+        return {"units": 1 - left / dense, **ratios(network)}
+
+    def restore(self, model: Model, folder: Path, facts: Facts) -> Network:
+        """Return the saved network: the model's dense one, made as narrow as its saved tensors.
+
+        Raises
+        ------
+        Unsupported
+            If the model does not make torch modules.
+        InputError
+            If the file cannot come from removing channels of this model.
+        """
+        if not isinstance(model, TorchModel):
+            raise Unsupported(f"{model!r} does not make torch modules, whose channels can be removed")
+        path = folder / WEIGHTS_FILE
+        state = read_weights(path)
+        network = model.construct(facts, seed=0)
+        narrow(network.module, state)
+        load_weights(network.module, state, str(path))
+        _check_fit(network.module, facts.shape, path)
+        return network
+
+
+def _fewest(conv: nn.Module) -> int:
+    """Return how many output channels a convolution keeps at least."""
+    assert isinstance(conv, nn.Conv2d)
+    # One a group would make a grouped convolution look like a depthwise one.
+    return 1 if conv.groups in (1, conv.out_channels) else 2 * conv.groups
+
+
+def _more(level: float, dense: int, left: int) -> int:
+    """Return how many more channels go at a level of what there was in the dense network."""
+    return max(0, round(level * dense) - (dense - left))
+
+
+def _least(
+    units: Iterable[Unit], worth: Mapping[str, torch.Tensor], room: Mapping[str, int], most: int
+) -> list[Unit]:
+    """Return the units of least worth.
+
+    Parameters
+    ----------
+    units : iterable of Unit
+    worth : mapping
+        What each filter of a convolution is worth, [k].
+    room : mapping
+        How many filters each convolution can lose.
+    most : int
+        How many filters may go altogether.
+    """
+    values = {name: each.numpy() for name, each in worth.items()}
+
+    def mean(unit: Unit) -> float:
+        total = sum(float(values[name][list(indices)].sum()) for name, indices in unit.filters.items())
+        return total / sum(map(len, unit.filters.values()))
+
+    spent: Counter[str] = Counter()
+    chosen = []
+    for unit in sorted(units, key=mean):
+        filters = {name: len(indices) for name, indices in unit.filters.items()}
+        fits = all(spent[name] + count <= room[name] for name, count in filters.items())
+        if fits and spent.total() + sum(filters.values()) <= most:
+            spent.update(filters)
+            chosen.append(unit)
+    return chosen
+
+
+def _check_fit(module: nn.Module, shape: tuple[int, int, int], path: Path) -> None:
+    """Raise InputError unless the layers of a narrowed network fit one another."""
+    try:
+        with torch.no_grad():
+            module(torch.zeros(1, *shape))
+    except RuntimeError as error:
+        raise InputError(f"weights {str(path)!r}: their layers do not fit one another: {error}") from error
