@@ -12,7 +12,9 @@ import onnx
 import torch
 from torch import nn
 
-from dlas.networks import OnnxNetwork, TorchNetwork, graph_input
+from dlas.networks import TorchNetwork
+from dlas.onnx_counting import graph_input
+from dlas.onnx_network import OnnxNetwork
 from dlas.stack import Network, Unsupported
 
 OPSET = 17
@@ -26,8 +28,10 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def as_onnx(network: Network, batch: int) -> onnx.ModelProto:
-    """Return ``network`` as an ONNX graph for inputs [batch, c, h, w].
+def as_onnx(network: Network, batch: int | None) -> onnx.ModelProto:
+    """Return ``network`` as an ONNX graph of its own for inputs [batch, c, h, w].
+
+    Where ``batch`` is None the graph takes any, unless it came fixed to one.
 
     Raises
     ------
@@ -37,16 +41,17 @@ def as_onnx(network: Network, batch: int) -> onnx.ModelProto:
     if isinstance(network, OnnxNetwork):
         return _with_batch(network, batch)
     if isinstance(network, TorchNetwork):
-        return _export(network.module, (batch, *network.facts.shape))
+        return _export(network.module, network.facts.shape, batch)
     raise Unsupported(f"only torch modules and ONNX graphs can be exported, not {type(network).__name__}")
 
 
-def _with_batch(network: OnnxNetwork, batch: int) -> onnx.ModelProto:
-    """Return the network's own graph, its batch fixed where it takes any."""
-    check_batch(network, batch)
+def _with_batch(network: OnnxNetwork, batch: int | None) -> onnx.ModelProto:
+    """Return a copy of the network's graph, its batch fixed where it takes any and one is given."""
     model = onnx.ModelProto()
     model.CopyFrom(network.model)
-    graph_input(model).type.tensor_type.shape.dim[0].dim_value = batch
+    if batch is not None:
+        check_batch(network, batch)
+        graph_input(model).type.tensor_type.shape.dim[0].dim_value = batch
     return model
 
 
@@ -61,19 +66,21 @@ def check_batch(network: OnnxNetwork, batch: int) -> None:
         raise Unsupported(f"the ONNX graph is fixed to batch {network.batch}, not {batch}")
 
 
-def _export(module: nn.Module, shape: tuple[int, ...]) -> onnx.ModelProto:
+def _export(module: nn.Module, shape: tuple[int, int, int], batch: int | None) -> onnx.ModelProto:
     """Export by TorchScript, which folds batch norm and names nodes after modules."""
+    names = ("images", "outputs")
     device = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
     held = io.BytesIO()
     with quiet(), torch.no_grad():
         torch.onnx.export(
             module.eval(),
-            (torch.zeros(shape, device=device),),
+            (torch.zeros(batch or 1, *shape, device=device),),
             held,  # type: ignore[arg-type]  # a file opened for writing will do
             dynamo=False,
             opset_version=OPSET,
-            input_names=["images"],
-            output_names=["outputs"],
+            input_names=names[:1],
+            output_names=names[1:],
+            dynamic_axes={name: {0: "batch"} for name in names} if batch is None else None,
         )
     return onnx.load_from_string(held.getvalue())
 

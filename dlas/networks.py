@@ -1,8 +1,7 @@
-"""Networks as torch modules and as ONNX graphs: reference outputs, accuracy, counts, storage."""
+"""Networks as torch modules: reference outputs, accuracy, counts, storage."""
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator
@@ -11,9 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import torch
-from onnx import numpy_helper
 from safetensors.torch import save_file
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
@@ -23,7 +20,6 @@ from dlas.data import Data, Images, Split
 from dlas.stack import Facts, Network
 
 WEIGHTS_FILE = "weights.safetensors"
-ONNX_FILE = "model.onnx"
 EVALUATION_BATCH = 128
 INDEX_BYTES = 4
 """Of a column or a row's start in compressed sparse rows."""
@@ -216,138 +212,3 @@ class TorchNetwork(Network):
             {name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()},
             folder / WEIGHTS_FILE,
         )
-
-
-# ---------------------------------------------------------------- ONNX
-
-
-class OnnxNetwork(Network):
-    """A network held as an ONNX graph; ONNX Runtime on the CPU is its reference.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        One input [n, c, h, w], one output [n, classes]; weights included.
-    facts : Facts
-    tolerance : float
-        Largest accepted relative deviation of a build from :meth:`reference`.
-    """
-
-    def __init__(self, model: onnx.ModelProto, facts: Facts, tolerance: float = 1e-4) -> None:
-        self.model = model
-        self.facts = facts
-        self.tolerance = tolerance
-        self._session: Any = None
-
-    @property
-    def batch(self) -> int | None:
-        """The batch that the graph is fixed to, or None where it takes any."""
-        size = graph_input(self.model).type.tensor_type.shape.dim[0]
-        return int(size.dim_value) or None
-
-    def reference(self, images: Images) -> Outputs:
-        """Return ONNX Runtime's outputs [n, classes]."""
-        session = self._open()
-        name, step = session.get_inputs()[0].name, self.batch or EVALUATION_BATCH
-        parts = []
-        for start in range(0, len(images), step):
-            part = images[start : start + step]
-            # A graph that is fixed to its batch gets a full one; what was added is cut off again.
-            added = (self.batch or len(part)) - len(part)
-            full = np.concatenate([part, np.zeros((added, *part.shape[1:]), part.dtype)])
-            parts.append(session.run(None, {name: full})[0][: len(part)])
-        return np.concatenate(parts).astype(np.float32, copy=False)
-
-    def _open(self) -> Any:
-        """Return the session, made at the first call, in the process that uses it."""
-        if self._session is None:
-            import onnxruntime  # here, because torch networks do without it
-
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = torch.get_num_threads()
-            options.log_severity_level = 3
-            self._session = onnxruntime.InferenceSession(
-                self.model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-            )
-        return self._session
-
-    def count(self) -> None:
-        """Write parameters, nonzeros, multiply-adds and bytes into :attr:`facts`.
-
-        Parameters are the stored tensors that are not 64-bit integers (those are
-        shapes and axes) and not the statistics of a batch norm.
-        """
-        norms = [node for node in self.model.graph.node if node.op_type == "BatchNormalization"]
-        statistics = {name for node in norms for name in node.input[3:]}
-        stored = self.model.graph.initializer
-        weights = [
-            tensor
-            for tensor in stored
-            if tensor.data_type != onnx.TensorProto.INT64 and tensor.name not in statistics
-        ]
-        self.facts.parameters = sum(math.prod(tensor.dims) for tensor in weights)
-        self.facts.nonzeros = sum(int(np.count_nonzero(numpy_helper.to_array(tensor))) for tensor in weights)
-        self.facts.macs = count_graph_macs(self.model)
-        self.facts.model_bytes = sum(numpy_helper.to_array(tensor).nbytes for tensor in stored)
-
-    def save(self, folder: Path) -> None:
-        """Write ``model.onnx``, one file with its weights."""
-        onnx.save(self.model, folder / ONNX_FILE)
-
-
-def graph_input(model: onnx.ModelProto) -> onnx.ValueInfoProto:
-    """Return the graph's only input.
-
-    Raises
-    ------
-    ValueError
-        If it has none or several (stored weights that old files list as inputs do not count).
-    """
-    stored = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in stored]
-    if len(inputs) != 1:
-        listed = ", ".join(value.name for value in inputs)
-        raise ValueError(f"it has {len(inputs)} inputs ({listed}), not one")
-    return inputs[0]
-
-
-def count_graph_macs(model: onnx.ModelProto) -> int:
-    """Return the multiply-adds of convolutions and products with stored weights, for one image.
-
-    Raises
-    ------
-    ValueError
-        If ONNX cannot infer a shape that is needed.
-    """
-    single = onnx.ModelProto()
-    single.CopyFrom(model)
-    batch = graph_input(single).type.tensor_type.shape.dim[0]
-    batch.dim_value = batch.dim_value or 1
-    graph = onnx.shape_inference.infer_shapes(single).graph
-    shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
-    for value in [*graph.value_info, *graph.input, *graph.output]:
-        shapes.setdefault(value.name, [size.dim_value for size in value.type.tensor_type.shape.dim])
-    constant = {tensor.name for tensor in graph.initializer}
-    macs = 0
-    for node in graph.node:
-        if all(name in constant for name in node.input if name):
-            constant.update(node.output)  # e.g. weights behind DequantizeLinear
-        else:
-            macs += _node_macs(node, shapes, constant)
-    return macs // int(batch.dim_value)
-
-
-def _node_macs(node: onnx.NodeProto, shapes: dict[str, list[int]], constant: set[str]) -> int:
-    """Return one node's multiply-adds, 0 for what is neither convolution nor linear layer."""
-    convolutions = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
-    products = {"Gemm": 1, "MatMul": 1, "MatMulInteger": 1, "QLinearMatMul": 3}
-    place = {**convolutions, **products}.get(node.op_type)
-    if place is None or node.input[place] not in constant:
-        return 0
-    written, weight = shapes.get(node.output[0], [0]), shapes.get(node.input[place], [0])
-    if not math.prod(written) or not math.prod(weight):
-        raise ValueError(f"the shapes at node {node.name or node.output[0]!r} cannot be inferred")
-    if node.op_type in convolutions:
-        return math.prod(written) * math.prod(weight[1:])
-    transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
-    return math.prod(written) * (weight[-1] if transposed else weight[-2])

@@ -14,7 +14,7 @@ from dlas import parts
 from dlas.compilers.onnxruntime import kernel_layers
 from dlas.convolution import Conv
 from dlas.exporting import as_onnx, layer_of_scope
-from dlas.networks import OnnxNetwork
+from dlas.onnx_network import OnnxNetwork
 from dlas.schedules.direct import Direct
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Decisions, Target, Unsupported

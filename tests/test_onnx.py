@@ -13,7 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 from dlas.errors import InputError
 from dlas.models.cifar_mobilenet_v1 import CifarMobilenetV1
 from dlas.models.onnx import Onnx
-from dlas.networks import OnnxNetwork, TorchNetwork, count_graph_macs, count_macs
+from dlas.networks import TorchNetwork, count_macs
+from dlas.onnx_counting import count_graph_macs
+from dlas.onnx_network import OnnxNetwork
 from dlas.stack import Facts, Workspace
 from tests.test_models import labelled, noise
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import tempfile
 from collections import defaultdict
@@ -18,6 +19,7 @@ import onnxruntime
 
 from dlas.data import Images
 from dlas.exporting import as_onnx, layer_of_node
+from dlas.onnx_network import session_options
 from dlas.stack import Algorithm, Build, Compiler, Network, Program, Target, Unsupported
 from dlas.torch_programs import library_layers
 
@@ -26,6 +28,8 @@ KERNEL = "_kernel_time"
 """What ONNX Runtime's profiler appends to a node's name."""
 BLOCKED = "_nchwc"
 """What ONNX Runtime appends to a tensor's name to name the kernel that writes it in blocks of channels."""
+INSERTED = re.compile("^InsertedPrecisionFreeCast_|_token_[0-9]+$")
+"""What it puts before and after the names of kernels whose numbers or layout it has changed."""
 ACTIVATIONS = {"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"}
 
 
@@ -94,12 +98,8 @@ class OnnxProgram(Program):
         return _median_by_layer(events, repeats, kernel_layers(onnx.load(str(self._path)).graph))
 
     def _options(self) -> Any:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self._threads
-        options.inter_op_num_threads = 1
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        options = session_options(self._threads)
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-        options.log_severity_level = 3
         return options
 
     def _open(self, options: Any) -> Any:
@@ -128,4 +128,7 @@ def _median_by_layer(events: list[dict[str, Any]], repeats: int, layers: dict[st
     for event in events:
         if event.get("cat") == "Node" and event["name"].endswith(KERNEL):
             samples[event["name"].removesuffix(KERNEL)].append(event["dur"] * 1e-6)
-    return {layers.get(name, name): statistics.median(taken[-repeats:]) for name, taken in samples.items()}
+    return {
+        layers.get(INSERTED.sub("", name), name): statistics.median(taken[-repeats:])
+        for name, taken in samples.items()
+    }

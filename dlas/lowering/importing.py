@@ -16,7 +16,9 @@ from tvm.relax.frontend.onnx import from_onnx
 
 from dlas.exporting import check_batch, layer_of_node, quiet
 from dlas.lowering.from_torch import translate
-from dlas.networks import OnnxNetwork, TorchNetwork, graph_input
+from dlas.networks import TorchNetwork
+from dlas.onnx_counting import graph_input
+from dlas.onnx_network import OnnxNetwork, number_type
 from dlas.stack import Network, Unsupported
 
 SHARED = ("float16", "float32")
@@ -63,11 +65,19 @@ def import_network(network: Network, batch: int) -> Imported:
             return _import_torch(network.module, shape)
         if isinstance(network, OnnxNetwork):
             check_batch(network, batch)
+            _check_numbers(network)
             return _import_onnx(network.model, shape)
     # TVM's importers raise or assert, one operator or the other, where they do not know what to do.
     except (NotImplementedError, AssertionError, tvm.error.OpNotImplemented) as error:
         raise Unsupported(f"TVM cannot import this network: {error}") from error
     raise Unsupported(f"TVM imports torch modules and ONNX graphs, not {type(network).__name__}")
+
+
+def _check_numbers(network: OnnxNetwork) -> None:
+    """Refuse graphs that compute in numbers for which no algorithm has kernels."""
+    kind = number_type(network.model)
+    if kind != "float32":
+        raise Unsupported(f"there are no {kind} kernels yet; compiler 'onnxruntime' runs {kind} networks")
 
 
 def _import_torch(module: torch.nn.Module, shape: tuple[int, ...]) -> Imported:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
-from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
 
 from dlas.data import Data
 from dlas.errors import InputError
-from dlas.networks import ONNX_FILE, OnnxNetwork, graph_input, score
+from dlas.networks import score
+from dlas.onnx_counting import graph_input
+from dlas.onnx_file import read_model, weight_files
+from dlas.onnx_network import ONNX_FILE, OnnxNetwork
 from dlas.stack import Facts, Model, Network, Workspace
-
-LARGEST = 2**31 - 1
-"""Bytes of file and weights together: what one protocol buffer holds."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +36,7 @@ class Onnx(Model):
     def files(self) -> list[Path]:
         """Return the file and those beside it that hold its weights."""
         path = Path(self.path).expanduser()
-        model = onnx.load(path, load_external_data=False)
-        stored = [tensor for tensor in _tensors(model.graph) if uses_external_data(tensor)]
-        return [path, *sorted({path.parent / ExternalDataInfo(tensor).location for tensor in stored})]
+        return [path, *weight_files(path)]
 
     def build(self, data: Data, workspace: Workspace) -> Network:
         """Read, check and evaluate the network.
@@ -67,54 +63,6 @@ class Onnx(Model):
     def restore(self, folder: Path, facts: Facts) -> Network:
         """Return the network that was saved in ``folder``."""
         return OnnxNetwork(read_model(folder / ONNX_FILE), facts)
-
-
-def read_model(path: Path) -> onnx.ModelProto:
-    """Read and check an ONNX file with the weights kept beside it.
-
-    Raises
-    ------
-    InputError
-        If it cannot be used; the message quotes the path.
-    """
-    try:
-        size = path.stat().st_size
-        if size > LARGEST:
-            raise ValueError(f"it has {size} bytes, more than {LARGEST}")
-        model = onnx.load(path, load_external_data=False)
-        _check_external(model, path.absolute().parent, LARGEST - size)
-        load_external_data_for_model(model, str(path.absolute().parent))
-        onnx.checker.check_model(model)
-        graph_input(model)
-    except Exception as error:  # protobuf and the checker raise kinds of their own
-        raise InputError(f"ONNX file {str(path)!r} cannot be used: {error}") from error
-    return model
-
-
-def _check_external(model: onnx.ModelProto, folder: Path, allowed: int) -> None:
-    """Refuse weights outside the file's own folder, absent, or too large to hold."""
-    for tensor in _tensors(model.graph):
-        if not uses_external_data(tensor):
-            continue
-        location = ExternalDataInfo(tensor).location
-        file = (folder / location).resolve()
-        if not file.is_relative_to(folder.resolve()):
-            raise ValueError(f"the weights of {tensor.name!r} are in {location!r}, outside its folder")
-        if not file.is_file():
-            raise ValueError(f"the weights of {tensor.name!r} should be in {file}, which is not there")
-        allowed -= ExternalDataInfo(tensor).length or file.stat().st_size
-        if allowed < 0:
-            raise ValueError(f"it holds more than {LARGEST} bytes with the weights kept beside it")
-
-
-def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Yield every stored tensor, those of nested graphs included."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            yield from [attribute.t, *attribute.tensors]
-            for nested in [attribute.g, *attribute.graphs]:
-                yield from _tensors(nested)
 
 
 def _check_fit(network: OnnxNetwork, data: Data) -> None:

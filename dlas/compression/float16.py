@@ -1,0 +1,41 @@
+"""Half precision: weights and activations in float16."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import onnx
+
+from dlas.compression._graphs import SmallerNumbers
+from dlas.data import Data
+from dlas.stack import Workspace
+
+
+@dataclass(frozen=True)
+class Float16(SmallerNumbers):
+    """Converts the network to float16; images and outputs stay float32.
+
+    Weights beyond the range of float16 become its largest numbers, and those
+    that would round to zero its smallest, so that what was not zero stays so.
+    ONNX Runtime, the reference, computes on processors without half-precision
+    kernels in float32 with the rounded weights: the network is half as large
+    there and no faster.
+
+    References
+    ----------
+    DLAS, section 4.2.
+    """
+
+    BITS: ClassVar[int] = 16
+    TOLERANCE: ClassVar[float] = 1e-2
+
+    def convert(self, model: onnx.ModelProto, data: Data, workspace: Workspace) -> onnx.ModelProto:
+        """Return the graph in float16."""
+        # Here, because importing them takes time that restoring a network need not.
+        from onnxruntime.quantization.onnx_model import ONNXModel
+        from onnxruntime.transformers.float16 import convert_float_to_float16
+
+        converted = ONNXModel(convert_float_to_float16(model, keep_io_types=True))
+        converted.topological_sort()  # the casts of images and outputs come last
+        return converted.model

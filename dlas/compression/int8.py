@@ -1,0 +1,140 @@
+"""Integers: weights in signed and activations in unsigned bytes."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import onnx
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    CalibrationMethod,
+    QuantFormat,
+    QuantType,
+    quantize_static,
+)
+from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+from onnxruntime.quantization.shape_inference import quant_pre_process
+from pydantic import Field
+
+from dlas.compression._graphs import SmallerNumbers
+from dlas.data import Data, Images
+from dlas.exporting import quiet
+from dlas.onnx_counting import graph_input
+from dlas.stack import Unsupported, Workspace
+
+BATCH = 8
+"""Images calibrated together, where the graph takes any batch; all their activations are held at once."""
+METHODS = {
+    "minmax": CalibrationMethod.MinMax,
+    "entropy": CalibrationMethod.Entropy,
+    "percentile": CalibrationMethod.Percentile,
+}
+FLOAT_ONLY = {"BatchNormalization", "InstanceNormalization", "LayerNormalization"}
+"""What ONNX Runtime would compute in float32 all the same, only from rounded weights."""
+
+
+@dataclass(frozen=True)
+class Int8(SmallerNumbers):
+    """Post-training quantisation by ONNX Runtime: weights s8 per channel, activations u8 per tensor.
+
+    Weights use all 8 bits, with zero as their zero point, so that pruned weights
+    stay zero.  ONNX Runtime's advice for x86 processors without VNNI is
+    ``reduce_range``, weights of 7 bits, because their kernels for u8 x s8 saturate.
+    It is not taken: a network would then depend on the machine that it was made
+    on, or lose a bit everywhere.  Sessions ask for kernels that do not saturate
+    instead (:func:`dlas.onnx_network.session_options`).
+
+    Parameters
+    ----------
+    calibration : {"validation", "none"}
+        Find the ranges of activations with validation images, or with as many
+        images of normal noise.
+    images : int
+        How many, or all there are where there are fewer.
+    method : {"minmax", "entropy", "percentile"}
+        How a range follows from the values seen: all of them, those that lose
+        least information, or 99.999 % of them.
+
+    References
+    ----------
+    DLAS, section 4.2.
+    """
+
+    BITS: ClassVar[int] = 8
+    TOLERANCE: ClassVar[float] = 0.05
+
+    calibration: Literal["validation", "none"] = "validation"
+    images: Annotated[int, Field(ge=1, le=1_000_000)] = 128
+    method: Literal["minmax", "entropy", "percentile"] = "minmax"
+
+    def convert(self, model: onnx.ModelProto, data: Data, workspace: Workspace) -> onnx.ModelProto:
+        """Return the graph quantised.
+
+        Raises
+        ------
+        Unsupported
+            If it has no convolution.
+        """
+        if not any(node.op_type == "Conv" for node in model.graph.node):
+            raise Unsupported("the network has no convolution to quantise")
+        count = min(self.images, len(data.validation))
+        workspace.say(f"calibrating on {count} images")
+        kinds = ({*QLinearOpsRegistry} | {*QDQRegistry}) - FLOAT_ONLY
+        with tempfile.TemporaryDirectory() as name, quiet():
+            given, prepared, quantised = (Path(name) / f"{step}.onnx" for step in ("a", "b", "c"))
+            onnx.save(model, given)
+            quant_pre_process(given, prepared, skip_symbolic_shape=True)
+            quantize_static(
+                prepared,
+                quantised,
+                _Batches(model, self.calibration, count, data, workspace.seed),
+                quant_format=QuantFormat.QDQ,
+                op_types_to_quantize=sorted(kinds),
+                per_channel=True,
+                activation_type=QuantType.QUInt8,
+                weight_type=QuantType.QInt8,
+                calibrate_method=METHODS[self.method],
+                extra_options={"CalibStridedMinMax": 1},  # let go of a batch before the next
+            )
+            return onnx.load(quantised)
+
+
+class _Batches(CalibrationDataReader):
+    """Calibration images, read a batch at a time."""
+
+    def __init__(
+        self, model: onnx.ModelProto, source: Literal["validation", "none"], count: int, data: Data, seed: int
+    ) -> None:
+        value = graph_input(model)
+        fixed = int(value.type.tensor_type.shape.dim[0].dim_value)
+        size = fixed or min(BATCH, count)
+        # Drawn, because images may lie in the order of their classes.
+        chosen = np.random.default_rng(seed).permutation(len(data.validation))[:count]
+        if fixed:
+            chosen = np.resize(chosen, -(-count // size) * size)  # the last batch must be full too
+        self._batches = [chosen[start : start + size].tolist() for start in range(0, len(chosen), size)]
+        self._waiting = iter(self._batches)
+        self._name, self._source, self._data, self._seed = value.name, source, data, seed
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def set_range(self, start_index: int, end_index: int) -> None:
+        """Give only these batches from now on."""
+        self._waiting = iter(self._batches[start_index:end_index])
+
+    def get_next(self) -> dict[str, Images] | None:
+        """Return the next batch by the input's name, None after the last."""
+        indices = next(self._waiting, None)
+        return None if indices is None else {self._name: self._read(indices)}
+
+    def _read(self, indices: Sequence[int]) -> Images:
+        if self._source == "validation":
+            return self._data.validation[indices][0]
+        draw = [np.random.default_rng((self._seed, index)) for index in indices]
+        return np.stack([each.standard_normal(self._data.shape, np.float32) for each in draw])
