@@ -114,8 +114,8 @@ class Coupling:
             error = _error(run_module(self._module, images), expected)
         if not error <= tolerance:
             raise Unsupported(
-                f"torch-pruning does not follow this network's channels: without them its outputs differ by "
-                f"{error:.3g} of the largest from those with them at zero"
+                f"removing this network's channels does more than set them to zero: the outputs differ by "
+                f"{error:.3g} of the largest"
             )
 
     def _gone(self, chosen: Iterable[Unit]) -> dict[tuple[nn.Module, Any], list[int]]:
