@@ -267,7 +267,8 @@ def load_weights(module: nn.Module, state: Mapping[str, torch.Tensor], source: s
             f"weights {source!r} are not for this network ({len(own)} tensors expected): "
             + "; ".join(fault for fault in faults if fault)
         )
-    module.load_state_dict(dict(state), strict=False)
+    own.update(state)  # it carries the versions that some layers ask for, which files do not
+    module.load_state_dict(own)
 
 
 def _listed(kind: str, shown: Iterable[str], count: int) -> str:

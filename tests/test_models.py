@@ -139,7 +139,7 @@ def test_every_torchvision_network_is_built_and_counted(name: str) -> None:
 @pytest.mark.parametrize(
     "model",
     [cifar_model(name, width=0.125) for name in CIFAR]
-    + [Torchvision("googlenet"), Torchvision("mobilenet_v2")],
+    + [Torchvision("googlenet"), Torchvision("mobilenet_v2"), Torchvision("mnasnet0_5")],
     ids=lambda model: getattr(model, "name", type(model).__name__),
 )
 def test_a_network_is_untrained_on_noise_and_restores_bit_for_bit(
