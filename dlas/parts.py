@@ -83,7 +83,7 @@ class Found:
             try:
                 checked = pydantic.TypeAdapter(hints[key]).validate_python(value, strict=True)
             except pydantic.ValidationError as error:
-                problem = error.errors()[0]["msg"]
+                problem = ", or: ".join(dict.fromkeys(each["msg"] for each in error.errors()))
                 raise InputError(f"{self.interface} {name!r}: option {key} = {value!r}: {problem}") from None
             if known[key] is MISSING or checked != known[key]:
                 options[key] = checked

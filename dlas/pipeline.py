@@ -118,9 +118,10 @@ def plan_tuning(point: Point, settings: Settings, root: Path) -> Plan:
 @functools.lru_cache(maxsize=1024)
 def _network_steps(point: Point, root: Path) -> tuple[Step, ...]:
     """Return the steps that make the network, one for each network on the way; studies share them."""
+    labelled = parts.find("dataset", point.dataset.name).cls.labelled
     dense = replace(point, compression=NONE)
     steps = [_network_step(dense, None, (), root)]
-    for passed in point.compression.way() if point.compression != NONE else ():
+    for passed in point.compression.way(labelled) if point.compression != NONE else ():
         start = len(steps)
         for choice in passed:
             steps.append(

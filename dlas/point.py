@@ -49,8 +49,13 @@ class Choice:
             return Chain(tuple(link.make(axis) for link in self.chain))
         return parts.make(axis, self.name, dict(self.options))
 
-    def way(self) -> list[tuple[Choice, ...]]:
+    def way(self, labelled: bool) -> list[tuple[Choice, ...]]:
         """Return, for a compression, what it passes on the way from the dense network and itself.
+
+        Parameters
+        ----------
+        labelled : bool
+            Whether the data set has labels to train on.
 
         Returns
         -------
@@ -61,11 +66,11 @@ class Choice:
             done: tuple[Choice, ...] = ()
             found = []
             for link in self.chain:
-                (passed,) = link.way()
+                (passed,) = link.way(labelled)
                 found.append(tuple(chained((*done, choice)) for choice in passed))
                 done = (*done, link)
             return found
-        options = self.make("compression").way()
+        options = self.make("compression").way(labelled)
         return [(*(self.varied("compression", each) for each in options), self)]
 
     def varied(self, axis: str, options: Mapping[str, Any]) -> Choice:

@@ -73,6 +73,9 @@ class Part:
 class Dataset(Part, ABC):
     """The problem: images and labels in three disjoint splits."""
 
+    labelled: ClassVar[bool] = True
+    """False where labels mean nothing, so that nothing is trained on them."""
+
     @abstractmethod
     def load(self) -> Data:
         """Read the data.
@@ -122,11 +125,16 @@ class Model(Part, ABC):
 class Compression(Part, ABC):
     """Makes a network smaller or cheaper."""
 
-    def way(self) -> Sequence[Mapping[str, Any]]:
+    def way(self, labelled: bool) -> Sequence[Mapping[str, Any]]:
         """Return the options that differ in the compressions passed on the way to this one, mildest first.
 
         Each of their networks is kept, and the next one starts from it: a study
         that asks for five levels of a pruning trains once.
+
+        Parameters
+        ----------
+        labelled : bool
+            Whether the data set has labels to train on.
         """
         return ()
 

@@ -31,6 +31,7 @@ CHECK_SECONDS = 60.0
 """A slow build is checked on as many of them as it gets through in this time, and on one batch at least."""
 INSENSITIVE = 1e-3
 """Outputs that vary over the images by less than this share of the largest tell nothing about a build."""
+INSENSITIVE_NOTE = "its outputs hardly depend on the image, so a check of its builds says little"
 LAYER_REPEATS = 20
 
 
@@ -201,12 +202,10 @@ def _save_sample(network: Network, data: Data, folder: Path) -> None:
     chosen = np.random.default_rng(0).permutation(len(data.test))[:count]
     images, labels = data.test[[int(index) for index in chosen]]
     outputs = network.reference(images)
+    notes = [note for note in (network.facts.note or "").split("; ") if note not in ("", INSENSITIVE_NOTE)]
     if np.ptp(outputs, axis=0).max() <= INSENSITIVE * np.abs(outputs).max():
-        notes = [
-            network.facts.note,
-            "its outputs hardly depend on the image, so a check of its builds says little",
-        ]
-        network.facts.note = "; ".join(note for note in notes if note)
+        notes.append(INSENSITIVE_NOTE)
+    network.facts.note = "; ".join(notes) or None
     save_file({"images": images, "labels": labels, "outputs": outputs}, folder / "sample.safetensors")
 
 

@@ -34,7 +34,7 @@ Key = tuple[int, int, list[int]]
 
 
 class Diverged(ArithmeticError):
-    """The loss stopped being a finite number."""
+    """The loss or a weight stopped being a finite number."""
 
 
 def fit(
@@ -71,7 +71,7 @@ def fit(
     Raises
     ------
     Diverged
-        If the loss is not finite at the end of an epoch.
+        If the loss or a weight is not finite at the end of an epoch.
     """
     if channels_last_is_safe(module):  # it trains 1.2 to 1.7 times as fast on CPUs
         module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -144,10 +144,6 @@ class _Learner(lightning.LightningModule):
         self.total_loss += loss.detach()
         return loss
 
-    def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
-        if self.after_step:
-            self.after_step(self.module)
-
     def configure_optimizers(self) -> Any:
         recipe, steps = self.recipe, int(self.trainer.estimated_stepping_batches)
         optimizer = torch.optim.SGD(
@@ -156,6 +152,9 @@ class _Learner(lightning.LightningModule):
             momentum=recipe.momentum,
             weight_decay=recipe.weight_decay,
         )
+        if self.after_step:
+            after_step = self.after_step
+            optimizer.register_step_post_hook(lambda *_: after_step(self.module))
         if recipe.schedule == "constant":
             return optimizer
         schedule: lr_scheduler.LRScheduler
@@ -169,13 +168,18 @@ class _Learner(lightning.LightningModule):
         """Stop a run that has diverged; note and tell the validation accuracy."""
         epoch, loss = self.current_epoch + 1, float(self.total_loss)
         if not math.isfinite(loss):
-            raise Diverged(
-                f"training diverged: the loss is {loss} in epoch {epoch} of {self.recipe.epochs} "
-                f"with learning rate {self.recipe.learning_rate:g}"
-            )
+            raise self._diverged(epoch, f"the loss is {loss}")
+        # The last step's weights have no loss yet.
+        broken = [name for name, value in self.module.state_dict().items() if not value.isfinite().all()]
+        if broken:
+            raise self._diverged(epoch, f"{broken[0]} holds a number that is not finite")
         right = accuracy(lambda images: run_module(self.module, images), self.data.validation)
         self.curve.append(right)
         self.workspace.say(f"epoch {epoch} of {self.recipe.epochs}, validation accuracy {right:.1%}")
+
+    def _diverged(self, epoch: int, what: str) -> Diverged:
+        rate = f"learning rate {self.recipe.learning_rate:g}"
+        return Diverged(f"training diverged: {what} in epoch {epoch} of {self.recipe.epochs} with {rate}")
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["identity"], checkpoint["curve"] = self.identity, self.curve

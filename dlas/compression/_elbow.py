@@ -28,8 +28,9 @@ def last_within(accuracies: Sequence[float], tolerance: float) -> int:
 def knee(levels: Sequence[float], accuracies: Sequence[float]) -> int:
     """Return the place farthest above the straight line from the first to the last.
 
-    It serves curves without a plateau.  One that nowhere lies above that line has
-    no knee, and the first place is returned.
+    It serves curves without a plateau.  One that falls but nowhere lies above
+    that line has no knee, and the first place is returned; one that ends no
+    lower than it starts never breaks, and the last place is returned.
 
     Parameters
     ----------
@@ -42,5 +43,7 @@ def knee(levels: Sequence[float], accuracies: Sequence[float]) -> int:
     V. Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011, section III.
     """
     x, y = np.asarray(levels, dtype=float), np.asarray(accuracies, dtype=float)
-    line = y[0] + (y[-1] - y[0]) * (x - x[0]) / ((x[-1] - x[0]) or 1.0)
-    return int(np.argmax(y - line))
+    if y[-1] >= y[0]:
+        return len(y) - 1
+    line = y[0] + (y[-1] - y[0]) * (x - x[0]) / (x[-1] - x[0])
+    return int(np.argmax(np.round(y - line, 9)))  # rounding lifts points of the line off it

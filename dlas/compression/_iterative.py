@@ -1,24 +1,24 @@
 """Iterative pruning: prune a little, train on, prune more; what all pruning techniques share.
 
 Every level of a technique's grid is a network of its own, made from the one
-below it, so that a curve costs one training and a killed one loses one level
-at most.
+below it, so that a curve costs one training and a killed one loses an epoch of
+one level at most.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
-from torch import nn
 
 from dlas.compression._elbow import knee, last_within
-from dlas.compression._masks import Criterion, Scope
+from dlas.compression._masks import Criterion, Scope, keep_zeros
 from dlas.data import Data
 from dlas.errors import InputError
 from dlas.networks import TorchNetwork, conv_weights, score
@@ -27,11 +27,16 @@ from dlas.stack import Compression, Kept, Network, Unsupported, Workspace
 
 Level = Annotated[float, Field(gt=0, lt=1)] | Literal["elbow"]
 ELBOW = "elbow"
+CHOOSING = {"elbow": "tolerance", "tolerance": 0.01}
+"""Options that decide where the elbow is, at their defaults: they do not touch the networks it is among."""
 
 
 @dataclass(frozen=True)
 class IterativePruning(Compression):
     """Prunes to each level of a grid in turn, with fine-tuning after each.
+
+    Where nothing is fine-tuned, because the images have no labels or the recipe
+    is "none", it prunes to its level at once.
 
     Parameters
     ----------
@@ -66,30 +71,41 @@ class IterativePruning(Compression):
     epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
     learning_rate: Annotated[float, Field(gt=0)] | None = None
     elbow: Literal["tolerance", "knee"] = "tolerance"
-    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.01
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.01  # as in CHOOSING
 
     @abstractmethod
-    def prune(
-        self, network: TorchNetwork, level: float, data: Data, workspace: Workspace
-    ) -> Callable[[nn.Module], None] | None:
-        """Prune the network in place to a level.
-
-        Returns
-        -------
-        callable or None
-            What to call after every step of the optimiser, so that what was pruned stays pruned.
-        """
+    def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
+        """Prune the network in place to a level; convolution weights at zero will stay there."""
 
     @abstractmethod
     def reached(self, network: TorchNetwork) -> dict[str, Any]:
         """Return ``units``, ``ratio`` and ``layers`` as :class:`dlas.stack.Facts` has them."""
 
-    def way(self) -> Sequence[Mapping[str, Any]]:
+    def verify(self) -> None:
+        """Refuse options of a fine-tuning that does not take place.
+
+        Raises
+        ------
+        InputError
+        """
+        given = [name for name in ("epochs", "learning_rate") if getattr(self, name) is not None]
+        if self.recipe == "none" and given:
+            raise InputError(f"{given[0]} = {getattr(self, given[0])} has no effect with recipe = 'none'")
+
+    def way(self, labelled: bool) -> Sequence[Mapping[str, Any]]:
         """Return the levels of the grid below this one; for the elbow, all of them."""
-        # What decides where the elbow is does not touch the networks that it is chosen from.
-        plain = {"elbow": "tolerance", "tolerance": IterativePruning.tolerance}
+        levels: list[float] = []
         end = self.level if isinstance(self.level, float) else 1.0
-        return [{"level": level, **plain} for level in self.GRID if level < end]
+        if labelled and (self.level == ELBOW or self.recipe != "none"):
+            levels = [level for level in self.GRID if level < end]
+        if self._stands_for_another():
+            levels.append(end)
+        return [{"level": level, **CHOOSING} for level in levels]
+
+    def _stands_for_another(self) -> bool:
+        """Return whether this differs from another part only in how it would choose an elbow."""
+        chosen_by = {name: getattr(self, name) for name in CHOOSING}
+        return self.level != ELBOW and chosen_by != CHOOSING
 
     def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
         """Prune to this level and fine-tune.
@@ -106,9 +122,8 @@ class IterativePruning(Compression):
         labelled = data.labelled and network.facts.trained
         recipe = self._recipe(data, level, labelled)
         started = time.monotonic()
-        workspace = replace(workspace, seed=_seed(workspace.seed, level))
         dense = network.facts.reached.get("curve") or [_point(network, level=0.0, ratio=0.0)]
-        after_step = self.prune(network, level, data, workspace)
+        self.prune(network, level, data, workspace)
         if labelled:
             workspace.say(f"pruned to {level:.0%}: evaluating")
             score(network, data)
@@ -116,7 +131,8 @@ class IterativePruning(Compression):
         if recipe:
             from dlas.training import fit  # here, because importing Lightning takes seconds
 
-            fit(network.module, data, recipe, workspace, after_step)
+            own = replace(workspace, seed=_seed(workspace.seed, level))
+            fit(network.module, data, recipe, own, keep_zeros(network.module))
             score(network, data)
         self._note(network, dense, before, recipe, time.monotonic() - started)
         return network
@@ -124,13 +140,15 @@ class IterativePruning(Compression):
     def choose(self, passed: Sequence[Kept]) -> Network | None:
         """Return the network at the elbow of the curve, if that is what the level says.
 
+        A level that was passed already, by a part that would choose otherwise, is that network.
+
         Raises
         ------
         Unsupported
             If there is no accuracy to choose by.
         """
         if self.level != ELBOW:
-            return None
+            return passed[-1].restore() if self._stands_for_another() else None
         accuracies = [kept.facts.validation_accuracy for kept in passed]
         known = [accuracy for accuracy in accuracies if accuracy is not None]
         if len(known) < len(accuracies):
@@ -148,13 +166,10 @@ class IterativePruning(Compression):
 
         Raises
         ------
-        InputError
-            If options speak of a fine-tuning that does not take place.
+        Unsupported
+            If there is nothing to fine-tune with.
         """
         if self.recipe == "none" or (self.recipe == "auto" and not labelled):
-            given = [name for name in ("epochs", "learning_rate") if getattr(self, name)]
-            if given:
-                raise InputError(f"{given[0]} has no effect without fine-tuning (recipe = {self.recipe!r})")
             return None
         if not labelled:
             raise Unsupported("fine-tuning needs a trained network and labels; use recipe = 'none'")
@@ -189,12 +204,12 @@ class IterativePruning(Compression):
 
 
 def ratios(network: TorchNetwork) -> dict[str, Any]:
-    """Return the share of zeros among the weights of all convolutions, and of each."""
-    weights = conv_weights(network.module)
-    zeros = {name: weight.numel() - int(weight.count_nonzero()) for name, weight in weights.items()}
-    total = sum(weight.numel() for weight in weights.values())
-    layers = {name: zeros[name] / weight.numel() for name, weight in weights.items()}
-    return {"ratio": sum(zeros.values()) / total, "layers": layers}
+    """Return the share of the dense network's convolution weights that is zero or gone, also by layer."""
+    weights, dense = conv_weights(network.module), network.facts.dense_shapes
+    sizes = {name: math.prod(dense.get(name, weight.shape)) for name, weight in weights.items()}
+    pruned = {name: sizes[name] - int(weight.count_nonzero()) for name, weight in weights.items()}
+    layers = {name: pruned[name] / sizes[name] for name in weights}
+    return {"ratio": sum(pruned.values()) / sum(sizes.values()), "layers": layers}
 
 
 def _point(network: Network, **more: Any) -> dict[str, Any]:

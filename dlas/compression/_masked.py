@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from torch import nn
 
 from dlas.compression._iterative import IterativePruning, ratios
-from dlas.compression._masks import judge, keep_masked, masks, share_pruned
+from dlas.compression._masks import apply, judge, masks, share_pruned
 from dlas.data import Data
 from dlas.networks import TorchNetwork
 from dlas.stack import Workspace
@@ -35,12 +34,10 @@ class MaskedPruning(IterativePruning):
         """Return values [k, c / groups, r, s] from one value a unit."""
         return units
 
-    def prune(
-        self, network: TorchNetwork, level: float, data: Data, workspace: Workspace
-    ) -> Callable[[nn.Module], None]:
-        """Set the units of least worth to zero, and return what keeps them there."""
+    def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
+        """Set the units of least worth to zero."""
         worth = judge(network.module, self, self.criterion, data, workspace.seed)
-        return keep_masked(network.module, masks(network.module, self, level, self.scope, worth))
+        apply(network.module, masks(network.module, self, level, self.scope, worth))
 
     def reached(self, network: TorchNetwork) -> dict[str, Any]:
         """Return the share of units pruned, and of weights that are zero."""

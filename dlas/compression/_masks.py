@@ -1,4 +1,4 @@
-"""Which weights to prune: what they are worth, and the masks that keep them at zero."""
+"""Which weights to prune: what they are worth, the masks that say so, and what keeps zeros at zero."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dlas.stack import Unsupported
 Scope = Literal["global", "layer"]
 Criterion = Literal["l1", "taylor", "random"]
 Masks = dict[str, torch.Tensor]
-"""By the layer's name, 1 where a weight [k, c / groups, r, s] stays and 0 where it is pruned."""
+"""By the layer's name, whether a weight [k, c / groups, r, s] stays."""
 
 TAYLOR_IMAGES = 512
 TAYLOR_BATCH = 64
@@ -88,20 +88,28 @@ def prunable(module: nn.Module, units: Units) -> dict[str, nn.Conv2d]:
     return found
 
 
-def keep_masked(module: nn.Module, kept: Masks) -> Callable[[nn.Module], None]:
-    """Set the module's pruned weights to zero, and return what does so again after every step of training."""
+@torch.no_grad()
+def apply(module: nn.Module, kept: Masks) -> None:
+    """Set the module's pruned weights to zero."""
     weights = conv_weights(module)
-    on_device = {name: mask.to(weights[name]) for name, mask in kept.items()}
+    for name, mask in kept.items():
+        weights[name].masked_fill_(~mask, 0)
+
+
+def keep_zeros(module: nn.Module) -> Callable[[nn.Module], None]:
+    """Return what sets the convolution weights that are zero now to zero again after a step of training.
+
+    So what an earlier technique of a chain has pruned stays pruned, too.
+    """
+    zeros = {name: weight.detach() == 0 for name, weight in conv_weights(module).items()}
 
     @torch.no_grad()
-    def apply(trained: nn.Module) -> None:
+    def again(trained: nn.Module) -> None:
         for name, weight in conv_weights(trained).items():
-            if name in on_device:
-                on_device[name] = on_device[name].to(weight.device)
-                weight.mul_(on_device[name])
+            zeros[name] = zeros[name].to(weight.device)
+            weight.masked_fill_(zeros[name], 0)
 
-    apply(module)
-    return apply
+    return again
 
 
 def share_pruned(module: nn.Module, units: Units) -> float:
@@ -147,17 +155,22 @@ def judge(
 def _gradients(
     module: nn.Module, found: Mapping[str, nn.Conv2d], data: Data, seed: int
 ) -> dict[str, torch.Tensor]:
-    """Return the loss's gradient by the weights over a few training images, in evaluation mode."""
+    """Return the loss's gradient by the weights over a few training images, in evaluation mode.
+
+    What is drawn when images are read follows from ``seed`` as well.
+    """
     if not data.labelled:
         raise Unsupported("criterion = 'taylor' needs labels, which these images do not have")
     count = min(TAYLOR_IMAGES, len(data.train))
     chosen = np.random.default_rng(seed).permutation(len(data.train))[:count]
     module.eval().zero_grad()
-    for indices in np.array_split(chosen, -(-count // TAYLOR_BATCH)):
-        images, labels = data.train[indices.tolist()]
-        outputs = module(torch.from_numpy(images))
-        loss = functional.cross_entropy(outputs, torch.from_numpy(labels), reduction="sum")
-        loss.backward()  # adds to what the batches before gave
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for indices in np.array_split(chosen, -(-count // TAYLOR_BATCH)):
+            images, labels = data.train[indices.tolist()]
+            outputs = module(torch.from_numpy(images))
+            loss = functional.cross_entropy(outputs, torch.from_numpy(labels), reduction="sum")
+            loss.backward()  # adds to what the batches before gave
     gradients = {}
     for name, conv in found.items():
         assert conv.weight.grad is not None

@@ -41,7 +41,7 @@ class CompactChannelPruning(IterativePruning):
     GRID: ClassVar[tuple[float, ...]] = _channels.GRID
 
     def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
-        """Remove the channels of least worth; what is gone needs nothing to stay so."""
+        """Remove the channels of least worth."""
         module, facts = network.module, network.facts
         weights = conv_weights(module)
         facts.dense_shapes = facts.dense_shapes or {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -29,6 +29,8 @@ class Random(Dataset):
     seed : int
     """
 
+    labelled: ClassVar[bool] = False
+
     size: Annotated[int, Field(ge=1, le=4096)] = 32
     channels: Annotated[int, Field(ge=1, le=4096)] = 3
     classes: Annotated[int, Field(ge=1, le=1_000_000)] = 10
@@ -41,7 +43,7 @@ class Random(Dataset):
         train, validation, test = (
             Noise((self.seed, number), self.images, shape, self.classes) for number in range(3)
         )
-        return Data(train, validation, test, shape, self.classes, labelled=False, recipe="short")
+        return Data(train, validation, test, shape, self.classes, labelled=self.labelled, recipe="short")
 
 
 @dataclass(frozen=True)
