@@ -1,0 +1,108 @@
+"""Networks with channels removed against dense ones: the speed-up measured beside the one expected.
+
+A study does the measuring, so that dense and compact take turns on the device.
+Channels are removed from random weights without fine-tuning: times do not depend
+on what the weights are.  Expected are the ratio of multiply-adds, and 1 / (1 - ratio)
+of the weights, which is what a compression promises in tables.
+
+    python benchmarks/compact.py [--networks NAME,...] [--levels 0.3,0.5] [--threads 2] [--size 224]
+                                 [--algorithm spatial_pack] [--seconds 5] [--out FOLDER] [--smoke]
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from dlas.results import Row, read_rows
+
+NETWORKS = (
+    "resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "densenet161", "googlenet", "vgg16",
+)  # fmt: skip
+COMPILERS = ("torch_eager", "onnxruntime", "hand")
+DENSE = 0.0
+STUDY = """
+name = "compact"
+[axes]
+dataset     = [{{ name = "random", size = {size}, classes = 1000, images = 8 }}]
+model       = ["{model}"]
+compression = ["none", {{ name = "compact_channel_pruning", level = [{levels}] }}]
+algorithm   = [{algorithm}]
+compiler    = {compilers}
+hardware    = [{{ name = "local_cpu", threads = {threads} }}]
+[measure]
+seconds = {seconds}
+"""
+
+Found = dict[tuple[str, float], Row]
+"""Rows by compiler and level."""
+
+
+def main(
+    networks: str = ",".join(NETWORKS),
+    levels: str = "0.3,0.5",
+    threads: int = 2,
+    size: int = 224,
+    algorithm: str = '{ name = "spatial_pack", layout = "blocked" }',
+    seconds: float = 5.0,
+    out: Annotated[Path | None, typer.Option(help="Keep rows here, and resume from them.")] = None,
+    smoke: Annotated[bool, typer.Option(help="One small network, briefly: whether it works.")] = False,
+) -> None:
+    """Print a table: a line for every network and level."""
+    if smoke:
+        networks, levels, size, seconds = "resnet18", "0.5", 64, 0.5
+    options = {"levels": levels, "threads": threads, "size": size, "algorithm": algorithm, "seconds": seconds}
+    with tempfile.TemporaryDirectory() as scratch:
+        found = {name: _run((out or Path(scratch)) / name, name, options) for name in networks.split(",")}
+    title = f"speed-up over the dense network at {size}x{size}, {threads} threads"
+    table = Table("", "level", *COMPILERS, "by MACs", "by weights", title=title, box=None)
+    for name, rows in found.items():
+        for level in map(float, levels.split(",")):
+            table.add_row(*_line(name, rows, level))
+    Console().print(table)
+
+
+def _run(folder: Path, model: str, options: dict[str, object]) -> Found:
+    """Return the row of every compiler and level for one network."""
+    folder.mkdir(parents=True, exist_ok=True)
+    study = folder / "study.toml"
+    study.write_text(STUDY.format(model=model, compilers=list(COMPILERS), **options))
+    command = [sys.executable, "-m", "dlas", "run", str(study), "--out", str(folder)]
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
+    return {
+        (row.compiler["name"], row.compression.get("level", DENSE)): row
+        for row in read_rows(folder)
+        if row.hardware["threads"] == options["threads"]
+    }
+
+
+def _line(name: str, rows: Found, level: float) -> list[str]:
+    """Return the cells of one network at one level."""
+    known = next(row for (_, each), row in rows.items() if each == level)
+    whole = next(row for (_, each), row in rows.items() if each == DENSE)
+    by_macs = f"{whole.macs / known.macs:.2f}" if whole.macs and known.macs else ""
+    return [name, f"{level:.0%}", *(_measured(rows, who, level) for who in COMPILERS), by_macs,
+            f"{known.expected_speedup:.2f}" if known.expected_speedup else ""]  # fmt: skip
+
+
+def _measured(rows: Found, compiler: str, level: float) -> str:
+    """Return the ratio of median latencies, or the status of what has none."""
+    pair = [rows[compiler, DENSE], rows[compiler, level]]
+    failed = [row.status for row in pair if row.status != "ok"]
+    if failed:
+        return failed[0]
+    dense, compact = (statistics.median(row.latency_s) for row in pair)
+    return f"{dense / compact:.2f}"
+
+
+if __name__ == "__main__":
+    typer.run(main)
