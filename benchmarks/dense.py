@@ -103,7 +103,7 @@ def _run(folder: Path, options: dict[str, object]) -> dict[str, Row]:
     return {
         row.compiler["name"]: row
         for row in read_rows(folder)
-        if row.hardware["options"]["threads"] == options["count"]
+        if row.hardware["threads"] == options["count"]
     }
 
 
