@@ -28,6 +28,7 @@ NETWORK_TOOLS = (
     "python",
     "torch",
     "torchvision",
+    "torch-pruning",
     "pytorch-lightning",
     "scikit-learn",
     "numpy",
