@@ -251,6 +251,7 @@ def row(
     kept = (
         "accuracy",
         "validation_accuracy",
+        "test_images",
         "note",
         "reached",
         "parameters",

@@ -88,6 +88,7 @@ class Row:
     error: float | None = None
     accuracy: float | None = None
     validation_accuracy: float | None = None
+    test_images: int | None = None
     compiled_accuracy: dict[str, Any] | None = None
     note: str | None = None
     reached: dict[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What the table of rows leaves out: layers, curves of tuning, all that is known of machine and software."""
+"""What the table of rows leaves out: layers, curves of tuning and compression, machine and software."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from dlas.analysis.trajectories import Trajectories, Trajectory
 from dlas.results import CURVES, Row, read_rows
 
 
@@ -55,6 +56,8 @@ class Details:
         By line of the frame, for points that were tuned.
     unreadable : int
         Files of curves that are damaged.
+    trajectories : list of Trajectory
+        How the networks were compressed, each training once.
     facts : dict of str to Counter
         What is known of machines and software: by name, each value with how many rows have it.
     """
@@ -62,6 +65,7 @@ class Details:
     layers: dict[int, list[Layer]] = field(default_factory=dict)
     curves: dict[int, list[Curve]] = field(default_factory=dict)
     unreadable: int = 0
+    trajectories: list[Trajectory] = field(default_factory=list)
     facts: dict[str, Counter[str]] = field(default_factory=dict)
 
 
@@ -76,7 +80,7 @@ def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
         One line a point, with ``folder`` and ``id``.
     """
     lines = {key: line for line, key in enumerate(zip(points["folder"], points["id"], strict=True))}
-    found = Details()
+    found, trajectories = Details(), Trajectories()
     for folder in folders:
         for row in read_rows(Path(folder)):
             line = lines.get((folder, row.id))
@@ -84,9 +88,11 @@ def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
                 continue
             if layers := list(_layers(row)):
                 found.layers[line] = layers
+            trajectories.add(row, line)
             for name, value in _facts(row):
                 found.facts.setdefault(name, Counter())[value] += 1
             _add_curves(found, line, Path(folder) / CURVES / f"{row.id}.json")
+    found.trajectories = trajectories.found
     return found
 
 

@@ -18,6 +18,7 @@ import pandas as pd
 
 from dlas.analysis import bootstrap
 from dlas.analysis.labels import label, options
+from dlas.analysis.trajectories import fine_tuning_seconds
 from dlas.errors import InputError, unknown
 from dlas.machine import machine_name
 from dlas.results import Row, read_rows
@@ -37,24 +38,27 @@ FLOATS = (
     "first_run_s", "load", "steal", "error", "accuracy", "validation_accuracy",
     "expected_speedup", "energy_j",
 )  # fmt: skip
-REACHED = ("ratio", "bits")
-"""What a compression says that it attained: the share pruned, the bits a value."""
+REACHED = ("level", "units", "ratio", "bits")
+"""What a compression says that it attained: the level that it is at, the shares of units and of weights
+pruned, the bits a value."""
+FINE_TUNING = "fine_tuning_s"
+"""Column of the seconds spent on pruning and fine-tuning, all levels on the way included."""
 INTEGERS = (
-    "batch", "seed", "calls_per_sample", "peak_memory_bytes", "parameters", "nonzeros", "macs", "model_bytes",
-    "library_bytes",
+    "batch", "seed", "calls_per_sample", "peak_memory_bytes", "test_images", "parameters", "nonzeros", "macs",
+    "effective_macs", "model_bytes", "csr_bytes", "library_bytes",
 )  # fmt: skip
 SECONDS = tuple(f"{step}_s" for step in STEPS)
 ACCURACIES = (
     "accuracy", "validation_accuracy", "compiled_accuracy", "compiled_accuracy_low", "compiled_accuracy_high",
 )  # fmt: skip
-NUMBERS = (*FLOATS, *ACCURACIES, *SECONDS, *REACHED, "coverage", "drift", "search_s")
+NUMBERS = (*FLOATS, *ACCURACIES, *SECONDS, *REACHED, FINE_TUNING, "coverage", "drift", "search_s")
 ORDER = (
     "id", "study", *AXES, "status", "reason", "step",
     "latency_s", "latency_low_s", "latency_high_s", "samples", "calls_per_sample", "bound", "first_run_s",
-    "noisy", "noisy_reason", "load", "steal", "drift", "error", *ACCURACIES, "note",
-    "parameters", "nonzeros", "macs", "model_bytes", "library_bytes", "peak_memory_bytes", "energy_j",
-    "expected_speedup", *REACHED, "coverage", "trials", "search_s", *SECONDS,
-    "cpu", "threads", "processor", MACHINE, "host", "started", "folder",
+    "noisy", "noisy_reason", "load", "steal", "drift", "error", *ACCURACIES, "test_images",
+    "note", "parameters", "nonzeros", "macs", "effective_macs", "model_bytes", "csr_bytes", "library_bytes",
+    "peak_memory_bytes", "energy_j", "expected_speedup", *REACHED, FINE_TUNING, "coverage", "trials",
+    "search_s", *SECONDS, "cpu", "threads", "processor", MACHINE, "host", "started", "folder",
     *(name for axis in PART_AXES for name in (f"{axis}_name", f"{axis}.")), SAMPLES,
 )  # fmt: skip
 """Columns from left to right; one that ends in a dot stands for an axis's options."""
@@ -78,7 +82,8 @@ def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
         ``latency_low_s`` and ``latency_high_s``, its bootstrap interval of
         level 0.95; the raw samples are in ``latency_samples_s``.  ``coverage``
         is the share of multiply-adds that use the algorithm asked for,
-        ``ratio`` and ``bits`` what the compression attained, ``trials`` the
+        ``level``, ``units``, ``ratio`` and ``bits`` what the compression attained,
+        ``fine_tuning_s`` the time that its levels took, ``trials`` the
         programs that a tuner measured, ``drift`` by what fraction the
         sentinel's slowest run was slower than its fastest.
         ``machine`` says where a row was measured; a row that ended before
@@ -149,6 +154,7 @@ def _record(folder: str, row: Row) -> dict[str, Any]:
     for suffix, key in (("", "accuracy"), ("_low", "low"), ("_high", "high")):
         record[f"compiled_accuracy{suffix}"] = _of(row.compiled_accuracy, key)
     record |= {name: _of(row.reached, name) for name in REACHED}
+    record[FINE_TUNING] = fine_tuning_seconds(row)
     record["coverage"] = _of(row.coverage, "macs")
     record |= {"trials": _of(row.tuning, "trials"), "search_s": _of(row.tuning, "seconds")}
     record["drift"] = _drift(row.sentinel_s)

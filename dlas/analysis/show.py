@@ -66,10 +66,19 @@ def show(folder: str | os.PathLike[str], prefix: str) -> RenderableType:
     for title, found in sections.items():
         if found:
             pieces += [Text(title, style="bold"), _indented(_facts(found))]
-        if title == "network" and row.layers:
-            pieces += [_layers(row), Text()]
-            pieces += [_curves(folder, row), Text()] if row.tuning else []
+        if title == "network":
+            pieces += [piece for grid in _grids(folder, row) for piece in (grid, Text())]
     return Group(*pieces)
+
+
+def _grids(folder: str | os.PathLike[str], row: Row) -> Iterator[Grid]:
+    """Yield what is known of a network in tables: its compression, its layers, its tuning."""
+    if curve := _list(row.reached, "curve"):
+        yield _compressed(curve)
+    if row.layers or _shares(row):
+        yield _layers(row)
+    if row.layers and row.tuning:
+        yield _curves(folder, row)
 
 
 def find(folder: Path, prefix: str) -> Row:
@@ -177,20 +186,67 @@ def _network(row: Row) -> Iterator[tuple[str, str]]:
         ("parameters", row.parameters, ""),
         ("nonzeros", row.nonzeros, ""),
         ("MACs", row.macs, ""),
+        ("effective MACs", row.effective_macs, ""),
         ("size", row.model_bytes, "B"),
+        ("size as CSR", row.csr_bytes, "B"),
     ):
         if count is not None:
             yield name, f"{amount(count, unit)} ({count:,})"
     if row.expected_speedup is not None:
         yield "expected", f"{factor(row.expected_speedup)}x by compression alone"
-    yield from _flat(row.reached, "reached")
+    told = {name: value for name, value in (row.reached or {}).items() if name not in ("curve", "layers")}
+    for name, pruned in (("ratio", "of the weights"), ("units", "of what the technique prunes")):
+        if isinstance(told.get(name), int | float):
+            yield f"reached.{name}", f"{told.pop(name):.2%} {pruned}"
+    yield from _flat(told, "reached")
+
+
+def _compressed(curve: Sequence[Mapping[str, Any]]) -> Grid:
+    """Return the levels passed on the way: what each pruned, cost in accuracy and took."""
+    columns = [
+        _column("level", [_maybe(step.get("level"), _decimal) for step in curve]),
+        _column("pruned", [_maybe(step.get("ratio"), _percent) for step in curve]),
+        _column("before", [_maybe(step.get("accuracy_before"), _percent) for step in curve]),
+        _column("accuracy", [_maybe(step.get("accuracy"), _percent) for step in curve]),
+        _column("validation", [_maybe(step.get("validation_accuracy"), _percent) for step in curve], drop=1),
+        _column("epochs", [_maybe(step.get("epochs"), str) for step in curve], drop=2),
+        _column("took", [_maybe(step.get("seconds"), duration) for step in curve], drop=2),
+    ]
+    total = sum(step.get("seconds") or 0 for step in curve)
+    above = Text("compression", style="bold").append(
+        f": {len(curve) - 1} levels in {duration(total)}; accuracy before and after fine-tuning",
+        style="not bold",
+    )
+    return Grid([column for column in columns if _says(column)], above=[above])
+
+
+def _list(mapping: Any, name: str) -> list[Mapping[str, Any]]:
+    """Return the mappings in a list of what a compression reached."""
+    found = mapping.get(name) if isinstance(mapping, Mapping) else None
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def _shares(row: Row) -> dict[str, Any]:
+    """Return what share of each layer's weights is pruned."""
+    found = row.reached.get("layers") if isinstance(row.reached, Mapping) else None
+    return dict(found) if isinstance(found, Mapping) else {}
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}"
+
+
+def _decimal(number: float) -> str:
+    return f"{number:g}"
 
 
 def _layers(row: Row) -> Grid:
     """Return the layers, the slowest first, with their share of the time of all layers."""
-    times = [layer.get("latency_s") for layer in row.layers]
+    shares = _shares(row)
+    known = row.layers or [{"name": name} for name in shares]
+    times = [layer.get("latency_s") for layer in known]
     total = sum(time for time in times if time)
-    layers = sorted(row.layers, key=lambda layer: -(layer.get("latency_s") or 0))
+    layers = sorted(known, key=lambda layer: -(layer.get("latency_s") or 0))
     columns = [
         names("layer", [str(layer.get("name")) for layer in layers]),
         _column("ms", [_maybe(layer.get("latency_s"), milliseconds) for layer in layers]),
@@ -201,10 +257,11 @@ def _layers(row: Row) -> Grid:
         _column("convolution", [convolution(layer) for layer in layers], drop=1),
         _column("schedule", [_schedule(layer) for layer in layers], drop=2),
         _column("MACs", [_maybe(layer.get("macs"), amount) for layer in layers], drop=2),
+        _column("pruned", [_maybe(shares.get(str(layer.get("name"))), _percent) for layer in layers], drop=2),
         _column("nonzeros", [_maybe(layer.get("nonzeros"), amount) for layer in layers], drop=4),
         _column("MAC/s", [_rate(layer) for layer in layers], drop=3),
     ]
-    columns = [column for column in columns if any(cell.text not in (MISSING, "") for cell in column.cells)]
+    columns = [column for column in columns if _says(column)]
     timed = sum(time is not None for time in times)
     told = f"{len(layers)} layers" + (f", {timed} timed: {milliseconds(total)} ms together" if timed else "")
     return Grid(columns, above=[Text("layers", style="bold").append(f": {told}", style="not bold")])
@@ -212,6 +269,10 @@ def _layers(row: Row) -> Grid:
 
 def _column(header: str, texts: list[str], drop: int = 0) -> Column:
     return Column(Cell(header), [Cell(text) for text in texts], drop=drop)
+
+
+def _says(column: Column) -> bool:
+    return any(cell.text not in (MISSING, "") for cell in column.cells)
 
 
 def _maybe(value: Any, shown: Any) -> str:

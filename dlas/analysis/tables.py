@@ -52,11 +52,17 @@ QUANTITIES = (
     Quantity("energy", "energy_j", lambda value: amount(value, "J"), drop=4),
     Quantity("trials", "trials", lambda value: f"{value:,.0f}", drop=6),
     Quantity("search", "search_s", duration, drop=4),
+    Quantity("pruned %", "ratio", lambda value: f"{100 * value:.1f}", drop=2, always=False),
+    Quantity("nonzeros", "nonzeros", amount, drop=8, always=False),
     Quantity("size", "model_bytes", lambda value: amount(value, "B"), drop=5, always=False),
+    Quantity("as CSR", "csr_bytes", lambda value: amount(value, "B"), drop=7, always=False),
+    Quantity("parameters", "parameters", amount, drop=9, always=False),
     Quantity("MACs", "macs", amount, drop=6, always=False),
+    Quantity("effective MACs", "effective_macs", amount, drop=8, always=False),
 )
 SORTS = {"latency": "latency_s", "accuracy": "accuracy", "error": "error", "memory": "peak_memory_bytes",
-         "energy": "energy_j", "size": "model_bytes", "macs": "macs", "time": "started"}  # fmt: skip
+         "energy": "energy_j", "size": "model_bytes", "csr": "csr_bytes", "macs": "macs", "ratio": "ratio",
+         "time": "started"}  # fmt: skip
 """What ``sort`` may name besides the axes; accuracy starts with the best, the others with the least."""
 
 

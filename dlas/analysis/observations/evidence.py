@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dlas.analysis.correlations import correlations
+from dlas.analysis.frame import FINE_TUNING
 from dlas.analysis.labels import points as counted
 from dlas.analysis.matching import SETTING, groups, timed
 from dlas.analysis.speedups import speedups
@@ -18,6 +19,12 @@ from dlas.results import STATUSES
 
 HOLDS, FAILS, OPEN = VERDICTS = ("holds", "does not hold", "not enough data")
 SAME_SETTING = list(SETTING)
+FACTS = (
+    "dataset_name", "compression_name", "kind", "accuracy", "validation_accuracy", "test_images",
+    "parameters", "nonzeros", "macs", "effective_macs", "model_bytes", "csr_bytes", "ratio",
+    "bits", FINE_TUNING, "line",
+)  # fmt: skip
+"""What is known of a network, whichever of its points tells it."""
 MOST_LOSS = 0.05
 """Of several levels of a technique, the highest that loses no more accuracy than this is the one compared."""
 
@@ -159,11 +166,14 @@ def wins(
 
 
 def networks(points: pd.DataFrame) -> pd.DataFrame:
-    """Return one line a network: a model on a dataset under a compression, from one seed."""
+    """Return one line a network: a model on a dataset under a compression, from one seed.
+
+    ``line`` is where in ``points`` the first of its points is.
+    """
     same = ["dataset", "model", "compression", "seed"]
     known = points.assign(accuracy=points["accuracy"].fillna(points["compiled_accuracy"]))
-    facts = ["dataset_name", "compression_name", "kind", "accuracy", "parameters", "ratio", "bits"]
-    return known.groupby(same, dropna=False, sort=False)[facts].first().reset_index()
+    grouped = known.assign(line=np.arange(len(known))).groupby(same, dropna=False, sort=False)
+    return grouped[list(FACTS)].first().reset_index()
 
 
 def losses(points: pd.DataFrame) -> pd.DataFrame:

@@ -181,6 +181,37 @@ def lines(x: str, y: str, colours: Mapping[str, str], *, step: bool = False) -> 
     return specification(alt.layer(*layers, data=alt.NamedData(name=ROWS)).properties(height=230))
 
 
+def falling(x: str, y: str, colours: Mapping[str, str], least: float) -> dict[str, Any]:
+    """Return a line for each ``d`` with intervals, a dashed one of ``b``, and rings where ``e`` is true.
+
+    Parameters
+    ----------
+    least : float
+        Lower end of the y axis, so that panels can be compared; the upper one is 100.
+    """
+    colour = _colour(colours)
+    scale = alt.Scale(domain=[least, 100], zero=False)
+
+    def up(name: str) -> alt.Y:
+        return alt.Y(f"{name}:Q", title=y, scale=scale, axis=alt.Axis(tickCount=5))
+
+    axis = alt.Axis(tickCount=6)
+    across = alt.X("x:Q", title=x, scale=alt.Scale(domain=[0, 100], nice=False), axis=axis)
+    base = alt.Chart().encode(x=across, color=colour)
+    layers = [
+        base.mark_line(strokeWidth=1, strokeDash=[3, 3], opacity=0.7).encode(
+            y=up("b"), order="x:Q", detail="d:N"
+        ),
+        base.mark_rule(opacity=0.35).encode(y=up("lo"), y2="hi:Q"),
+        base.mark_line(strokeWidth=2).encode(y=up("y"), order="x:Q", detail="d:N"),
+        base.mark_point(filled=True, size=40, opacity=1).encode(y=up("y")),
+        base.mark_point(filled=False, size=170, opacity=1, strokeWidth=2)
+        .encode(y=up("y"))
+        .transform_filter("datum.e"),
+    ]
+    return specification(alt.layer(*layers, data=alt.NamedData(name=ROWS)).properties(height=230))
+
+
 def bars(
     quantity: str, colours: Mapping[str, str], *, share: bool = False, grouped: bool = False
 ) -> dict[str, Any]:

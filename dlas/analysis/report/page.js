@@ -25,7 +25,9 @@
   const FACTS = [
     ["first run", "first_run", (ms) => `${digits(ms)} ms`], ["samples", "samples", String],
     ["accuracy", "accuracy", percent], ["error", "error", (e) => `${e.toExponential(1)} of the largest output`],
-    ["parameters", "parameters", scaled("")], ["multiply-adds", "macs", scaled("")], ["size", "size", scaled("B")],
+    ["weights removed", "ratio", percent], ["parameters", "parameters", scaled("")], ["nonzeros", "nonzeros", scaled("")],
+    ["multiply-adds", "macs", scaled("")], ["effective multiply-adds", "effective", scaled("")],
+    ["size", "size", scaled("B")], ["size as CSR", "csr", scaled("B")],
     ["peak memory", "memory", scaled("B")], ["coverage", "coverage", percent], ["tuner's trials", "trials", String],
     ["load", "load", (x) => x.toFixed(2)], ["noisy", "noisy_reason", String], ["started", "started", String],
   ];

@@ -34,6 +34,8 @@ NUMBERS = {
     "ms": ("latency_s", 1e3), "low": ("latency_low_s", 1e3), "high": ("latency_high_s", 1e3),
     "first_run": ("first_run_s", 1e3), "samples": ("samples", 1), "accuracy": ("accuracy", 1),
     "error": ("error", 1), "parameters": ("parameters", 1), "macs": ("macs", 1), "size": ("model_bytes", 1),
+    "nonzeros": ("nonzeros", 1), "effective": ("effective_macs", 1), "csr": ("csr_bytes", 1),
+    "ratio": ("ratio", 1),
     "memory": ("peak_memory_bytes", 1), "coverage": ("coverage", 1), "trials": ("trials", 1),
     "load": ("load", 1),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Accuracy against what it costs: time, size and memory; and what compression costs in accuracy."""
+"""Accuracy against what it costs: time, size and memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pandas as pd
 
 from dlas.analysis.labels import MISSING, amount
 from dlas.analysis.matching import groups
-from dlas.analysis.observations.evidence import networks
 from dlas.analysis.pareto import COSTS, PLACE, accuracies, pareto
 from dlas.analysis.report import charts
 from dlas.analysis.report.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
@@ -31,8 +30,7 @@ def section(context: Context) -> Section | Absent:
         "as little."
     )
     blocks: list[Block] = [_figure(context, fronts), _table(context, fronts["latency_s"])]
-    levels = _levels(context)
-    return Section("accuracy", title, lead, [*blocks, levels] if levels.panels else blocks)
+    return Section("accuracy", title, lead, blocks)
 
 
 def _front(context: Context, cost: str) -> pd.DataFrame:
@@ -118,32 +116,3 @@ def _line(context: Context, row: Any) -> Line:
 
 def _bytes(value: Any) -> str:
     return MISSING if pd.isna(value) else amount(float(value), "B")
-
-
-def _levels(context: Context) -> Figure:
-    """Return accuracy by how far a network was pruned: the paper's Figure 3."""
-    found = networks(context.points).dropna(subset=["accuracy"])
-    found = found.assign(ratio=found["ratio"].where(found["kind"] != "dense", 0.0))
-    dense, pruned = found[found["kind"] == "dense"], found[found["ratio"] > 0]
-    panels = []
-    for (dataset, technique), inside in pruned.groupby(["dataset", "compression_name"]):
-        start = dense[(dense["dataset"] == dataset) & dense["model"].isin(inside["model"])]
-        rows = [_level(row) for row in pd.concat([start, inside]).sort_values("ratio").to_dict("records")]
-        title = f"{technique} · {dataset}" if "dataset" in context.varying else str(technique)
-        if len({row["x"] for row in rows}) > 1:
-            panels.append(Panel(title, rows))
-    colours = context.colours("model")
-    spec = charts.lines("removed, %", "accuracy, %", colours)
-    sentence = "How far a network can be pruned before its line falls; at 0 stands the dense network."
-    title = "Accuracy and pruning"
-    return Figure("accuracy-by-ratio", title, sentence, panels, {"": spec}, colours, "model", False)
-
-
-def _level(row: dict[Any, Any]) -> dict[str, Any]:
-    return {
-        "x": significant(100 * row["ratio"]),
-        "y": significant(100 * row["accuracy"]),
-        "c": row["model"],
-        "d": f"{row['model']} {row['seed']}",
-        "t": f"{row['model']}, {row['compression']}: {100 * row['accuracy']:.2f} %",
-    }
