@@ -131,7 +131,7 @@ class _Layer:
 
 def _layers(model: onnx.ModelProto) -> list[_Layer]:
     """Return the graph's convolutions and products with stored weights."""
-    shapes, batch = _shapes(model)
+    shapes, batch = infer_shapes(model)
     # From what is computed of stored tensors alone to the one behind it: weights behind DequantizeLinear.
     source = {tensor.name: tensor.name for tensor in model.graph.initializer}
     layers = []
@@ -147,8 +147,11 @@ def _layers(model: onnx.ModelProto) -> list[_Layer]:
     return layers
 
 
-def _shapes(model: onnx.ModelProto) -> tuple[dict[str, list[int]], int]:
-    """Return the shape of every tensor, 0 for sizes that are not known, and the batch they are for."""
+def infer_shapes(model: onnx.ModelProto) -> tuple[dict[str, list[int]], int]:
+    """Return the shape of every tensor, 0 for sizes that are not known, and the batch they are for.
+
+    The batch is 1 where the graph takes any.
+    """
     single = onnx.ModelProto()
     single.CopyFrom(model)
     # Sizes noted with the graph may be symbolic or, where numbers were converted, of another type.

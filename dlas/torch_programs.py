@@ -16,8 +16,10 @@ from torch import nn
 
 from dlas.convolution import Conv
 from dlas.data import Images
+from dlas.exporting import as_onnx
 from dlas.lowering.layers import describe_layer
 from dlas.networks import TorchNetwork
+from dlas.onnx_layers import graph_convolutions
 from dlas.stack import Algorithm, Build, Compiler, Network, Program, Target, Unsupported
 
 DEVICES = {"llvm": "cpu", "cuda": "cuda"}
@@ -68,19 +70,20 @@ class TorchRuntime(Compiler):
 
 
 def library_layers(network: Network, batch: int) -> list[dict[str, Any]]:
-    """Return the convolutions of a torch module as layers that a library computes; none for a graph.
+    """Return the convolutions of a network as layers that a library computes.
 
-    They are met by running the module once on zeros [batch, c, h, w].
+    Those of a torch module are met by running it once on zeros [batch, c, h, w].
     """
     if not isinstance(network, TorchNetwork):
-        return []
-    found: list[dict[str, Any]] = []
+        found = graph_convolutions(as_onnx(network, batch))
+        return [describe_layer(conv, "library", nonzeros) for conv, nonzeros in found]
+    layers: list[dict[str, Any]] = []
     calls = _Calls()
 
     def note(name: str) -> Callable[..., None]:
         def hook(layer: Any, inputs: Any, output: Any) -> None:
             conv = _read_conv(calls.name(name), layer, inputs[0].shape)
-            found.append(describe_layer(conv, "library", int(layer.weight.count_nonzero())))
+            layers.append(describe_layer(conv, "library", int(layer.weight.count_nonzero())))
 
         return hook
 
@@ -97,7 +100,7 @@ def library_layers(network: Network, batch: int) -> list[dict[str, Any]]:
     finally:
         for handle in handles:
             handle.remove()
-    return found
+    return layers
 
 
 def _read_conv(name: str, layer: nn.Conv2d, shape: torch.Size) -> Conv:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import torch
 from torch import nn
 
-from dlas.data import Images
-from dlas.networks import TorchNetwork
+from dlas.data import Data, Images
+from dlas.datasets.digits import Digits
+from dlas.models.cifar_resnet18 import CifarResnet18
+from dlas.networks import TorchNetwork, score
 from dlas.stack import Facts
 
 SHAPE = (3, 20, 20)
 CLASSES = 10
+EPOCHS = 2
 
 
 class Small(nn.Module):
@@ -53,6 +58,25 @@ def network(module: nn.Module | None = None, shape: tuple[int, int, int] = SHAPE
             nn.init.uniform_(layer.weight, 0.5, 1.5)
             nn.init.uniform_(layer.bias, -0.2, 0.2)
     return TorchNetwork(module, Facts(shape, CLASSES))
+
+
+@functools.cache
+def trained() -> tuple[TorchNetwork, Data]:
+    """Return a narrow residual network, trained for seconds, and the digits that it was trained on."""
+    data = Digits().load()
+    torch.manual_seed(0)
+    module = CifarResnet18(width=0.125).module(data.shape, data.classes).train()
+    optimizer = torch.optim.Adam(module.parameters(), 3e-3)
+    for _ in range(EPOCHS):
+        for indices in torch.randperm(len(data.train)).split(64):
+            pictures, labels = (torch.from_numpy(part) for part in data.train[indices.tolist()])
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(module(pictures), labels).backward()
+            optimizer.step()
+    network = TorchNetwork(module, Facts(data.shape, data.classes, trained=True))
+    network.count()
+    score(network, data)
+    return network, data
 
 
 def images(batch: int, shape: tuple[int, int, int] = SHAPE) -> Images:

@@ -67,8 +67,7 @@ def test_graph_compiles(name: str, graph: OnnxNetwork, tmp_path: Path) -> None:
     x = images(2)
     build, program = compile_and_load(name, graph, 2, tmp_path)
     assert error(program.run(x), graph.reference(x)) <= 1e-4
-    if name == "untuned":
-        assert sorted(layer["name"] for layer in build.layers) == sorted(LAYERS)
+    assert sorted(layer["name"] for layer in build.layers) == sorted(LAYERS)
 
 
 @pytest.mark.parametrize("name", ["torch_eager", "torch_compile"])
