@@ -59,6 +59,8 @@ class Step:
         Kind of the artifact that it makes, None where it makes none.
     alone : bool
         Whether it needs the device to itself.
+    imports : tuple of str
+        Modules that it needs and that take long to import.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Step:
     arguments: dict[str, Any]
     kind: str | None = None
     alone: bool = False
+    imports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,9 @@ def _network_step(point: Point, before: Step | None, passed: Sequence[Step], roo
     key = _network_key(point, before.key if before else None)
     known = [{"key": step.key, "content": step.arguments["content"]} for step in passed]
     arguments = {"content": point.content(), "root": str(root), "key": key, "passed": known}
-    return Step("network", key, "dlas.steps:network_step", arguments, "network")
+    maker: Part = point.compression.make("compression") if passed else point.model.make("model")
+    imports = (*point.dataset.make("dataset").imports(), *maker.imports())
+    return Step("network", key, "dlas.steps:network_step", arguments, "network", imports=imports)
 
 
 def _network_key(point: Point, before: str | None) -> str:

@@ -1,15 +1,16 @@
 """Steps in processes of their own, so that whatever happens to one is only a result.
 
-A small server, forked once from the sweep after it has imported what the steps
-need, forks a child a step (tens of milliseconds instead of seconds of imports)
-and never runs a kernel itself.  Each child leads a session of its own; a time
-and a memory limit apply to all its processes together, and they die with the
-sweep, however that dies.
+A small server, forked once from the sweep after it has imported what most steps
+need, imports the rest when a step asks for it, forks a child a step (tens of
+milliseconds instead of seconds of imports) and never runs a kernel itself.
+Each child leads a session of its own; a time and a memory limit apply to all
+its processes together, and they die with the sweep, however that dies.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import resource
@@ -17,7 +18,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
@@ -52,11 +53,14 @@ class Task:
         JSON-able.
     seconds : float
         How long it may take.
+    imports : tuple of str
+        Modules that it needs and that take long to import: the server does it once.
     """
 
     function: str
     arguments: dict[str, Any]
     seconds: float
+    imports: tuple[str, ...] = ()
 
 
 @dataclass
@@ -278,6 +282,7 @@ class _Serving:
 
     def _start(self, message: dict[str, Any]) -> None:
         """Give the tasks to the child that waits for some, and fork the next while that one works."""
+        self._import({name for task in message["tasks"] for name in task["imports"]})
         pid, connection = self.spare
         limits = [task["seconds"] for task in message["tasks"]]
         with suppress(OSError):  # if somebody killed it, that is how the job ends
@@ -292,6 +297,22 @@ class _Serving:
             left=limits[0],
             since=time.monotonic(),
         )
+        self.spare = fork_child()
+
+    def _import(self, names: Collection[str]) -> None:
+        """Import what is new, and fork the child that waits again; nobody is given a turn meanwhile."""
+        new = [name for name in sorted(names) if name not in sys.modules]
+        if not new:
+            return
+        for name in new:
+            with suppress(Exception):  # the task that needs it will say what is wrong with it
+                importlib.import_module(name)
+        gc.collect()
+        gc.freeze()
+        pid, connection = self.spare
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        connection.close()
         self.spare = fork_child()
 
     def _message(self, job: Job) -> bool:

@@ -62,6 +62,13 @@ class Part:
         options = [os.path.expanduser(value) for value in vars(self).values() if isinstance(value, str)]
         return [Path(option) for option in options if os.path.isfile(option)]
 
+    def imports(self) -> list[str]:
+        """Return the modules that take long to import and that only the part's verb imports.
+
+        A sweep imports them once for all its steps, as soon as one needs them.
+        """
+        return [name for part in self.delegates() for name in part.imports()]
+
     def delegates(self) -> Sequence[Part]:
         """Return the parts that this one leaves work to; their code and files count as its own."""
         return ()

@@ -182,7 +182,7 @@ class Sweep:
         self._running[active.job] = (active, lock)
 
     def _task(self, step: Step) -> Task:
-        return Task(step.task, step.arguments, getattr(self.study.limits, step.name))
+        return Task(step.task, step.arguments, getattr(self.study.limits, step.name), step.imports)
 
     def _handle(self, event: dict[str, Any]) -> None:
         job = event["job"]

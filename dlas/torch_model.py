@@ -53,6 +53,10 @@ class TorchModel(Model):
         """Return how to train on ``data``, or None for not at all."""
         return None
 
+    def imports(self) -> list[str]:
+        """Return what training imports, unless the option ``recipe`` says that there is none."""
+        return [] if getattr(self, "recipe", "none") == "none" else ["dlas.training"]
+
     def weights_file(self) -> Path | None:
         """Return the file that the weights come from, or None for random ones."""
         return None

@@ -3,8 +3,10 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,10 @@ def count(channel: Channel, path: str) -> None:
         with open(path, "a") as out:
             out.write(".")
         time.sleep(0.005)
+
+
+def imported(channel: Channel, name: str) -> bool:
+    return name in sys.modules
 
 
 def take_turns(channel: Channel, turns: int) -> int:
@@ -87,6 +93,15 @@ def test_a_task_returns_its_value_and_its_words(server: Server, tmp_path: Path) 
     assert (said["event"], said["text"]) == ("say", "computing 21")
     assert (end["exit"], end["results"]) == (0, [42])
     assert "computing 21" in (tmp_path / "log").read_text()
+
+
+def test_what_a_task_imports_is_there_for_it_and_all_that_follow(server: Server, tmp_path: Path) -> None:
+    name = "xmlrpc.server"
+    assert name not in sys.modules
+    for names, expected in (((), False), ((name, "no_such_module"), True), ((), True)):
+        task = replace(the(imported, name=name), imports=names)
+        server.start([task], log=tmp_path / "log", memory=2**33)
+        assert until_end(server)[-1]["results"] == [expected]
 
 
 def test_a_turn_is_waited_for_and_its_clock_stands(server: Server, tmp_path: Path) -> None:

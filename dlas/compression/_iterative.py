@@ -92,6 +92,10 @@ class IterativePruning(Compression):
         if self.recipe == "none" and given:
             raise InputError(f"{given[0]} = {getattr(self, given[0])} has no effect with recipe = 'none'")
 
+    def imports(self) -> list[str]:
+        """Return what fine-tuning imports."""
+        return [] if self.recipe == "none" else ["dlas.training"]
+
     def way(self, labelled: bool) -> Sequence[Mapping[str, Any]]:
         """Return the levels of the grid below this one; for the elbow, all of them."""
         levels: list[float] = []

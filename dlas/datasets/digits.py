@@ -40,6 +40,10 @@ class Digits(Dataset):
     Machine Learning Repository, 1998, https://doi.org/10.24432/C50P49.
     """
 
+    def imports(self) -> list[str]:
+        """Return what :meth:`load` imports."""
+        return ["sklearn.datasets", "sklearn.model_selection"]
+
     def load(self) -> Data:
         """Read the digits from the installed scikit-learn; nothing is downloaded."""
         from sklearn.datasets import load_digits  # here, because importing it takes seconds
