@@ -83,8 +83,8 @@ def test_a_wheel_holds_every_module_profile_and_study_once(wheel: zipfile.ZipFil
     }
     expected |= {
         path.relative_to(ROOT).as_posix()
-        for name in ("study.toml", "README.md")
-        for path in (ROOT / "dlas/experiments").glob(f"*/{name}")
+        for pattern in ("*.toml", "README.md")
+        for path in (ROOT / "dlas/experiments").glob(f"*/{pattern}")
     }
     assert set(inside) == expected
 

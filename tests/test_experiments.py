@@ -1,0 +1,156 @@
+"""The studies that are shipped: they expand to what their READMEs say, and the paper's run on small files."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from safetensors.torch import save_file
+
+from dlas import parts
+from dlas.network import Facts
+from dlas.results import Row, read_rows
+from dlas.study import Study, check_size
+from tests.test_datasets import cifar_root as cifar_root
+from tests.test_datasets import imagenet_root as imagenet_root
+
+ROOT = Path(__file__).parents[1]
+EXPERIMENTS = ROOT / "experiments"
+STUDIES = sorted(EXPERIMENTS.glob("*/*.toml"))
+READMES = sorted(EXPERIMENTS.glob("*/README.md"))
+PAPER = {"dlas-cifar10": 4 * 5, "dlas-imagenet": 4 * 5}
+"""Networks of Tables 2 and 5, with their compressions."""
+
+
+def points(path: Path) -> list[Any]:
+    return list(Study.read(path).points())
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_study_expands(path: Path) -> None:
+    study = Study.read(path)
+    check_size(study)
+    expansion = study.expansion()
+    assert list(study.points(expansion))
+    assert len(expansion.skipped) == len(study.skip), "a rule that skips nothing"
+    assert study.name == path.parent.name + ("" if path.stem == "study" else f"-{path.stem}")
+
+
+@pytest.mark.parametrize("path", READMES, ids=lambda path: path.parent.name)
+def test_every_readme_tells_the_number_of_rows_and_the_command(path: Path) -> None:
+    text = path.read_text()
+    found = re.search(r"\*\*Rows\.\*\* ([\d,]+)", text)
+    assert found and int(found[1].replace(",", "")) == len(points(path.parent / "study.toml"))
+    for study in path.parent.glob("*.toml"):
+        assert f"experiments/{path.parent.name}/{study.name}" in text or path.parent.name == "quickstart"
+
+
+def test_every_study_is_listed() -> None:
+    listed = (EXPERIMENTS / "README.md").read_text()
+    assert all(f"]({path.parent.name})" in listed for path in STUDIES)
+
+
+@pytest.mark.parametrize("name", sorted(PAPER))
+def test_the_papers_networks_and_levels(name: str) -> None:
+    found = {(point.model, point.compression) for point in points(EXPERIMENTS / name / "study.toml")}
+    assert len(found) == PAPER[name]
+    large = {"cifar_resnet18", "cifar_vgg16", "densenet161", "resnet50"}
+    for model, compression in found:
+        level = dict(compression.options).get("level")
+        if compression.name == "channel_pruning":
+            assert level == (0.8 if model.name in large else 0.5)
+        if compression.name == "weight_pruning":
+            assert level == (0.95 if model.name in large or name == "dlas-cifar10" else 0.8)
+
+
+@pytest.mark.parametrize("name", sorted(PAPER))
+def test_a_curve_has_every_level_of_the_grid(name: str) -> None:
+    found = {point.compression for point in points(EXPERIMENTS / name / "accuracy.toml")}
+    for technique in ("weight_pruning", "channel_pruning"):
+        levels = [dict(choice.options)["level"] for choice in found if choice.name == technique]
+        grid = parts.find("compression", technique).cls.GRID
+        assert sorted(set(levels) - {"elbow"}) == list(grid) and "elbow" in levels
+
+
+# ---------------------------------------------------------------- on a few files in the true formats
+
+
+def smaller(name: str, folder: Path, **axes: Any) -> list[Row]:
+    """Run a shipped study with some axes replaced and each training an epoch or a level long."""
+    raw = tomllib.loads((EXPERIMENTS / name / "study.toml").read_text())
+    raw["axes"] |= axes
+    raw["axes"]["compression"] = [
+        {**each, "epochs": 1, "level": min(each["level"]) if isinstance(each["level"], list) else 0.5}
+        if "level" in each and not isinstance(each, str)
+        else each
+        for each in raw["axes"]["compression"]
+    ]
+    raw["skip"] = []
+    raw["measure"] = {"repeats": 5, "seconds": 1}
+    study = folder / "study.toml"
+    study.write_text(tomli_w.dumps(raw))
+    command = [sys.executable, "-m", "dlas", "run", str(study), "--out", str(folder / "out")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DLAS_CACHE": str(folder / "cache")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return list(read_rows(folder / "out"))
+
+
+def check(rows: list[Row]) -> None:
+    """Check a row for each compression here, and that boards which are not there say so."""
+    here = [row for row in rows if row.hardware["name"] == "local_cpu"]
+    assert len(here) == 5 and len(rows) == 10
+    for row in rows:
+        assert row.status == "ok" or (row.status == "unsupported" and row.reason), (row.status, row.reason)
+    assert all(row.status == "unsupported" for row in rows if row not in here)
+    for row in here:
+        assert row.accuracy is not None and row.validation_accuracy is not None
+        if row.compression["name"].endswith("pruning"):
+            assert row.status == "ok"
+            assert row.reached["units"] == pytest.approx(row.compression["level"], abs=0.001)
+            assert [point["epochs"] for point in row.reached["curve"][1:]] == [1] * (
+                len(row.reached["curve"]) - 1
+            )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_cifar10_on_a_few_images(cifar_root: Path, tmp_path: Path) -> None:
+    model = {"name": "cifar_mobilenet_v2", "width": 0.25, "epochs": 1}
+    check(
+        smaller(
+            "dlas-cifar10",
+            tmp_path,
+            dataset=[{"name": "cifar10", "root": str(cifar_root)}],
+            model=[model],
+            algorithm=["gemm"],
+            compiler=["untuned"],
+            hardware=["local_cpu", "hikey_970_gpu"],
+        )
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_imagenet_on_a_few_images(imagenet_root: Path, tmp_path: Path) -> None:
+    weights = tmp_path / "weights.safetensors"
+    network = parts.make("model", "mobilenet_v2", {}).construct(Facts((3, 64, 64), 2), seed=0)
+    save_file(network.module.state_dict(), weights)
+    check(
+        smaller(
+            "dlas-imagenet",
+            tmp_path,
+            dataset=[{"name": "imagenet", "root": str(imagenet_root), "size": 64}],
+            model=[{"name": "mobilenet_v2", "weights": str(weights)}],
+            algorithm=["gemm"],
+            compiler=["untuned"],
+            hardware=["local_cpu", "hikey_970_gpu"],
+        )
+    )
