@@ -50,6 +50,24 @@ def test_what_tuning_took_is_said_of_the_values_that_were_tuned(tmp_path: Path) 
     assert "metaschedule(trials=64) was searched for: 480 trials in 2 min 00 s" in printed(comparison)
 
 
+def test_what_compression_does_to_accuracy_is_said_beside_its_speed(tmp_path: Path) -> None:
+    pruned = {"compression": {"name": "weight_pruning", "level": 0.9}, "reached": {"ratio": 0.9}}
+    frame = frame_of(
+        tmp_path, row(20, accuracy=0.97), row(10, accuracy=0.95, **pruned),
+        row(20, accuracy=0.9, model="m"), row(10, accuracy=0.89, model="m", **pruned),
+        row(30, accuracy=0.8, model="alone", **pruned), row(5, accuracy=0.6, compression="int8"),
+    )  # fmt: skip
+    comparison = compare(frame, "compression", "none")
+    found = comparison.accuracies["weight_pruning(level=0.9)"]
+    assert found == (0.9, pytest.approx(-0.015), 2) and set(comparison.accuracies) == {
+        "weight_pruning(level=0.9)", "int8",
+    }  # fmt: skip
+    text = " ".join(printed(comparison, width=200).split())
+    assert "90.0% of the weights pruned, accuracy -1.50 points against none, the median of 2 networks" in text
+    assert "int8: accuracy -37.00 points against none" in text
+    assert compare(frame, "model").accuracies == {}
+
+
 def test_a_librarys_row_matches_every_algorithm(tmp_path: Path) -> None:
     ort = row(5, algorithm="library", compiler="onnxruntime")
     frame = frame_of(tmp_path, row(20), row(10, algorithm="gemm"), ort, row(8, compiler=TUNED))

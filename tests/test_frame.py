@@ -20,6 +20,7 @@ from dlas.analysis.labels import amount, factor, label, options, shortened
 from dlas.errors import InputError
 from dlas.intervals import median_interval, ratio_interval
 from tests.rows import CPU, again, failing, row, write
+from tests.sweeps import curve
 
 PRUNED = {"name": "weight_pruning", "level": 0.8}
 CHAIN = {"name": "chain", "chain": [{"name": "compact_channel_pruning", "level": 0.5}, {"name": "int8"}]}
@@ -88,6 +89,17 @@ def test_columns_keep_their_types_when_nothing_is_known(tmp_path: Path) -> None:
     assert full.dtypes.to_dict() == bare.dtypes.to_dict() == empty.dtypes.to_dict()
     assert bare["latency_s"].isna().all() and bare["samples"].tolist() == [0, 0]
     assert bare["reason"].tolist() == ["it was failed", "it was timeout"]
+
+
+def test_what_compression_attained_has_columns_of_its_own(tmp_path: Path) -> None:
+    steps = curve([0.5, 0.9], 0.98, 0.9)
+    reached = {"level": 0.9, "units": 0.8, "ratio": 0.91, "layers": {"conv1": 0.4}, "curve": steps}
+    found = row(reached=reached, effective_macs=7, csr_bytes=9, test_images=450, compression="p")
+    frame = read(write(tmp_path, [row(), found, row(batch=2, reached={"bits": 8})]))
+    assert frame.loc[1, ["level", "units", "ratio", "fine_tuning_s"]].tolist() == [0.9, 0.8, 0.91, 20.0]
+    assert frame.loc[1, ["effective_macs", "csr_bytes", "test_images"]].tolist() == [7, 9, 450]
+    assert frame["bits"].tolist()[2] == 8 and frame.loc[0, ["level", "fine_tuning_s"]].isna().all()
+    assert not {"curve", "layers"} & set(frame)
 
 
 def test_options_take_the_narrowest_type_that_holds_them(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dlas.analysis.details import read_details
 from dlas.analysis.frame import read
 from dlas.analysis.report import report
 from dlas.analysis.report.blocks import Absent, Chooser, Figure, Section, Table
@@ -88,7 +89,8 @@ def page_of(folder: Path, rows: list[Row], tail: str = "", **options: Any) -> Pa
 
 def sections_of(folder: Path, rows: list[Row]) -> list[Section | Absent]:
     points = with_roles(read(write(folder, rows)))
-    return [section(Context([str(folder)], points)) for section in SECTIONS]
+    context = Context([str(folder)], points, details=read_details([str(folder)], points))
+    return [section(context) for section in SECTIONS]
 
 
 @pytest.fixture(scope="module")
@@ -256,6 +258,8 @@ ODD: dict[str, tuple[list[Row], str]] = {
     "odd layers": ([row(layers=[{"latency_s": None}, {"name": 3, "latency_s": 0.1}, None])], ""),
     "half a character": ([row(study="\ud83d", model="\ud83d"), failing(reason="\ud83d", model="\ud83d")], ""),
     "a ratio of one": ([row(), row(5, compression="p", reached={"ratio": 1.0})], ""),
+    "odd curves": ([row(compression="p", reached={"ratio": "x", "level": [], "layers": 3, "curve": curve})
+                    for curve in (1, [None, {"level": "x", "accuracy": 0.5}, {"accuracy": "high"}])], ""),
 }  # fmt: skip
 
 

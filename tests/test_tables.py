@@ -6,6 +6,7 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from dlas.analysis.tables import relative_to_fastest, table
 from dlas.errors import InputError
 from dlas.results import CURVES, STATUSES
 from tests.rows import CPU, failing, row, write
+from tests.sweeps import curve
 
 PRUNED = {"name": "weight_pruning", "level": 0.95}
 CHAIN = {"name": "chain", "chain": [{"name": "compact_channel_pruning", "level": 0.5}, {"name": "int8"}]}
@@ -198,6 +200,46 @@ def test_everything_about_a_row_is_shown(tmp_path: Path) -> None:
     assert text.index("conv2") < text.index("conv1") < text.index("linear")
     assert "75.0%" in text and "25.0%" in text
     assert max(map(len, printed(show(folder, given_row.id), 80, terminal=True).split("\n"))) <= 80
+
+
+def test_how_a_network_was_compressed_is_shown_in_tables(tmp_path: Path) -> None:
+    steps = curve([0.5, 0.9], 0.98, 0.96)
+    reached = {
+        "level": 0.9,
+        "units": 0.9,
+        "ratio": 0.875,
+        "layers": {"conv1": 0.25, "fc": 0.5},
+        "curve": steps,
+    }
+    told: dict[str, Any] = {
+        "compression": PRUNED,
+        "reached": reached,
+        "effective_macs": 77,
+        "csr_bytes": 9000,
+    }
+    timed = row(layers=[{"name": "conv1", "latency_s": 1e-3}, {"name": "other", "latency_s": 1e-3}], **told)
+    folder = write(tmp_path, [timed, failing(batch=2, layers=[], **told)])
+    text = printed(show(folder, timed.id), 200)
+    lines = [line.split() for line in text.split("\n")]
+    assert ["0.5", "50.00%", "87.00%", "97.00%", "97.00%", "2", "10", "s"] in lines
+    assert "compression: 2 levels in 20 s" in text and "{" not in text
+    assert ["reached.ratio", "87.50%", "of", "the", "weights"] in lines and ["reached.level", "0.9"] in lines
+    assert "size as CSR     9 kB (9,000)" in text and "effective MACs  77 (77)" in text
+    (conv1,) = [line for line in lines if line[:1] == ["conv1"]]
+    assert conv1[-1] == "25.00%" and "fc" not in [line[0] for line in lines if line]
+    failed = printed(show(folder, failing(batch=2, **told).id), 200)
+    assert [line.split() for line in failed.split("\n")].count(["fc", "50.00%"]) == 1
+
+
+def test_a_table_shows_what_compression_changes_where_it_varies(tmp_path: Path) -> None:
+    told = {"nonzeros": 1000, "effective_macs": 2000, "csr_bytes": 3000}
+    rows = [row(**told), row(compression=PRUNED, reached={"ratio": 0.95}, **told | {"csr_bytes": 300})]
+    frame = read(write(tmp_path, rows))
+    text = printed(table(frame, sort="csr"), 200)
+    assert "pruned %" in text and "95.0" in text and "as CSR" in text and "nonzeros" not in text
+    assert [line.split()[0] for line in body(text)[:2]] == ["weight_pruning(level=0.95)", "none"]
+    narrow = body(printed(table(frame), 80, terminal=True))
+    assert not [line for line in narrow if "3 kB" in line]
 
 
 def test_what_tuning_took_and_how_it_went_is_shown(tmp_path: Path) -> None:

@@ -102,6 +102,9 @@ class Comparison:
         Rows left out because the same point was measured again later.
     searches : dict of str to (float, float)
         Trials and seconds that tuning took, a point's median, by value; only values that were tuned.
+    accuracies : dict of str to (float, float, int)
+        Where the axis changes the network: by value, the medians of the share of weights pruned (NaN where
+        that is not known) and of the accuracy less the baseline's, and over how many networks.
     """
 
     axis: str
@@ -114,6 +117,7 @@ class Comparison:
     library: int = 0
     repeated: int = 0
     searches: dict[str, tuple[float, float]] = field(default_factory=dict)
+    accuracies: dict[str, tuple[float, float, int]] = field(default_factory=dict)
 
     @property
     def complete(self) -> list[Matched]:
@@ -177,6 +181,7 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
         library=len(lines) - len(compared),
         repeated=len(compared) - len(current),
         searches=_searches(current, axis),
+        accuracies=_accuracies(current, chosen) if axis == "compression" else {},
     )
 
 
@@ -185,6 +190,19 @@ def _searches(frame: pd.DataFrame, axis: str) -> dict[str, tuple[float, float]]:
     tuned = frame[frame["trials"].notna() & frame["search_s"].notna()]
     medians = tuned.groupby(tuned[axis].astype(str))[["trials", "search_s"]].median()
     return {str(value): (float(trials), float(search_s)) for value, trials, search_s in medians.itertuples()}
+
+
+def _accuracies(frame: pd.DataFrame, baseline: str) -> dict[str, tuple[float, float, int]]:
+    """Return by compression what it prunes and what it does to accuracy, over networks that have both."""
+    same = ["dataset", "model", "seed"]
+    known = frame.dropna(subset=["accuracy"]).drop_duplicates([*same, "compression"])
+    first = known[known["compression"] == baseline].set_index(same)["accuracy"].rename("first")
+    both = known[known["compression"] != baseline].join(first, on=same).dropna(subset=["first"])
+    changed = both.assign(change=both["accuracy"] - both["first"]).groupby("compression")
+    return {
+        str(value): (inside["ratio"].median(), inside["change"].median(), len(inside))
+        for value, inside in changed
+    }
 
 
 def _refuse_single(frame: pd.DataFrame, axis: str, labels: Sequence[str]) -> None:

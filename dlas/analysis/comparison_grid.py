@@ -10,6 +10,7 @@ from rich.text import Text
 
 from dlas.analysis.grid import COLOURS, Cell, Column, Grid, Notes, names
 from dlas.analysis.labels import MISSING, duration, factor, interval_ms, points
+from dlas.analysis.matching import natural
 from dlas.results import STATUSES
 
 if TYPE_CHECKING:
@@ -102,11 +103,22 @@ def _counts(comparison: Comparison) -> list[Text]:
         Text(f"{value} was searched for: {trials:,.0f} trials in {duration(search_s)}, a point's median")
         for value, (trials, search_s) in comparison.searches.items()
     ]
+    lines += [
+        Text(f"{value}: {_changed(comparison.baseline, *told)}")
+        for value, told in sorted(comparison.accuracies.items(), key=lambda item: natural(item[0]))
+    ]
     if comparison.library:
         lines.append(Text(f"{points(comparison.library)} left out: the compiler brings kernels of its own"))
     if comparison.repeated:
         lines.append(Text(f"{points(comparison.repeated)} left out: measured again later"))
     return lines
+
+
+def _changed(baseline: str, ratio: float, change: float, networks: int) -> str:
+    """Return what a compression prunes and what it does to accuracy, as a sentence's end."""
+    pruned = f"{ratio:.1%} of the weights pruned, " if ratio > 0 else ""
+    median = f", the median of {networks:,} networks" if networks > 1 else ""
+    return f"{pruned}accuracy {100 * change:+.2f} points against {baseline}{median}"
 
 
 def _never(comparison: Comparison, notes: Notes, counted: set[int]) -> list[Text]:

@@ -52,7 +52,7 @@ QUANTITIES = (
     Quantity("energy", "energy_j", lambda value: amount(value, "J"), drop=4),
     Quantity("trials", "trials", lambda value: f"{value:,.0f}", drop=6),
     Quantity("search", "search_s", duration, drop=4),
-    Quantity("pruned %", "ratio", lambda value: f"{100 * value:.1f}", drop=2, always=False),
+    Quantity("pruned %", "ratio", lambda value: f"{100 * value:.1f}", drop=2),
     Quantity("nonzeros", "nonzeros", amount, drop=8, always=False),
     Quantity("size", "model_bytes", lambda value: amount(value, "B"), drop=5, always=False),
     Quantity("as CSR", "csr_bytes", lambda value: amount(value, "B"), drop=7, always=False),
