@@ -136,7 +136,7 @@ class _Learner(lightning.LightningModule):
         self.total_loss = torch.zeros((), device=self.device)
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
-        torch.manual_seed(_derived(self.workspace.seed, self.current_epoch, batch_idx, 1))  # dropout
+        _seed(_derived(self.workspace.seed, self.current_epoch, batch_idx, 1))  # dropout
 
     def training_step(self, batch: tuple[torch.Tensor, torch.Tensor], batch_idx: int) -> torch.Tensor:
         images, labels = batch
@@ -247,6 +247,13 @@ def _derived(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
 
 
+def _seed(seed: int) -> None:
+    """Seed torch, without what its ``manual_seed`` does about devices that are not in use: a millisecond."""
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+
+
 def _loader(data: Data, recipe: Recipe, seed: int) -> DataLoader[Any]:
     """Return the loader of training batches, which are sliced whole rather than image by image."""
     return DataLoader(
@@ -291,6 +298,6 @@ class _Drawn(Dataset[tuple[torch.Tensor, torch.Tensor]]):
     def __getitem__(self, key: Key) -> tuple[torch.Tensor, torch.Tensor]:
         epoch, number, indices = key
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(_derived(self.seed, epoch, number, 0))
+            _seed(_derived(self.seed, epoch, number, 0))
             images, labels = (torch.from_numpy(part) for part in self.split[indices])
             return (self.augment(images) if self.augment else images), labels
