@@ -101,9 +101,7 @@ def _run(folder: Path, options: dict[str, object]) -> dict[str, Row]:
     command = [sys.executable, "-m", "dlas", "run", str(study), "--out", str(folder)]
     subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
     return {
-        row.compiler["name"]: row
-        for row in read_rows(folder)
-        if row.hardware["threads"] == options["count"]
+        row.compiler["name"]: row for row in read_rows(folder) if row.hardware["threads"] == options["count"]
     }
 
 
