@@ -199,7 +199,8 @@ def _error(actual: Images, expected: Images) -> float:
 def _declining() -> Iterator[None]:
     """Say of a failure that this network is unsupported; warnings of one are put to the test anyway."""
     try:
-        with warnings.catch_warnings(action="ignore", module="torch_pruning"):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="torch_pruning")
             yield
     except FAILURES as error:
         raise Unsupported(
