@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ from dlas.cache import Artifact, Cache
 from dlas.data import Arrays, Data
 from dlas.datasets.digits import shake
 from dlas.measuring import Settings
-from dlas.networks import WEIGHTS_FILE
+from dlas.networks import WEIGHTS_FILE, TorchNetwork
 from dlas.point import Point
-from dlas.stack import Dataset
+from dlas.stack import Dataset, Facts, Workspace
 from dlas.steps import network_step
 from dlas.study import Study
 from dlas.torch_model import CifarModel, read_weights
@@ -30,6 +31,9 @@ name = "tiny"
 compiler = ["tests.stubs:StubCompiler"]
 hardware = ["tests.stubs:StubHardware"]
 """
+LEVELS = 'compression = [{ name = "weight_pruning", epochs = 7, level = %s }]'
+"""Of an axis; an epoch a level."""
+NOISE = 'dataset = [{ name = "random", size = 8, images = 16, classes = 4 }]'
 USUAL = """
 dataset = ["tests.tiny:TinyDataset"]
 model = ["tests.tiny:TinyModel"]
@@ -100,6 +104,28 @@ def text_of(axes: str) -> str:
     given = {line.partition("=")[0].strip() for line in axes.splitlines()}
     usual = "\n".join(line for line in USUAL.splitlines() if line.partition("=")[0].strip() not in given)
     return HEAD + usual + "\n" + axes
+
+
+@functools.cache
+def tiny_data() -> Data:
+    """Return the tiny data set, read once."""
+    return TinyDataset().load()
+
+
+def network_of(module: nn.Module, trained: bool = True) -> TorchNetwork:
+    """Return a module as a network, said to be trained or not."""
+    return TorchNetwork(module, Facts(SHAPE, CLASSES, trained=trained))
+
+
+def tiny() -> TorchNetwork:
+    """Return the tiny network with random weights, said to be trained."""
+    torch.manual_seed(0)
+    return network_of(Tiny(SHAPE[0], CLASSES))
+
+
+def workspace(folder: Path, seed: int = 0) -> Workspace:
+    """Return the workspace of a step that nobody listens to."""
+    return Workspace(seed, folder, lambda line: None)
 
 
 class Silent:
