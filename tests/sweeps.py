@@ -127,7 +127,7 @@ def _network(model: int, compression: str) -> dict[str, Any]:
     reached = COMPRESSIONS[compression][1]
     ratio = reached.get("ratio", 0.0)
     loss = {"none": 0.0, "int8": 0.01}.get(compression, 0.02 / (1 + model))
-    dense, parameters = 0.9 + 0.02 * model, 1_000_000 * (1 + model)
+    dense, parameters = min(0.9 + 0.02 * model, 0.99), 1_000_000 * (1 + model)
     nonzeros = round(parameters * (1 - ratio))
     told = {
         "level": ratio, "units": ratio, "layers": {f"layer{n}.conv": ratio for n in range(6)},

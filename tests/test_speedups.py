@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from dlas.analysis.frame import read
+from dlas.analysis.observations import Evidence
 from dlas.analysis.roles import with_roles
 from dlas.analysis.speedups import speedups
 from dlas.results import Row
@@ -56,6 +57,25 @@ def test_the_dense_network_of_the_same_setting_and_compiler_is_the_measure(tmp_p
     assert found(tmp_path, *rows)["achieved"].tolist() == pytest.approx([2, 2], rel=0.05)
 
 
+def test_removed_channels_stand_beside_masked_ones(tmp_path: Path) -> None:
+    kinds = {name: {"name": name, "level": 0.5} for name in ("channel_pruning", "compact_channel_pruning")}
+    rows = [row(10), *(row(ms, compression=kind, reached={"ratio": 0.5})
+                       for ms, kind in zip((10, 5), kinds.values(), strict=True))]  # fmt: skip
+    lines = found(tmp_path, *rows)
+    assert lines["compression_name"].tolist() == list(kinds) and set(lines["kind"]) == {"pruned"}
+    assert lines["expected"].tolist() == pytest.approx([2, 2])
+    assert lines["achieved"].tolist() == pytest.approx([1, 2], rel=0.05)
+
+
+def test_a_runtime_is_compared_with_itself(tmp_path: Path) -> None:
+    runtime: dict[str, Any] = {"algorithm": "library", "compiler": "onnxruntime"}
+    rows = [row(30), row(10, **runtime), row(4, compression="int8", reached={"bits": 8}, **runtime)]
+    (line,) = found(tmp_path, *rows).to_dict("records")
+    assert line["compiler"] == "onnxruntime" and line["achieved"] == pytest.approx(2.5, rel=0.05)
+    points = with_roles(read(tmp_path))
+    assert len(Evidence(points).all_speedups) == 1 and Evidence(points).speedups.empty
+
+
 def test_what_is_missing_is_said_and_not_left_out(tmp_path: Path) -> None:
     rows = [row(5, compression=PRUNED), row(1, batch=8), failing(batch=8, compression=PRUNED)]
     lines = found(tmp_path, *rows)
@@ -64,5 +84,5 @@ def test_what_is_missing_is_said_and_not_left_out(tmp_path: Path) -> None:
 
 
 def test_without_compression_there_is_nothing(tmp_path: Path) -> None:
-    lines = found(tmp_path, row(), row(algorithm="library", compiler="onnxruntime", compression="int8"))
+    lines = found(tmp_path, row(), row(algorithm="library", compiler="onnxruntime"))
     assert lines.empty and {"achieved", "low", "high", "share"} <= set(lines)

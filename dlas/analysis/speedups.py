@@ -45,18 +45,17 @@ def speedups(points: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One line for each setting, compiler of our algorithms and compression.
+        One line for each setting, compiler and compression; a runtime that brings
+        its own kernels is compared with itself.
         ``achieved`` with its interval ``low`` and ``high``; ``share`` is achieved over
         expected; ``point`` and ``dense_point`` are the lines compared, the
         fastest of ``tried`` algorithms, of which ``failed`` have no time.
         ``missing`` says why there is no ratio.
     """
     times, promises = Times(points), expected(points).to_numpy()
-    own = np.flatnonzero(points["tuning"] != "runtime")
     names = points["compression"].astype(str).to_numpy()
     found = []
-    for inside in groups(points.iloc[own], [*SETTING, "compiler"]):
-        lines = own[inside]
+    for lines in groups(points, [*SETTING, "compiler"]):
         dense = times.fastest(lines[names[lines] == DENSE])
         for compression in np.unique(names[lines]):
             if compression != DENSE:

@@ -63,9 +63,14 @@ class Evidence:
         self.points = points
 
     @cached_property
-    def speedups(self) -> pd.DataFrame:
+    def all_speedups(self) -> pd.DataFrame:
         """What :func:`dlas.analysis.speedups.speedups` says of the points."""
         return speedups(self.points)
+
+    @cached_property
+    def speedups(self) -> pd.DataFrame:
+        """Those of our algorithms."""
+        return self.all_speedups[self.all_speedups["tuning"] != "runtime"]
 
     @cached_property
     def correlations(self) -> pd.DataFrame:

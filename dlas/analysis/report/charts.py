@@ -262,7 +262,7 @@ def _quantitative(
     """Return axis and scale of a quantity; of a logarithmic one the ticks are given."""
     if logarithmic:
         return alt.Axis(values=TICKS, format="~g"), alt.Scale(type="log", nice=False, padding=10)
-    ends: dict[str, Any] = {"domain": list(domain)} if domain else {"zero": zero}
+    ends: dict[str, Any] = {"domain": list(domain), "zero": False} if domain else {"zero": zero}
     return alt.Axis(tickCount=6), alt.Scale(**ends) if zero else alt.Scale(zero=False, padding=10)
 
 

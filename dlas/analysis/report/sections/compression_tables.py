@@ -31,8 +31,10 @@ def by_network(dense: pd.DataFrame) -> Dense:
 
 
 def accuracy_interval(accuracy: float, images: int | None) -> tuple[float | None, float | None]:
-    """Return the interval of an accuracy on so many images, of level 0.95."""
-    return wilson(round(accuracy * images), images) if images else (None, None)
+    """Return the interval of an accuracy on so many images, of level 0.95; None where it has none."""
+    if not images or not 0 <= accuracy <= 1:
+        return None, None
+    return wilson(round(accuracy * images), images)
 
 
 def images(row: Mapping[Any, Any]) -> int | None:
