@@ -11,8 +11,9 @@ from typing import Any
 import onnx
 import torch
 from torch import nn
+from torch.onnx import OnnxExporterError
 
-from dlas.networks import TorchNetwork
+from dlas.networks import TorchNetwork, plain_attention
 from dlas.onnx_counting import graph_input
 from dlas.onnx_network import OnnxNetwork
 from dlas.stack import Network, Unsupported
@@ -71,17 +72,20 @@ def _export(module: nn.Module, shape: tuple[int, int, int], batch: int | None) -
     names = ("images", "outputs")
     device = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
     held = io.BytesIO()
-    with quiet(), torch.no_grad():
-        torch.onnx.export(
-            module.eval(),
-            (torch.zeros(batch or 1, *shape, device=device),),
-            held,  # type: ignore[arg-type]  # a file opened for writing will do
-            dynamo=False,
-            opset_version=OPSET,
-            input_names=names[:1],
-            output_names=names[1:],
-            dynamic_axes={name: {0: "batch"} for name in names} if batch is None else None,
-        )
+    try:
+        with quiet(), torch.no_grad(), plain_attention():
+            torch.onnx.export(
+                module.eval(),
+                (torch.zeros(batch or 1, *shape, device=device),),
+                held,  # type: ignore[arg-type]  # a file opened for writing will do
+                dynamo=False,
+                opset_version=OPSET,
+                input_names=names[:1],
+                output_names=names[1:],
+                dynamic_axes={name: {0: "batch"} for name in names} if batch is None else None,
+            )
+    except OnnxExporterError as error:
+        raise Unsupported(f"PyTorch cannot export this network to ONNX: {error}") from error
     return onnx.load_from_string(held.getvalue())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator
@@ -105,17 +106,23 @@ def count_macs(module: nn.Module, shape: tuple[int, int, int]) -> int:
     called as functions (attention's projections) count too.  Products of two
     activations, batch norm, pooling and additions do not.
     """
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # the fused attention would hide its linear layers
     counter = FlopCounterMode(display=False)
-    try:
-        with counter:
-            _run_once(module, shape)
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
+    with plain_attention(), counter:
+        _run_once(module, shape)
     counted = counter.get_flop_counts().get("Global", {})
     aten = torch.ops.aten
     return int(sum(counted.get(op, 0) for op in (aten.convolution, aten.mm, aten.addmm)) // 2)
+
+
+@contextlib.contextmanager
+def plain_attention() -> Iterator[None]:
+    """Compute attention step by step: the fused form hides its linear layers from counting and exporting."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 def count_skippable_macs(module: nn.Module, shape: tuple[int, int, int]) -> int:

@@ -148,8 +148,9 @@ def _layers(model: onnx.ModelProto) -> list[_Layer]:
 
 
 def infer_shapes(model: onnx.ModelProto) -> tuple[dict[str, list[int]], int]:
-    """Return the shape of every tensor, 0 for sizes that are not known, and the batch they are for.
+    """Return the shapes of tensors, 0 for sizes that are not known, and the batch they are for.
 
+    Those around convolutions and products are known where the graph can be run.
     The batch is 1 where the graph takes any.
     """
     single = onnx.ModelProto()
@@ -162,7 +163,32 @@ def infer_shapes(model: onnx.ModelProto) -> tuple[dict[str, list[int]], int]:
     shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
     for value in [*graph.value_info, *graph.input, *graph.output]:
         shapes.setdefault(value.name, [size.dim_value for size in value.type.tensor_type.shape.dim])
-    return shapes, int(batch.dim_value)
+    layers = [node for node in graph.node if node.op_type in (*WEIGHT_OF_CONVOLUTION, *WEIGHT_OF_PRODUCT)]
+    around = {name for node in layers for name in (node.input[0], node.output[0])}
+    unknown = sorted(name for name in around if not all(shapes.get(name) or [0]))
+    return {**shapes, **_run_for_shapes(single, unknown)}, int(batch.dim_value)
+
+
+def _run_for_shapes(model: onnx.ModelProto, names: list[str]) -> dict[str, list[int]]:
+    """Return the shapes of tensors by running the graph on zeros: those that follow from computed sizes."""
+    value = graph_input(model)
+    given = [size.dim_value for size in value.type.tensor_type.shape.dim]
+    if not names or 0 in given:
+        return {}
+    import onnxruntime
+
+    asked = onnx.ModelProto()
+    asked.CopyFrom(model)
+    del asked.graph.output[:]
+    asked.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(
+        asked.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    outputs = session.run(None, {value.name: np.zeros(given, np.float32)})
+    return {name: list(output.shape) for name, output in zip(names, outputs, strict=True)}
 
 
 def _node_macs(node: onnx.NodeProto, weight_name: str, shapes: dict[str, list[int]]) -> int:

@@ -9,8 +9,10 @@ import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from torch import nn
 
 from dlas.errors import InputError
+from dlas.exporting import as_onnx
 from dlas.models.cifar_mobilenet_v1 import CifarMobilenetV1
 from dlas.models.onnx import Onnx
 from dlas.networks import TorchNetwork, count_macs
@@ -78,6 +80,33 @@ def test_a_graph_counts_as_the_module_that_it_was_exported_from(tmp_path: Path) 
     facts = Facts((3, 32, 32), 10)
     reference = TorchNetwork(module, facts).reference(images)
     np.testing.assert_allclose(OnnxNetwork(model, facts).reference(images), reference, atol=1e-5)
+
+
+class Shuffled(nn.Module):
+    """A convolution behind a shuffle of channels whose sizes are computed, and attention behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(6, 4, 3, bias=False)
+        self.attention = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+        self.last = nn.Linear(4, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, c, h, w = x.shape
+        x = x.view(n, 2, c // 2, h, w).transpose(1, 2).reshape(n, c, h, w)
+        tokens = self.attention(self.conv(x).flatten(2).transpose(1, 2))
+        outputs: torch.Tensor = self.last(tokens.mean(1))
+        return outputs
+
+
+def test_a_graph_for_any_batch_counts_though_sizes_are_computed() -> None:
+    network = TorchNetwork(Shuffled(), Facts((6, 8, 8), 10))
+    model = as_onnx(network, None)
+    assert OnnxNetwork(model, network.facts).batch is None
+    assert count_graph_macs(model) == count_macs(network.module, (6, 8, 8))
+    images = np.random.default_rng(0).standard_normal((3, 6, 8, 8), np.float32)
+    outputs = OnnxNetwork(model, network.facts).reference(images)
+    np.testing.assert_allclose(outputs, network.reference(images), atol=1e-5)
 
 
 def external(location: str) -> onnx.ModelProto:

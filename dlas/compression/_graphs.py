@@ -21,8 +21,9 @@ from dlas.stack import Compression, Facts, Model, Network, Unsupported, Workspac
 class SmallerNumbers(Compression):
     """Holds the network in numbers of fewer bits.
 
-    A torch module is exported first, with batch norms folded into the
-    convolutions before them, and counted as the graph that it becomes.
+    A torch module is exported first, and counted as the graph that it becomes:
+    batch norms are folded into the convolutions before them, and equal tensors,
+    such as the biases of an untrained network, are stored once.
     """
 
     BITS: ClassVar[int]

@@ -28,8 +28,8 @@ class Float16(SmallerNumbers):
     """
 
     BITS: ClassVar[int] = 16
-    # PyTorch's float16, which rounds every activation, differed from the reference by 4e-4 to 8e-4 on the four
-    # CIFAR networks and by 4e-3 on ResNet-50 (random weights); other orders of rounding may double that.
+    # PyTorch's float16, which rounds every activation, differed from the reference by 4e-4 to 8e-4 on the
+    # four CIFAR networks and by 4e-3 on ResNet-50 (random weights); other orders of rounding may double that.
     TOLERANCE: ClassVar[float] = 1e-2
 
     def convert(self, model: onnx.ModelProto, data: Data, workspace: Workspace) -> onnx.ModelProto:

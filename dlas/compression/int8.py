@@ -66,9 +66,9 @@ class Int8(SmallerNumbers):
     """
 
     BITS: ClassVar[int] = 8
-    # A step of the output is 0.005 to 0.008 of its largest value.  Where some activations are rounded the other
-    # way, as by ONNX Runtime without its integer kernels, outputs moved by none to two steps on the four CIFAR
-    # networks and by four on ResNet-50 (random weights); six or more are accepted.
+    # A step of the output is 0.005 to 0.008 of its largest value.  Where some activations are rounded the
+    # other way, as by ONNX Runtime without its integer kernels, outputs moved by none to two steps on the
+    # four CIFAR networks and by four on ResNet-50 (random weights); six or more are accepted.
     TOLERANCE: ClassVar[float] = 0.05
 
     calibration: Literal["validation", "none"] = "validation"
