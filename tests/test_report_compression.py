@@ -146,7 +146,11 @@ def test_datasets_do_not_share_a_panel(tmp_path: Path) -> None:
 def test_nothing_is_said_where_there_is_nothing(tmp_path: Path) -> None:
     assert isinstance(made(tmp_path / "dense", row()), Absent)
     unlabelled = row(compression="p", reached={"ratio": 0.5}, accuracy=None, compiled_accuracy=None)
-    assert isinstance(made(tmp_path / "unlabelled", unlabelled), Absent)
+    section = section_of(tmp_path / "unlabelled", unlabelled)
+    assert "No accuracy is known" in section.lead and len(section.blocks) == 1
+    assert len(lines(section, "storage")) == 2
+    one = row(compression={"name": "p", "level": 0.5}, reached={"ratio": 0.5}, accuracy=0.1)
+    assert "removes" not in section_of(tmp_path / "one", row(), one).lead
 
 
 def test_a_sweeps_trainings_are_drawn_once(tmp_path: Path) -> None:

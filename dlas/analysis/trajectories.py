@@ -18,6 +18,8 @@ TOLERANCE = 0.01
 
 Place = tuple[float, float]
 """Level and ratio of a step."""
+ONLY = "only level"
+"""Why a step is reported where there is no other."""
 START: Place = (0.0, 0.0)
 """The dense network's."""
 
@@ -93,7 +95,7 @@ class Trajectory:
         start = self.steps.get(START)
         dense = start.validation if start else None
         if dense is None or any(step.validation is None for _, step in steps):
-            return (steps[0][0], "only level") if len(steps) == 1 else (None, "no validation accuracy")
+            return (steps[0][0], ONLY) if len(steps) == 1 else (None, "no validation accuracy")
         place = self._within(dense)
         return (place, "within 1 point") if place else (None, "every level loses over 1 point")
 

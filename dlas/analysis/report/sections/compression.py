@@ -23,15 +23,18 @@ from dlas.analysis.report.sections.compression_tables import (
     percent,
     storage,
 )
-from dlas.analysis.trajectories import START, Place, Step, Trajectory, called
+from dlas.analysis.trajectories import ONLY, START, Place, Step, Trajectory, called
 
 
 def section(context: Context) -> Section | Absent:
     """Return accuracy by compression, the networks to choose, and what storing each takes."""
     title = "What compression does to accuracy and storage"
     found = networks(context.points)
-    if not (found["kind"] != "dense").any() or found["accuracy"].isna().all():
-        return Absent(title, "compressed networks whose accuracy is known")
+    if not (found["kind"] != "dense").any():
+        return Absent(title, "points of a compressed network")
+    if found["accuracy"].isna().all():
+        lead = "No accuracy is known of these networks, so there are no levels to choose."
+        return Section("compression", title, lead, [storage(context, found)])
     dense = by_network(found[found["kind"] == "dense"])
     curves = [_with_start(curve, dense.get(curve.network)) for curve in context.details.trajectories]
     blocks: list[Block] = [_figure(context, curves)] if curves else []
@@ -57,8 +60,8 @@ def _lead(curves: Sequence[Trajectory]) -> str:
     """Return how far each technique can go, in a sentence each."""
     held: dict[str, list[float]] = {}
     for curve in curves:
-        place, _ = curve.chosen()
-        if place is not None:
+        place, why = curve.chosen()
+        if place is not None and why != ONLY:
             held.setdefault(curve.name, []).append(curve.steps[place].ratio)
     told = [
         f"{name} removes {_span(ratios)} of the convolutions' weights"
