@@ -58,7 +58,8 @@ class Case:
     activation : str, optional
         A key of ``ACTIVATIONS``, applied last, in the same kernel.
     sparsity : float
-        Share of zeros in the weight; one filter is all zeros if it is not 0.
+        Share of zeros in the weight.  Between 0 and 1, one filter is all zeros, and another
+        has none if there are several.
     """
 
     conv: Conv
@@ -122,7 +123,10 @@ CASES: tuple[Case, ...] = (
     Case(_conv("depthwise and relu6", 2, 8, (9, 9), 8, (3, 3), padding=SAME, groups=8), True, False, "relu6"),
     Case(_conv("bias, residual, relu", 1, 16, (7, 7), 16, (3, 3), padding=SAME), True, True, "relu"),
     Case(_conv("residual, batch 2", 2, 8, (6, 6), 8, (1, 1)), True, True, "sigmoid"),
+    Case(_conv("half zeros", 1, 8, (9, 7), 10, (3, 3), strides=(1, 2), padding=SAME), True, sparsity=0.5),
     Case(_conv("mostly zeros", 1, 16, (8, 8), 16, (3, 3), padding=SAME), True, True, "relu", sparsity=0.9),
+    Case(_conv("hardly anything but zeros", 2, 24, (6, 6), 8, (1, 1), groups=2), True, sparsity=0.99),
+    Case(_conv("nothing but zeros", 1, 4, (6, 6), 8, (3, 3), padding=SAME), True, sparsity=1.0),
 )
 """What every algorithm is held to."""
 
@@ -251,8 +255,10 @@ def _tensors(case: Case, seed: int) -> dict[str, Array]:
     }
     tensors = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
     if case.sparsity:
-        tensors["weight"][draw.random(shapes["weight"]) < case.sparsity] = 0
-        tensors["weight"][conv.k // 2] = 0
+        zeros = draw.random(shapes["weight"]) < case.sparsity
+        zeros[0] = case.sparsity == 1
+        zeros[conv.k // 2] = True
+        tensors["weight"][zeros] = 0
     return tensors
 
 

@@ -1,0 +1,46 @@
+"""Blocks of hand-written kernels: what TVM's builder needs said, said once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as T
+
+
+@contextmanager
+def block(
+    name: str, points: Mapping[str, int], terms: Mapping[str, int] | None = None
+) -> Iterator[list[Any]]:
+    """Open a block in a loop nest of its own, and give its axes: over points, then over terms of a sum.
+
+    Parameters
+    ----------
+    name : str
+    points, terms : mapping of str to int
+        Extents of the axes by name, the outermost first; two at least in all.
+    """
+    over = {**points, **(terms or {})}
+    with T.grid(*over.values()) as loops, T.sblock(name):
+        axes = []
+        for axis, loop in zip(over, loops, strict=True):
+            kind = T.axis.spatial if axis in points else T.axis.reduce
+            axes.append(IRBuilder.name(f"v_{axis}", kind(over[axis], IRBuilder.name(axis, loop))))
+        yield axes
+
+
+def argument(tensor: Any) -> Any:
+    """Return the parameter of a kernel that stands for a TE tensor."""
+    return T.arg(tensor.name, T.Buffer([int(extent) for extent in tensor.shape], str(tensor.dtype)))
+
+
+def scratch(name: str, shape: tuple[int, ...], dtype: str) -> Any:
+    """Return a new buffer of the kernel's own."""
+    return IRBuilder.name(name, T.sblock_alloc_buffer(shape, dtype))
+
+
+def whole(buffer: Any) -> Any:
+    """Return all of a buffer as a region."""
+    return buffer[tuple(slice(0, extent) for extent in buffer.shape)]

@@ -1,0 +1,85 @@
+"""Loops whose length is data: static while they are scheduled, dynamic when they are compiled.
+
+TVM schedules loops of a known length only.  A loop over the nonzeros of a row is
+therefore written up to the longest row there could be, with a test inside, and the
+pass here takes the test out again and ends the loop where it would have failed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm_ffi
+from tvm import s_tir, tirx
+
+
+@tirx.transform.prim_func_pass(opt_level=0)
+def end_loops_early(function: Any, module: Any, context: Any) -> Any:
+    """Turn ``for j in range(most): if j < n: ...`` into ``for j in range(n): ...`` in blocks."""
+    return function.with_body(tvm_ffi.structural_map(function.body, [(tirx.For, _ended_early)]))
+
+
+def _ended_early(loop: Any) -> Any:
+    """Return a loop with its guard as its end; the loop itself if it has none, or one that changes inside."""
+    nest = [loop]
+    while isinstance(nest[-1], tirx.For):
+        nest.append(nest[-1].body)
+    *loops, inside = nest
+    if not isinstance(inside, s_tir.SBlockRealize) or (end := _guard(inside, loop)) is None:
+        return loop
+    block = inside.block
+    bound = [(axis.var, value) for axis, value in zip(block.iter_vars, inside.iter_values, strict=True)]
+    end = _substituted(end, bound)
+    if _reads_any(end, [each.loop_var for each in loops]):
+        return loop
+    body = s_tir.SBlockRealize(inside.iter_values, inside.predicate, _opened(block))
+    for inner in reversed(loops[1:]):
+        body = _loop(inner, inner.extent, body)
+    return _loop(loop, end, body)
+
+
+def _loop(like: Any, extent: Any, body: Any) -> Any:
+    return tirx.For(like.loop_var, like.min, extent, like.kind, body, like.thread_binding, like.annotations)
+
+
+def _opened(block: Any) -> Any:
+    """Return a block without the test that is all of its body."""
+    return s_tir.SBlock(
+        block.iter_vars,
+        block.reads,
+        block.writes,
+        block.name_hint,
+        block.body.then_case,
+        block.init,
+        block.alloc_buffers,
+        block.match_buffers,
+        block.annotations,
+    )
+
+
+def _guard(realize: Any, loop: Any) -> Any | None:
+    """Return what the loop's own axis of a block is tested to be less than, or None."""
+    body = realize.block.body
+    if not isinstance(body, tirx.IfThenElse) or body.else_case is not None:
+        return None
+    test = body.condition
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        if isinstance(test, tirx.LT) and test.a.same_as(axis.var) and value.same_as(loop.loop_var):
+            return test.b
+    return None
+
+
+def _substituted(expression: Any, values: list[tuple[Any, Any]]) -> Any:
+    """Return an expression with other values in the place of variables."""
+
+    def value(variable: Any) -> Any:
+        return next((found for known, found in values if known.same_as(variable)), variable)
+
+    return tvm_ffi.structural_map(expression, [(tirx.Var, value)])
+
+
+def _reads_any(expression: Any, variables: list[Any]) -> bool:
+    """Whether an expression names one of the variables."""
+    read: list[Any] = []
+    tvm_ffi.structural_walk(expression, (tirx.Var, read.append))
+    return any(each.same_as(variable) for each in read for variable in variables)

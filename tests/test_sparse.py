@@ -1,0 +1,300 @@
+"""What is special about sparse convolutions: their format, their loops, and the work of each thread."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+import torch
+from hypothesis import strategies as st
+from torch import nn
+from tvm_ffi import structural_equal
+
+from dlas import parts
+from dlas.convolution import Conv
+from dlas.errors import InputError
+from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
+from dlas.lowering.lower import lower, schedule
+from dlas.networks import csr_bytes
+from dlas.programs import TvmProgram, write_program
+from dlas.sparse._csr import Csr, balanced_order
+from dlas.sparse._direct import SparseDirect, channels_a_block
+from dlas.sparse._planes import WIDEST, Planes, best_band
+from dlas.sparse.bsr_direct import BsrDirect
+from dlas.sparse.csr_direct import CsrDirect
+from dlas.stack import Target
+from dlas.testing import HOST, Case, check_case
+from dlas.tuning.workload import MAIN, Workload
+from tests.contracts.convolutions import convolutions
+from tests.small_network import error, images, network
+
+AVX512, AVX2 = (Target({"kind": "llvm", "mcpu": mcpu, "num-cores": 2}, 2) for mcpu in ("znver4", "x86-64-v3"))
+NEON = Target(
+    {
+        "kind": "llvm",
+        "mtriple": "aarch64-linux-gnu",
+        "mcpu": "cortex-a73",
+        "mattr": ["+neon"],
+        "num-cores": 4,
+    },
+    4,
+)
+MATRIX = np.array([[0, 2, 0, 3], [0, 0, 0, 0], [5, 0, 7, 11], [1, 2, 3, 4]], np.float32)
+UNEVEN = Conv("uneven", 2, 6, 9, 8, 10, 3, 3, strides=(2, 1), padding=(1, 0, 2, 1), groups=2)
+SQUARE = Conv("square", 1, 64, 14, 14, 64, 3, 3, padding=(1, 1, 1, 1))
+DIRECT: list[SparseDirect] = [CsrDirect(), BsrDirect(), BsrDirect(size=3)]
+
+
+def pruned(conv: Conv, sparsity: float, seed: int = 0) -> np.ndarray:
+    """Return a random weight [k, c / groups, r, s] of which a share is zero."""
+    draw = np.random.default_rng(seed)
+    weight = draw.standard_normal((conv.k, conv.c // conv.groups, conv.r, conv.s)).astype(np.float32)
+    weight[draw.random(weight.shape) < sparsity] = 0
+    return weight
+
+
+# ---------------------------------------------------------------- format
+
+
+def test_only_nonzeros_are_kept_row_by_row() -> None:
+    csr = Csr.of(MATRIX)
+    assert csr.values.tolist() == [2, 3, 5, 7, 11, 1, 2, 3, 4]
+    assert csr.columns.tolist() == [1, 3, 0, 2, 3, 0, 1, 2, 3]
+    assert csr.starts.tolist() == [0, 2, 2, 5, 9]
+    assert (csr.rows, csr.width, csr.density) == (4, 4, 9 / 16)
+    np.testing.assert_array_equal(csr.dense(), MATRIX)
+
+
+def test_a_block_is_kept_whole_or_left_out() -> None:
+    blocks = MATRIX.reshape(2, 2, 4).transpose(0, 2, 1)
+    csr = Csr.of(blocks)
+    assert csr.values.tolist() == [[2, 0], [3, 0], [5, 1], [0, 2], [7, 3], [11, 4]]
+    assert (csr.starts.tolist(), csr.density) == ([0, 2, 6], 6 / 8)
+    np.testing.assert_array_equal(csr.dense(), blocks)
+
+
+def test_bytes_are_those_that_rows_of_results_tell() -> None:
+    assert Csr.of(MATRIX).stored_bytes == csr_bytes(4, 9) == 9 * 8 + 5 * 4
+    assert Csr.of(np.zeros((3, 5), np.float32)).stored_bytes == csr_bytes(3, 0)
+    assert Csr.of(MATRIX.reshape(2, 2, 4).transpose(0, 2, 1)).stored_bytes == 6 * (2 * 4 + 4) + 3 * 4
+
+
+GOOD = Csr.of(MATRIX)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"columns": GOOD.columns[:-1]}, r"values \[9\] do not match 8 columns"),
+        ({"values": GOOD.values.reshape(9, 1, 1)}, r"values \[9, 1, 1\] do not match"),
+        ({"columns": GOOD.columns.astype(np.float32)}, r"columns are float32 \[9\], not one row of integers"),
+        ({"starts": GOOD.starts.reshape(5, 1)}, r"starts are int32 \[5, 1\]"),
+        ({"starts": GOOD.starts[:0]}, r"begin and end with \[\], not with 0 and the 9"),
+        ({"starts": np.array([0, 2, 2, 5, 8])}, r"begin and end with \[0, 8\], not with 0 and the 9"),
+        ({"starts": np.array([1, 2, 2, 5, 9])}, r"begin and end with \[1, 9\]"),
+        ({"starts": np.array([0, 5, 2, 5, 9])}, "row 1 ends before it starts"),
+        ({"width": 3}, "column of entry 1 is not one of 0 to 2"),
+        ({"columns": np.array([1, 3, -1, 2, 3, 0, 1, 2, 3])}, "column of entry 2 is not one of 0 to 3"),
+        (
+            {"columns": np.array([1, 3, 0, 2, 2, 0, 1, 2, 3])},
+            "column of entry 4 is not behind the one before",
+        ),
+        ({"values": np.where(GOOD.values == 7, np.nan, GOOD.values)}, "value of entry 3 is not a finite"),
+        ({"values": np.where(GOOD.values == 1, np.inf, GOOD.values)}, "value of entry 5 is not a finite"),
+    ],
+)
+def test_what_a_kernel_could_not_trust_is_refused(change: dict[str, Any], complaint: str) -> None:
+    GOOD.check()
+    with pytest.raises(ValueError, match=f"not compressed sparse rows: .*{complaint}"):
+        replace(GOOD, **change).check()
+
+
+@pytest.mark.parametrize("algorithm", DIRECT, ids=str)
+def test_a_weight_that_is_no_number_reaches_no_kernel(algorithm: SparseDirect) -> None:
+    weight = pruned(SQUARE, 0.9)
+    weight[3, 1, 2, 0] = np.nan
+    with pytest.raises(ValueError, match="is not a finite number"):
+        make_kernel(algorithm, SQUARE, weight, "square")
+
+
+# ---------------------------------------------------------------- shares of the work
+
+
+@pytest.mark.parametrize("threads", [2, 4, 8])
+@hypothesis.given(lengths=st.lists(st.integers(0, 1000), min_size=64, max_size=64))
+@hypothesis.settings(derandomize=True, deadline=None)
+def test_every_thread_has_its_share_however_uneven_rows_are(threads: int, lengths: list[int]) -> None:
+    order = balanced_order(np.array(lengths))
+    assert sorted(order) == list(range(64))
+    work = np.array(lengths)[order].reshape(threads, -1).sum(axis=1)
+    assert work.max() - work.min() <= 2 * max(lengths)
+
+
+def test_long_rows_next_to_each_other_go_to_different_threads() -> None:
+    lengths = np.where(np.arange(64) < 16, 500, 4)
+    assert lengths.reshape(2, -1).sum(axis=1).tolist() == [8064, 128]
+    assert lengths[balanced_order(lengths)].reshape(2, -1).sum(axis=1).tolist() == [4096, 4096]
+
+
+@pytest.mark.parametrize("conv", [SQUARE, replace(SQUARE, h=7, w=7), replace(SQUARE, h=56, w=56)])
+@pytest.mark.parametrize("algorithm", [CsrDirect(), BsrDirect()], ids=str)
+def test_the_best_guess_leaves_no_thread_without_work(algorithm: SparseDirect, conv: Conv) -> None:
+    for target in (AVX512, AVX2, NEON):
+        kernel = make_kernel(algorithm, conv, pruned(conv, 0.9), "main")
+        script = schedule_kernel(kernel, target, algorithm.space(conv, target)[0]).script()
+        shares = [int(extent) for extent in re.findall(r"n_band_row_0_fused in T.parallel\((\d+)\)", script)]
+        assert len(shares) == 1 and shares[0] % target.threads == 0
+
+
+# ---------------------------------------------------------------- where inputs lie
+
+
+@hypothesis.given(convolutions())
+@hypothesis.settings(derandomize=True, deadline=None)
+def test_an_offset_leads_from_every_output_to_its_input(conv: Conv) -> None:
+    planes = Planes(conv, 30)
+    top, left, bottom, right = conv.padding
+    image = np.arange(1, conv.c * conv.h * conv.w + 1).reshape(conv.c, conv.h, conv.w)
+    padded = np.pad(image, ((0, 0), (top, bottom + conv.strides[0]), (left, right + conv.strides[1])))
+    laid = np.full((conv.c, *planes.phases, planes.plane), -1)
+    for i, j in np.ndindex(planes.phases):
+        rows = padded[:, i :: conv.strides[0], j :: conv.strides[1]][:, : planes.rows, : planes.pitch]
+        laid[:, i, j, : planes.rows * planes.pitch] = rows.reshape(conv.c, -1)
+    places = np.arange(conv.p)[:, None] * planes.pitch + np.arange(conv.q)
+    for (c, r, s), offset in np.ndenumerate(planes.offsets()):
+        row, column = r * conv.dilation[0], s * conv.dilation[1]
+        met = padded[c, row :: conv.strides[0], column :: conv.strides[1]][: conv.p, : conv.q]
+        np.testing.assert_array_equal(laid.ravel()[offset + places], met)
+
+
+@pytest.mark.parametrize("most", [30, 6, 1])
+@pytest.mark.parametrize(
+    "size", [(56, 56, 58), (28, 28, 30), (14, 14, 16), (7, 7, 9), (13, 13, 13), (1, 500, 502)]
+)
+def test_bands_are_whole_tiles_and_waste_little(size: tuple[int, int, int], most: int) -> None:
+    rows, columns, pitch = size
+    band, vectors = best_band(rows, columns, pitch, most)
+    assert rows % band == 0
+    assert vectors * WIDEST >= (band - 1) * pitch + columns
+    assert any(vectors % tile == 0 for tile in range(1, most + 1) if tile >= min(4, most))
+    assert vectors * WIDEST * rows / band < 1.4 * rows * columns
+
+
+def test_channels_are_walked_in_blocks_where_rows_have_entries_enough() -> None:
+    planes = Planes(replace(SQUARE, c=256), 30)
+    few, some, all_ = (channels_a_block(planes, 256 * 9 * density) for density in (0.001, 0.02, 1.0))
+    assert few == 256 > some > all_
+    assert 4 * all_ * planes.under_a_band <= 32_768, "more than a first-level cache"
+    kernel = make_kernel(CsrDirect(), planes.conv, pruned(planes.conv, 0.5), "main")
+    _, _, starts, filters = kernel.packed
+    assert len(starts) - 1 == -(-256 // all_) * len(filters)
+
+
+# ---------------------------------------------------------------- kernels
+
+
+@pytest.mark.parametrize("sparsity", [0.0, 0.5, 0.9, 0.99, 1.0])
+@pytest.mark.parametrize("algorithm", DIRECT, ids=str)
+def test_any_sparsity_is_right(algorithm: SparseDirect, sparsity: float) -> None:
+    assert check_case(algorithm, Case(UNEVEN, bias=True, activation="relu", sparsity=sparsity)) is None
+
+
+def test_several_blocks_of_channels_are_summed() -> None:
+    conv = replace(UNEVEN, c=160, h=14, w=14)
+    _, _, starts, filters = CsrDirect().pack(pruned(conv, 0.5), conv)
+    assert len(starts) - 1 > len(filters)
+    assert check_case(CsrDirect(), Case(conv, True, True, "relu", sparsity=0.5)) is None
+
+
+def loops_over_entries(kernel: Kernel, target: Target) -> list[str]:
+    """Return the ends of the loops over a row's entries, in the minimal schedule and in a tile's."""
+    points = [None, *kernel.algorithm.space(kernel.conv, target)[:1]]
+    scripts = [schedule_kernel(kernel, target, point).script() for point in points]
+    assert not any(" if " in script for script in scripts)
+    return [end for script in scripts for end in re.findall(r"in range\((packed2\[.*)\):", script)]
+
+
+@pytest.mark.parametrize("algorithm", DIRECT[:2], ids=str)
+def test_the_loop_over_a_row_ends_with_the_row(algorithm: SparseDirect) -> None:
+    ends = loops_over_entries(make_kernel(algorithm, SQUARE, pruned(SQUARE, 0.9), "main"), HOST)
+    assert len(ends) == 2
+    assert all(re.fullmatch(r"packed2\[.* \+ 1\] - packed2\[.*\]", end) for end in ends)
+
+
+def test_an_input_that_needs_no_border_is_read_where_it_is() -> None:
+    pointwise = Conv("pointwise", 1, 16, 56, 56, 8, 1, 1)
+    for conv, laid in ((pointwise, False), (replace(pointwise, h=7, w=7), True), (SQUARE, True)):
+        script = make_kernel(CsrDirect(), conv, pruned(conv, 0.5), "main").function.script()
+        assert ("planes = " in script) is laid
+
+
+@pytest.mark.parametrize("target", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])
+@pytest.mark.parametrize("algorithm", DIRECT, ids=str)
+def test_sums_of_a_tile_fit_in_the_registers(algorithm: SparseDirect, target: Target) -> None:
+    registers = 16 if target is AVX2 else 32
+    for conv in (SQUARE, replace(SQUARE, h=56, w=56), replace(SQUARE, h=7, w=7, strides=(2, 2))):
+        points = algorithm.space(conv, target)
+        assert points
+        assert all(int(point["vectors"]) * algorithm.height < registers for point in points)
+
+
+def test_blocks_store_no_more_than_their_network_kept() -> None:
+    weight = pruned(replace(SQUARE, k=16), 0.9).repeat(4, axis=0)
+    values, *_ = BsrDirect().pack(weight, SQUARE)
+    assert values.size == np.count_nonzero(weight)
+    finer, *_ = BsrDirect(size=2).pack(weight, SQUARE)
+    assert finer.size == values.size
+
+
+def test_depthwise_and_blocked_layouts_are_declined() -> None:
+    for algorithm in DIRECT:
+        depthwise = algorithm.supports(replace(SQUARE, groups=64))
+        assert depthwise is not None and "3x3" in depthwise
+        blocked = algorithm.supports(replace(SQUARE, input_layout="NCHW16c"))
+        assert blocked is not None and "NCHW16c" in blocked
+
+
+def test_a_block_of_one_filter_is_one_clear_message() -> None:
+    with pytest.raises(InputError, match=r"'bsr_direct': option size = 1: .* greater than or equal to 2"):
+        parts.find("algorithm", "bsr_direct").validate("bsr_direct", {"size": 1})
+
+
+# ---------------------------------------------------------------- tuning, networks
+
+
+def test_a_point_can_be_recorded_replayed_and_measured_on_real_rows() -> None:
+    kernel = make_kernel(CsrDirect(), SQUARE, pruned(SQUARE, 0.9), "main")
+    workload = Workload.of(kernel)
+    point = kernel.algorithm.space(SQUARE, HOST)[-1]
+    chosen = workload.apply(point, HOST)
+    replayed = workload.replay(workload.trace_of(chosen))
+    assert structural_equal(replayed.mod, chosen.mod)
+    finished = workload.finish(replayed, HOST)
+    assert structural_equal(
+        finished,
+        schedule_kernel(kernel, HOST, point).with_attr("global_symbol", MAIN).without_attr("op_pattern"),
+    )
+    _, *given, _ = workload.arguments()
+    for array, packed in zip(given, kernel.packed, strict=True):
+        np.testing.assert_array_equal(array, packed)
+
+
+@pytest.mark.parametrize("algorithm", DIRECT[:2], ids=str)
+def test_a_pruned_network_is_written_reloaded_and_right(algorithm: SparseDirect, tmp_path: Path) -> None:
+    small, x = network(), images(2)
+    with torch.no_grad():
+        for layer in small.module.modules():
+            if isinstance(layer, nn.Conv2d) and layer.groups == 1:
+                layer.weight[
+                    torch.rand(layer.weight.shape, generator=torch.Generator().manual_seed(0)) < 0.8
+                ] = 0
+    lowered = lower(small, algorithm, 2)
+    declined = [layer["name"] for layer in lowered.layers if layer["declined"]]
+    assert declined == ["depthwise"]
+    write_program(lowered, schedule(lowered, HOST), HOST, tmp_path)
+    assert error(TvmProgram(tmp_path, HOST).run(x), small.reference(x)) < 1e-5
