@@ -140,6 +140,8 @@ class SparseDirect(Algorithm):
         planes, unit, rows = self.planes(conv), vector_unit(target), len(self._filters(conv))
         most = vectors_a_tile(unit, self.height)
         vectors = divisors(planes.band // unit.lanes, most)[::-1]
+        # More sums save a few loads and cost as much where rows are short.
+        vectors.sort(key=lambda tile: abs(tile * self.height - unit.registers // 2))
 
         def idle(share: int) -> float:
             """Threads' time that is lost while the last of them works."""
