@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -51,7 +52,10 @@ def test_what_tuning_took_is_said_of_the_values_that_were_tuned(tmp_path: Path) 
 
 
 def test_what_compression_does_to_accuracy_is_said_beside_its_speed(tmp_path: Path) -> None:
-    pruned = {"compression": {"name": "weight_pruning", "level": 0.9}, "reached": {"ratio": 0.9}}
+    pruned: dict[str, Any] = {
+        "compression": {"name": "weight_pruning", "level": 0.9},
+        "reached": {"ratio": 0.9},
+    }
     frame = frame_of(
         tmp_path, row(20, accuracy=0.97), row(10, accuracy=0.95, **pruned),
         row(20, accuracy=0.9, model="m"), row(10, accuracy=0.89, model="m", **pruned),
@@ -59,9 +63,8 @@ def test_what_compression_does_to_accuracy_is_said_beside_its_speed(tmp_path: Pa
     )  # fmt: skip
     comparison = compare(frame, "compression", "none")
     found = comparison.accuracies["weight_pruning(level=0.9)"]
-    assert found == (0.9, pytest.approx(-0.015), 2) and set(comparison.accuracies) == {
-        "weight_pruning(level=0.9)", "int8",
-    }  # fmt: skip
+    assert found == pytest.approx((0.9, -0.015, 2))
+    assert set(comparison.accuracies) == {"weight_pruning(level=0.9)", "int8"}
     text = " ".join(printed(comparison, width=200).split())
     assert "90.0% of the weights pruned, accuracy -1.50 points against none, the median of 2 networks" in text
     assert "int8: accuracy -37.00 points against none" in text

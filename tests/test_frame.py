@@ -96,8 +96,9 @@ def test_what_compression_attained_has_columns_of_its_own(tmp_path: Path) -> Non
     reached = {"level": 0.9, "units": 0.8, "ratio": 0.91, "layers": {"conv1": 0.4}, "curve": steps}
     found = row(reached=reached, effective_macs=7, csr_bytes=9, test_images=450, compression="p")
     frame = read(write(tmp_path, [row(), found, row(batch=2, reached={"bits": 8})]))
-    assert frame.loc[1, ["level", "units", "ratio", "fine_tuning_s"]].tolist() == [0.9, 0.8, 0.91, 20.0]
-    assert frame.loc[1, ["effective_macs", "csr_bytes", "test_images"]].tolist() == [7, 9, 450]
+    line = frame.loc[[1]].to_dict("records")[0]
+    assert [line[name] for name in ("level", "units", "ratio", "fine_tuning_s")] == [0.9, 0.8, 0.91, 20.0]
+    assert [line[name] for name in ("effective_macs", "csr_bytes", "test_images")] == [7, 9, 450]
     assert frame["bits"].tolist()[2] == 8 and frame.loc[0, ["level", "fine_tuning_s"]].isna().all()
     assert not {"curve", "layers"} & set(frame)
 
