@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import nn
 
@@ -16,6 +18,10 @@ DLAS, section 4.2.
 
 class Channels:
     """The output channels of every convolution, as :class:`dlas.compression._masks.Units`."""
+
+    # A filter's sum grows with the number of its weights, and weights shrink with it: compared as they
+    # are, layers of few inputs would go first, whole, and by their means those of many.
+    relative: ClassVar[bool] = True
 
     def takes(self, conv: nn.Conv2d) -> bool:
         """Return True: every convolution has output channels."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -21,6 +21,8 @@ class MaskedPruning(IterativePruning):
 
     Subclasses are the :class:`dlas.compression._masks.Units` of their technique.
     """
+
+    relative: ClassVar[bool] = False
 
     def takes(self, conv: nn.Conv2d) -> bool:
         """Return whether this convolution is pruned at all."""

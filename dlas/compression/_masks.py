@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 import torch
@@ -24,7 +24,15 @@ TAYLOR_BATCH = 64
 
 
 class Units(Protocol):
-    """What is pruned as a whole: a weight, a filter, a block."""
+    """What is pruned as a whole: a weight, a filter, a block.
+
+    Attributes
+    ----------
+    relative : bool
+        Whether a sum of absolute weights is worth what it is beside the mean of its convolution.
+    """
+
+    relative: ClassVar[bool]
 
     def takes(self, conv: nn.Conv2d) -> bool:
         """Return whether this convolution is pruned at all."""
@@ -126,8 +134,7 @@ def judge(
 ) -> dict[str, torch.Tensor]:
     """Return what each unit is worth, by layer.
 
-    ``l1`` is the mean of absolute weights: their sum would let no filter of a layer
-    with few input channels live beside those of one with many.  ``taylor`` is the first-order estimate of
+    ``l1`` is the sum of absolute weights, ``taylor`` the first-order estimate of
     how the loss changes without the unit, over a few training images;
     ``random`` a number between 0 and 1.
 
@@ -146,15 +153,12 @@ def judge(
         shapes = {name: _alive(conv, units).shape for name, conv in found.items()}
         return {name: torch.rand(shape, generator=generator) for name, shape in shapes.items()}
     if criterion == "l1":
-        return {name: _mean(conv.weight.detach().abs(), conv, units) for name, conv in found.items()}
+        sums = {name: units.gather(conv.weight.detach().abs(), conv) for name, conv in found.items()}
+        return {name: each / each.mean() for name, each in sums.items()} if units.relative else sums
     gradients = _gradients(module, found, data, seed)
     return {
         name: units.gather(conv.weight.detach() * gradients[name], conv).abs() for name, conv in found.items()
     }
-
-
-def _mean(values: torch.Tensor, conv: nn.Conv2d, units: Units) -> torch.Tensor:
-    return units.gather(values, conv) / units.gather(torch.ones_like(values), conv)
 
 
 def _gradients(
