@@ -252,24 +252,10 @@ def row(
     network = _facts(cache, "network", artifacts)
     built = _facts(cache, "build", artifacts)
     tuned = _facts(cache, "tuning", artifacts)
-    measured = {name: value for name, value in found.items() if name in Row.__dataclass_fields__}
-    kept = (
-        "accuracy",
-        "validation_accuracy",
-        "test_images",
-        "note",
-        "reached",
-        "parameters",
-        "nonzeros",
-        "macs",
-        "effective_macs",
-        "model_bytes",
-        "csr_bytes",
-    )
+    known = {**network, **found}
     return Row(
         **point.content(),
-        **measured,
-        **{name: network[name] for name in kept if name in network},
+        **{name: value for name, value in known.items() if name in Row.__dataclass_fields__},
         id=point.id,
         key=made.key,
         study=study,
