@@ -107,4 +107,5 @@ def _write_to(log: str) -> None:
     os.dup2(out, 2)
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    faulthandler.disable()  # enabling alone would leave in place what a library has put there since
     faulthandler.enable(sys.stderr)  # a crash leaves its Python stack in the log

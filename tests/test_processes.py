@@ -155,9 +155,9 @@ def test_tasks_run_one_after_the_other_each_with_its_own_time(server: Server, tm
 def test_memory_shared_by_forking_counts_once(
     server: Server, tmp_path: Path, own: bool, stopped: str | None
 ) -> None:
-    task = the(share, mebibytes=200, forks=4, own=own)
+    task = the(share, mebibytes=500, forks=4, own=own)
     # Whatever the test process holds itself is shared too, but may be copied when it is touched.
-    server.start([task], log=tmp_path / "log", memory=700 * 2**20)
+    server.start([task], log=tmp_path / "log", memory=1750 * 2**20)
     assert until_end(server)[-1]["stopped"] == stopped
 
 

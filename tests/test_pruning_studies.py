@@ -26,6 +26,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from dlas import training
 from dlas.cache import Cache
 from dlas.compression._chain import Chain
+from dlas.compression._masked import MaskedPruning
 from dlas.compression.block_pruning import BlockPruning
 from dlas.compression.channel_pruning import ChannelPruning
 from dlas.compression.weight_pruning import WeightPruning
@@ -217,12 +218,15 @@ def test_noise_is_pruned_at_once_and_has_no_accuracy(
     assert all(torch.equal(after[name][after[name] != 0], before[name][after[name] != 0]) for name in before)
 
 
-def test_pruning_at_once_equals_pruning_level_by_level_without_training() -> None:
+@pytest.mark.parametrize("technique", [WeightPruning, BlockPruning])
+def test_pruning_at_once_equals_pruning_level_by_level_without_training(
+    technique: type[MaskedPruning],
+) -> None:
     at_once, by_levels = tiny(), tiny()
-    part = ChannelPruning(level=0.8, recipe="none")
+    part = technique(level=0.9, recipe="none")
     assert part.way(labelled=True) == []
-    part.prune(at_once, 0.8, tiny_data(), workspace(Path()))
-    for level in ChannelPruning.GRID[:16]:
+    part.prune(at_once, 0.9, tiny_data(), workspace(Path()))
+    for level in technique.GRID[:5]:
         part.prune(by_levels, level, tiny_data(), workspace(Path()))
     assert all(
         torch.equal(a, b)
