@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dlas.sparse._direct import SparseDirect
+from dlas.sparse._rows import SparseRows
 
 
 @dataclass(frozen=True)
-class BsrDirect(SparseDirect):
+class BsrDirect(SparseRows):
     """Multiply by the blocks of neighbouring filters' weights at one place that are not all zero, in NCHW.
 
     A vector of input that is read serves every filter of a block.  The network has to be

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dlas.sparse._direct import SparseDirect
+from dlas.sparse._rows import SparseRows
 
 
 @dataclass(frozen=True)
-class CsrDirect(SparseDirect):
+class CsrDirect(SparseRows):
     """Multiply by the nonzeros of each filter alone, in NCHW, without writing out patches of the input.
 
     What a zero takes is saved; what a nonzero takes is one vector of input from memory for

@@ -23,7 +23,7 @@ from dlas.lowering.lower import lower, schedule
 from dlas.networks import csr_bytes
 from dlas.programs import TvmProgram, write_program
 from dlas.sparse._csr import Csr, balanced_order
-from dlas.sparse._direct import SparseDirect, channels_a_block
+from dlas.sparse._rows import SparseRows, channels_a_block
 from dlas.sparse._planes import WIDEST, Planes, best_band
 from dlas.sparse.bsr_direct import BsrDirect
 from dlas.sparse.csr_direct import CsrDirect
@@ -47,7 +47,7 @@ NEON = Target(
 MATRIX = np.array([[0, 2, 0, 3], [0, 0, 0, 0], [5, 0, 7, 11], [1, 2, 3, 4]], np.float32)
 UNEVEN = Conv("uneven", 2, 6, 9, 8, 10, 3, 3, strides=(2, 1), padding=(1, 0, 2, 1), groups=2)
 SQUARE = Conv("square", 1, 64, 14, 14, 64, 3, 3, padding=(1, 1, 1, 1))
-DIRECT: list[SparseDirect] = [CsrDirect(), BsrDirect(), BsrDirect(size=3)]
+DIRECT: list[SparseRows] = [CsrDirect(), BsrDirect(), BsrDirect(size=3)]
 
 
 def pruned(conv: Conv, sparsity: float, seed: int = 0) -> np.ndarray:
@@ -115,7 +115,7 @@ def test_what_a_kernel_could_not_trust_is_refused(change: dict[str, Any], compla
 
 
 @pytest.mark.parametrize("algorithm", DIRECT, ids=str)
-def test_a_weight_that_is_no_number_reaches_no_kernel(algorithm: SparseDirect) -> None:
+def test_a_weight_that_is_no_number_reaches_no_kernel(algorithm: SparseRows) -> None:
     weight = pruned(SQUARE, 0.9)
     weight[3, 1, 2, 0] = np.nan
     with pytest.raises(ValueError, match="is not a finite number"):
@@ -143,7 +143,7 @@ def test_long_rows_next_to_each_other_go_to_different_threads() -> None:
 
 @pytest.mark.parametrize("conv", [SQUARE, replace(SQUARE, h=7, w=7), replace(SQUARE, h=56, w=56)])
 @pytest.mark.parametrize("algorithm", [CsrDirect(), BsrDirect()], ids=str)
-def test_the_best_guess_leaves_no_thread_without_work(algorithm: SparseDirect, conv: Conv) -> None:
+def test_the_best_guess_leaves_no_thread_without_work(algorithm: SparseRows, conv: Conv) -> None:
     for target in (AVX512, AVX2, NEON):
         kernel = make_kernel(algorithm, conv, pruned(conv, 0.9), "main")
         script = schedule_kernel(kernel, target, algorithm.space(conv, target)[0]).script()
@@ -200,7 +200,7 @@ def test_channels_are_walked_in_blocks_where_rows_have_entries_enough() -> None:
 
 @pytest.mark.parametrize("sparsity", [0.0, 0.5, 0.9, 0.99, 1.0])
 @pytest.mark.parametrize("algorithm", DIRECT, ids=str)
-def test_any_sparsity_is_right(algorithm: SparseDirect, sparsity: float) -> None:
+def test_any_sparsity_is_right(algorithm: SparseRows, sparsity: float) -> None:
     assert check_case(algorithm, Case(UNEVEN, bias=True, activation="relu", sparsity=sparsity)) is None
 
 
@@ -220,7 +220,7 @@ def loops_over_entries(kernel: Kernel, target: Target) -> list[str]:
 
 
 @pytest.mark.parametrize("algorithm", DIRECT[:2], ids=str)
-def test_the_loop_over_a_row_ends_with_the_row(algorithm: SparseDirect) -> None:
+def test_the_loop_over_a_row_ends_with_the_row(algorithm: SparseRows) -> None:
     ends = loops_over_entries(make_kernel(algorithm, SQUARE, pruned(SQUARE, 0.9), "main"), HOST)
     assert len(ends) == 2
     assert all(re.fullmatch(r"packed2\[.* \+ 1\] - packed2\[.*\]", end) for end in ends)
@@ -235,7 +235,7 @@ def test_an_input_that_needs_no_border_is_read_where_it_is() -> None:
 
 @pytest.mark.parametrize("target", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])
 @pytest.mark.parametrize("algorithm", DIRECT, ids=str)
-def test_sums_of_a_tile_fit_in_the_registers(algorithm: SparseDirect, target: Target) -> None:
+def test_sums_of_a_tile_fit_in_the_registers(algorithm: SparseRows, target: Target) -> None:
     registers = 16 if target is AVX2 else 32
     for conv in (SQUARE, replace(SQUARE, h=56, w=56), replace(SQUARE, h=7, w=7, strides=(2, 2))):
         points = algorithm.space(conv, target)
@@ -285,7 +285,7 @@ def test_a_point_can_be_recorded_replayed_and_measured_on_real_rows() -> None:
 
 
 @pytest.mark.parametrize("algorithm", DIRECT[:2], ids=str)
-def test_a_pruned_network_is_written_reloaded_and_right(algorithm: SparseDirect, tmp_path: Path) -> None:
+def test_a_pruned_network_is_written_reloaded_and_right(algorithm: SparseRows, tmp_path: Path) -> None:
     small, x = network(), images(2)
     with torch.no_grad():
         for layer in small.module.modules():

@@ -1,4 +1,4 @@
-"""Direct sparse convolution: each nonzero meets a run of outputs whose sums are in registers."""
+"""Sparse convolution by rows: each nonzero meets a run of outputs whose sums are in registers."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ SHARES_A_THREAD = 4
 """Shares of the filters for each thread, at most."""
 
 
-class SparseDirect(Algorithm):
-    """What direct convolutions by rows of numbers and by rows of blocks have in common.
+class SparseRows(Algorithm):
+    """What sparse convolutions by rows of numbers and by rows of blocks have in common.
 
     A row is so many filters one below the other; an entry is what these have in one
     column, stored unless all of it is zero.  Its column is translated, when the network is
