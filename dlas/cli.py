@@ -186,6 +186,21 @@ def export(
 
 
 @app.command()
+def choose(
+    folders: Folders,
+    path: Annotated[
+        Path | None,
+        typer.Option("--to", help="The table to write (default: choices.toml in the first folder)."),
+    ] = None,
+    where: Where = None,
+) -> None:
+    """Write the table for `per_layer` that makes a network fastest, and say what it gains."""
+    from dlas.analysis.choose import choose as fill
+
+    terminal.show(fill(folders, where or (), path or folders[0] / "choices.toml"))
+
+
+@app.command()
 def doctor() -> None:
     """Check toolchain, threads, clocks, load and disk, and say what to do."""
     from dlas.doctor import checks

@@ -89,6 +89,10 @@ class Conv:
         return self.n * self.k * self.p * self.q * (self.c // self.groups) * self.r * self.s
 
 
+CHANGE_LAYOUT = "change_layout"
+"""What kernels that change a layout are called; where there are several, a number follows."""
+
+
 def channel_block(layout: str) -> int:
     """Return how many channels lie next to each other: 16 for ``NCHW16c``, 0 for ``NCHW``.
 

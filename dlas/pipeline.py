@@ -263,6 +263,7 @@ def row(
         reason=reason,
         step=step,
         layers=_layers(built.get("layers", []), found.get("layer_seconds") or {}),
+        edges=built.get("edges", []),
         coverage=built.get("coverage"),
         tuning={name: value for name, value in tuned.items() if name != "curves"} or None,
         library_bytes=built.get("library_bytes"),

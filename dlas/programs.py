@@ -17,8 +17,8 @@ from tvm import relax, tirx
 from tvm.relax.backend.cpu_generic import pipeline
 
 from dlas.data import Images
-from dlas.lowering.kernels import OPAQUE
 from dlas.lowering.lower import Lowered, tvm_target
+from dlas.lowering.simplify import OPAQUE
 from dlas.schedules._loops import is_gpu
 from dlas.stack import Build, Program, Target
 
@@ -47,7 +47,7 @@ def write_program(lowered: Lowered, module: Any, target: Target, folder: Path) -
         "layers": {name: kernel.conv.name for name, kernel in lowered.kernels.items()},
     }
     (folder / CONTENTS).write_text(json.dumps(contents, indent=1))
-    return Build(lowered.layers, lowered.coverage, library.stat().st_size)
+    return Build(lowered.layers, lowered.coverage, library.stat().st_size, lowered.edges)
 
 
 def build_module(module: Any, target: Target, unscheduled: Any) -> Any:

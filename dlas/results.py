@@ -51,6 +51,8 @@ class Row:
         The network's, on all test images, by its framework.
     compiled_accuracy : mapping or None
         The build's on a bounded number of images: accuracy, low, high, images.
+    edges : list of mapping
+        Which convolution reads what another one wrote, where a change of layout would come.
     tuning : mapping or None
         ``trials``, ``valid`` ones and the ``seconds`` that they took when they
         were made, which may have been for another row.
@@ -82,6 +84,7 @@ class Row:
     peak_memory_bytes: int | None = None
     energy_j: float | None = None
     layers: list[dict[str, Any]] = field(default_factory=list)
+    edges: list[dict[str, Any]] = field(default_factory=list)
     coverage: dict[str, Any] | None = None
     tuning: dict[str, Any] | None = None
     expected_speedup: float | None = None

@@ -313,11 +313,16 @@ class Target:
 
 @dataclass
 class Build:
-    """What a compiler reports of a build; ``layers`` holds one mapping a convolution."""
+    """What a compiler reports of a build.
+
+    ``layers`` holds one mapping a convolution, and ``edges`` one a read of what a convolution
+    wrote, as :class:`dlas.lowering.edges.Edges` tells them.
+    """
 
     layers: list[dict[str, Any]] = field(default_factory=list)
     coverage: dict[str, float] | None = None
     library_bytes: int | None = None
+    edges: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Compiler(Part, ABC):

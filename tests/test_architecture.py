@@ -94,7 +94,7 @@ def test_parts_do_not_import_each_other_across_axes() -> None:
 
 @pytest.mark.parametrize("module", ["dlas", "dlas.study", "dlas.results", "dlas.cli", "dlas.analysis.frame",
                                     "dlas.analysis.tables", "dlas.analysis.compare",
-                                    "dlas.analysis.layer_choice"])  # fmt: skip
+                                    "dlas.analysis.layer_choice", "dlas.analysis.choose"])  # fmt: skip
 def test_reading_results_imports_neither_torch_nor_tvm(module: str) -> None:
     code = f"import sys, {module}; sys.exit('torch' in sys.modules or 'tvm' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

@@ -14,9 +14,9 @@ from tvm import relax, s_tir, te, tirx, topi
 
 from dlas.convolution import Conv
 from dlas.lowering import operators
-from dlas.lowering.kernels import OPAQUE
 from dlas.lowering.linear import pack_linear
 from dlas.lowering.lower import Lowered, lower, schedule, tvm_target
+from dlas.lowering.simplify import OPAQUE
 from dlas.lowering.tail import Chain, Step, fold_affine
 from dlas.programs import TvmProgram, build_module, write_program
 from dlas.schedules.direct import Direct

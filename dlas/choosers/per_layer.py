@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,7 +116,7 @@ def read(path: Path) -> Table:
 
 
 def write(path: Path, layers: Mapping[str, Mapping[str, Any]], comment: str = "") -> None:
-    """Write a table that :func:`read` reads.
+    """Write a table that :func:`read` reads, replacing what is there in one step.
 
     Parameters
     ----------
@@ -133,10 +135,15 @@ def write(path: Path, layers: Mapping[str, Mapping[str, Any]], comment: str = ""
         layer: dict(content) if len(content) > 1 else content["name"] for layer, content in layers.items()
     }
     above = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        path.write_text(above + tomli_w.dumps({"layers": entries}), encoding="utf-8")
+        partial.write_text(above + tomli_w.dumps({"layers": entries}), encoding="utf-8")
+        os.replace(partial, path)
     except OSError as error:
         raise InputError(f"cannot write the table of layers {str(path)!r}: {error.strerror}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink()
 
 
 def _choice(what: str, entry: Any) -> Choice:

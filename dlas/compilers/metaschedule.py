@@ -16,8 +16,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dlas.compilers._tvm import TvmCompiler, noted
-from dlas.lowering.kernels import OPAQUE, Kernel
+from dlas.lowering.kernels import Kernel
 from dlas.lowering.lower import lower, schedule
+from dlas.lowering.simplify import OPAQUE
 from dlas.programs import write_program
 from dlas.stack import Algorithm, Build, Network, Target
 from dlas.tuning.choosing import curve, first

@@ -15,14 +15,12 @@ from dlas.convolution import Conv
 from dlas.lowering.layers import describe_layer
 from dlas.lowering.layouts import block_array, block_shape
 from dlas.lowering.regions import Region
-from dlas.lowering.simplify import shape_of
+from dlas.lowering.simplify import OPAQUE, shape_of
 from dlas.lowering.tail import Chain, Step, fold_affine
 from dlas.schedules.direct import Direct
 from dlas.stack import Algorithm, Decisions, Target
 
 Array = npt.NDArray[Any]
-OPAQUE = 8
-"""TVM's operator pattern for what must not be fused with anything."""
 
 
 @dataclass(frozen=True)

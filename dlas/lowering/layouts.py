@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tvm import relax, tirx
+from tvm import relax, te, tirx
 
-from dlas.convolution import blocked_shape, channel_block
-from dlas.lowering.simplify import is_call, shape_of
+from dlas.convolution import CHANGE_LAYOUT, blocked_shape, channel_block
+from dlas.lowering.simplify import OPAQUE, is_call, shape_of
 from dlas.lowering.tail import SCALARS
 
 PLAIN = "NCHW"
@@ -75,17 +75,15 @@ class Layouts:
             Its arguments, each in the layout it has.
         """
         layout = self._common(arguments)
-        if layout is None or not is_call(call):
+        if layout is None or not follows(call):
             return None
         if call.op.name in SCALARS:
             return self._elementwise(call, arguments, layout)
         if call.op.name in _OVER_PLANES:
             written = _OVER_PLANES[call.op.name](call, self.read(arguments[0], layout), layout)
-            return None if written is None else self._shaped(call, self.emit(written, layout), layout)
-        if call.op.name == "relax.concat" and _axis(call.attrs.axis) == 1:
-            blocked = all(self.of(item) != PLAIN for item in arguments[0].fields)
-            return self.emit(relax.op.concat(self.read(arguments[0], layout), 1), layout) if blocked else None
-        return None
+            return self._shaped(call, self.emit(written, layout), layout)
+        blocked = all(self.of(item) != PLAIN for item in arguments[0].fields)
+        return self.emit(relax.op.concat(self.read(arguments[0], layout), 1), layout) if blocked else None
 
     def _common(self, arguments: Sequence[Any]) -> str | None:
         """Return the smallest block among the inputs; it divides the channels of all that are blocked."""
@@ -94,8 +92,7 @@ class Layouts:
         return min(found, key=channel_block) if found else None
 
     def _elementwise(self, call: Any, arguments: Sequence[Any], layout: str) -> Any:
-        shape = shape_of(call)
-        if len(shape) != 4 or shape[1] % channel_block(layout):
+        if shape_of(call)[1] % channel_block(layout):
             return None
         inputs = [self.read(argument, layout) for argument in arguments]
         return self.emit(relax.Call(call.op, inputs, call.attrs, call.ty_args), layout)
@@ -111,15 +108,38 @@ class Layouts:
         target = blocked_shape(shape, layout)
         if shape[1] == 1 or math.prod(shape[2:]) == 1:
             return self.emit(relax.op.reshape(value, target), layout)
-        n, outer, h, w, block = target
-        split = self.builder.emit(relax.op.reshape(value, (n, outer, block, h, w)))
-        return self.emit(relax.op.permute_dims(split, (0, 1, 3, 4, 2)), layout)
+        b = channel_block(layout)
+        changed = self._change(value, target, lambda x, n, k, h, w, lane: x[n, k * b + lane, h, w])
+        self._blocked[changed] = layout
+        return changed
 
     def _unblock(self, value: Any) -> Any:
-        n, outer, h, w, block = shape_of(value)
-        if h * w > 1:
-            value = self.builder.emit(relax.op.permute_dims(value, (0, 1, 4, 2, 3)))
-        return self.emit(relax.op.reshape(value, (n, outer * block, h, w)))
+        n, outer, h, w, b = shape_of(value)
+        target = (n, outer * b, h, w)
+        if h * w == 1:
+            return self.emit(relax.op.reshape(value, target))
+        return self._change(value, target, lambda x, n, k, h, w: x[n, k // b, h, w, k % b])
+
+    def _change(self, value: Any, shape: tuple[int, ...], element: Callable[..., Any]) -> Any:
+        """Emit a kernel of its own that holds ``element`` of the value everywhere: rows tell its time."""
+
+        def change(x: Any) -> Any:
+            return te.compute(shape, lambda *at: element(x, *at), name=CHANGE_LAYOUT)
+
+        alone = {"op_pattern": OPAQUE}
+        return self.builder.emit_te(change, value, primfunc_name_hint=CHANGE_LAYOUT, primfunc_attrs=alone)
+
+
+def follows(call: Any) -> bool:
+    """Whether an operator can keep the layout of its inputs, if blocks divide its channels."""
+    if not is_call(call):
+        return False
+    name = call.op.name
+    if name in REDUCTIONS:
+        return {int(axis) % 4 for axis in call.attrs.axis or ()} == {2, 3}
+    if name == "relax.concat":
+        return int(call.attrs.axis) == 1
+    return name in _OVER_PLANES or (name in SCALARS and len(shape_of(call)) == 4)
 
 
 def block_array(array: npt.NDArray[Any], layout: str) -> npt.NDArray[Any]:
@@ -144,10 +164,6 @@ def _is_tensor(value: Any) -> bool:
     return not isinstance(value, tirx.IntImm | tirx.FloatImm | relax.ShapeExpr)
 
 
-def _axis(axis: Any) -> int:
-    return int(axis)
-
-
 def _pool(operator: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
     """Return how a pooling operator is written over blocks."""
 
@@ -164,13 +180,8 @@ def _adaptive_pool(call: Any, x: Any, layout: str) -> Any:
 
 
 def _reduce(operator: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
-    """Return how a reduction of h and w is written over blocks; other axes are left to NCHW."""
-
-    def write(call: Any, x: Any, layout: str) -> Any:
-        axes = {_axis(axis) % 4 for axis in call.attrs.axis or ()}
-        return operator(x, [2, 3], keepdims=True) if axes == {2, 3} else None
-
-    return write
+    """Return how a reduction of h and w is written over blocks."""
+    return lambda call, x, layout: operator(x, [2, 3], keepdims=True)
 
 
 _OVER_PLANES: dict[str, Callable[[Any, Any, str], Any]] = {
@@ -182,3 +193,5 @@ _OVER_PLANES: dict[str, Callable[[Any, Any, str], Any]] = {
     "relax.max": _reduce(relax.op.max),
 }
 """Operators that work on each channel's plane by itself: how they are written over blocks."""
+REDUCTIONS = ("relax.mean", "relax.sum", "relax.max")
+"""Those of them that do so only over the whole of a plane."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import tvm
 from tvm import relax
 
+from dlas.lowering.edges import Edges
 from dlas.lowering.importing import as_array, import_network
 from dlas.lowering.kernels import Kernel, make_kernel, read_conv, schedule_kernel
 from dlas.lowering.layouts import PLAIN, Layouts
@@ -48,6 +49,8 @@ class Lowered:
     coverage : dict or None
         Shares of the ``convolutions`` and of their multiply-adds (``macs``) that
         use the algorithm asked for; None where there is no convolution.
+    edges : list of dict
+        Which convolution reads what another one wrote, as in :class:`dlas.lowering.edges.Edges`.
     """
 
     module: Any
@@ -55,6 +58,7 @@ class Lowered:
     kernels: dict[str, Kernel]
     layers: list[dict[str, Any]]
     coverage: dict[str, float] | None
+    edges: list[dict[str, Any]]
 
 
 def lower(network: Network, algorithm: Algorithm, batch: int) -> Lowered:
@@ -83,11 +87,13 @@ def lower_graph(graph: Graph, algorithm: Algorithm) -> Lowered:
                     emitter.convolution(regions[variable], graph.names[regions[variable].convolution])
                 elif variable not in replaced:
                     emitter.operator(variable, value, graph.names.get(variable))
+            emitter.edges.read(graph.output, None)
             output = emitter.builder.emit_output(emitter.plain(graph.output))
         emitter.builder.emit_func_output(output, params=[graph.images, *emitter.parameters])
     module = _fuse_operators(emitter.builder.get())
     arrays = {parameter.name: array for parameter, array in emitter.parameters.items()}
-    return Lowered(module, arrays, emitter.kernels, emitter.layers, _coverage(emitter.layers))
+    coverage = _coverage(emitter.layers)
+    return Lowered(module, arrays, emitter.kernels, emitter.layers, coverage, emitter.edges.found)
 
 
 def schedule(
@@ -122,6 +128,7 @@ class _Emitter:
     kernels: dict[str, Kernel] = field(default_factory=dict)
     layers: list[dict[str, Any]] = field(default_factory=list)
     values: dict[Any, Any] = field(default_factory=dict)
+    edges: Edges = field(default_factory=Edges)
 
     def __post_init__(self) -> None:
         self.layouts = Layouts(self.builder)
@@ -148,6 +155,7 @@ class _Emitter:
         """Emit an operator as it is; a convolution (``layer`` names it) is counted as declined."""
         if layer is not None:
             self.layers.append(_stock_layer(layer, value))
+        self.edges.passed(variable, value)
         if is_linear(value):
             self.values[variable] = self._linear(value)
             return
@@ -184,6 +192,7 @@ class _Emitter:
         kernel = make_kernel(self.algorithm, conv, weight, self._kernel_name(layer), region.steps, operands)
         self.kernels[kernel.name] = kernel
         self.layers.append(kernel.describe())
+        self._note(region, layer)
         written = kernel.conv.output_layout
         arguments = [
             self.layouts.read(self.of(region.input.x), kernel.conv.input_layout),
@@ -195,6 +204,13 @@ class _Emitter:
         self.values[region.output] = self.layouts.emit(
             relax.call_tir(function, arguments, out_ty=output), written
         )
+
+    def _note(self, region: Region, layer: str) -> None:
+        """Note what a convolution and its tail read, and that it wrote the region's output."""
+        self.edges.read(region.input.x, layer)
+        for operand in region.operands:
+            self.edges.read(operand, layer, "output")
+        self.edges.wrote(region.output, layer)
 
     def _operand(self, name: str, operand: Any, layout: str) -> Any:
         """Return what a tail reads: known arrays are in their layout already."""

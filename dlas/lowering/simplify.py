@@ -18,6 +18,8 @@ from tvm import relax
 from dlas.lowering.importing import Imported, as_array, as_constant
 
 Array = npt.NDArray[Any]
+OPAQUE = 8
+"""TVM's operator pattern for what must not be fused with anything."""
 
 
 @dataclass

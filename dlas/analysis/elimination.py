@@ -1,0 +1,93 @@
+"""The cheapest choice for many variables, where each cost depends on few of them.
+
+One variable after the other is eliminated: for all values of those that share a cost
+with it, its best value is put down, and what that costs becomes a cost of theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+MOST = 2**20
+"""Entries of a table, at most."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A cost that depends on some variables.
+
+    Parameters
+    ----------
+    variables : tuple of str
+    table : ndarray
+        The cost for each choice, one axis a variable.
+    """
+
+    variables: tuple[str, ...]
+    table: npt.NDArray[np.float64]
+
+    def at(self, chosen: Mapping[str, int]) -> float:
+        """Return the cost of a choice."""
+        return float(self.table[tuple(chosen[variable] for variable in self.variables)])
+
+
+def total(costs: Iterable[Cost], chosen: Mapping[str, int]) -> float:
+    """Return what a choice costs in all."""
+    return sum(cost.at(chosen) for cost in costs)
+
+
+def cheapest(costs: Sequence[Cost], most: int = MOST) -> dict[str, int] | None:
+    """Return the choice with the smallest total; None if that takes a table of more than ``most`` entries."""
+    waiting, decided = list(costs), []
+    extents = {v: n for cost in costs for v, n in zip(cost.variables, cost.table.shape, strict=True)}
+    scopes = {v: {v} for v in extents}
+    for cost in costs:
+        for variable in cost.variables:
+            scopes[variable] |= set(cost.variables)
+    while scopes:
+        variable = min(scopes, key=lambda v: math.prod(extents[each] for each in scopes[v]))
+        others = tuple(sorted(scopes.pop(variable) - {variable}))
+        if math.prod(extents[each] for each in (variable, *others)) > most:
+            return None
+        own = [cost for cost in waiting if variable in cost.variables]
+        joint = _joint(own, (variable, *others), extents)
+        waiting = [cost for cost in waiting if variable not in cost.variables]
+        waiting.append(Cost(others, joint.min(axis=0)))
+        decided.append((variable, others, joint.argmin(axis=0)))
+        for each in others:
+            scopes[each] = (scopes[each] | set(others)) - {variable}
+    chosen: dict[str, int] = {}
+    for variable, others, best in reversed(decided):
+        chosen[variable] = int(best[tuple(chosen[each] for each in others)])
+    return chosen
+
+
+def _joint(costs: Sequence[Cost], scope: tuple[str, ...], extents: Mapping[str, int]) -> npt.NDArray[Any]:
+    """Return the sum of costs as one table over all their variables."""
+    table = np.zeros([extents[each] for each in scope])
+    for cost in costs:
+        places = [scope.index(variable) for variable in cost.variables]
+        shape = [extents[each] if each in cost.variables else 1 for each in scope]
+        table += cost.table.transpose(np.argsort(places)).reshape(shape)
+    return table
+
+
+def descend(costs: Sequence[Cost], start: Mapping[str, int]) -> dict[str, int]:
+    """Return a choice that no change of a single variable makes cheaper, reached from ``start``."""
+    chosen, settled = dict(start), False
+    while not settled:
+        settled = True
+        for variable in chosen:
+            own = [cost for cost in costs if variable in cost.variables]
+            values = own[0].table.shape[own[0].variables.index(variable)]
+            now = total(own, chosen)
+            best = min(range(values), key=lambda value: total(own, {**chosen, variable: value}))
+            if total(own, {**chosen, variable: best}) < now:
+                chosen[variable], settled = best, False
+    return chosen

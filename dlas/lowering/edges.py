@@ -1,0 +1,93 @@
+"""Which convolution reads what another one wrote: where a layout would have to change if they differed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from tvm import relax
+
+from dlas.lowering.layouts import follows
+from dlas.lowering.simplify import is_call, is_constant, shape_of, variables
+
+Shares = dict[str | None, float]
+"""By convolution, its share of the channels of a value; by None, what is in NCHW whatever they do."""
+
+
+@dataclass
+class Edges:
+    """The reads of a network, collected while it is walked from its images to its output.
+
+    What lies between convolutions is taken to keep the layout of its inputs where any
+    layout lets it; everything else reads NCHW, as the network's output does.
+
+    Parameters
+    ----------
+    found : list of dict
+        One a read, ready for a row: the ``writer``, None for the images or an operator that
+        writes NCHW; the ``value`` by a number, for its layout changes once for all its
+        readers; the ``bytes`` that would change; the ``reader``, None for an operator that
+        reads NCHW; and its ``port``, ``input`` or ``output``, as what a tail reads is in the
+        layout of the output.
+    """
+
+    found: list[dict[str, Any]] = field(default_factory=list)
+    _writers: dict[Any, Shares] = field(default_factory=dict)
+    _numbers: dict[Any, int] = field(default_factory=dict)
+
+    def wrote(self, variable: Any, layer: str) -> None:
+        """Note that a convolution, with its tail, gave a value."""
+        self._writers[variable] = {layer: 1.0}
+
+    def passed(self, variable: Any, value: Any) -> None:
+        """Note an operator between convolutions."""
+        if follows(value):
+            self._writers[variable] = self._shares(value)
+            return
+        if isinstance(value, relax.Tuple):  # read by whoever takes it apart or puts it together
+            return
+        for argument in variables(value):
+            self.read(argument, None)
+
+    def read(self, value: Any, reader: str | None, port: Literal["input", "output"] = "input") -> None:
+        """Note who reads a value; where channels by themselves lie as in blocks there is nothing to note."""
+        for each in _fields(value):
+            if not _has_planes(each):
+                continue
+            size = math.prod(shape_of(each)) * np.dtype(str(each.ty.dtype)).itemsize
+            number = self._numbers.setdefault(each, len(self._numbers))
+            for writer, share in self._writers.get(each, {None: 1.0}).items():
+                if writer is None and reader is None:
+                    continue
+                found = {"writer": writer, "value": number, "bytes": round(share * size)}
+                self.found.append({**found, "reader": reader, "port": port})
+
+    def _shares(self, call: Any) -> Shares:
+        """Return whose channels an operator passes on: all of its inputs', or each one's part of them."""
+        fields = [each for argument in call.args for each in _fields(argument) if _has_planes(each)]
+        joined = is_call(call, "relax.concat") and int(call.attrs.axis) == 1
+        shares: Shares = {}
+        for each in fields:
+            part = shape_of(each)[1] / shape_of(call)[1] if joined else 1.0
+            for layer, share in self._writers.get(each, {None: 1.0}).items():
+                known = shares.get(layer, 0.0)
+                shares[layer] = known + part * share if joined else max(known, share)
+        return shares
+
+
+def _fields(value: Any) -> list[Any]:
+    return list(value.fields) if isinstance(value, relax.Tuple) else [value]
+
+
+def _has_planes(value: Any) -> bool:
+    """Whether a value, unknown before run time, is [n, c, h, w] with several channels of several points."""
+    if (
+        is_constant(value)
+        or not isinstance(getattr(value, "ty", None), relax.TensorType)
+        or value.ty.ndim != 4
+    ):
+        return False
+    _, c, h, w = shape_of(value)
+    return c > 1 and h * w > 1
