@@ -10,8 +10,12 @@ and the group; and neighbours of the one are neighbours of the other.
 from __future__ import annotations
 
 import functools
+import itertools
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,21 +27,52 @@ from dlas.schedules._loops import bind, stage
 from dlas.schedules._registers import divisors
 from dlas.sparse._blocks import block, scratch, whole
 
+Indices = npt.NDArray[np.int64]
 WIDEST = 16
 """Numbers of 32 bits in the widest vector there is."""
 COPY = 1.2
 """What it costs to lay an input without gaps out anew, because bands have a rest to read beyond its end."""
 LONGEST = 30
-"""Vectors of a band, at most: a longer one has more inputs and no less waste."""
+"""Vectors of a band of several rows, at most: a longer one has more inputs and no less waste."""
 FEWEST = 14
 """Vectors of sums that fit in the registers of the processors that have fewest."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """Outputs that are computed together: rows with the gaps between them, cut into vectors.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Of the output.
+    pitch : int
+        From one row to the next.
+    vectors : int
+        Vectors of 16, a whole number of tiles.
+    """
+
+    rows: int
+    columns: int
+    pitch: int
+    vectors: int
+
+    @property
+    def places(self) -> int:
+        """Outputs, the gaps between rows, and the rest of the last tile."""
+        return self.vectors * WIDEST
+
+    @property
+    def step(self) -> int:
+        """Places from the first row to the one below the last."""
+        return self.rows * self.pitch
 
 
 @dataclass(frozen=True)
 class Planes:
     """Where the inputs of a convolution's outputs lie.
 
-    Outputs are computed in bands: some rows with the gaps between them, cut into vectors.
+    Outputs are computed in bands.
 
     Parameters
     ----------
@@ -49,172 +84,243 @@ class Planes:
     conv: Conv
     tile: int
 
-    # ------------------------------------------------------------ the input
-
-    @property
-    def phases(self) -> tuple[int, int]:
-        """Phases along height and width, up to the last that a weight reads."""
-        row_phases, column_phases = (self._steps(axis)[1] for axis in (0, 1))
-        return 1 + int(row_phases.max()), 1 + int(column_phases.max())
-
-    @property
-    def rows(self) -> int:
-        """Rows of a phase."""
-        return self.conv.p + int(self._steps(0)[0].max())
-
-    @property
-    def pitch(self) -> int:
-        """Columns of a phase."""
-        return self.conv.q + int(self._steps(1)[0].max())
-
-    @property
-    def plane(self) -> int:
-        """Numbers of a phase; a multiple of a vector, so that planes start where vectors do."""
-        return -(-self.rows * self.pitch // WIDEST) * WIDEST
-
-    @property
-    def channel(self) -> int:
-        """Numbers of a channel: all of its phases."""
-        return self.phases[0] * self.phases[1] * self.plane
-
-    @property
-    def as_given(self) -> bool:
-        """Whether the input lies like this already, with nothing to be read beyond its end."""
-        conv = self.conv
-        plain = (conv.r, conv.s, conv.strides) == (1, 1, (1, 1)) and not any(conv.padding)
-        return plain and conv.h * conv.w == self.plane and self.band == self.step
-
-    def _steps(self, axis: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return how many rows (axis 0) or columns (axis 1) further each weight reads, and in which phase."""
-        weights, conv = (self.conv.r, self.conv.s)[axis], self.conv
-        return np.divmod(np.arange(weights) * conv.dilation[axis], conv.strides[axis])
-
-    def offsets(self) -> npt.NDArray[np.int32]:
-        """Return how far it is from an output's place to its input, for each weight [c, r, s]."""
-        (rows, row_phases), (columns, column_phases) = self._steps(0), self._steps(1)
-        phases = row_phases[:, None] * self.phases[1] + column_phases
-        within = phases * self.plane + rows[:, None] * self.pitch + columns
-        return (np.arange(self.conv.c)[:, None, None] * self.channel + within).astype(np.int32)
+    apart: ClassVar[bool] = False
+    """Whether what a band reads lies by itself, written out once more where bands overlap."""
 
     # ------------------------------------------------------------ the output
 
     @property
-    def rows_a_band(self) -> int:
-        """Rows of the output that make a band."""
-        return best_band(self.conv.p, self.conv.q, self.pitch, self.tile)[0]
+    def band(self) -> Band:
+        """The outputs that are computed together."""
+        return best_band(self)
+
+    def shapes(self) -> Iterator[tuple[int, int, int]]:
+        """Yield rows, columns and pitch of the bands that there could be."""
+        for rows in divisors(self.conv.p, self.conv.p):
+            yield rows, self.conv.q, self.conv.q + self.halo(1)
+
+    def price(self, band: Band) -> float:
+        """Return what a vector of a band costs, beside those of others."""
+        return COPY if self.plain and band.places > band.step else 1
 
     @property
-    def band(self) -> int:
-        """Places of a band: its outputs, the gaps between its rows, and the rest of its last tile."""
-        return best_band(self.conv.p, self.conv.q, self.pitch, self.tile)[1] * WIDEST
+    def across(self) -> tuple[int, int]:
+        """Bands of the output along height and width."""
+        return self.conv.p // self.band.rows, self.conv.q // self.band.columns
 
     @property
     def bands(self) -> int:
         """Bands of the output."""
-        return self.conv.p // self.rows_a_band
+        return math.prod(self.across)
+
+    def output(self, band: Any, p: Any, q: Any) -> tuple[Any, Any]:
+        """Return row and column of the output of those of a band."""
+        high, wide = self._along(band)
+        return high * self.band.rows + p, wide * self.band.columns + q
+
+    def _along(self, band: Any) -> tuple[Any, Any]:
+        """Return which band it is along height and width."""
+        wide = self.across[1]
+        return (band, 0) if wide == 1 else (band // wide, band % wide)
+
+    # ------------------------------------------------------------ the input
+
+    def steps(self, axis: int) -> tuple[Indices, Indices]:
+        """Return how many rows (axis 0) or columns (axis 1) further each weight reads, and in which phase."""
+        weights, conv = (self.conv.r, self.conv.s)[axis], self.conv
+        further, phase = np.divmod(np.arange(weights) * conv.dilation[axis], conv.strides[axis])
+        return further, phase
+
+    def begin(self, axis: int, phase: int) -> int:
+        """Return the row (axis 0) or column (axis 1) of the padded input that is a phase's first."""
+        return phase
+
+    def halo(self, axis: int) -> int:
+        """Return how many rows (axis 0) or columns (axis 1) more than the output a phase has."""
+        return int(self.steps(axis)[0].max())
 
     @property
-    def step(self) -> int:
-        """Places from one band to the next."""
-        return self.rows_a_band * self.pitch
+    def phases(self) -> tuple[int, int]:
+        """Phases along height and width, up to the last that a weight reads."""
+        row_phases, column_phases = (self.steps(axis)[1] for axis in (0, 1))
+        return 1 + int(row_phases.max()), 1 + int(column_phases.max())
+
+    @property
+    def plain(self) -> bool:
+        """Whether an output reads its own place of each channel and nothing else."""
+        conv = self.conv
+        return (conv.r, conv.s, conv.strides) == (1, 1, (1, 1)) and not any(conv.padding)
+
+    @property
+    def as_given(self) -> bool:
+        """Whether the input lies like this already, with nothing to be read beyond its end."""
+        band = self.band
+        return self.plain and band.pitch == self.conv.w and band.places == band.step
+
+    @property
+    def slabs(self) -> int:
+        """Parts of the input that are laid out each by itself."""
+        return self.bands if self.apart and not self.as_given else 1
+
+    @property
+    def rows(self) -> int:
+        """Rows of a phase."""
+        return (self.conv.p if self.slabs == 1 else self.band.rows) + self.halo(0)
+
+    @property
+    def columns(self) -> int:
+        """Columns of a phase, without a gap behind them."""
+        return (self.conv.q if self.slabs == 1 else self.band.columns) + self.halo(1)
+
+    @property
+    def plane(self) -> int:
+        """Numbers of a phase; a multiple of a vector, so that planes start where vectors do."""
+        return -(-self.rows * self.band.pitch // WIDEST) * WIDEST
+
+    @property
+    def channel(self) -> int:
+        """Numbers of a channel: all of its phases."""
+        return math.prod(self.phases) * self.plane
 
     @property
     def under_a_band(self) -> int:
         """Numbers of a channel that a band's outputs read."""
-        rows = self.rows_a_band + self.rows - self.conv.p
-        return self.phases[0] * self.phases[1] * rows * self.pitch
+        return math.prod(self.phases) * (self.band.rows + self.halo(0)) * self.band.pitch
+
+    def offsets(self) -> npt.NDArray[np.int32]:
+        """Return how far it is from an output's place to its input, for each weight [c, r, s]."""
+        (rows, row_phases), (columns, column_phases) = self.steps(0), self.steps(1)
+        phases = row_phases[:, None] * self.phases[1] + column_phases
+        within = phases * self.plane + rows[:, None] * self.band.pitch + columns
+        return (np.arange(self.conv.c)[:, None, None] * self.channel + within).astype(np.int32)
 
     # ------------------------------------------------------------ the kernel
 
     def lay(self, x: Any) -> Any:
-        """Write the block ``pad`` of a kernel; return the planes [n, ...], or ``x`` where it needs none.
+        """Write the block ``pad`` of a kernel; return the planes [n, slabs, ...], or ``x`` if it needs none.
 
         The border is written first and the image over it: without a test for each
         number, both are plain copies.
         """
-        conv = self.conv
+        conv, band = self.conv, self.band
         if self.as_given:
             return x
-        beyond = self.band - self.step + self.pitch - conv.q  # read for places that hold no output
-        planes = scratch("planes", (conv.n, conv.c * self.channel + beyond), conv.input_type)
-        with block("pad", {"n": conv.n, "c": conv.c}) as (n, c):
+        beyond = max(band.places - band.step + self.halo(1), 0)  # read for places that hold no output
+        planes = scratch("planes", (conv.n, self.slabs, conv.c * self.channel + beyond), conv.input_type)
+        with block("pad", {"n": conv.n, "slab": self.slabs, "c": conv.c}) as (n, slab, c):
             first = c * self.channel
             T.reads(x[n, c, 0 : conv.h, 0 : conv.w])
-            T.writes(planes[n, first : first + self.channel])
+            T.writes(planes[n, slab, first : first + self.channel])
             with T.serial(self.channel) as place:
                 border = tirx.const(conv.padding_value, conv.input_type)
-                T.buffer_store(planes, border, (n, first + place))
+                T.buffer_store(planes, border, (n, slab, first + place))
             for number, phase in enumerate(np.ndindex(self.phases)):
-                self._copy(x, planes, (n, c), first + number * self.plane, phase)
+                self._copy(x, planes, (n, slab, c), first + number * self.plane, phase)
         return planes
 
-    def _copy(self, x: Any, planes: Any, at: tuple[Any, Any], first: Any, phase: tuple[int, ...]) -> None:
+    def _copy(self, x: Any, planes: Any, at: tuple[Any, ...], first: Any, phase: tuple[int, ...]) -> None:
         """Write the image's part of one phase, whose plane begins at ``first``."""
-        conv = self.conv
-        (top, bottom), (left, right) = (self._inside(axis, phase[axis]) for axis in (0, 1))
-        if top == bottom or left == right:
-            return
-        with T.grid(bottom - top, right - left) as (i, j):
-            row = (top + i) * conv.strides[0] + (phase[0] - conv.padding[0])
-            column = (left + j) * conv.strides[1] + (phase[1] - conv.padding[1])
-            place = first + (top + i) * self.pitch + (left + j)
-            T.buffer_store(planes, x[(*at, row, column)], (at[0], place))
+        conv, band, (n, slab, c) = self.conv, self.band, at
+        own = self._along(slab) if self.slabs > 1 else (0, 0)
+        starts = [
+            number * extent * stride + self.begin(axis, phase[axis]) - conv.padding[axis]
+            for axis, (number, extent, stride) in enumerate(
+                zip(own, (band.rows, band.columns), conv.strides, strict=True)
+            )
+        ]
+        for (high, (top, bottom)), (wide, (left, right)) in itertools.product(
+            self._insides(0, phase[0]), self._insides(1, phase[1])
+        ):
+            if top == bottom or left == right:
+                continue
+            with _only(own[0], high), _only(own[1], wide), T.grid(bottom - top, right - left) as (i, j):
+                row, column = (
+                    starts[0] + (top + i) * conv.strides[0],
+                    starts[1] + (left + j) * conv.strides[1],
+                )
+                place = first + (top + i) * band.pitch + (left + j)
+                T.buffer_store(planes, x[n, c, row, column], (n, slab, place))
 
-    def _inside(self, axis: int, phase: int) -> tuple[int, int]:
-        """Return from and to which row (axis 0) or column (axis 1) a phase holds the image."""
-        stride, before = self.conv.strides[axis], self.conv.padding[axis] - phase
-        image, there = ((self.conv.h, self.rows), (self.conv.w, self.pitch))[axis]
-        first, last = (min(max(-(-edge // stride), 0), there) for edge in (before, before + image))
-        return first, last
+    def _insides(self, axis: int, phase: int) -> list[tuple[range | None, tuple[int, int]]]:
+        """Return from and to which row (axis 0) or column (axis 1) a phase holds the image.
 
-    def written(self, planes: Any) -> Any:
-        """Return the region of the planes that has a value."""
-        return whole(planes) if self.as_given else planes[0 : self.conv.n, 0 : self.conv.c * self.channel]
+        Slabs at the edges differ: what holds for which of them, or None for all.
+        """
+        stride, before = self.conv.strides[axis], self.conv.padding[axis] - self.begin(axis, phase)
+        image, there = ((self.conv.h, self.rows), (self.conv.w, self.columns))[axis]
+        extent = (self.band.rows, self.band.columns)[axis]
+
+        def inside(slab: int) -> tuple[int, int]:
+            first, last = (-(-edge // stride) - slab * extent for edge in (before, before + image))
+            return min(max(first, 0), there), min(max(last, 0), there)
+
+        count = self.across[axis] if self.slabs > 1 else 1
+        found = [(list(same), each) for each, same in itertools.groupby(range(count), inside)]
+        return [(range(same[0], same[-1] + 1) if len(found) > 1 else None, each) for same, each in found]
+
+    def written(self, planes: Any, n: Any, band: Any) -> Any:
+        """Return the region of the planes that a band of an image reads and that has a value."""
+        if self.as_given:
+            return whole(planes)
+        return planes[n, band if self.slabs > 1 else 0, 0 : self.conv.c * self.channel]
 
     def pixel(self, planes: Any, n: Any, offset: Any, band: Any, place: Any) -> Any:
         """Return the input that a weight's offset leads to from a place of a band."""
+        if self.slabs > 1:
+            return planes[n, band, offset + place]
         # An input as it is given has axes of its own; its numbers still follow each other.
-        return planes[(n, *[0] * (len(planes.shape) - 2), offset + band * self.step + place)]
+        return planes[(n, *[0] * (len(planes.shape) - 2), offset + band * self.band.step + place)]
+
+
+@contextmanager
+def _only(number: Any, which: range | None) -> Iterator[None]:
+    """Do what follows for a range of numbers alone."""
+    if which is None:
+        yield
+        return
+    with T.If(tirx.all(number >= which.start, number < which.stop)), T.Then():
+        yield
 
 
 @functools.cache
-def best_band(rows: int, columns: int, pitch: int, most: int) -> tuple[int, int]:
-    """Return how many rows of the output, and how many vectors, make the band that costs least.
+def best_band(planes: Planes) -> Band:
+    """Return the band that costs least.
 
     Gaps between rows and the rest of the last tile are computed for nothing, and in every
     tile each nonzero costs two instructions beside its products, for value and place.
-
-    Parameters
-    ----------
-    rows, columns : int
-        Of the output.
-    pitch : int
-        From one row to the next.
-    most : int
-        Vectors of a tile, at most.
     """
-
-    def vectors(band: int, tile: int) -> int:
-        return -(-((band - 1) * pitch + columns) // (WIDEST * tile)) * tile
-
-    def cost(choice: tuple[int, int]) -> float:
-        band, tile = choice
-        laid = COPY if pitch == columns and vectors(band, tile) * WIDEST > band * pitch else 1
-        return laid * vectors(band, tile) * (1 + 2 / tile) / (band * columns)
-
     # A tile of a large prime number of vectors has no parts for processors with fewer registers.
+    most = planes.tile
     tiles = [tile for tile in range(1, most + 1) if divisors(tile, FEWEST)[-1] > min(tile, 4) - 1]
-    bands = [band for band in divisors(rows, rows) if band == 1 or vectors(band, 1) <= LONGEST]
-    band, tile = min(((band, tile) for band in bands for tile in tiles), key=cost)
-    return band, vectors(band, tile)
+    choices = []
+    for rows, columns, pitch in planes.shapes():
+        run = (rows - 1) * pitch + columns
+        if rows == 1 or run <= LONGEST * WIDEST:
+            whole_tiles = [(-(-run // (WIDEST * tile)) * tile, tile) for tile in tiles]
+            choices += [(Band(rows, columns, pitch, vectors), tile) for vectors, tile in whole_tiles]
+
+    def cost(choice: tuple[Band, int]) -> float:
+        band, tile = choice
+        return planes.price(band) * band.vectors * (1 + 2 / tile) / (band.rows * band.columns)
+
+    return min(choices, key=cost)[0]
 
 
 def spread_planes(schedule: Any, gpu: bool) -> None:
-    """Share the channels of the padded input among threads."""
+    """Share the channels of the padded input, slab by slab, among threads."""
     padding = stage(schedule, "pad")
     if padding is None:
         return
     if gpu:
-        bind(schedule, padding, 2)
+        bind(schedule, padding, 3)
     else:
         schedule.parallel(schedule.fuse(*schedule.get_loops(padding)))
+
+
+def lay_at(schedule: Any, loop: Any) -> bool:
+    """Lay each slab out where its band is computed, if each has its own; return whether that is so."""
+    padding = stage(schedule, "pad")
+    if padding is None or schedule.get(schedule.get_loops(padding)[1]).extent == 1:
+        return False
+    schedule.compute_at(padding, loop, preserve_unit_loops=True)
+    return True

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from dlas.schedules._registers import VectorUnit, divisors, vector_unit
 from dlas.sparse._blocks import argument, block, scratch, whole
 from dlas.sparse._csr import Csr, balanced_order
 from dlas.sparse._guards import end_loops_early
-from dlas.sparse._planes import Planes, spread_planes
+from dlas.sparse._planes import Planes, lay_at, spread_planes
 from dlas.stack import Algorithm, Decisions, Target
 
 Array = npt.NDArray[Any]
@@ -43,10 +42,13 @@ class SparseRows(Algorithm):
     whose inputs stay in a cache; the order is undone where outputs are written.
     """
 
+    inputs: ClassVar[type[Planes]] = Planes
+    """Where the inputs of outputs lie."""
+
     @property
-    @abstractmethod
     def height(self) -> int:
-        """Filters of a row."""
+        """Filters of a row: one, unless there are blocks of them."""
+        return 1
 
     def supports(self, conv: Conv) -> str | None:
         """Return why ``conv`` is declined: depthwise ones are, and layouts other than NCHW."""
@@ -56,7 +58,7 @@ class SparseRows(Algorithm):
 
     def planes(self, conv: Conv) -> Planes:
         """Return where the inputs of a convolution lie."""
-        return Planes(conv, vectors_a_tile(MOST, self.height))
+        return self.inputs(conv, vectors_a_tile(MOST, self.height))
 
     def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
         """Return values [entries, height], offsets [entries], starts of rows, and the filters of all rows.
@@ -139,7 +141,7 @@ class SparseRows(Algorithm):
     def _tiles(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         planes, unit, rows = self.planes(conv), vector_unit(target), len(self._filters(conv))
         most = vectors_a_tile(unit, self.height)
-        vectors = divisors(planes.band // unit.lanes, most)[::-1]
+        vectors = divisors(planes.band.places // unit.lanes, most)[::-1]
         # More sums save a few loads and cost as much where rows are short.
         vectors.sort(key=lambda tile: abs(tile * self.height - unit.registers // 2))
 
@@ -198,7 +200,7 @@ def _sum(planes: Planes, laid: Any, csr: Sequence[Any], shape: Sequence[Any]) ->
     """
     values, offsets, starts = csr
     conv, (rows, height) = planes.conv, map(int, shape)
-    points = {"n": conv.n, "band": planes.bands, "row": rows, "filter": height, "place": planes.band}
+    points = {"n": conv.n, "band": planes.bands, "row": rows, "filter": height, "place": planes.band.places}
     blocks, most = {"block": (int(starts.shape[0]) - 1) // rows}, conv.c // conv.groups * conv.r * conv.s
     zero = tirx.const(0, conv.accumulator_type)
     products = scratch("products", (*blocks.values(), *points.values()), conv.accumulator_type)
@@ -206,7 +208,7 @@ def _sum(planes: Planes, laid: Any, csr: Sequence[Any], shape: Sequence[Any]) ->
     with block("products", {**blocks, **points}, {"entry": most}) as (*at, entry):
         part, n, band, row, lane, place = at
         start, end = (starts[part * rows + row + i] for i in (0, 1))
-        T.reads(*map(whole, csr), planes.written(laid))
+        T.reads(*map(whole, csr), planes.written(laid, n, band))
         T.writes(products[tuple(at)])
         with T.init():
             T.buffer_store(products, zero, at)
@@ -230,11 +232,12 @@ def _finish(
     """Write the block ``output``: each filter's finished outputs at its own place."""
     conv, (rows, height) = planes.conv, map(int, filters.shape)
     points = {"n": conv.n, "band": planes.bands, "row": rows, "filter": height}
-    with block("output", {**points, "p": planes.rows_a_band, "q": conv.q}) as (n, band, row, lane, p, q):
-        at = (n, filters[row, lane], band * planes.rows_a_band + p, q)
-        T.reads(sums[n, band, row, lane, 0 : planes.band], *map(whole, (filters, *operands)))
-        T.writes(output[n, 0 : conv.k, at[2], q])
-        finished = tail.scalar(sums[n, band, row, lane, p * planes.pitch + q], at, operands)
+    of_a_band = {"p": planes.band.rows, "q": planes.band.columns}
+    with block("output", {**points, **of_a_band}) as (n, band, row, lane, p, q):
+        at = (n, filters[row, lane], *planes.output(band, p, q))
+        T.reads(sums[n, band, row, lane, 0 : planes.band.places], *map(whole, (filters, *operands)))
+        T.writes(output[n, 0 : conv.k, at[2], at[3]])
+        finished = tail.scalar(sums[n, band, row, lane, p * planes.band.pitch + q], at, operands)
         if rows * height == conv.k:
             T.buffer_store(output, finished, at)
         else:
@@ -264,6 +267,8 @@ def compute_bands(schedule: Any, lanes: int, decisions: Decisions) -> None:
     *_, own_lane, own_place, entry = schedule.get_loops(products)
     own_vector, own_element = schedule.split(own_place, [None, lanes])
     schedule.reorder(entry, own_lane, own_vector, own_element)
+    # A thread that computes all of a band has its input in the cache from laying it out.
+    laid = schedule.get(share).extent == 1 and lay_at(schedule, share)
     schedule.parallel(schedule.fuse(n, band, share))
     _in_vectors(schedule, lane, vector, element)
     _in_vectors(schedule, own_lane, own_vector, own_element)
@@ -271,7 +276,8 @@ def compute_bands(schedule: Any, lanes: int, decisions: Decisions) -> None:
         start = schedule.decompose_reduction(sum_of, first)
         _in_vectors(schedule, *schedule.get_loops(start)[-3:])
     schedule.vectorize(column)
-    spread_planes(schedule, gpu=False)
+    if not laid:
+        spread_planes(schedule, gpu=False)
 
 
 def _in_vectors(schedule: Any, *loops: Any) -> None:

@@ -18,8 +18,3 @@ class CsrDirect(SparseRows):
     ----------
     DLAS paper, sections 3.4 (compressed sparse rows, direct) and 4.4 (the minimal schedule).
     """
-
-    @property
-    def height(self) -> int:
-        """Filters of a row: one."""
-        return 1

@@ -23,10 +23,14 @@ from dlas.lowering.lower import lower, schedule
 from dlas.networks import csr_bytes
 from dlas.programs import TvmProgram, write_program
 from dlas.sparse._csr import Csr, balanced_order
+from dlas.sparse._patches import Patches
+from dlas.sparse._planes import WIDEST, Planes
 from dlas.sparse._rows import SparseRows, channels_a_block
-from dlas.sparse._planes import WIDEST, Planes, best_band
+from dlas.sparse._tiles import Tiles
 from dlas.sparse.bsr_direct import BsrDirect
 from dlas.sparse.csr_direct import CsrDirect
+from dlas.sparse.csr_gemm import CsrGemm
+from dlas.sparse.csr_spatial_pack import CsrSpatialPack
 from dlas.stack import Target
 from dlas.testing import HOST, Case, check_case
 from dlas.tuning.workload import MAIN, Workload
@@ -47,7 +51,8 @@ NEON = Target(
 MATRIX = np.array([[0, 2, 0, 3], [0, 0, 0, 0], [5, 0, 7, 11], [1, 2, 3, 4]], np.float32)
 UNEVEN = Conv("uneven", 2, 6, 9, 8, 10, 3, 3, strides=(2, 1), padding=(1, 0, 2, 1), groups=2)
 SQUARE = Conv("square", 1, 64, 14, 14, 64, 3, 3, padding=(1, 1, 1, 1))
-DIRECT: list[SparseRows] = [CsrDirect(), BsrDirect(), BsrDirect(size=3)]
+INPUTS: list[type[Planes]] = [Planes, Patches, Tiles]
+ALGORITHMS: list[SparseRows] = [CsrDirect(), BsrDirect(), CsrGemm(), CsrSpatialPack(), BsrDirect(size=3)]
 
 
 def pruned(conv: Conv, sparsity: float, seed: int = 0) -> np.ndarray:
@@ -114,7 +119,7 @@ def test_what_a_kernel_could_not_trust_is_refused(change: dict[str, Any], compla
         replace(GOOD, **change).check()
 
 
-@pytest.mark.parametrize("algorithm", DIRECT, ids=str)
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
 def test_a_weight_that_is_no_number_reaches_no_kernel(algorithm: SparseRows) -> None:
     weight = pruned(SQUARE, 0.9)
     weight[3, 1, 2, 0] = np.nan
@@ -141,8 +146,23 @@ def test_long_rows_next_to_each_other_go_to_different_threads() -> None:
     assert lengths[balanced_order(lengths)].reshape(2, -1).sum(axis=1).tolist() == [4096, 4096]
 
 
+@pytest.mark.parametrize("algorithm", [CsrDirect(), CsrGemm(), CsrSpatialPack()], ids=str)
+def test_threads_share_the_nonzeros_of_a_weight_with_a_few_dense_filters(algorithm: SparseRows) -> None:
+    weight = pruned(SQUARE, 0.98)
+    weight[: SQUARE.k // 4] = 1
+    *_, starts, filters = algorithm.pack(weight, SQUARE)
+    lengths = np.diff(starts).reshape(-1, len(filters)).sum(axis=0)
+    assert lengths.sum() == np.count_nonzero(weight)
+    for threads in (2, 4, 8):
+        work, naive = (
+            each.reshape(threads, -1).sum(axis=1) for each in (lengths, lengths[np.argsort(filters[:, 0])])
+        )
+        assert work.max() < 1.02 * work.mean()
+        assert naive.max() > 1.8 * naive.mean()
+
+
 @pytest.mark.parametrize("conv", [SQUARE, replace(SQUARE, h=7, w=7), replace(SQUARE, h=56, w=56)])
-@pytest.mark.parametrize("algorithm", [CsrDirect(), BsrDirect()], ids=str)
+@pytest.mark.parametrize("algorithm", ALGORITHMS[:4], ids=str)
 def test_the_best_guess_leaves_no_thread_without_work(algorithm: SparseRows, conv: Conv) -> None:
     for target in (AVX512, AVX2, NEON):
         kernel = make_kernel(algorithm, conv, pruned(conv, 0.9), "main")
@@ -154,35 +174,73 @@ def test_the_best_guess_leaves_no_thread_without_work(algorithm: SparseRows, con
 # ---------------------------------------------------------------- where inputs lie
 
 
+@pytest.mark.parametrize("inputs", INPUTS)
 @hypothesis.given(convolutions())
 @hypothesis.settings(derandomize=True, deadline=None)
-def test_an_offset_leads_from_every_output_to_its_input(conv: Conv) -> None:
-    planes = Planes(conv, 30)
+def test_an_offset_leads_from_every_output_to_its_input(inputs: type[Planes], conv: Conv) -> None:
+    planes = inputs(conv, 30)
     top, left, bottom, right = conv.padding
     image = np.arange(1, conv.c * conv.h * conv.w + 1).reshape(conv.c, conv.h, conv.w)
-    padded = np.pad(image, ((0, 0), (top, bottom + conv.strides[0]), (left, right + conv.strides[1])))
-    laid = np.full((conv.c, *planes.phases, planes.plane), -1)
+    padded = np.pad(image, ((0, 0), (top, bottom), (left, right)))
+    shape = planes.band
+    for band in range(planes.bands):
+        slab, place = (band, 0) if planes.slabs > 1 else (0, band * shape.step)
+        rows, columns = planes.output(band, np.arange(shape.rows)[:, None], np.arange(shape.columns))
+        places = place + np.arange(shape.rows)[:, None] * shape.pitch + np.arange(shape.columns)
+        laid = laid_out(planes, padded, slab).ravel()
+        for (c, r, s), offset in np.ndenumerate(planes.offsets()):
+            row, column = rows * conv.strides[0] + r * conv.dilation[0], columns * conv.strides[1]
+            np.testing.assert_array_equal(
+                laid[offset + places], padded[c, row, column + s * conv.dilation[1]]
+            )
+
+
+def laid_out(planes: Planes, padded: np.ndarray, slab: int) -> np.ndarray:
+    """Return a slab [c, phases, phases, plane] of an image with its border; -1 where it has no number."""
+    strides, own = planes.conv.strides, divmod(slab, planes.across[1])
+    laid = np.full((len(padded), *planes.phases, planes.plane), -1)
     for i, j in np.ndindex(planes.phases):
-        rows = padded[:, i :: conv.strides[0], j :: conv.strides[1]][:, : planes.rows, : planes.pitch]
-        laid[:, i, j, : planes.rows * planes.pitch] = rows.reshape(conv.c, -1)
-    places = np.arange(conv.p)[:, None] * planes.pitch + np.arange(conv.q)
-    for (c, r, s), offset in np.ndenumerate(planes.offsets()):
-        row, column = r * conv.dilation[0], s * conv.dilation[1]
-        met = padded[c, row :: conv.strides[0], column :: conv.strides[1]][: conv.p, : conv.q]
-        np.testing.assert_array_equal(laid.ravel()[offset + places], met)
+        top = own[0] * planes.band.rows * strides[0] + planes.begin(0, i)
+        left = own[1] * planes.band.columns * strides[1] + planes.begin(1, j)
+        part = padded[:, top :: strides[0], left :: strides[1]][:, : planes.rows, : planes.columns]
+        rows = laid[:, i, j, : planes.rows * planes.band.pitch].reshape(len(padded), planes.rows, -1)
+        rows[:, : part.shape[1], : part.shape[2]] = part
+        laid[:, i, j, : rows[0].size] = rows.reshape(len(padded), -1)
+    return laid
 
 
 @pytest.mark.parametrize("most", [30, 6, 1])
 @pytest.mark.parametrize(
-    "size", [(56, 56, 58), (28, 28, 30), (14, 14, 16), (7, 7, 9), (13, 13, 13), (1, 500, 502)]
+    ("size", "kernel"),
+    [((56, 56), 3), ((28, 28), 3), ((14, 14), 3), ((7, 7), 3), ((13, 13), 1), ((1, 500), 3)],
 )
-def test_bands_are_whole_tiles_and_waste_little(size: tuple[int, int, int], most: int) -> None:
-    rows, columns, pitch = size
-    band, vectors = best_band(rows, columns, pitch, most)
-    assert rows % band == 0
-    assert vectors * WIDEST >= (band - 1) * pitch + columns
-    assert any(vectors % tile == 0 for tile in range(1, most + 1) if tile >= min(4, most))
-    assert vectors * WIDEST * rows / band < 1.4 * rows * columns
+@pytest.mark.parametrize("inputs", INPUTS)
+def test_bands_are_whole_tiles_and_waste_little(
+    inputs: type[Planes], size: tuple[int, int], kernel: int, most: int
+) -> None:
+    border = kernel // 2
+    planes = inputs(Conv("", 1, 8, *size, 8, kernel, kernel, padding=(border,) * 4), most)
+    band = planes.band
+    assert (band.rows * planes.across[0], band.columns * planes.across[1]) == size
+    assert band.places >= (band.rows - 1) * band.pitch + band.columns
+    assert any(band.vectors % tile == 0 for tile in range(1, most + 1) if tile >= min(4, most))
+    assert band.vectors * WIDEST * planes.bands < 1.4 * size[0] * size[1]
+
+
+def test_patches_are_written_once_for_each_column_of_the_kernel() -> None:
+    patches, planes = (inputs(replace(SQUARE, h=56, w=56), 30) for inputs in (Patches, Planes))
+    assert patches.band.pitch == 56 and planes.band.pitch == 58
+    assert patches.channel == 3 * (patches.band.rows + 2) * 56
+    # Rows are a multiple of half a vector apart, and planes of a whole one.
+    assert not np.any(patches.offsets() % 8)
+    assert np.mean(planes.offsets() % 8 != 0) > 0.6
+
+
+def test_tiles_of_a_large_image_are_as_wide_as_high() -> None:
+    tiles = Tiles(replace(SQUARE, h=224, w=224), 30)
+    assert tiles.band.columns < 224
+    planes = Planes(tiles.conv, 30)
+    assert tiles.bands * tiles.under_a_band < planes.bands * planes.under_a_band
 
 
 def test_channels_are_walked_in_blocks_where_rows_have_entries_enough() -> None:
@@ -199,7 +257,7 @@ def test_channels_are_walked_in_blocks_where_rows_have_entries_enough() -> None:
 
 
 @pytest.mark.parametrize("sparsity", [0.0, 0.5, 0.9, 0.99, 1.0])
-@pytest.mark.parametrize("algorithm", DIRECT, ids=str)
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
 def test_any_sparsity_is_right(algorithm: SparseRows, sparsity: float) -> None:
     assert check_case(algorithm, Case(UNEVEN, bias=True, activation="relu", sparsity=sparsity)) is None
 
@@ -219,22 +277,35 @@ def loops_over_entries(kernel: Kernel, target: Target) -> list[str]:
     return [end for script in scripts for end in re.findall(r"in range\((packed2\[.*)\):", script)]
 
 
-@pytest.mark.parametrize("algorithm", DIRECT[:2], ids=str)
+@pytest.mark.parametrize("algorithm", ALGORITHMS[:4], ids=str)
 def test_the_loop_over_a_row_ends_with_the_row(algorithm: SparseRows) -> None:
     ends = loops_over_entries(make_kernel(algorithm, SQUARE, pruned(SQUARE, 0.9), "main"), HOST)
     assert len(ends) == 2
     assert all(re.fullmatch(r"packed2\[.* \+ 1\] - packed2\[.*\]", end) for end in ends)
 
 
-def test_an_input_that_needs_no_border_is_read_where_it_is() -> None:
+@pytest.mark.parametrize("algorithm", ALGORITHMS[:4], ids=str)
+def test_an_input_that_needs_no_border_is_read_where_it_is(algorithm: SparseRows) -> None:
     pointwise = Conv("pointwise", 1, 16, 56, 56, 8, 1, 1)
     for conv, laid in ((pointwise, False), (replace(pointwise, h=7, w=7), True), (SQUARE, True)):
-        script = make_kernel(CsrDirect(), conv, pruned(conv, 0.5), "main").function.script()
+        script = make_kernel(algorithm, conv, pruned(conv, 0.5), "main").function.script()
         assert ("planes = " in script) is laid
 
 
+@pytest.mark.parametrize("algorithm", [CsrGemm(), CsrSpatialPack()], ids=str)
+def test_a_thread_writes_the_inputs_that_it_computes_with_or_all_threads_share_them(
+    algorithm: SparseRows,
+) -> None:
+    target = replace(HOST, threads=1)
+    for size, of_its_own in ((56, True), (14, False)):
+        conv = replace(SQUARE, h=size, w=size)
+        kernel = make_kernel(algorithm, conv, pruned(conv, 0.9), "main")
+        script = schedule_kernel(kernel, target, algorithm.space(conv, target)[0]).script()
+        assert script.count("T.parallel(") == (1 if of_its_own else 2)
+
+
 @pytest.mark.parametrize("target", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])
-@pytest.mark.parametrize("algorithm", DIRECT, ids=str)
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
 def test_sums_of_a_tile_fit_in_the_registers(algorithm: SparseRows, target: Target) -> None:
     registers = 16 if target is AVX2 else 32
     for conv in (SQUARE, replace(SQUARE, h=56, w=56), replace(SQUARE, h=7, w=7, strides=(2, 2))):
@@ -252,7 +323,7 @@ def test_blocks_store_no_more_than_their_network_kept() -> None:
 
 
 def test_depthwise_and_blocked_layouts_are_declined() -> None:
-    for algorithm in DIRECT:
+    for algorithm in ALGORITHMS:
         depthwise = algorithm.supports(replace(SQUARE, groups=64))
         assert depthwise is not None and "3x3" in depthwise
         blocked = algorithm.supports(replace(SQUARE, input_layout="NCHW16c"))
@@ -284,7 +355,7 @@ def test_a_point_can_be_recorded_replayed_and_measured_on_real_rows() -> None:
         np.testing.assert_array_equal(array, packed)
 
 
-@pytest.mark.parametrize("algorithm", DIRECT[:2], ids=str)
+@pytest.mark.parametrize("algorithm", ALGORITHMS[:4], ids=str)
 def test_a_pruned_network_is_written_reloaded_and_right(algorithm: SparseRows, tmp_path: Path) -> None:
     small, x = network(), images(2)
     with torch.no_grad():

@@ -1,0 +1,25 @@
+"""Sparse spatial pack convolution: the input regrouped so that what a tile of outputs reads lies together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dlas.sparse._planes import Planes
+from dlas.sparse._rows import SparseRows
+from dlas.sparse._tiles import Tiles
+
+
+@dataclass(frozen=True)
+class CsrSpatialPack(SparseRows):
+    """Multiply by the nonzeros of each filter, tile by tile of the output, from a packed input, in NCHW.
+
+    A tile of the input has all channels of what a tile of the output reads, so it is still
+    in the cache from being packed when it is multiplied; what tiles share is packed twice.
+
+    References
+    ----------
+    DLAS paper, sections 3.4 (compressed sparse rows, spatial pack) and 4.4 (the minimal schedule).
+    """
+
+    inputs: ClassVar[type[Planes]] = Tiles
