@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dlas.stack import Target
 
 TERMS, ROUNDS = 2048, 16
 SAMPLES = 15
@@ -24,27 +31,52 @@ def _measure_here(threads: int) -> float:
     from dlas.machine import use_threads
 
     use_threads(threads)
-    import numpy as np
+    from tvm import te
+
+    scale = te.placeholder((TERMS,), "float32", "scale")
+    # Sums and first factors stay in registers; one second factor a term comes from the nearest cache.
+    x = te.placeholder((threads, *tile()), "float32", "x")
+    seconds = time_sums(
+        threads,
+        (ROUNDS, TERMS),
+        (x, scale),
+        lambda thread, vector, lane, again, term: x[thread, vector, lane] * scale[term],
+    )
+    return 2.0 * TERMS * ROUNDS * threads * math.prod(tile()) / seconds
+
+
+def tile() -> tuple[int, int]:
+    """Return how many vectors of sums a kernel keeps in registers here, and the numbers of a vector."""
+    from dlas.schedules._registers import vector_unit
+
+    unit = vector_unit(_target(1))
+    return unit.registers // 2 - 2, unit.lanes
+
+
+def time_sums(
+    threads: int, extents: tuple[int, int], factors: Sequence[Any], product: Callable[..., Any]
+) -> float:
+    """Return the seconds in which each thread adds products to one tile of sums in registers.
+
+    Parameters
+    ----------
+    threads : int
+    extents : pair of int
+        How often, and of how many terms.
+    factors : sequence of te.Tensor
+        What is read; arrays begin where lines of a cache do.
+    product : callable
+        From (thread, vector, lane, again, term) to what is added.
+    """
     import tvm
     from tvm import s_tir, te
-    from tvm.target import codegen
 
-    from dlas.schedules._registers import vector_unit
-    from dlas.stack import Target
-
-    description = {"kind": "llvm", "mcpu": str(codegen.llvm_get_system_cpu()), "num-cores": threads}
-    unit = vector_unit(Target(description, threads))
-    vectors = unit.registers // 2 - 2
-    # Sums and first factors stay in registers; one second factor a term comes from the nearest cache.
-    x = te.placeholder((threads, vectors, unit.lanes), "float32", "x")
-    scale = te.placeholder((TERMS,), "float32", "scale")
-    again, term = te.reduce_axis((0, ROUNDS), "again"), te.reduce_axis((0, TERMS), "term")
+    again, term = (te.reduce_axis((0, extent)) for extent in extents)
     sums = te.compute(
-        x.shape,
-        lambda thread, vector, lane: te.sum(x[thread, vector, lane] * scale[term], axis=[again, term]),
-        name="sums",
+        (threads, *tile()), lambda *at: te.sum(product(*at, again, term), axis=[again, term]), name="sums"
     )
-    schedule = s_tir.Schedule(te.create_prim_func([x, scale, sums]).with_attr("global_symbol", "main"))
+    function = te.create_prim_func([*factors, sums]).with_attr("global_symbol", "main")
+    schedule = s_tir.Schedule(function)
     block = schedule.get_sblock("sums")
     output = schedule.cache_write(block, 0, "local")
     thread, vector, lane, again_loop, term_loop = schedule.get_loops(block)
@@ -56,22 +88,24 @@ def _measure_here(threads: int) -> float:
     start = schedule.decompose_reduction(block, again_loop)
     schedule.vectorize(schedule.get_loops(start)[-1])
     schedule.unroll(schedule.get_loops(start)[-2])
-    run = tvm.tirx.build(schedule.mod["main"], target=tvm.target.Target(description))["main"]
-    arguments = [
-        tvm.runtime.tensor(array)
-        for array in (
-            np.full((threads, vectors, unit.lanes), 0.5, np.float32),
-            np.full(TERMS, 0.5, np.float32),
-            np.zeros((threads, vectors, unit.lanes), np.float32),
-        )
-    ]
+    target = tvm.target.Target(dict(_target(threads).description))
+    run = tvm.tirx.build(schedule.mod["main"], target=target)["main"]
+    shapes = [tuple(map(int, each.shape)) for each in (*factors, sums)]
+    arguments = [tvm.runtime.tensor(np.full(shape, 0.5, np.float32)) for shape in shapes]
     run(*arguments)
     seconds = []
     for _ in range(SAMPLES):
-        start_s = time.perf_counter()
+        started = time.perf_counter()
         run(*arguments)
-        seconds.append(time.perf_counter() - start_s)
-    return 2.0 * TERMS * ROUNDS * threads * vectors * unit.lanes / statistics.median(seconds)
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+def _target(threads: int) -> Target:
+    from tvm.target import codegen  # once the number of threads is set
+
+    mcpu = str(codegen.llvm_get_system_cpu())
+    return Target({"kind": "llvm", "mcpu": mcpu, "num-cores": threads}, threads)
 
 
 if __name__ == "__main__":

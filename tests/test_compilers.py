@@ -112,6 +112,17 @@ def test_programs_leave_no_hooks_behind(tmp_path: Path) -> None:
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in small.module.modules())
 
 
+@pytest.mark.parametrize("name", ["torch_eager", "torch_compile"])
+def test_channels_last_changes_the_layout_and_not_the_numbers(name: str, tmp_path: Path) -> None:
+    small, x = network(), images(2)
+    expected = small.reference(x)
+    program = parts.make("compiler", name, {"channels_last": True}).load(tmp_path, lambda: small, HOST)
+    assert error(program.run(x), expected) <= 1e-4
+    program.bind(x)()
+    weights = [layer.weight for layer in small.module.modules() if isinstance(layer, torch.nn.Conv2d)]
+    assert all(weight.is_contiguous(memory_format=torch.channels_last) for weight in weights)
+
+
 def test_a_missing_library_is_an_error(tmp_path: Path) -> None:
     compiler = parts.make("compiler", "untuned", {})
     with pytest.raises(OSError):

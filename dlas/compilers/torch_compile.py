@@ -19,4 +19,5 @@ class TorchCompile(TorchRuntime):
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the compiled module; the work is done at its first run."""
         module, device = module_of(network()).eval(), torch_device(target)
-        return TorchProgram(module, torch.compile(module, backend="inductor", dynamic=False), device)
+        compiled = torch.compile(module, backend="inductor", dynamic=False)
+        return TorchProgram(module, compiled, device, self.channels_last)

@@ -22,4 +22,4 @@ class TorchEager(TorchRuntime):
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the module on its device."""
         module = module_of(network())
-        return TorchProgram(module, module, torch_device(target))
+        return TorchProgram(module, module, torch_device(target), self.channels_last)

@@ -212,6 +212,28 @@ def falling(x: str, y: str, colours: Mapping[str, str], least: float) -> dict[st
     return specification(alt.layer(*layers, data=alt.NamedData(name=ROWS)).properties(height=230))
 
 
+def rising(x: str, y: str, colours: Mapping[str, str]) -> dict[str, Any]:
+    """Return a line for each ``d`` with intervals, on a logarithmic y axis, and rings where ``e`` is true.
+
+    A level line says "no difference" at 1.
+    """
+    scale = alt.Scale(type="log", nice=False, padding=12)
+    axis = alt.Axis(values=TICKS, format="~g")
+    across = alt.X("x:Q", title=x, scale=alt.Scale(zero=False, nice=False, padding=10))
+    base = alt.Chart().encode(x=across, color=_colour(colours))
+    upwards = alt.Y("y:Q", title=y, scale=scale, axis=axis)
+    ring = base.mark_point(filled=False, size=150, opacity=1, strokeWidth=2)
+    interval = base.mark_rule(opacity=0.35).encode(y=alt.Y("lo:Q", title=y), y2="hi:Q")
+    layers = [
+        _reference(1, upright=False),
+        interval.transform_filter("!datum.e"),
+        base.mark_line(strokeWidth=2).encode(y=upwards, order="x:Q", detail="d:N"),
+        base.mark_point(filled=True, size=40, opacity=1).encode(y=upwards).transform_filter("!datum.e"),
+        ring.encode(y=upwards).transform_filter("datum.e"),
+    ]
+    return specification(alt.layer(*layers, data=alt.NamedData(name=ROWS)).properties(height=230))
+
+
 def bars(
     quantity: str, colours: Mapping[str, str], *, share: bool = False, grouped: bool = False
 ) -> dict[str, Any]:
@@ -266,10 +288,10 @@ def _quantitative(
     return alt.Axis(tickCount=6), alt.Scale(**ends) if zero else alt.Scale(zero=False, padding=10)
 
 
-def _reference(value: float) -> alt.Chart:
-    """Return an upright line, drawn once whatever the data."""
+def _reference(value: float, upright: bool = True) -> alt.Chart:
+    """Return a dashed line across the chart, drawn once whatever the data."""
     line: alt.Chart = alt.Chart(alt.InlineData(values=[{}])).mark_rule(strokeDash=[4, 3], opacity=0.5)
-    return line.encode(x=alt.XDatum(value))
+    return line.encode(x=alt.XDatum(value)) if upright else line.encode(y=alt.YDatum(value))
 
 
 def _base(grouped: bool, data: Any = alt.Undefined) -> alt.Chart:

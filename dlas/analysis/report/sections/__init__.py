@@ -8,6 +8,7 @@ from dlas.analysis.report.blocks import Absent, Section
 from dlas.analysis.report.context import Context
 from dlas.analysis.report.sections import (
     accuracy,
+    break_even,
     checks,
     compression,
     correlations,
@@ -27,7 +28,8 @@ from dlas.analysis.report.sections import (
 
 SECTIONS: tuple[Callable[[Context], Section | Absent], ...] = (
     summary.section, question.section, matrix.section, winners.section, latency.section, ratios.tuning,
-    ratios.runtimes, promises.section, accuracy.section, compression.section, curves.section, layers.section,
-    dependence.section, correlations.section, checks.section, costs.section, trust.section,
+    ratios.runtimes, promises.section, break_even.section, accuracy.section, compression.section,
+    curves.section, layers.section, dependence.section, correlations.section, checks.section, costs.section,
+    trust.section,
 )  # fmt: skip
 """In the order in which a reader meets them."""

@@ -1,0 +1,109 @@
+"""What bounds a sparse convolution: multiply-adds, loads of input, or the weights that stream in.
+
+Each bound is work that no kernel of its kind can leave out, over a rate that a probe measured on
+this machine.  Nothing is said of what may stand in their way: the slowest of them is the roof.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.peak import measure_peak, tile, time_sums
+
+SIZES = tuple(2**power for power in range(14, 27, 2))
+"""Bytes a thread that a probe walks through: from a first-level cache to memory."""
+NUMBERS = 2**23
+"""At least so many are read in a sample."""
+OFFSET_BYTES = VALUE_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Roof:
+    """Rates of a machine on some threads.
+
+    Parameters
+    ----------
+    flops : float
+        Operations a second of multiply-adds in registers.
+    aligned : dict of int to float
+        Numbers a second that multiply-adds read from memory, a vector each, by the bytes walked through.
+    shifted : float
+        As many from a first-level cache, where each vector lies across two lines.
+    threads : int
+    """
+
+    flops: float
+    aligned: dict[int, float]
+    shifted: float
+    threads: int
+
+    def limits(self, layer: dict[str, Any], height: int, shifted: bool) -> dict[str, float]:
+        """Return the least seconds that a layer takes, by what limits it.
+
+        Parameters
+        ----------
+        layer : mapping
+            A layer of a row, with its nonzeros.
+        height : int
+            Filters that share a weight's place, and so a vector of input.
+        shifted : bool
+            Whether vectors of input begin anywhere.
+        """
+        products = layer["nonzeros"] * layer["n"] * layer["p"] * layer["q"]
+        weights = layer["nonzeros"] * (VALUE_BYTES + OFFSET_BYTES / height)
+        near = self.shifted if shifted else self.aligned[SIZES[0]]
+        size = next((size for size in SIZES if size * self.threads >= weights), SIZES[-1])
+        return {
+            "FMAs": 2 * products / self.flops,
+            "loads": products / height / near,
+            "weights": weights / VALUE_BYTES / self.aligned[size],
+        }
+
+
+def measure_roof(threads: int) -> Roof:
+    """Return the rates of this machine, measured in processes of their own."""
+    command = [sys.executable, __file__, str(threads)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    shifted, *aligned = json.loads(done.stdout)
+    return Roof(measure_peak(threads), dict(zip(SIZES, aligned, strict=True)), shifted, threads)
+
+
+def _measure_here(threads: int) -> list[float]:
+    from dlas.machine import use_threads
+
+    use_threads(threads)
+    first = _rate(threads, SIZES[0], shift=1)
+    return [first, *(_rate(threads, size, shift=0) for size in SIZES)]
+
+
+def _rate(threads: int, size: int, shift: int) -> float:
+    """Return the numbers a second that multiply-adds read, all threads together.
+
+    Each thread walks again and again through ``size`` bytes of its own; like a sparse
+    kernel, with one factor for as many vectors as it has sums in registers.
+    """
+    from tvm import te
+
+    vectors, lanes = tile()
+    terms = size // (4 * vectors * lanes)
+    share = terms * vectors * lanes
+    rounds = -(-NUMBERS // share)
+    x = te.placeholder((threads * share + lanes,), "float32", "x")
+    scale = te.placeholder((rounds,), "float32", "scale")
+
+    def product(thread: Any, vector: Any, lane: Any, again: Any, term: Any) -> Any:
+        place = thread * share + (term * vectors + vector) * lanes + lane + shift
+        return x[place] * scale[again]
+
+    return threads * share * rounds / time_sums(threads, (rounds, terms), (x, scale), product)
+
+
+if __name__ == "__main__":
+    print(json.dumps(_measure_here(int(sys.argv[1]))))

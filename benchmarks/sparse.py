@@ -1,0 +1,231 @@
+"""Sparse convolution against dense libraries, layer by layer: 3x3 of ResNet-18, 1x1 of ResNet-50.
+
+At each level, the pruned layer is measured in turns with ONNX Runtime on the same weights, to
+which a zero is a number like any other.  PyTorch and our dense code take turns with ONNX Runtime on
+the dense layer.  A speed is the best dense library's time over the sparse kernel's; the roof is
+the least time that multiply-adds, loads of input or the weights' bytes take, as measured here.
+
+    python benchmarks/sparse.py [--layers "NAME;..."] [--levels 0.5,...] [--block-levels 0.8,...]
+                                [--algorithms csr_direct,...] [--threads 1,2] [--trials 16]
+                                [--seconds 0.5] [--out FOLDER] [--smoke]
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.roofline import Roof, measure_roof
+from benchmarks.studies import disturbed, median_s, run_study
+from dlas.analysis.break_even import crossing, worded
+from dlas.analysis.labels import label
+from dlas.results import Row
+
+LAYERS = {
+    "3x3, 64 at 56": (64, 56, "filters = 64"),
+    "3x3 / 2, 64 to 128 at 56": (64, 56, "filters = 128, stride = 2"),
+    "3x3, 128 at 28": (128, 28, "filters = 128"),
+    "3x3 / 2, 128 to 256 at 28": (128, 28, "filters = 256, stride = 2"),
+    "3x3, 256 at 14": (256, 14, "filters = 256"),
+    "3x3 / 2, 256 to 512 at 14": (256, 14, "filters = 512, stride = 2"),
+    "3x3, 512 at 7": (512, 7, "filters = 512"),
+    "1x1, 64 to 256 at 56": (64, 56, "filters = 256, kernel = 1"),
+    "1x1, 256 to 64 at 56": (256, 56, "filters = 64, kernel = 1"),
+    "1x1, 1024 to 256 at 14": (1024, 14, "filters = 256, kernel = 1"),
+    "1x1, 512 to 2048 at 7": (512, 7, "filters = 2048, kernel = 1"),
+    "1x1 / 2, 256 to 512 at 56": (256, 56, "filters = 512, kernel = 1, stride = 2"),
+}
+LIBRARIES = ("onnxruntime", "torch_eager", "torch_eager(channels_last=True)")
+BLOCKS, HEIGHT = "bsr_direct", 4
+STUDY = """
+name = "sparse"
+[axes]
+dataset     = [{{ name = "random", channels = {channels}, size = {size}, classes = 1000, images = 2 }}]
+model       = [{{ name = "benchmarks.layers:Layer", {options} }}]
+compression = ["none", {{ name = "weight_pruning", recipe = "none", level = {levels} }},
+               {{ name = "block_pruning", recipe = "none", level = {block_levels}, size = {height} }}]
+algorithm   = [{dense}, {{ name = "{blocks}", size = {height} }}, {csr}]
+compiler    = ["hand", {searched}"onnxruntime", {{ name = "torch_eager", channels_last = [false, true] }}]
+hardware    = [{{ name = "local_cpu", threads = {threads} }}]
+[measure]
+seconds = {seconds}
+[[skip]]
+compression = "none"
+algorithm   = ["{blocks}", {csr}]
+reason      = "nothing is zero"
+[[skip]]
+compression = "weight_pruning"
+algorithm   = [{dense}, "{blocks}"]
+reason      = "other weights are made for it"
+[[skip]]
+compression = "block_pruning"
+algorithm   = [{dense}, {csr}]
+reason      = "other weights are made for it"
+[[skip]]
+compression = "*_pruning"
+compiler    = "torch_*"
+reason      = "what a library of dense code takes does not depend on the weights"
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A sparse kernel at a level: its speed against the best library, its share of the roof, the roof."""
+
+    speed: float
+    share: float
+    limit: str
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What was found on one layer and number of threads.
+
+    Parameters
+    ----------
+    dense : dict of str to float
+        Speeds against ONNX Runtime, by compiler.
+    sparse : dict of str to (dict of float to Result)
+        By algorithm and level.
+    peak : float
+        Our best dense code's share of the multiply-add peak.
+    """
+
+    dense: dict[str, float]
+    sparse: dict[str, dict[float, Result]]
+    peak: float
+
+
+def main(
+    layers: str = ";".join(LAYERS),
+    levels: str = "0.5,0.7,0.8,0.9,0.95,0.98",
+    block_levels: str = "0.8,0.9,0.95",
+    algorithms: str = "csr_direct,csr_gemm,csr_spatial_pack",
+    threads: str = "1,2",
+    dense: str = '{ name = "spatial_pack", layout = "blocked" }',
+    trials: Annotated[int, typer.Option(help="Of a search beside our best guesses; 0 for none.")] = 0,
+    seconds: float = 0.5,
+    out: Annotated[Path | None, typer.Option(help="Keep rows here, and resume from them.")] = None,
+    smoke: Annotated[bool, typer.Option(help="One layer, briefly: whether it works.")] = False,
+) -> None:
+    """Print dense speeds, sparse speeds with their break-even, and shares of the roof."""
+    if smoke:
+        layers, levels, block_levels, threads, seconds = "3x3, 512 at 7", "0.8,0.95", "0.9", "1", 0.1
+    csr = ", ".join(f'"{name}"' for name in algorithms.split(","))
+    options = {
+        "levels": _numbers(levels), "block_levels": _numbers(block_levels), "csr": csr, "dense": dense,
+        "seconds": seconds, "blocks": BLOCKS, "height": HEIGHT, "searched": _search(trials),
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as scratch:
+        for count in map(int, threads.split(",")):
+            roof = measure_roof(count)
+            found, rows = {}, []
+            for name in layers.split(";"):
+                channels, size, filters = LAYERS[name]
+                layer = {"channels": channels, "size": size, "options": filters, "threads": count}
+                folder = (out or Path(scratch)) / name.replace(" / ", "by").replace(" ", "_")
+                own = run_study(folder, STUDY.format(**options, **layer), count)
+                found[name] = read(own, roof)
+                rows += own
+            _print(found, roof, sorted({*_numbers(levels), *_numbers(block_levels)}))
+            Console().print(disturbed(rows))
+
+
+def _numbers(listed: str) -> list[float]:
+    return sorted(map(float, listed.split(",")))
+
+
+def _search(trials: int) -> str:
+    return f'{{ name = "metaschedule", trials = {trials} }}, ' if trials else ""
+
+
+# ---------------------------------------------------------------- from rows to numbers
+
+
+def read(rows: Sequence[Row], roof: Roof) -> Layer:
+    """Return what the rows of one layer say."""
+    ok = [row for row in rows if row.status == "ok"]
+    reference = {
+        _pruned(row): median_s(row) for row in ok if row.compiler["name"] == LIBRARIES[0]
+    }  # the same code, measured beside what it is compared with
+    untouched = [row for row in ok if row.compression["name"] == "none"]
+    dense = {label(row.compiler): reference[_pruned(row)] / median_s(row) for row in untouched}
+    fastest = max(dense[name] for name in LIBRARIES if name in dense)
+    sparse: dict[str, dict[float, Result]] = {}
+    for row in sorted(ok, key=median_s, reverse=True):  # the fastest of several compilers stays
+        if row.compression["name"] != "none" and row.algorithm["name"] != "library":
+            speed = reference[_pruned(row)] / fastest / median_s(row)
+            name, level = label(row.algorithm), row.compression["level"]
+            sparse.setdefault(name, {})[level] = Result(speed, *_roof(row, roof))
+    ours = min(
+        (median_s(row) for row in untouched if row.algorithm["name"] != "library"), default=float("nan")
+    )
+    peak = 2 * untouched[0].layers[0]["macs"] / ours / roof.flops
+    return Layer(dense, sparse, peak)
+
+
+def _pruned(row: Row) -> tuple[str, float]:
+    return row.compression["name"], row.compression.get("level", 0.0)
+
+
+def _roof(row: Row, roof: Roof) -> tuple[float, str]:
+    """Return the share of the lowest roof that a row reaches, and what that is made of."""
+    algorithm, layer = row.algorithm["name"], row.layers[0]
+    height = HEIGHT if algorithm == BLOCKS else 1
+    shifted = algorithm.endswith("_direct") and layer["r"] * layer["s"] > 1
+    limits = roof.limits(layer, height, shifted)
+    limit = max(limits, key=lambda name: limits[name])
+    return limits[limit] / median_s(row), limit
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _print(found: Mapping[str, Layer], roof: Roof, levels: Sequence[float]) -> None:
+    console = Console(width=150)
+    on = f"{roof.threads} thread" + ("s" if roof.threads > 1 else "")
+    console.print(
+        f"{on}: {roof.flops / 1e9:.0f} GFLOP/s in registers; loading an input each, "
+        f"{2 * min(roof.aligned.values()) / 1e9:.0f} (memory) to {2 * max(roof.aligned.values()) / 1e9:.0f} "
+        f"(nearest cache) where it is aligned, {2 * roof.shifted / 1e9:.0f} where it is not"
+    )
+    names = sorted({name for layer in found.values() for name in layer.dense}, key=_order)
+    table = Table("", *names, "of the peak", title=f"dense, {on}: speed against ONNX Runtime", box=None)
+    for name, layer in found.items():
+        table.add_row(name, *(_number(layer.dense.get(each)) for each in names), f"{layer.peak:.2f}")
+    console.print(table)
+    columns = [f"{100 * level:.0f} %" for level in levels]
+    title = f"sparse, {on}: speed against the best dense library"
+    speeds = Table("", "", *columns, "break-even", title=title, box=None)
+    roofs = Table("", "", *columns, title=f"sparse, {on}: share of the roof, and what that is", box=None)
+    for name, layer in found.items():
+        for place, (algorithm, results) in enumerate(layer.sparse.items()):
+            measured = sorted(results)
+            even = worded(crossing(measured, [results[level].speed for level in measured]), measured)
+            known = [results.get(level) for level in levels]
+            first = "" if place else name
+            speeds.add_row(first, algorithm, *(f"{each.speed:.2f}" if each else "" for each in known), even)
+            told = (f"{each.share:.2f} {each.limit}" if each else "" for each in known)
+            roofs.add_row(first, algorithm, *told)
+    console.print(speeds, roofs, sep="\n")
+
+
+def _order(name: str) -> tuple[bool, str]:
+    return name in LIBRARIES, name
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+if __name__ == "__main__":
+    typer.run(main)

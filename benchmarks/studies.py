@@ -1,0 +1,46 @@
+"""Studies that benchmarks write and run: `dlas run` does the measuring, so that peers take turns."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from dlas.results import Row, read_rows
+
+ROOT = Path(__file__).parents[1]
+JOBS = 2
+"""Networks and builds that are made at a time; what is measured has the machine to itself."""
+
+
+def run_study(folder: Path, text: str, threads: int) -> list[Row]:
+    """Run the study in ``text`` and return its rows on so many threads; rows that are there already stay.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the study and its rows.
+    text : str
+        TOML.
+    threads : int
+        The folder may hold rows on others.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    study = folder / "study.toml"
+    study.write_text(text)
+    command = [sys.executable, "-m", "dlas", "run", str(study), "--out", str(folder), "--jobs", str(JOBS)]
+    subprocess.run(command, check=True, cwd=ROOT)
+    return [row for row in read_rows(folder) if row.hardware["threads"] == threads]
+
+
+def median_s(row: Row) -> float:
+    """Return a row's median latency in seconds, NaN where it has none."""
+    return statistics.median(row.latency_s) if row.status == "ok" else float("nan")
+
+
+def disturbed(rows: Iterable[Row]) -> str:
+    """Return in a sentence how many rows were measured on a machine that had other work."""
+    noisy = [bool(row.noisy) for row in rows if row.status == "ok"]
+    return f"{sum(noisy)} of {len(noisy)} times were disturbed and are marked noisy"

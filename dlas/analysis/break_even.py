@@ -1,0 +1,165 @@
+"""From which sparsity on a compressed network is faster than the fastest dense code.
+
+A curve is one algorithm under one compiler over the levels of one technique; its speeds
+are against the fastest dense point of the setting, whatever algorithm and compiler, libraries
+included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dlas.analysis import bootstrap
+from dlas.analysis.frame import SAMPLES
+from dlas.analysis.matching import SETTING, groups, natural
+from dlas.analysis.roles import DENSE
+from dlas.analysis.trajectories import CHOOSING
+from dlas.analysis.winners import Times
+
+KEYS = ["technique", "algorithm", "compiler"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Speeds over levels.
+
+    Parameters
+    ----------
+    setting : mapping
+        Dataset, model, hardware, machine, batch and seed.
+    technique, algorithm, compiler : str
+        The compression less its level, and the rest of what the points share.
+    dense : int
+        Line of the fastest dense point.
+    points : list of int
+        Lines of the curve's points, by rising ratio.
+    ratios : list of float
+        Share of the convolutions' weights that is zero or gone.
+    speeds : list of (float, float, float)
+        Times the dense point's speed, with the interval's ends.
+    """
+
+    setting: Mapping[str, object]
+    technique: str
+    algorithm: str
+    compiler: str
+    dense: int
+    points: list[int]
+    ratios: list[float]
+    speeds: list[tuple[float, float, float]]
+
+    @property
+    def break_even(self) -> float:
+        """The ratio from which on it is as fast as dense code; see :func:`crossing`."""
+        return crossing(self.ratios, [speed for speed, _, _ in self.speeds])
+
+    @property
+    def told(self) -> str:
+        """The break-even in words."""
+        return worded(self.break_even, self.ratios)
+
+
+def crossing(levels: Sequence[float], speeds: Sequence[float]) -> float:
+    """Return the level from which on speed stays at 1 or above.
+
+    Parameters
+    ----------
+    levels : sequence of float
+        Shares pruned, rising.
+    speeds : sequence of float
+        At each level, times the speed of dense code; NaN where it is not known.
+
+    Returns
+    -------
+    float
+        Between two levels, on the straight line of the speed's logarithm.  Minus infinity where all
+        levels are as fast already, infinity where the highest is not, NaN where no speed is known.
+    """
+    known = [(level, math.log(speed)) for level, speed in zip(levels, speeds, strict=True) if speed > 0]
+    if not known:
+        return math.nan
+    slower = [place for place, (_, log) in enumerate(known) if log < 0]
+    if not slower:
+        return -math.inf
+    if slower[-1] == len(known) - 1:
+        return math.inf
+    (below, first), (above, second) = known[slower[-1] : slower[-1] + 2]
+    return float(np.interp(0, [first, second], [below, above]))
+
+
+def worded(level: float, levels: Sequence[float]) -> str:
+    """Return a crossing as it is read: ``57 %``, ``already at 50 %``, ``not below 98 %``."""
+    if math.isnan(level):
+        return ""
+    if math.isinf(level):
+        return (
+            f"already at {100 * min(levels):.0f} %" if level < 0 else f"not below {100 * max(levels):.0f} %"
+        )
+    return f"{100 * level:.0f} %"
+
+
+def technique(compression: str) -> str:
+    """Return a compression's label without the level of its last technique that has one.
+
+    ``weight_pruning(level=0.9, scope=layer)`` is ``weight_pruning(scope=layer)``.
+    """
+    links = compression.split("+")
+    levelled = [place for place, link in enumerate(links) if "level=" in link]
+    for place in levelled[-1:]:
+        name, _, options = links[place].removesuffix(")").partition("(")
+        common = [option for option in options.split(", ") if option.partition("=")[0] not in CHOOSING]
+        links[place] = f"{name}({', '.join(common)})" if common else name
+    return "+".join(links)
+
+
+def curves(points: pd.DataFrame) -> list[Curve]:
+    """Return the curves of at least two levels with a time, where the dense network has one.
+
+    Parameters
+    ----------
+    points : DataFrame
+        What :func:`dlas.analysis.roles.with_roles` returned.
+    """
+    labels = points["compression"].astype(str)
+    known = points.assign(technique=labels.map({label: technique(label) for label in labels.unique()}))
+    times, pruned = Times(points), (points["kind"] == "pruned").to_numpy(dtype=bool)
+    found = []
+    for inside in groups(points, SETTING):
+        dense = times.fastest(inside[(labels.to_numpy() == DENSE)[inside]])
+        chosen = inside[pruned[inside] & ~np.isnan(times.median[inside])]
+        for lines in groups(known.iloc[chosen], KEYS) if dense.points else []:
+            kept = _levels(points, times, chosen[lines])
+            if len(kept) > 1:
+                found.append(_curve(known, dense.points[0], kept))
+    return sorted(found, key=lambda curve: [natural(getattr(curve, key)) for key in KEYS])
+
+
+def _levels(points: pd.DataFrame, times: Times, lines: npt.NDArray[np.intp]) -> list[int]:
+    """Return the fastest line of each ratio, by rising ratio."""
+    ordered = lines[np.argsort(times.median[lines], kind="stable")]
+    ratios = points["ratio"].to_numpy(dtype=float)
+    fastest: dict[float, int] = {}
+    for line in ordered[~np.isnan(ratios[ordered])].tolist():
+        fastest.setdefault(float(ratios[line]), line)
+    return [fastest[ratio] for ratio in sorted(fastest)]
+
+
+def _curve(known: pd.DataFrame, dense: int, lines: list[int]) -> Curve:
+    samples, told = known[SAMPLES].tolist(), known.iloc[lines[0]]
+    ratios = bootstrap.ratios([samples[dense]] * len(lines), [samples[line] for line in lines])
+    return Curve(
+        setting={name: told[name] for name in SETTING},
+        technique=str(told["technique"]),
+        algorithm=str(told["algorithm"]),
+        compiler=str(told["compiler"]),
+        dense=dense,
+        points=lines,
+        ratios=known["ratio"].iloc[lines].astype(float).tolist(),
+        speeds=[(speed, low, high) for speed, low, high in ratios.tolist()],
+    )
