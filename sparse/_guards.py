@@ -20,7 +20,10 @@ def end_loops_early(function: Any, module: Any, context: Any) -> Any:
 
 
 def _ended_early(loop: Any) -> Any:
-    """Return a loop with its guard as its end; the loop itself if it has none, or one that changes inside."""
+    """Return a loop with its guard as its end; the loop itself if it has none, or one that changes inside.
+
+    Where sums are set to their start with the first term, that is done before.
+    """
     nest = [loop]
     while isinstance(nest[-1], tirx.For):
         nest.append(nest[-1].body)
@@ -28,33 +31,43 @@ def _ended_early(loop: Any) -> Any:
     if not isinstance(inside, s_tir.SBlockRealize) or (end := _guard(inside, loop)) is None:
         return loop
     block = inside.block
-    bound = [(axis.var, value) for axis, value in zip(block.iter_vars, inside.iter_values, strict=True)]
-    end = _substituted(end, bound)
+    end = _substituted(end, [(axis.var, value) for axis, value in _bindings(inside)])
     if _reads_any(end, [each.loop_var for each in loops]):
         return loop
-    body = s_tir.SBlockRealize(inside.iter_values, inside.predicate, _opened(block))
-    for inner in reversed(loops[1:]):
-        body = _loop(inner, inner.extent, body)
-    return _loop(loop, end, body)
+    ended = _loop(loop, end, _nest(loops[1:], inside, block.reads, block.body.then_case))
+    if block.init is None:
+        return ended
+    return tirx.SeqStmt([_start(loops[1:], inside, loop.loop_var), ended])
+
+
+def _start(loops: list[Any], realize: Any, term: Any) -> Any:
+    """Return what sets sums to their start, in loops of its own: one that may be empty would not."""
+    block = realize.block
+    points = [(axis, value) for axis, value in _bindings(realize) if not value.same_as(term)]
+    start = _nest(loops, realize, [], block.init, points)
+    defined = [loop.loop_var for loop in loops] + [axis.var for axis, _ in points]
+    return _substituted(start, [(each, tirx.Var(each.name, each.ty)) for each in defined])
+
+
+def _nest(loops: list[Any], realize: Any, reads: Any, body: Any, points: Any = None) -> Any:
+    """Return loops around a block with another body and, if they are given, other axes."""
+    block, bindings = realize.block, _bindings(realize) if points is None else points
+    axes, values = ([each[i] for each in bindings] for i in (0, 1))
+    rest = block.alloc_buffers, block.match_buffers, block.annotations
+    changed = s_tir.SBlock(axes, reads, block.writes, block.name_hint, body, None, *rest)
+    nest = s_tir.SBlockRealize(values, realize.predicate, changed)
+    for loop in reversed(loops):
+        nest = _loop(loop, loop.extent, nest)
+    return nest
 
 
 def _loop(like: Any, extent: Any, body: Any) -> Any:
     return tirx.For(like.loop_var, like.min, extent, like.kind, body, like.thread_binding, like.annotations)
 
 
-def _opened(block: Any) -> Any:
-    """Return a block without the test that is all of its body."""
-    return s_tir.SBlock(
-        block.iter_vars,
-        block.reads,
-        block.writes,
-        block.name_hint,
-        block.body.then_case,
-        block.init,
-        block.alloc_buffers,
-        block.match_buffers,
-        block.annotations,
-    )
+def _bindings(realize: Any) -> list[tuple[Any, Any]]:
+    """Return the axes of a block, each with its value."""
+    return list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
 
 
 def _guard(realize: Any, loop: Any) -> Any | None:
@@ -63,7 +76,7 @@ def _guard(realize: Any, loop: Any) -> Any | None:
     if not isinstance(body, tirx.IfThenElse) or body.else_case is not None:
         return None
     test = body.condition
-    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+    for axis, value in _bindings(realize):
         if isinstance(test, tirx.LT) and test.a.same_as(axis.var) and value.same_as(loop.loop_var):
             return test.b
     return None

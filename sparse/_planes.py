@@ -23,7 +23,7 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from dlas.convolution import Conv
-from dlas.schedules._loops import bind, stage
+from dlas.schedules._loops import stage
 from dlas.schedules._registers import divisors
 from dlas.sparse._blocks import block, scratch, whole
 
@@ -306,14 +306,10 @@ def best_band(planes: Planes) -> Band:
     return min(choices, key=cost)[0]
 
 
-def spread_planes(schedule: Any, gpu: bool) -> None:
+def spread_planes(schedule: Any) -> None:
     """Share the channels of the padded input, slab by slab, among threads."""
     padding = stage(schedule, "pad")
-    if padding is None:
-        return
-    if gpu:
-        bind(schedule, padding, 3)
-    else:
+    if padding is not None:
         schedule.parallel(schedule.fuse(*schedule.get_loops(padding)))
 
 

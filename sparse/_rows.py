@@ -13,10 +13,11 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
 from dlas.convolution import Conv, Tail
-from dlas.schedules._loops import is_gpu, only_nchw, spread
+from dlas.schedules._loops import is_gpu, only_nchw, parallelise
 from dlas.schedules._registers import VectorUnit, divisors, vector_unit
 from dlas.sparse._blocks import argument, block, scratch, whole
 from dlas.sparse._csr import Csr, balanced_order
+from dlas.sparse._gpu import compute_on_threads, give_outputs_threads, pad_by_threads, thread_tiles
 from dlas.sparse._guards import end_loops_early
 from dlas.sparse._planes import Planes, lay_at, spread_planes
 from dlas.stack import Algorithm, Decisions, Target
@@ -106,8 +107,8 @@ class SparseRows(Algorithm):
         return self.pack(weight, conv)
 
     def passes(self, conv: Conv, target: Target) -> Sequence[Any]:
-        """Return the pass that ends the loop over a row's entries with the row."""
-        return (end_loops_early,)
+        """Return what ends the loop over a row's entries with the row, and on a GPU lays the input out."""
+        return (end_loops_early, pad_by_threads(self.planes(conv))) if is_gpu(target) else (end_loops_early,)
 
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
         """Return the function of (x, values, offsets, starts, filters, *tail.operands, output)."""
@@ -124,19 +125,24 @@ class SparseRows(Algorithm):
 
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Spread the padded input, then the sums, then the output's points, over threads."""
-        gpu = is_gpu(target)
+        if is_gpu(target):
+            give_outputs_threads(schedule)
+            return
         output, sums, products = (schedule.get_sblock(name) for name in ("output", "conv", "products"))
         schedule.compute_at(products, schedule.get_loops(sums)[-1], preserve_unit_loops=True)
-        schedule.set_scope(products, 0, "local" if gpu else "global")
-        spread(schedule, output, 6, gpu)
-        spread(schedule, sums, 5, gpu)
+        parallelise(schedule, output, 3)
+        parallelise(schedule, sums, 3)
         for each in (sums, products):
             schedule.decompose_reduction(each, schedule.get_loops(each)[-1])
-        spread_planes(schedule, gpu)
+        spread_planes(schedule)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
-        """Return tiles of a band that fit in the registers, and rows that share a band's input."""
-        return () if is_gpu(target) else self._tiles(conv, target)
+        """Return tiles of outputs that fit in the registers of a vector unit, or of a GPU's threads."""
+        if is_gpu(target):
+            planes, filters = self.planes(conv), self._filters(conv)
+            of_a_band = (planes.band.rows, planes.band.columns)
+            return thread_tiles((conv.n, planes.bands, *filters.shape, *of_a_band), target)
+        return self._tiles(conv, target)
 
     def _tiles(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         planes, unit, rows = self.planes(conv), vector_unit(target), len(self._filters(conv))
@@ -156,7 +162,10 @@ class SparseRows(Algorithm):
 
     def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Compute tiles of outputs in registers, entry by entry, and finish a share of a band at once."""
-        compute_bands(schedule, vector_unit(target).lanes, decisions)
+        if is_gpu(target):
+            compute_on_threads(schedule, decisions)
+        else:
+            compute_bands(schedule, vector_unit(target).lanes, decisions)
 
 
 # ---------------------------------------------------------------- format
@@ -277,7 +286,7 @@ def compute_bands(schedule: Any, lanes: int, decisions: Decisions) -> None:
         _in_vectors(schedule, *schedule.get_loops(start)[-3:])
     schedule.vectorize(column)
     if not laid:
-        spread_planes(schedule, gpu=False)
+        spread_planes(schedule)
 
 
 def _in_vectors(schedule: Any, *loops: Any) -> None:
