@@ -36,11 +36,10 @@ def pad(x: Any, conv: Conv, columns: int = 0) -> Any:
     columns : int
         Columns of the output that are computed where that is more than ``conv.q``.
     """
-    top, left, bottom, right = conv.padding
-    read = (columns - 1) * conv.strides[1] + (conv.s - 1) * conv.dilation[1] + 1
-    height, width = conv.h + top + bottom, max(conv.w + left + right, read)
+    height, width = padded_size(conv, columns)
     if (height, width) == (conv.h, conv.w):
         return x
+    top, left, _, _ = conv.padding
     value = tirx.const(conv.padding_value, x.dtype)
 
     def point(n: Any, c: Any, i: Any, j: Any, *lane: Any) -> Any:
@@ -49,6 +48,13 @@ def pad(x: Any, conv: Conv, columns: int = 0) -> Any:
 
     n, c, _, _, *lanes = x.shape
     return te.compute((n, c, height, width, *lanes), point, name="pad")
+
+
+def padded_size(conv: Conv, columns: int) -> tuple[int, int]:
+    """Return height and width of the padded input of which ``columns`` columns of the output are computed."""
+    top, left, bottom, right = conv.padding
+    read = (columns - 1) * conv.strides[1] + (conv.s - 1) * conv.dilation[1] + 1
+    return conv.h + top + bottom, max(conv.w + left + right, read)
 
 
 def stage(schedule: Any, name: str) -> Any | None:

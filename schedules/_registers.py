@@ -15,7 +15,7 @@ import tvm
 from tvm.target import codegen
 
 from dlas.convolution import Conv, channel_block
-from dlas.schedules._loops import output_block, parallelise, stage
+from dlas.schedules._loops import output_block, padded_size, parallelise, stage
 from dlas.stack import Decisions, Target
 
 WIDEST_BLOCK = 16
@@ -28,6 +28,12 @@ SLAB_BYTES = 40_000
 """What padded rows of a block of channels may take, so that they stay in or next to a first-level cache."""
 PANEL_BYTES = 2**18
 """What patches written out together may take, so that they stay in a second-level cache."""
+SHARE_BYTES = 2**19
+"""What the padded input of a thread's share may take, so that it stays in a second-level cache."""
+COPIED, READ = 17.0, 1.7
+"""Multiply-adds that take as long as copying a number of the input, and as reading a weight once more."""
+SHARES = 4
+"""Ways to share the work that are worth trying."""
 
 
 @dataclass(frozen=True)
@@ -102,25 +108,69 @@ def filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
     return [{"filters": f, "columns": w, "order": order} for f, w in tiles for order in orders]
 
 
+def shared_filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
+    """Return the tiles of :func:`filter_tiles`, with shares of the work for which threads pad by themselves.
+
+    A share is some rows of the output, and one of some parts of the filters.
+    """
+    tiles, (height, width) = filter_tiles(conv, target), padded_size(conv, whole_tiles(conv))
+    if (height, width) == (conv.h, conv.w):
+        return tiles
+    shares = _shares(conv, target, width)
+    return [{**tile, **share} for share in shares for tile in tiles if _splits(conv, tile, share)]
+
+
+def _shares(conv: Conv, target: Target, width: int) -> list[Decisions]:
+    """Return the shares that cost least, of an input padded to ``width``, the best guess first.
+
+    Threads are idle while the last share is computed, rows are copied for every part of
+    the filters and for both shares that meet there, and each share reads its weights.
+    """
+
+    def read(rows: int) -> int:
+        return (rows - 1) * conv.strides[0] + (conv.r - 1) * conv.dilation[0] + 1
+
+    def cost(share: tuple[int, int]) -> float:
+        rows, parts = share
+        tasks = conv.n * conv.p // rows * parts
+        idle = -(-tasks // target.threads) * target.threads / tasks
+        outputs = rows * conv.q
+        copied = parts * read(rows) * width * conv.groups / (outputs * conv.k * conv.r * conv.s)
+        return idle * (1 + COPIED * copied + READ / outputs)
+
+    def fits(rows: int) -> bool:
+        return rows == 1 or 4 * conv.c * width * read(rows) <= SHARE_BYTES
+
+    parts = divisors(conv.k // filters_a_block(conv), 2 * target.threads)
+    shares = [(rows, part) for rows in divisors(conv.p, conv.p) if fits(rows) for part in parts]
+    return [{"rows": rows, "parts": part} for rows, part in sorted(shares, key=cost)[:SHARES]]
+
+
+def _splits(conv: Conv, tile: Decisions, share: Decisions) -> bool:
+    """Whether blocks of filters divide into the share's parts, and those into the tile's filters."""
+    return conv.k // filters_a_block(conv) % (int(tile["filters"]) * int(share["parts"])) == 0
+
+
 def compute_filters_in_registers(schedule: Any, conv: Conv, decisions: Decisions) -> None:
     """Compute a tile of blocks of filters and columns in registers, and finish it from there.
 
     The sum is stage ``conv`` [n, k / t, p, q, t] with any reductions, in the order in
-    which they are to run.  ``decisions`` are a point of :func:`filter_tiles`.
+    which they are to run.  Each thread pads what its share reads, which stays in its
+    cache.  ``decisions`` are a point of :func:`shared_filter_tiles`.
     """
     output, convolution = _output_and_sum(schedule)
-    outer, inner = _tile_blocks(schedule, output, conv, decisions)
-    schedule.compute_at(convolution, outer[-1], preserve_unit_loops=True)
+    share, around, inner = _tile_blocks(schedule, output, conv, decisions)
+    schedule.compute_at(convolution, [*share, *around][-1], preserve_unit_loops=True)
     schedule.set_scope(convolution, 0, "local")
-    schedule.parallel(schedule.fuse(*outer))
-    _sum_in_registers(schedule, convolution, 1)
+    pad_at(schedule, conv, share[-1])
+    schedule.parallel(schedule.fuse(*share))
+    _sum_in_registers(schedule, convolution, 1 + len(around))
     if channel_block(conv.output_layout):
         _unroll_vectors(schedule, inner)
-    pad_by_all_threads(schedule, conv)
 
 
-def _tile_blocks(schedule: Any, output: Any, conv: Conv, decisions: Decisions) -> tuple[list[Any], list[Any]]:
-    """Split the finished output into tiles; return the loops over tiles and those inside one."""
+def _tile_blocks(schedule: Any, output: Any, conv: Conv, decisions: Decisions) -> tuple[list[Any], ...]:
+    """Split the output into shares of tiles; return the loops over shares, tiles, and points of a tile."""
     n, block, row, column, *lane = schedule.get_loops(output)
     if not lane:
         block, filters = schedule.split(block, [None, filters_a_block(conv)])
@@ -129,10 +179,15 @@ def _tile_blocks(schedule: Any, output: Any, conv: Conv, decisions: Decisions) -
     if int(decisions["columns"]) > conv.q:
         column, row = schedule.fuse(row, column), schedule.add_unit_loop(n)
     columns, column = schedule.split(column, [None, int(decisions["columns"])])
-    outer = [n, *_ordered(decisions, blocks, row, columns)]
     inner = [block, column, *lane] if channel_block(conv.output_layout) else [block, *lane, column]
-    schedule.reorder(*outer, *inner)
-    return outer, inner
+    if "parts" not in decisions:  # nothing is padded: each tile is a share
+        share, around = [n, *_ordered(decisions, blocks, row, columns)], []
+    else:
+        rows, row = schedule.split(row, [None, int(decisions["rows"])])
+        parts, blocks = schedule.split(blocks, [int(decisions["parts"]), None])
+        share, around = [n, rows, parts], _ordered(decisions, blocks, row, columns)
+    schedule.reorder(*share, *around, *inner)
+    return share, around, inner
 
 
 def panel_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
@@ -250,10 +305,7 @@ def compute_channels_in_registers(schedule: Any, conv: Conv, decisions: Decision
     schedule.reorder(n, block, rows, row, columns, column, lane)
     schedule.compute_at(convolution, columns, preserve_unit_loops=True)
     schedule.set_scope(convolution, 0, "local")
-    padding = stage(schedule, "pad")
-    if padding is not None:
-        schedule.compute_at(padding, rows, preserve_unit_loops=True)
-        schedule.vectorize(schedule.get_loops(padding)[-1])
+    pad_at(schedule, conv, rows)
     schedule.parallel(schedule.fuse(n, block, rows))
     terms = _sum_in_registers(schedule, convolution, 3)
     for term in terms:
@@ -310,6 +362,15 @@ def _sum_in_registers(schedule: Any, convolution: Any, outside: int, vector: int
 def _last(loops: Sequence[Any], which: int) -> list[Any]:
     """Return ``loops`` with one of them moved to the end."""
     return [loop for loop in loops if loop is not loops[which]] + [loops[which]]
+
+
+def pad_at(schedule: Any, conv: Conv, loop: Any) -> None:
+    """Write what a turn of a loop reads of the padded input, in vectors where channels lie side by side."""
+    padding = stage(schedule, "pad")
+    if padding is not None:
+        schedule.compute_at(padding, loop, preserve_unit_loops=True)
+        if channel_block(conv.input_layout):
+            schedule.vectorize(schedule.get_loops(padding)[-1])
 
 
 def pad_by_all_threads(schedule: Any, conv: Conv) -> None:

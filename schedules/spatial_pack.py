@@ -30,8 +30,8 @@ from dlas.schedules._registers import (
     compute_filters_in_registers,
     depthwise_tiles,
     divisors,
-    filter_tiles,
     filters_a_block,
+    shared_filter_tiles,
     whole_tiles,
 )
 from dlas.stack import Algorithm, Decisions, Target
@@ -159,7 +159,7 @@ def _kind_of_tile(conv: Conv) -> tuple[Callable[..., Any], Callable[..., Any]]:
         return column_tiles, compute_columns_in_registers
     if conv.depthwise and channel_block(conv.output_layout):
         return depthwise_tiles, compute_channels_in_registers
-    return filter_tiles, compute_filters_in_registers
+    return shared_filter_tiles, compute_filters_in_registers
 
 
 def pack_input(padded: Any, conv: Conv) -> Callable[..., Any]:
