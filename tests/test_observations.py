@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,11 +111,9 @@ def test_orders_that_are_unlike_make_one_hold(tmp_path: Path) -> None:
     assert few.verdict == OPEN and "4 networks" in few.claims[0].missing
 
 
-def on(dataset: str, dense: float, pruned: float) -> list[Row]:
-    return [
-        row(dense, dataset=dataset, compiler=TUNED),
-        row(pruned, dataset=dataset, compiler=TUNED, compression=PRUNED, reached={"ratio": 0.9}),
-    ]
+def on(dataset: str, dense: float, pruned: float, **given: Any) -> list[Row]:
+    common = {"dataset": dataset, "compiler": TUNED, **given}
+    return [row(dense, **common), row(pruned, **common, compression=PRUNED, reached={"ratio": 0.9})]
 
 
 @pytest.mark.parametrize(("small", "large", "verdict"), [(5, 20, HOLDS), (20, 20, FAILS), (5, 5, FAILS)])
@@ -124,6 +123,14 @@ def test_two_asks_for_pruned_to_win_on_small_images_only(
     assert (
         observed(tmp_path, [*on("cifar10", 10, small), *on("imagenet", 10, large)])["II"].verdict == verdict
     )
+
+
+def test_two_takes_other_images_by_their_size(tmp_path: Path) -> None:
+    sized = {pixels: [{"name": "conv1", "h": pixels}, {"name": "conv2", "h": 7}] for pixels in (32, 96, 224)}
+    rows = [*on("digits", 10, 5, layers=sized[32]), *on("random", 10, 20, layers=sized[224]),
+            *on("noise", 10, 20, layers=sized[96])]  # fmt: skip
+    found = observed(tmp_path, rows)["II"]
+    assert found.verdict == HOLDS and all("of 1" in claim.numbers for claim in found.claims)
 
 
 def sized(accuracies: dict[int, tuple[float, float]]) -> list[Row]:

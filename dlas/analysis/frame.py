@@ -56,9 +56,9 @@ ORDER = (
     "id", "study", *AXES, "status", "reason", "step",
     "latency_s", "latency_low_s", "latency_high_s", "samples", "calls_per_sample", "bound", "first_run_s",
     "noisy", "noisy_reason", "load", "steal", "drift", "error", *ACCURACIES, "test_images",
-    "note", "parameters", "nonzeros", "macs", "effective_macs", "model_bytes", "csr_bytes", "library_bytes",
-    "peak_memory_bytes", "energy_j", "expected_speedup", *REACHED, FINE_TUNING, "coverage", "trials",
-    "search_s", *SECONDS, "cpu", "threads", "processor", MACHINE, "host", "started", "folder",
+    "note", "image_height", "parameters", "nonzeros", "macs", "effective_macs", "model_bytes", "csr_bytes",
+    "library_bytes", "peak_memory_bytes", "energy_j", "expected_speedup", *REACHED, FINE_TUNING, "coverage",
+    "trials", "search_s", *SECONDS, "cpu", "threads", "processor", MACHINE, "host", "started", "folder",
     *(name for axis in PART_AXES for name in (f"{axis}_name", f"{axis}.")), SAMPLES,
 )  # fmt: skip
 """Columns from left to right; one that ends in a dot stands for an axis's options."""
@@ -83,6 +83,7 @@ def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
         level 0.95; the raw samples are in ``latency_samples_s``.  ``coverage``
         is the share of multiply-adds that use the algorithm asked for,
         ``level``, ``units``, ``ratio`` and ``bits`` what the compression attained,
+        ``image_height`` the pixels that the first convolution reads from top to bottom,
         ``fine_tuning_s`` the time that its levels took, ``trials`` the
         programs that a tuner measured, ``drift`` by what fraction the
         sentinel's slowest run was slower than its fastest.
@@ -156,6 +157,7 @@ def _record(folder: str, row: Row) -> dict[str, Any]:
     record |= {name: _of(row.reached, name) for name in REACHED}
     record[FINE_TUNING] = fine_tuning_seconds(row)
     record["coverage"] = _of(row.coverage, "macs")
+    record["image_height"] = _of(row.layers[0], "h") if isinstance(row.layers, list) and row.layers else None
     record |= {"trials": _of(row.tuning, "trials"), "search_s": _of(row.tuning, "seconds")}
     record["drift"] = _drift(row.sentinel_s)
     record |= {f"{step}_s": _of(row.seconds, step) for step in STEPS}
@@ -220,7 +222,7 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
             columns[name] = pd.array(
                 [None if value is None else bool(value) for value in values], dtype="boolean"
             )
-        elif name in (*INTEGERS, "threads", "trials"):
+        elif name in (*INTEGERS, "image_height", "threads", "trials"):
             columns[name] = _number(values, whole=True)
         else:
             columns[name] = _number(values) if name in NUMBERS else _text(values)
