@@ -12,18 +12,18 @@ of the weights, which is what a compression promises in tables.
 from __future__ import annotations
 
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from dlas.results import Row, read_rows
+from benchmarks.studies import run_study
+from dlas.results import Row
 
 NETWORKS = (
     "resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "densenet161", "googlenet", "vgg16",
@@ -71,18 +71,11 @@ def main(
     Console().print(table)
 
 
-def _run(folder: Path, model: str, options: dict[str, object]) -> Found:
+def _run(folder: Path, model: str, options: dict[str, Any]) -> Found:
     """Return the row of every compiler and level for one network."""
-    folder.mkdir(parents=True, exist_ok=True)
-    study = folder / "study.toml"
-    study.write_text(STUDY.format(model=model, compilers=list(COMPILERS), **options))
-    command = [sys.executable, "-m", "dlas", "run", str(study), "--out", str(folder)]
-    subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
-    return {
-        (row.compiler["name"], row.compression.get("level", DENSE)): row
-        for row in read_rows(folder)
-        if row.hardware["threads"] == options["threads"]
-    }
+    text = STUDY.format(model=model, compilers=list(COMPILERS), **options)
+    rows = run_study(folder, text, options["threads"])
+    return {(row.compiler["name"], row.compression.get("level", DENSE)): row for row in rows}
 
 
 def _line(name: str, rows: Found, level: float) -> list[str]:

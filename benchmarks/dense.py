@@ -12,11 +12,10 @@ before and after.
 from __future__ import annotations
 
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -24,7 +23,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.peak import measure_peak
-from dlas.results import Row, read_rows
+from benchmarks.studies import run_study
+from dlas.results import Row
 
 LAYERS = {
     "3x3, 64 at 56": (64, 56, "filters = 64"),
@@ -82,27 +82,21 @@ def main(
                 _print(f"networks, {count} threads", speeds, None)
 
 
-def _layer(folder: Path, name: str, common: dict[str, object]) -> dict[str, Row]:
+def _layer(folder: Path, name: str, common: dict[str, Any]) -> dict[str, Row]:
     channels, size, options = LAYERS[name]
     shape = {"channels": channels, "size": size}
     model = f'{{ name = "benchmarks.layers:Layer", {options} }}'
     return _run(folder / name.replace(" ", "_"), {**common, **shape, "model": model})
 
 
-def _network(folder: Path, name: str, common: dict[str, object]) -> dict[str, Row]:
+def _network(folder: Path, name: str, common: dict[str, Any]) -> dict[str, Row]:
     return _run(folder / name, {**common, "channels": 3, "size": 224, "model": f'"{name}"'})
 
 
-def _run(folder: Path, options: dict[str, object]) -> dict[str, Row]:
+def _run(folder: Path, options: dict[str, Any]) -> dict[str, Row]:
     """Return the row of every compiler for one model and number of threads."""
-    folder.mkdir(parents=True, exist_ok=True)
-    study = folder / "study.toml"
-    study.write_text(STUDY.format(**options))
-    command = [sys.executable, "-m", "dlas", "run", str(study), "--out", str(folder)]
-    subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
-    return {
-        row.compiler["name"]: row for row in read_rows(folder) if row.hardware["threads"] == options["count"]
-    }
+    rows = run_study(folder, STUDY.format(**options), options["count"])
+    return {row.compiler["name"]: row for row in rows}
 
 
 def _print(title: str, found: dict[str, dict[str, Row]], peaks: tuple[float, float] | None) -> None:

@@ -208,7 +208,7 @@ def _print(found: Mapping[str, Layer], roof: Roof, levels: Sequence[float]) -> N
     speeds = Table("", "", *columns, "break-even", title=title, box=None)
     roofs = Table("", "", *columns, title=f"sparse, {on}: share of the roof, and what that is", box=None)
     for name, layer in found.items():
-        for place, (algorithm, results) in enumerate(layer.sparse.items()):
+        for place, (algorithm, results) in enumerate(sorted(layer.sparse.items())):
             measured = sorted(results)
             even = worded(crossing(measured, [results[level].speed for level in measured]), measured)
             known = [results.get(level) for level in levels]

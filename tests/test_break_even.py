@@ -128,7 +128,7 @@ def test_the_section_draws_lines_and_rings(tmp_path: Path) -> None:
     assert isinstance(figure, Figure) and isinstance(table, Table)
     (panel,) = figure.panels
     rings = [mark for mark in panel.rows if mark["e"]]
-    assert [(mark["c"], mark["y"], mark["p"]) for mark in rings] == [("csr_direct", 1, None)]
+    assert [(mark["c"], mark["y"]) for mark in rings] == [("csr_direct", 1)]
     assert rings[0]["x"] == pytest.approx(70, rel=1e-3)
     assert sorted(mark["x"] for mark in panel.rows if not mark["e"]) == [50, 50, 90, 90]
     assert {mark["d"] for mark in panel.rows} == {"0", "1"}

@@ -65,10 +65,8 @@ def _rows(context: Context, curve: Curve, number: int) -> list[dict[str, Any]]:
     ]  # fmt: skip
     if np.isfinite(curve.break_even):
         told = f"{curve.algorithm}: as fast as {_dense(context, curve)} at {curve.told}"
-        rows.append(
-            {**common, "p": None, "x": significant(100 * curve.break_even), "y": 1, "lo": None, "hi": None,
-             "e": True, "t": told}
-        )  # fmt: skip
+        place = {"x": significant(100 * curve.break_even), "y": 1, "lo": None, "hi": None}
+        rows.append({**common, **place, "p": curve.points[-1], "e": True, "t": told})
     return rows
 
 
