@@ -16,7 +16,6 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.s_tir.schedule import _ffi_api
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
@@ -29,7 +28,7 @@ WARP = 32
 """Threads that run in step: they should belong to one row, since rows differ in length."""
 WIDTHS = (1, 2, 4, 8)
 """Warps that lie side by side along the outputs of a filter, where there are so many outputs."""
-FEWEST, MOST = 64, 512
+FEWEST, USUAL, MOST = 64, 256, 512
 """Threads of a block that are worth having, where there is work for so many."""
 SUMS = 32
 """Outputs of a thread, at most: a quarter of the registers that it could have with 512 threads a block."""
@@ -94,7 +93,7 @@ def thread_tiles(extents: Sequence[int], target: Target) -> list[Decisions]:
     height = extents[3]
     tiles = list(_tiles(extents, most_threads(target)))
     worthwhile = [tile for tile in tiles if FEWEST <= tile.block(height) <= MOST] or tiles
-    best = sorted(worthwhile, key=lambda tile: (tile.cost(extents), abs(tile.block(height) - 4 * FEWEST)))
+    best = sorted(worthwhile, key=lambda tile: (tile.cost(extents), abs(tile.block(height) - USUAL)))
     return [asdict(tile) for tile in best[:POINTS]]
 
 
@@ -157,20 +156,11 @@ def compute_on_threads(schedule: Any, decisions: Decisions) -> None:
 
 
 def _read_one_sum(schedule: Any) -> Any:
-    """Let ``output`` say that it reads one sum, where it claimed a whole band for the sake of vectors."""
+    """Let ``output`` say that it reads one sum, where it claims a whole band for the sake of vectors."""
     output, sums = schedule.get_sblock("output"), schedule.get(schedule.get_sblock("conv")).writes[0].source
-    finished, reads = schedule.get(output), []
-
-    def visit(load: Any) -> None:
-        if load.source.same_as(sums):
-            reads.append(load)
-
-    tvm_ffi.structural_walk(finished.body, (tvm.ir.TensorLoad, visit))
-    number = next(i for i, region in enumerate(finished.reads) if region.source.same_as(sums))
-    ends = [end for index in reads[0].indices for end in (index, index + 1)]
-    region = tirx.IndexMap([axis.var for axis in finished.iter_vars], ends, None)
-    # Schedule.annotate_buffer_access takes no region with fewer axes than the block.
-    _ffi_api.ScheduleAnnotateBufferAccess(schedule, output, number, 0, region)
+    number = next(i for i, read in enumerate(schedule.get(output).reads) if read.source.same_as(sums))
+    # What is inlined is read where it is, and no more of it.
+    schedule.compute_inline(schedule.reindex(output, ("read", number)))
     return output
 
 

@@ -1,8 +1,11 @@
-"""Settings that must stand before TVM is imported."""
+"""Settings that must stand before TVM is imported, and what tests of GPU code need."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,3 +23,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be written anew."""
     return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture(scope="module")
+def nvrtc() -> Iterator[None]:
+    """Tell TVM where pip has put NVIDIA's compiler and its headers."""
+    pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
+    pathfinder = pytest.importorskip("cuda.pathfinder")
+    try:
+        pathfinder.load_nvidia_dynamic_lib("nvrtc")
+    except pathfinder.DynamicLibNotFoundError:
+        pytest.skip("no CUDA run-time compiler is installed")
+    headers = [pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl")]
+    if None in headers:
+        pytest.skip("no CUDA headers are installed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_PATH", str(Path(headers[0]).parent))
+        patch.setenv("TVM_CUDA_NVRTC_EXTRA_OPTS", f"-I{headers[1]}")
+        yield
+
+
+@pytest.fixture(scope="module")
+def opencl() -> Any:
+    """Return what runs OpenCL on this machine's processors."""
+    cl = pytest.importorskip("pyopencl", reason="pyopencl[pocl] is not installed: no OpenCL")
+    try:
+        cl.get_platforms()
+    except cl.LogicError as absent:
+        pytest.skip(f"pyopencl finds no OpenCL device: {absent}")
+    from tests import opencl
+
+    return opencl

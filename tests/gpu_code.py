@@ -1,4 +1,4 @@
-"""What TVM makes of a scheduled module for a GPU: the host's launches, and the kernels' source."""
+"""What TVM makes of a scheduled module for a GPU: the host's launches, the kernels' source, machine code."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import tvm
 import tvm_ffi
+from tvm.support import nvcc
 from tvm.tirx.build import codegen_build, split_host_device_mods
 
 from dlas.lowering.lower import tvm_target
@@ -47,3 +48,18 @@ def source(kernels: Any, target: Target) -> str:
 def names(kernels: Any) -> list[str]:
     """Return the kernels' names."""
     return sorted(variable.name_hint for variable in kernels.get_global_vars())
+
+
+def compile_cuda(text: str, target: Target) -> bytes:
+    """Return the machine code of CUDA source."""
+    with tvm_target(target):
+        return bytes(nvcc.tvm_callback_cuda_compile(text))
+
+
+def check_compiles(module: Any, target: Target) -> None:
+    """Compile a module scheduled for CUDA and find every kernel in the machine code."""
+    _, kernels = split(module, target)
+    binary = compile_cuda(source(kernels, target), target)
+    assert binary.startswith(b"\x7fELF")
+    assert names(kernels)
+    assert [name for name in names(kernels) if f".text.{name}\0".encode() not in binary] == []

@@ -6,8 +6,6 @@ processors.  Both tools come with the development requirements and need no drive
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -16,15 +14,14 @@ import pytest
 import tvm
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
-from tvm.support import nvcc
 
-from dlas.lowering.lower import lower, schedule, tvm_target
+from dlas.lowering.lower import lower, schedule
 from dlas.lowering.operators import schedule_operators
 from dlas.stack import Algorithm
 from dlas.testing import CASES, Case, check_algorithm, lower_case, run_here
 from tests.contracts.convolutions import cases
 from tests.contracts.test_algorithm import choices
-from tests.gpu_code import names, source, split
+from tests.gpu_code import check_compiles, compile_cuda, source, split
 from tests.small_network import error, images, network
 from tests.test_lowering import CUDA, OPENCL, OPERATORS, only
 
@@ -54,39 +51,6 @@ def test_any_convolution_has_a_schedule(algorithm: Algorithm) -> None:
 # ---------------------------------------------------------------- CUDA: compiled
 
 
-@pytest.fixture(scope="module")
-def nvrtc() -> Iterator[None]:
-    """Tell TVM where pip has put NVIDIA's compiler and its headers."""
-    pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
-    pathfinder = pytest.importorskip("cuda.pathfinder")
-    try:
-        pathfinder.load_nvidia_dynamic_lib("nvrtc")
-    except pathfinder.DynamicLibNotFoundError:
-        pytest.skip("no CUDA run-time compiler is installed")
-    headers = [pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl")]
-    if None in headers:
-        pytest.skip("no CUDA headers are installed")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CUDA_PATH", str(Path(headers[0]).parent))
-        patch.setenv("TVM_CUDA_NVRTC_EXTRA_OPTS", f"-I{headers[1]}")
-        yield
-
-
-def compile_cuda(text: str) -> bytes:
-    """Return the machine code of CUDA source."""
-    with tvm_target(CUDA):
-        return bytes(nvcc.tvm_callback_cuda_compile(text))
-
-
-def check_compiles(module: Any) -> None:
-    """Compile a module scheduled for CUDA and find every kernel in the machine code."""
-    _, kernels = split(module, CUDA)
-    binary = compile_cuda(source(kernels, CUDA))
-    assert binary.startswith(b"\x7fELF")
-    assert names(kernels)
-    assert [name for name in names(kernels) if f".text.{name}\0".encode() not in binary] == []
-
-
 @pytest.mark.usefixtures("nvrtc")
 def test_convolutions_compile_for_cuda(algorithm: Algorithm) -> None:
     kernels = {}
@@ -95,43 +59,30 @@ def test_convolutions_compile_for_cuda(algorithm: Algorithm) -> None:
             for name, function in schedule(lower_case(algorithm, case), CUDA).functions_items():
                 if isinstance(function, tvm.tirx.PrimFunc):
                     kernels[f"{name.name_hint}_{number}"] = function
-    check_compiles(tvm.IRModule(kernels))
+    check_compiles(tvm.IRModule(kernels), CUDA)
 
 
 @pytest.mark.usefixtures("nvrtc")
 def test_a_network_compiles_for_cuda(algorithm: Algorithm) -> None:
-    check_compiles(schedule(lower(network(), algorithm, 3), CUDA))
+    check_compiles(schedule(lower(network(), algorithm, 3), CUDA), CUDA)
 
 
 @pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize("name", ON_GPUS)
 def test_operators_compile_for_cuda(name: str) -> None:
-    check_compiles(schedule_operators(only(name), CUDA))
+    check_compiles(schedule_operators(only(name), CUDA), CUDA)
 
 
 @pytest.mark.usefixtures("nvrtc")
 def test_a_kernel_that_is_no_cuda_does_not_compile() -> None:
     _, kernels = split(schedule_operators(only("mean"), CUDA), CUDA)
     text = source(kernels, CUDA)
-    assert compile_cuda(text)
+    assert compile_cuda(text, CUDA)
     with pytest.raises(RuntimeError, match="no member"):
-        compile_cuda(text.replace("blockIdx.x", "blockIdx.w"))
+        compile_cuda(text.replace("blockIdx.x", "blockIdx.w"), CUDA)
 
 
 # ---------------------------------------------------------------- OpenCL: run
-
-
-@pytest.fixture(scope="module")
-def opencl() -> Any:
-    """Return what runs OpenCL on this machine's processors."""
-    cl = pytest.importorskip("pyopencl", reason="pyopencl[pocl] is not installed: no OpenCL")
-    try:
-        cl.get_platforms()
-    except cl.LogicError as absent:
-        pytest.skip(f"pyopencl finds no OpenCL device: {absent}")
-    from tests import opencl
-
-    return opencl
 
 
 def test_convolutions_are_right_on_opencl(algorithm: Algorithm, opencl: Any) -> None:
