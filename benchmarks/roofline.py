@@ -1,4 +1,4 @@
-"""What bounds a sparse convolution: multiply-adds, loads of input, or the weights that stream in.
+"""What bounds a sparse convolution: multiply-adds, loads of their inputs, or bytes that stream in or out.
 
 Each bound is work that no kernel of its kind can leave out, over a rate that a probe measured on
 this machine.  Nothing is said of what may stand in their way: the slowest of them is the roof.
@@ -58,13 +58,20 @@ class Roof:
         """
         products = layer["nonzeros"] * layer["n"] * layer["p"] * layer["q"]
         weights = layer["nonzeros"] * (VALUE_BYTES + OFFSET_BYTES / height)
+        rows = layer["h"] * min(1, layer["r"] / layer["strides"][0])  # a stride may pass over whole rows
+        images = layer["n"] * (layer["c"] * rows * layer["w"] + layer["k"] * layer["p"] * layer["q"])
         near = self.shifted if shifted else self.aligned[SIZES[0]]
-        size = next((size for size in SIZES if size * self.threads >= weights), SIZES[-1])
         return {
             "FMAs": 2 * products / self.flops,
             "loads": products / height / near,
-            "weights": weights / VALUE_BYTES / self.aligned[size],
+            "weights": self._stream(weights),
+            "images": self._stream(VALUE_BYTES * images),
         }
+
+    def _stream(self, size: float) -> float:
+        """Return the seconds in which so many bytes are read, each thread its share."""
+        known = next((each for each in SIZES if each * self.threads >= size), SIZES[-1])
+        return size / VALUE_BYTES / self.aligned[known]
 
 
 def measure_roof(threads: int) -> Roof:

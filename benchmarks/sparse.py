@@ -3,7 +3,7 @@
 At each level, the pruned layer is measured in turns with ONNX Runtime on the same weights, to
 which a zero is a number like any other.  PyTorch and our dense code take turns with ONNX Runtime on
 the dense layer.  A speed is the best dense library's time over the sparse kernel's; the roof is
-the least time that multiply-adds, loads of input or the weights' bytes take, as measured here.
+the least time that multiply-adds, loads of their inputs, or the bytes of weights or images take here.
 
     python benchmarks/sparse.py [--layers "NAME;..."] [--levels 0.5,...] [--block-levels 0.8,...]
                                 [--algorithms csr_direct,...] [--threads 1,2] [--trials 16]

@@ -15,9 +15,13 @@ import tomli_w
 from safetensors.torch import save_file
 
 from dlas import parts
+from dlas.analysis.frame import read
+from dlas.analysis.observations import OPEN, Evidence, observe
+from dlas.analysis.roles import with_roles
 from dlas.network import Facts
 from dlas.results import Row, read_rows
 from dlas.study import Study, check_size
+from tests import rows as made_rows
 from tests.test_datasets import cifar_root as cifar_root
 from tests.test_datasets import imagenet_root as imagenet_root
 
@@ -77,6 +81,26 @@ def test_a_curve_has_every_level_of_the_grid(name: str) -> None:
         levels = [dict(choice.options)["level"] for choice in found if choice.name == technique]
         grid = parts.find("compression", technique).cls.GRID
         assert sorted(set(levels) - {"elbow"}) == list(grid) and "elbow" in levels
+
+
+def test_the_study_of_sparse_networks_decides_the_observations_that_it_is_about(tmp_path: Path) -> None:
+    rows = [made_up(point) for point in points(EXPERIMENTS / "sparse-networks" / "study.toml")]
+    findings = observe(Evidence(with_roles(read(made_rows.write(tmp_path, rows)))))
+    claims = {found.observation.number: found.claims for found in findings}
+    claims["IX"] = claims["IX"][:1]  # the others are about GPUs
+    for number in ("II", "IV", "IX", "X", "XII"):
+        assert all(claim.verdict != OPEN for claim in claims[number]), claims[number]
+
+
+def made_up(point: Any) -> Row:
+    """Return a row of a point as it might end: the more is pruned, the faster and the less accurate."""
+    content = point.content()
+    level, trained = content["compression"].get("level", 0.0), content["dataset"]["name"] == "digits"
+    told: dict[str, Any] = {"layers": [{"name": "conv1", "h": content["dataset"].get("size", 32)}]}
+    told |= {"reached": {"level": level, "ratio": level}} if level else {}
+    told |= {"tuning": {"trials": 4, "valid": 4}} if content["compiler"]["name"] == "metaschedule" else {}
+    told |= {} if trained else {"accuracy": None, "compiled_accuracy": None}
+    return made_rows.row(10 * (1 - level), **content, **{"accuracy": 0.99 - level / 100, **told})
 
 
 # ---------------------------------------------------------------- on a few files in the true formats
