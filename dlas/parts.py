@@ -175,11 +175,12 @@ def _torchvision() -> Any:
 
 
 def _part_in(axis: str, module: Any) -> type[Any]:
-    """Return the one class of a module that is a part of the axis."""
+    """Return the one class of a module that is a part of the axis; those with an underscore are its own."""
     classes = [
         value
-        for value in vars(module).values()
+        for name, value in vars(module).items()
         if inspect.isclass(value)
+        and not name.startswith("_")
         and value.__module__ == module.__name__
         and issubclass(value, INTERFACES[axis])
     ]

@@ -200,6 +200,10 @@ class Algorithm(Part, ABC):
         """Return why this convolution is declined, or None where it is taken."""
         return None
 
+    def for_weight(self, weight: npt.NDArray[Any], conv: Conv) -> Algorithm:
+        """Return the algorithm for this weight [k, c / groups, r, s], if its zeros decide on the loops."""
+        return self
+
     def layouts(self, conv: Conv) -> tuple[str, str]:
         """Return in which layouts this convolution is to be read and written, e.g. ``NCHW16c``.
 
@@ -313,11 +317,7 @@ class Target:
 
 @dataclass
 class Build:
-    """What a compiler reports of a build.
-
-    ``layers`` holds one mapping a convolution, and ``edges`` one a read of what a convolution
-    wrote, as :class:`dlas.lowering.edges.Edges` tells them.
-    """
+    """What a compiler reports of a build: one mapping a convolution, one a read of what another one wrote."""
 
     layers: list[dict[str, Any]] = field(default_factory=list)
     coverage: dict[str, float] | None = None

@@ -96,23 +96,21 @@ def _columns(known: Measured, chosen: Mapping[str, Candidate]) -> list[Column]:
     """Return a line a layer: what was chosen, what comes next, and how much slower that is by itself."""
     layers = list(chosen)
     others = [_next(known.layers[layer], chosen[layer]) for layer in layers]
-    ratios = [
-        other and other.latency_s / chosen[layer].latency_s
-        for layer, other in zip(layers, others, strict=True)
-    ]
     times = [chosen[layer].latency_s for layer in layers]
+    next_s = [other.latency_s if other else None for other in others]
+    ratios = [f"{factor(s / own)}x" if s else MISSING for s, own in zip(next_s, times, strict=True)]
     return [
         names("layer", layers),
         names("chosen", [_named(chosen[layer].algorithm) for layer in layers]),
         names("next", [_named(other.algorithm) if other else MISSING for other in others]),
-        Column(
-            Cell("chosen ms"), [Cell(milliseconds(s)) for s in times], summary=Cell(milliseconds(sum(times)))
-        ),
-        Column(
-            Cell("next ms"), [Cell(milliseconds(other.latency_s) if other else MISSING) for other in others]
-        ),
-        Column(Cell("next / chosen"), [Cell(f"{factor(ratio)}x" if ratio else MISSING) for ratio in ratios]),
+        Column(Cell("chosen ms"), [_ms(s) for s in times], summary=_ms(sum(times))),
+        Column(Cell("next ms"), [_ms(s) for s in next_s]),
+        Column(Cell("next / chosen"), [Cell(ratio) for ratio in ratios]),
     ]
+
+
+def _ms(seconds: float | None) -> Cell:
+    return Cell(MISSING if seconds is None else milliseconds(seconds))
 
 
 def _next(candidates: Mapping[str, Candidate], chosen: Candidate) -> Candidate | None:

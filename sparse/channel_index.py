@@ -1,0 +1,233 @@
+"""Convolution of the channels and by the filters that pruning has kept, computed as a dense one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from tvm import te, tirx
+
+from dlas.convolution import Conv, Tail
+from dlas.schedules._loops import is_gpu, only_nchw, spread, stage
+from dlas.schedules.direct import Direct
+from dlas.schedules.gemm import Gemm
+from dlas.schedules.spatial_pack import SpatialPack
+from dlas.sparse._scatter import FINISHED, REMOVED, scattered
+from dlas.stack import Algorithm, Decisions, Target
+
+Array = npt.NDArray[Any]
+Indices = npt.NDArray[np.int32]
+DENSE: dict[str, type[Algorithm]] = {"spatial_pack": SpatialPack, "gemm": Gemm, "direct": Direct}
+BLOCKS = (16, 8, 4)
+"""Of which multiple filters are computed, where there are enough of them to fill vectors."""
+
+
+@dataclass(frozen=True)
+class ChannelIndex(Algorithm):
+    """Leave out input channels that no filter reads, and filters that are all zero.
+
+    Two lists, of the channels and of the filters that are left, are the whole format; what is
+    left is a smaller dense convolution.  Its input is gathered where it is padded or read,
+    its outputs are finished in registers and written to where their filters were.  Outputs
+    of filters that are gone are what the tail makes of zero.  Groups without a weight are
+    left out too, and the others have as many channels and filters as the largest.
+
+    A network pruned by ``channel_pruning`` still reads what a pruned channel's bias makes of
+    it: its filters are left out, its input channels only where their weights are zero.
+
+    Parameters
+    ----------
+    dense : {"spatial_pack", "gemm", "direct"}
+        Computes what is left.
+
+    References
+    ----------
+    DLAS paper, section 6.4, which names such a format as what it did not try.
+    """
+
+    dense: Literal["spatial_pack", "gemm", "direct"] = "spatial_pack"
+
+    def supports(self, conv: Conv) -> str | None:
+        """Return why ``conv`` is declined: only layouts other than NCHW are."""
+        return only_nchw(conv)
+
+    def for_weight(self, weight: Array, conv: Conv) -> Algorithm:
+        """Return the algorithm that knows how much of the weight is left."""
+        channels, filters = kept(weight, conv)
+        groups, of_a_group = channels.shape
+        return _Compact(self.dense, groups, of_a_group, filters.shape[1])
+
+    def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
+        """Return the dense format of what is left, channels [groups, c], filters [groups, k], removed [k].
+
+        A filter that only fills up a block is ``conv.k``.  TVM has no empty arrays: of a weight
+        of zeros one channel and one filter are left, and ``removed`` is there only if it is not empty.
+        """
+        channels, filters = kept(weight, conv)
+        rows = _with_a_zero(weight)[filters]
+        columns = (channels % (conv.c // conv.groups))[:, None, :, None, None]
+        left = np.take_along_axis(rows, columns, axis=2).reshape(-1, channels.shape[1], conv.r, conv.s)
+        removed = np.setdiff1d(np.arange(conv.k), filters).astype(np.int32)
+        dense = self._dense.pack(left, _compact(conv, channels.shape, filters.shape))
+        return (*dense, channels, filters, *([removed] if len(removed) else []))
+
+    def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
+        """Return the weight [k, c / groups, r, s] with its zeros."""
+        (dense, channels, filters, *_) = packed
+        left = self._dense.unpack([dense], _compact(conv, channels.shape, filters.shape))
+        weight = np.zeros((conv.k + 1, conv.c // conv.groups, conv.r, conv.s), left.dtype)
+        columns = np.broadcast_to(channels[:, None] % weight.shape[1], (*filters.shape, channels.shape[1]))
+        weight[filters[..., None], columns] = left.reshape(*columns.shape, conv.r, conv.s)
+        return weight[:-1]
+
+    def arguments(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
+        """Return what :meth:`pack` does: channels anywhere would be read from anywhere."""
+        return self.pack(weight, conv)
+
+    def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
+        """Return the function of (x, *packed, *tail.operands, output)."""
+        dense, channels, filters, *removed = packed
+        compact = _compact(conv, _shape(channels), _shape(filters))
+        a_group = _shape(channels)[1]
+
+        def element(n: Any, c: Any, h: Any, w: Any) -> Any:
+            return x[n, channels[c // a_group, c % a_group], h, w]
+
+        gathered = te.compute((conv.n, compact.c, conv.h, conv.w), element, name="gather")
+        finished = self._dense.compute(gathered, [dense], compact, _AtFilters(tail, filters))
+        outputs = [finished]
+        if removed:
+            outputs = [_of_zero(tail, removed[0], conv), finished]
+        function = te.create_prim_func([x, *packed, *tail.operands, *outputs])
+        return scattered(function, conv, len(packed) - len(removed))
+
+    @property
+    def _dense(self) -> Algorithm:
+        return DENSE[self.dense]()
+
+
+@dataclass(frozen=True)
+class _Compact(ChannelIndex):
+    """The same for a weight of which so much is left: loops depend on it.
+
+    Parameters
+    ----------
+    groups, channels, filters : int
+        Groups that are left, and channels and filters of each.
+    """
+
+    groups: int = 1
+    channels: int = 1
+    filters: int = 1
+
+    def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
+        """Spread the outputs of removed filters over threads, and the rest as the dense algorithm does."""
+        self._prepare(schedule, target)
+        self._dense.schedule(schedule, self._left(conv), target)
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return the dense algorithm's points for what is left."""
+        return self._dense.space(self._left(conv), target)
+
+    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+        """Compute what is left as the dense algorithm does."""
+        self._prepare(schedule, target)
+        self._dense.apply(schedule, self._left(conv), target, decisions)
+
+    def _prepare(self, schedule: Any, target: Target) -> None:
+        schedule.compute_inline(schedule.get_sblock("gather"))
+        removed = stage(schedule, REMOVED)
+        if removed is not None:
+            spread(schedule, removed, 4, is_gpu(target))
+
+    def _left(self, conv: Conv) -> Conv:
+        return _compact(conv, (self.groups, self.channels), (self.groups, self.filters))
+
+
+@dataclass(frozen=True)
+class _AtFilters:
+    """The tail of the whole convolution for the filters that are left."""
+
+    tail: Tail
+    filters: Any
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        return self.tail.operands
+
+    def __call__(self, convolved: Any) -> Any:
+        a_group = _shape(self.filters)[1]
+
+        def point(n: Any, k: Any, p: Any, q: Any) -> Any:
+            filter_ = self.filters[k // a_group, k % a_group]
+            return self.tail.scalar(convolved(n, k, p, q), (n, filter_, p, q))
+
+        return te.compute(convolved.shape, point, name=FINISHED)
+
+    def scalar(self, value: Any, index: Sequence[Any], operands: Sequence[Any] | None = None) -> Any:
+        return self.tail.scalar(value, index, operands)
+
+
+def _of_zero(tail: Tail, removed: Any, conv: Conv) -> Any:
+    """Return the outputs of removed filters: what the tail makes of zero."""
+    zero = tirx.const(0, conv.accumulator_type)
+
+    def point(n: Any, k: Any, p: Any, q: Any) -> Any:
+        return tail.scalar(zero, (n, removed[k], p, q))
+
+    return te.compute((conv.n, removed.shape[0], conv.p, conv.q), point, name=REMOVED)
+
+
+# ---------------------------------------------------------------- what is left
+
+
+def kept(weight: Array, conv: Conv) -> tuple[Indices, Indices]:
+    """Return the channels and the filters that are left of each group with a weight.
+
+    Parameters
+    ----------
+    weight : ndarray, [k, c / groups, r, s]
+
+    Returns
+    -------
+    channels : ndarray of int32, [groups, c]
+        Where a group has fewer than another, one that it does not read fills up.
+    filters : ndarray of int32, [groups, k]
+        ``conv.k`` fills up a group's last block of filters.
+    """
+    by_group = weight.reshape(conv.groups, -1, *weight.shape[1:])
+    read: Array = np.any(by_group, axis=(1, 3, 4))
+    used: Array = np.any(by_group, axis=(2, 3, 4))
+    groups = np.flatnonzero(used.any(axis=1)) if used.any() else np.array([0])
+    channels = _filled([np.flatnonzero(read[g]) for g in groups], [int(np.argmin(read[g])) for g in groups])
+    own = [np.flatnonzero(used[g]) + g * used.shape[1] for g in groups]
+    most = max(map(len, own))
+    block = next((block for block in BLOCKS if block // 2 < most and block <= used.shape[1]), 1)
+    filters = _filled(own, [conv.k] * len(groups), block)
+    return (channels + groups[:, None] * read.shape[1]).astype(np.int32), filters.astype(np.int32)
+
+
+def _filled(rows: Sequence[npt.NDArray[Any]], fill: Sequence[int], block: int = 1) -> npt.NDArray[Any]:
+    """Return rows as one array: as long as the longest, in whole blocks, one of them at least."""
+    length = max(1, *map(len, rows)) if rows else 1
+    length = -(-length // block) * block
+    return np.stack([np.pad(row, (0, length - len(row)), constant_values=f)
+                     for row, f in zip(rows, fill, strict=True)])  # fmt: skip
+
+
+def _with_a_zero(weight: Array) -> Array:
+    """Return a weight with a filter of zeros behind the last."""
+    return np.concatenate([weight, np.zeros_like(weight[:1])])
+
+
+def _compact(conv: Conv, channels: tuple[int, ...], filters: tuple[int, ...]) -> Conv:
+    """Return the convolution of what is left, from the shapes of both lists."""
+    groups = channels[0]
+    return replace(conv, c=groups * channels[1], k=groups * filters[1], groups=groups)
+
+
+def _shape(tensor: Any) -> tuple[int, ...]:
+    return tuple(int(extent) for extent in tensor.shape)
