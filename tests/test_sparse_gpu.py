@@ -6,6 +6,7 @@ import importlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def kernel_of(algorithm: SparseRows, conv: Conv) -> Kernel:
 def points(algorithm: SparseRows, conv: Conv, target: Target) -> list[Decisions | None]:
     """Return the minimal schedule, first and last point, and those with most lines and filters a thread."""
     space = algorithm.space(conv, target)
-    large = [max(space, key=lambda point, name=name: int(point[name])) for name in ("lines", "filters")]
+    large = [max(space, key=itemgetter(name)) for name in ("lines", "filters")]
     return [None, space[0], *large, space[-1]]
 
 
