@@ -33,7 +33,9 @@ WIDEST = 16
 COPY = 1.2
 """What it costs to lay an input without gaps out anew, because bands have a rest to read beyond its end."""
 LONGEST = 30
-"""Vectors of a band of several rows, at most: a longer one has more inputs and no less waste."""
+"""Vectors of a band of several rows, at most."""
+LONG, LONG_FROM = 1.1, 16
+"""What it costs that a band has more vectors than these: its inputs do not stay in a cache for long."""
 FEWEST = 14
 """Vectors of sums that fit in the registers of the processors that have fewest."""
 
@@ -101,7 +103,8 @@ class Planes:
 
     def price(self, band: Band) -> float:
         """Return what a vector of a band costs, beside those of others."""
-        return COPY if self.plain and band.places > band.step else 1
+        copied = self.plain and band.places > band.step
+        return (COPY if copied else 1) * (LONG if band.vectors > LONG_FROM else 1)
 
     @property
     def across(self) -> tuple[int, int]:
@@ -197,11 +200,7 @@ class Planes:
     # ------------------------------------------------------------ the kernel
 
     def lay(self, x: Any) -> Any:
-        """Write the block ``pad`` of a kernel; return the planes [n, slabs, ...], or ``x`` if it needs none.
-
-        The border is written first and the image over it: without a test for each
-        number, both are plain copies.
-        """
+        """Write the block ``pad`` of a kernel; return the planes [n, slabs, ...], or ``x`` as it is."""
         conv, band = self.conv, self.band
         if self.as_given:
             return x
@@ -211,35 +210,44 @@ class Planes:
             first = c * self.channel
             T.reads(x[n, c, 0 : conv.h, 0 : conv.w])
             T.writes(planes[n, slab, first : first + self.channel])
-            with T.serial(self.channel) as place:
-                border = tirx.const(conv.padding_value, conv.input_type)
-                T.buffer_store(planes, border, (n, slab, first + place))
             for number, phase in enumerate(np.ndindex(self.phases)):
-                self._copy(x, planes, (n, slab, c), first + number * self.plane, phase)
+                self._lay_phase(x, planes, (n, slab, c), first + number * self.plane, phase)
         return planes
 
-    def _copy(self, x: Any, planes: Any, at: tuple[Any, ...], first: Any, phase: tuple[int, ...]) -> None:
-        """Write the image's part of one phase, whose plane begins at ``first``."""
+    def _lay_phase(
+        self, x: Any, planes: Any, at: tuple[Any, ...], first: Any, phase: tuple[int, ...]
+    ) -> None:
+        """Write one phase, whose plane begins at ``first``: the image's part and the border around it.
+
+        Which is which is known in advance, so no number is tested and all are plain copies.
+        """
         conv, band, (n, slab, c) = self.conv, self.band, at
         own = self._along(slab) if self.slabs > 1 else (0, 0)
-        starts = [
-            number * extent * stride + self.begin(axis, phase[axis]) - conv.padding[axis]
-            for axis, (number, extent, stride) in enumerate(
-                zip(own, (band.rows, band.columns), conv.strides, strict=True)
-            )
-        ]
+        row, column = (
+            own[axis] * (band.rows, band.columns)[axis] * conv.strides[axis]
+            + (self.begin(axis, phase[axis]) - conv.padding[axis])
+            for axis in (0, 1)
+        )
+
+        def border(begin: Any, end: int) -> None:
+            with T.serial(end) as place:
+                T.buffer_store(
+                    planes, tirx.const(conv.padding_value, conv.input_type), (n, slab, begin + place)
+                )
+
         for (high, (top, bottom)), (wide, (left, right)) in itertools.product(
             self._insides(0, phase[0]), self._insides(1, phase[1])
         ):
-            if top == bottom or left == right:
-                continue
-            with _only(own[0], high), _only(own[1], wide), T.grid(bottom - top, right - left) as (i, j):
-                row, column = (
-                    starts[0] + (top + i) * conv.strides[0],
-                    starts[1] + (left + j) * conv.strides[1],
-                )
-                place = first + (top + i) * band.pitch + (left + j)
-                T.buffer_store(planes, x[n, c, row, column], (n, slab, place))
+            with _only(own[0], high), _only(own[1], wide):
+                border(first, top * band.pitch)
+                with T.serial(bottom - top) as i:
+                    line = first + (top + i) * band.pitch
+                    border(line, left)
+                    with T.serial(right - left) as j:
+                        read = (row + (top + i) * conv.strides[0], column + (left + j) * conv.strides[1])
+                        T.buffer_store(planes, x[(n, c, *read)], (n, slab, line + left + j))
+                    border(line + right, band.pitch - right)
+                border(first + bottom * band.pitch, self.plane - bottom * band.pitch)
 
     def _insides(self, axis: int, phase: int) -> list[tuple[range | None, tuple[int, int]]]:
         """Return from and to which row (axis 0) or column (axis 1) a phase holds the image.
