@@ -103,7 +103,7 @@ class Planes:
 
     def price(self, band: Band) -> float:
         """Return what a vector of a band costs, beside those of others."""
-        copied = self.plain and band.places > band.step
+        copied = self.plain and not self._fits(band)
         return (COPY if copied else 1) * (LONG if band.vectors > LONG_FROM else 1)
 
     @property
@@ -157,8 +157,11 @@ class Planes:
     @property
     def as_given(self) -> bool:
         """Whether the input lies like this already, with nothing to be read beyond its end."""
-        band = self.band
-        return self.plain and band.pitch == self.conv.w and band.places == band.step
+        return self.plain and self._fits(self.band)
+
+    def _fits(self, band: Band) -> bool:
+        """Whether a band has neither gaps nor a rest."""
+        return band.pitch == band.columns == self.conv.w and band.places == band.step
 
     @property
     def slabs(self) -> int:
@@ -229,11 +232,11 @@ class Planes:
             for axis in (0, 1)
         )
 
-        def border(begin: Any, end: int) -> None:
-            with T.serial(end) as place:
-                T.buffer_store(
-                    planes, tirx.const(conv.padding_value, conv.input_type), (n, slab, begin + place)
-                )
+        def border(begin: Any, count: int) -> None:
+            if count:
+                with T.serial(count) as place:
+                    value = tirx.const(conv.padding_value, conv.input_type)
+                    T.buffer_store(planes, value, (n, slab, begin + place))
 
         for (high, (top, bottom)), (wide, (left, right)) in itertools.product(
             self._insides(0, phase[0]), self._insides(1, phase[1])
