@@ -74,7 +74,7 @@ def main(
 def _run(folder: Path, model: str, options: dict[str, Any]) -> Found:
     """Return the row of every compiler and level for one network."""
     text = STUDY.format(model=model, compilers=list(COMPILERS), **options)
-    rows = run_study(folder, text, options["threads"])
+    rows = run_study(folder, text)
     return {(row.compiler["name"], row.compression.get("level", DENSE)): row for row in rows}
 
 

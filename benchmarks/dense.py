@@ -95,7 +95,7 @@ def _network(folder: Path, name: str, common: dict[str, Any]) -> dict[str, Row]:
 
 def _run(folder: Path, options: dict[str, Any]) -> dict[str, Row]:
     """Return the row of every compiler for one model and number of threads."""
-    rows = run_study(folder, STUDY.format(**options), options["count"])
+    rows = run_study(folder, STUDY.format(**options))
     return {row.compiler["name"]: row for row in rows}
 
 

@@ -108,7 +108,7 @@ def main(
                 filters = f"filters = {channels}, density = {density}"
                 options = {"channels": channels, "size": size, "filters": filters, "threads": count}
                 folder = (out or Path(scratch)) / name.replace(" ", "_")
-                rows = run_study(folder, STUDY.format(**options, seconds=0.2 if smoke else seconds), count)
+                rows = run_study(folder, STUDY.format(**options, seconds=0.2 if smoke else seconds))
                 found = {(row.algorithm["name"], row.model.get("even", False)): median_s(row) for row in rows}
                 even = found["csr_direct", True]
                 in_order = found["benchmarks.skewed:CsrInOrder", False]

@@ -133,7 +133,7 @@ def main(
                 channels, size, filters = LAYERS[name]
                 layer = {"channels": channels, "size": size, "options": filters, "threads": count}
                 folder = (out or Path(scratch)) / name.replace(" / ", "by").replace(" ", "_")
-                own = run_study(folder, STUDY.format(**options, **layer), count)
+                own = run_study(folder, STUDY.format(**options, **layer))
                 found[name] = read(own, roof)
                 rows += own
             _print(found, roof, sorted({*_numbers(levels), *_numbers(block_levels)}))

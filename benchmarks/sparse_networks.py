@@ -97,7 +97,7 @@ def main(
             found = {}
             for model in networks.split(","):
                 study = STUDY.format(**options, model=model, threads=count) + rules
-                found[model] = run_study(folder / model, study, count)
+                found[model] = run_study(folder / model, study)
             _print(found, shares, count)
         _print_compiling(folder, compiling.split(",") if compiling else [], sparse, dense, criterion, size)
 
@@ -188,11 +188,10 @@ def _print_compiling(
         (whole,) = run_study(
             folder / f"build_{model}_dense",
             STUDY.format(**options, algorithms=dense, compressions='"none"'),
-            threads=1,
         )
         for name in sparse:
             text = STUDY.format(**options, algorithms=name, compressions=_pruned(level, criterion))
-            (row,) = run_study(folder / f"build_{model}_{name.strip(chr(34))}", text, threads=1)
+            (row,) = run_study(folder / f"build_{model}_{name.strip(chr(34))}", text)
             taken, reference = (each.seconds.get("build", float("nan")) for each in (row, whole))
             table.add_row(
                 model, label(row.algorithm), f"{taken:.1f}", f"{reference:.1f}", f"{taken / reference:.2f}"

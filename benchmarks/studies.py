@@ -9,14 +9,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dlas.results import Row, read_rows
+from dlas.study import Study
 
 ROOT = Path(__file__).parents[1]
 JOBS = 2
 """Networks and builds that are made at a time; what is measured has the machine to itself."""
 
 
-def run_study(folder: Path, text: str, threads: int) -> list[Row]:
-    """Run the study in ``text`` and return its rows on so many threads; rows that are there already stay.
+def run_study(folder: Path, text: str) -> list[Row]:
+    """Run the study in ``text`` and return its rows; those of others that the folder holds are left out.
 
     Parameters
     ----------
@@ -24,15 +25,14 @@ def run_study(folder: Path, text: str, threads: int) -> list[Row]:
         Of the study and its rows.
     text : str
         TOML.
-    threads : int
-        The folder may hold rows on others.
     """
     folder.mkdir(parents=True, exist_ok=True)
     study = folder / "study.toml"
     study.write_text(text)
     command = [sys.executable, "-m", "dlas", "run", str(study), "--out", str(folder), "--jobs", str(JOBS)]
     subprocess.run(command, check=True, cwd=ROOT)
-    return [row for row in read_rows(folder) if row.hardware["threads"] == threads]
+    asked = {point.id for point in Study.read(study).points()}
+    return [row for row in read_rows(folder) if row.id in asked]
 
 
 def median_s(row: Row) -> float:
