@@ -2,9 +2,9 @@
 
 Row (c, r, s) of the matrix of patches holds the input under weight (c, r, s) of every
 output.  Rows that differ in r alone hold the same, some rows of the output apart, so one
-plane for each (c, s) holds them all; a weight's offset says where its row begins.  Between
-an output's rows there are no gaps, or such that vectors seldom begin in the middle of half
-a vector: one that does crosses a line of the cache and takes twice as long to read.
+plane for each (c, s) holds them all; a weight's offset says where its row begins.  There are
+no gaps between rows, or such that vectors are read from where a vector or a half of one
+begins: from anywhere else it takes longer, since they lie in two lines of the cache.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dlas.schedules._registers import divisors
 from dlas.sparse._planes import WIDEST, Band, Indices, Planes
 
 CROSSING = 0.5
-"""What it costs to read a vector across two lines of the cache, beside the vector's product."""
+"""What it costs, beside a vector's product, to read it from where not even a half of one begins."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Patches(Planes):
         """Yield rows, columns and pitch: without gaps, or with rows a multiple of half a vector."""
         half = WIDEST // 2
         for rows in divisors(self.conv.p, self.conv.p):
-            for pitch in {self.conv.q: 0, -(-self.conv.q // half) * half: 0}:
+            for pitch in sorted({self.conv.q, -(-self.conv.q // half) * half}):
                 yield rows, self.conv.q, pitch
 
     def price(self, band: Band) -> float:
-        """Return what a vector costs with what it is to read it across lines of the cache."""
+        """Return what a vector of a band costs, reading it included."""
         across = self.steps(0)[0] * band.pitch % (WIDEST // 2) != 0
         return super().price(band) * (1 + CROSSING * float(across.mean()))
 
