@@ -5,8 +5,9 @@ Channels are removed from random weights without fine-tuning: times do not depen
 on what the weights are.  Expected are the ratio of multiply-adds, and 1 / (1 - ratio)
 of the weights, which is what a compression promises in tables.
 
-    python benchmarks/compact.py [--networks NAME,...] [--levels 0.3,0.5] [--threads 2] [--size 224]
-                                 [--algorithm spatial_pack] [--seconds 5] [--out FOLDER] [--smoke]
+    python benchmarks/compact.py [--networks NAME,...] [--levels 0.3,0.5] [--multiple 16] [--threads 2]
+                                 [--size 224] [--algorithm spatial_pack] [--seconds 5] [--out FOLDER]
+                                 [--smoke]
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ name = "compact"
 [axes]
 dataset     = [{{ name = "random", size = {size}, classes = 1000, images = 8 }}]
 model       = ["{model}"]
-compression = ["none", {{ name = "compact_channel_pruning", level = [{levels}] }}]
+compression = ["none", {{ name = "compact_channel_pruning", level = [{levels}], multiple = {multiple} }}]
 algorithm   = [{algorithm}]
 compiler    = {compilers}
 hardware    = [{{ name = "local_cpu", threads = {threads} }}]
@@ -50,6 +51,7 @@ Found = dict[tuple[str, float], Row]
 def main(
     networks: str = ",".join(NETWORKS),
     levels: str = "0.3,0.5",
+    multiple: Annotated[int, typer.Option(help="Channels are left in multiples of so many.")] = 16,
     threads: int = 2,
     size: int = 224,
     algorithm: str = '{ name = "spatial_pack", layout = "blocked" }',
@@ -60,10 +62,14 @@ def main(
     """Print a table: a line for every network and level."""
     if smoke:
         networks, levels, size, seconds = "resnet18", "0.5", 64, 0.5
-    options = {"levels": levels, "threads": threads, "size": size, "algorithm": algorithm, "seconds": seconds}
+    options = {
+        "levels": levels, "multiple": multiple, "threads": threads, "size": size,
+        "algorithm": algorithm, "seconds": seconds,
+    }  # fmt: skip
     with tempfile.TemporaryDirectory() as scratch:
         found = {name: _run((out or Path(scratch)) / name, name, options) for name in networks.split(",")}
-    title = f"speed-up over the dense network at {size}x{size}, {threads} threads"
+    kept = f", channels in multiples of {multiple}" if multiple > 1 else ""
+    title = f"speed-up over the dense network at {size}x{size}, {threads} threads{kept}"
     table = Table("", "level", *COMPILERS, "by MACs", "by weights", title=title, box=None)
     for name, rows in found.items():
         for level in map(float, levels.split(",")):

@@ -89,7 +89,7 @@ def masked(dense: TorchNetwork, smaller: TorchNetwork) -> tuple[TorchNetwork, in
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"scope": "layer"}, {"criterion": "taylor"}, {"criterion": "random"}]
+    "options", [{}, {"scope": "layer"}, {"criterion": "taylor"}, {"criterion": "random"}, {"multiple": 4}]
 )
 def test_it_computes_what_the_masked_network_does(workspace: Workspace, options: dict[str, Any]) -> None:
     dense = network()
@@ -138,6 +138,16 @@ def test_levels_are_shares_of_the_dense_network(workspace: Workspace) -> None:
         assert reached["ratio"] == pytest.approx(1 - sum(each.numel() for each in left.values()) / weights)
         assert set(reached["layers"]) == set(left)
     assert [point["level"] for point in smaller.facts.reached["curve"]] == [0, 0.25, 0.5, 0.75]
+
+
+@pytest.mark.parametrize("scope", ["global", "layer"])
+def test_channels_stay_in_multiples_and_no_more_go_than_without(workspace: Workspace, scope: str) -> None:
+    dense, any_number = network(), compact(network(), workspace, level=0.4, scope=scope)
+    fours = compact(network(), workspace, level=0.4, scope=scope, multiple=4)
+    for name, count in widths(fours).items():
+        assert count % 4 == 0 or count == widths(dense)[name]
+        assert count >= widths(any_number)[name]
+    assert 0 < fours.facts.reached["units"] < any_number.facts.reached["units"]
 
 
 @pytest.mark.parametrize("scope", ["global", "layer"])

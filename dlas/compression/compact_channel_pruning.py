@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
+from pydantic import Field
 from torch import nn
 
 from dlas.compression import _channels
@@ -32,13 +33,22 @@ class CompactChannelPruning(IterativePruning):
     added to, its batch norm, the inputs of what reads it.  The network then
     computes what it would with those channels at zero, batch norm included; one
     of which that cannot be shown is declined.  The number of outputs stays, every
-    convolution keeps a channel, and a grouped one two a group.  The options are those of
+    convolution keeps a channel, and a grouped one two a group.  The other options are those of
     :class:`dlas.compression._iterative.IterativePruning`; ``level`` is a share of
     the dense network's output channels of convolutions, and channels that go
     together are worth the mean of their filters.
+
+    Parameters
+    ----------
+    multiple : int
+        Channels that are left come in multiples of so many, or all stay: kernels fill
+        vectors with channels.  What that spares does not go elsewhere, so less than
+        ``level`` is reached.
     """
 
     GRID: ClassVar[tuple[float, ...]] = _channels.GRID
+
+    multiple: Annotated[int, Field(ge=1, le=64)] = 1
 
     def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
         """Remove the channels of least worth."""
@@ -55,7 +65,8 @@ class CompactChannelPruning(IterativePruning):
         if self.scope == "layer":
             room = {name: min(room[name], _more(level, dense[name], left[name])) for name in left}
         most = _more(level, sum(dense.values()), sum(left.values()))
-        coupling.remove(_least(coupling.units, worth, room, most), network.tolerance)
+        least = _least(coupling.units, worth, room, most)
+        coupling.remove(_in_multiples(least, left, self.multiple), network.tolerance)
 
     def reached(self, network: TorchNetwork) -> dict[str, Any]:
         """Return the shares of output channels and of weights of convolutions that are gone."""
@@ -126,6 +137,25 @@ def _least(
             spent.update(filters)
             chosen.append(unit)
     return chosen
+
+
+def _in_multiples(chosen: Iterable[Unit], left: Mapping[str, int], multiple: int) -> list[Unit]:
+    """Return units, least worth first, less those after which a part of a multiple would be left.
+
+    Parameters
+    ----------
+    chosen : iterable of Unit
+    left : mapping
+        The filters of each convolution.
+    multiple : int
+    """
+    by_root: dict[str, list[Unit]] = defaultdict(list)
+    for unit in chosen:
+        by_root[unit.root].append(unit)
+    for root, units in by_root.items():
+        while units and (left[root] - sum(len(unit.filters[root]) for unit in units)) % multiple:
+            units.pop()
+    return [unit for units in by_root.values() for unit in units]
 
 
 def _check_fit(module: nn.Module, shape: tuple[int, int, int], path: Path) -> None:
