@@ -111,6 +111,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(_conv("1x5 kernel", 1, 4, (6, 11), 8, (1, 5), padding=(0, 2, 0, 2))),
     Case(_conv("odd sizes", 1, 5, (11, 7), 13, (3, 3), padding=SAME)),
+    Case(_conv("filters that make no whole vectors", 1, 9, (8, 16), 51, (1, 1)), bias=True),
     Case(_conv("one output point", 1, 16, (3, 3), 10, (3, 3))),
     Case(_conv("one of everything", 1, 1, (1, 1), 1, (1, 1)), bias=True, activation="relu"),
     Case(_conv("depthwise 1x1", 1, 8, (5, 5), 8, (1, 1), groups=8), bias=True),
