@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import functools
+import os
 import statistics
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.machine import Machine
 
@@ -35,6 +36,8 @@ MEANING = {
 }
 TICKS_S = 0.03
 """/proc/stat counts in ticks of 10 ms, a processor at a time: less than three are no evidence."""
+SENTINEL_NUMBERS, SENTINEL_CALLS = 8192, 60
+"""Numbers of which the sentinel takes roots, and how often: long enough not to wait for Python's lock."""
 
 
 @dataclass(frozen=True)
@@ -152,24 +155,35 @@ def worst(measures: Mapping[str, float]) -> tuple[float, str]:
 def sentinel(clock: Callable[[], float] = time.perf_counter) -> float:
     """Return the seconds that a fixed piece of arithmetic takes: the machine's speed right now.
 
-    It stays in the first-level cache and on one thread (no BLAS), so it
-    depends on the clock and on little else.  The median of five keeps a single
-    interruption out.
+    Every processor that this process may use does it, all at once, and the slowest counts:
+    a hypervisor may put two of them on one core, and each by itself would not notice.
+    It stays in a second-level cache, so it depends on the clock and on little else.  The
+    median of five keeps a single interruption out.
     """
-    x, y = _operands()
+    processors = sorted(os.sched_getaffinity(0))
+    if len(processors) == 1:
+        return _arithmetic(clock)
+    started = threading.Barrier(len(processors))
+
+    def alone_on(processor: int) -> float:
+        os.sched_setaffinity(0, [processor])  # of this thread only
+        started.wait()
+        return _arithmetic(clock)
+
+    with ThreadPoolExecutor(len(processors)) as pool:
+        return max(pool.map(alone_on, processors))
+
+
+def _arithmetic(clock: Callable[[], float]) -> float:
+    x = np.linspace(1.0, 2.0, SENTINEL_NUMBERS)
+    y = np.empty_like(x)
     times = []
     for _ in range(5):
         start = clock()
-        for _ in range(500):
-            np.sqrt(x, out=y)
+        for _ in range(SENTINEL_CALLS):
+            np.sqrt(x, out=y)  # without Python's lock, and without BLAS's threads
         times.append(clock() - start)
     return statistics.median(times)
-
-
-@functools.cache
-def _operands() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    x = np.linspace(1.0, 2.0, 1024)
-    return x, np.empty_like(x)
 
 
 def _difference(before: float | None, after: float | None, less: float = 0.0) -> float | None:

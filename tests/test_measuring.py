@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from dlas import disturbance
 from dlas.disturbance import Disturbance, Reading, fraction, read, sentinel, spread, worst
 from dlas.measuring import RETRIES_IN_ALL, Instruments, PeakMemory, Settings, sample
 
@@ -269,6 +271,16 @@ def test_the_machine_can_be_read() -> None:
 
 
 # ---------------------------------------------------------------- memory
+
+
+def test_the_sentinel_takes_all_processors_at_once_and_the_slowest_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    allowed = os.sched_getaffinity(0)
+    seconds = {processor: 1.0 + number for number, processor in enumerate(sorted(allowed))}
+    monkeypatch.setattr(disturbance, "_arithmetic", lambda clock: seconds[min(os.sched_getaffinity(0))])
+    assert sentinel() == max(seconds.values())
+    assert os.sched_getaffinity(0) == allowed
 
 
 def test_peak_memory_sees_what_was_freed_again() -> None:
