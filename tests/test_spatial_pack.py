@@ -1,0 +1,50 @@
+"""The design space of spatial pack on several processors: what fits, and who does how much."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dlas.convolution import Conv
+from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
+from dlas.lowering.tail import Step
+from dlas.schedules.spatial_pack import SpatialPack
+from dlas.stack import Target
+from tests.test_sparse import AVX2, AVX512, NEON, SQUARE
+
+TARGETS = [pytest.param(AVX512, id="avx512"), pytest.param(AVX2, id="avx2"), pytest.param(NEON, id="neon")]
+BIAS = (Step("relax.add", (("value", 0), ("operand", 0))),)
+
+
+def kernel_of(conv: Conv) -> Kernel:
+    weight = np.ones((conv.k, conv.c // conv.groups, conv.r, conv.s), np.float32)
+    bias = np.ones((conv.k, 1, 1), np.float32)
+    return make_kernel(SpatialPack(layout="blocked"), conv, weight, "main", BIAS, [bias])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("filters", [51, 34, 13, 2])
+def test_every_point_takes_filters_that_fill_no_vectors(filters: int, target: Target) -> None:
+    kernel = kernel_of(Conv("odd", 1, 9, 8, 16, filters, 1, 1))
+    points = kernel.algorithm.space(kernel.conv, target)
+    assert points
+    for point in points:
+        schedule_kernel(kernel, target, point)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("size", [56, 28, 14, 7])
+def test_threads_pad_for_themselves_and_have_equal_shares(size: int, target: Target) -> None:
+    kernel = kernel_of(replace(SQUARE, h=size, w=size))
+    best = kernel.algorithm.space(kernel.conv, target)[0]
+    script = schedule_kernel(kernel, target, best).script()
+    (shares,) = re.findall(r"in T\.parallel\((\d+)\)", script)
+    assert int(shares) % target.threads == 0
+
+
+def test_a_point_needs_no_share_where_nothing_is_padded() -> None:
+    kernel = kernel_of(Conv("pointwise", 1, 64, 14, 14, 64, 1, 1))
+    assert not any("parts" in point for point in kernel.algorithm.space(kernel.conv, AVX512))
