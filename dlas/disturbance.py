@@ -36,7 +36,7 @@ MEANING = {
 }
 TICKS_S = 0.03
 """/proc/stat counts in ticks of 10 ms, a processor at a time: less than three are no evidence."""
-SENTINEL_NUMBERS, SENTINEL_CALLS = 8192, 60
+SENTINEL_NUMBERS, SENTINEL_CALLS = 16384, 30
 """Numbers of which the sentinel takes roots, and how often: long enough not to wait for Python's lock."""
 
 
