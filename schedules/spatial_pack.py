@@ -82,7 +82,7 @@ class SpatialPack(Algorithm):
 
     def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
         """Return the filters [k / t, c / groups / u, r, s, u, t]; t is 1 where vectors run over columns."""
-        t, u = filters_a_vector(conv), divisors(weight.shape[1], BLOCKS[0])[-1]
+        t, u = _filters_a_vector(conv), divisors(weight.shape[1], BLOCKS[0])[-1]
         blocks = weight.reshape(conv.k // t, t, weight.shape[1] // u, u, conv.r, conv.s)
         return (blocks.transpose(0, 2, 4, 5, 3, 1),)
 
@@ -153,7 +153,7 @@ def _blocked(channels: int) -> str:
     return f"NCHW{block}c" if block else "NCHW"
 
 
-def filters_a_vector(conv: Conv) -> int:
+def _filters_a_vector(conv: Conv) -> int:
     """Return the filters of a block, or 1 where there are too few for vectors to run over them."""
     filters = filters_a_block(conv)
     return filters if filters >= FEWEST else 1
@@ -161,7 +161,7 @@ def filters_a_vector(conv: Conv) -> int:
 
 def _kind_of_tile(conv: Conv) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return the space and the schedule for what a convolution's vectors can run over."""
-    if filters_a_vector(conv) == 1:
+    if _filters_a_vector(conv) == 1:
         return column_tiles, compute_columns_in_registers
     if conv.depthwise and channel_block(conv.output_layout):
         return depthwise_tiles, compute_channels_in_registers
