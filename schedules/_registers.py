@@ -1,8 +1,8 @@
 """Register tiles: sums of neighbouring outputs kept in vector registers until they are finished.
 
-The decisions are few: how many filters, rows and columns a tile has, and in
-which order threads walk over tiles.  What fits comes from the target's vectors,
-so one source serves AVX2, AVX-512 and Neon.
+The lanes of vectors are filters.  The decisions are few: how many filters, rows and
+columns a tile has, and in which order threads walk over tiles.  What fits comes from
+the target's vectors, so one source serves AVX2, AVX-512 and Neon.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from dlas.stack import Decisions, Target
 
 WIDEST_BLOCK = 16
 """Filters of a block, at most: one vector of AVX-512, two of AVX2, four of Neon."""
+IN_FLIGHT = 8
+"""Vectors of sums at least: two multiply-adds begin every cycle, and each takes four."""
 NARROW, WIDE = 7, 28
 """Columns of a tile that are worth having, at least and at most."""
 REDUCTION = 2
 """TVM's number for a reduction axis."""
-SLAB_BYTES = 40_000
-"""What padded rows of a block of channels may take, so that they stay in or next to a first-level cache."""
 PANEL_BYTES = 2**18
-"""What patches written out together may take, so that they stay in a second-level cache."""
+"""What patches written out together, or all weights, may take to stay in a second-level cache."""
+WEIGHT_BYTES = 2**15
+"""What the weights of a tile may take, so that they stay in a first-level cache."""
 SHARE_BYTES = 2**19
 """What the padded input of a thread's share may take, so that it stays in a second-level cache."""
 COPIED, READ = 17.0, 1.7
@@ -38,10 +40,37 @@ SHARES = 4
 
 @dataclass(frozen=True)
 class VectorUnit:
-    """A processor's vector registers: how many, and the numbers of 32 bits that one holds."""
+    """A processor's vector registers.
+
+    Parameters
+    ----------
+    lanes : int
+        Numbers of 32 bits that one holds.
+    registers : int
+    broadcasts : bool
+        Whether a number that all lanes meet has to be loaded into a register of its own.
+    """
 
     lanes: int
     registers: int
+    broadcasts: bool = False
+
+    @property
+    def sums(self) -> int:
+        """Vectors of sums that keep the multipliers busy, and leave room for what they are made of."""
+        return max(self.registers // 2 - 1, IN_FLIGHT)
+
+    def price(self, vectors: int, width: int) -> float:
+        """Return the time of a term's products over the least, for so many vectors of weights and inputs.
+
+        Two products begin every cycle, and two loads.
+        """
+        loads = (vectors + width) / (vectors * width) if self.broadcasts else 0.0
+        return max(1.0, IN_FLIGHT / (vectors * width), loads)
+
+    def lane_choices(self, block: int) -> list[int]:
+        """Return how many lanes of a block a tile may compute: all of them, or down to one vector's."""
+        return [lanes for lanes in divisors(block, block)[::-1] if lanes == block or lanes >= self.lanes]
 
 
 def vector_unit(target: Target) -> VectorUnit:
@@ -50,10 +79,10 @@ def vector_unit(target: Target) -> VectorUnit:
     if codegen.target_has_features("avx512f", on):
         return VectorUnit(16, 32)
     if codegen.target_has_features("avx2", on):
-        return VectorUnit(8, 16)
+        return VectorUnit(8, 16, broadcasts=True)
     if str(target.description.get("mtriple", "")).startswith(("aarch64", "arm64")):
         return VectorUnit(4, 32)
-    return VectorUnit(4, 16)
+    return VectorUnit(4, 16, broadcasts=True)
 
 
 # ---------------------------------------------------------------- what tiles are made of
@@ -82,30 +111,49 @@ def pointwise(conv: Conv) -> bool:
     return plain and whole_tiles(conv) == conv.q
 
 
-# ---------------------------------------------------------------- lanes are filters
+# ---------------------------------------------------------------- tiles
 
 
 def filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
     """Return the tiles of a convolution whose vectors run over filters, the best guess first.
 
-    A tile's sums, one vector of weights for each of its blocks and one of input
-    have to fit in the registers.
+    A tile has some blocks of filters, or some lanes of a block that is wider than a vector.
+    Its sums, the weights of one term and one input have to fit in the registers.
     """
     unit, t = vector_unit(target), filters_a_block(conv)
-    vectors = -(-t // unit.lanes)
     widths = divisors(whole_tiles(conv), WIDE)
     if pointwise(conv):
         widths += [rows * conv.q for rows in divisors(conv.p, WIDE // conv.q)[1:]]
+    blocks = [(f, t) for f in divisors(conv.k // t, 8)] + [(1, part) for part in unit.lane_choices(t)[1:]]
+    vectors = {(filters, lanes): filters * -(-lanes // unit.lanes) for filters, lanes in blocks}
     tiles = [
-        (filters, width)
-        for filters in divisors(conv.k // t, 8)
+        (*block, width)
+        for block in blocks
         for width in widths
-        if vectors * filters * (width + 1) + 1 <= unit.registers
+        if vectors[block] * (width + 1) + 1 <= unit.registers
     ]
-    aim = unit.registers // 2 - 1
-    tiles.sort(key=lambda tile: (abs(vectors * tile[0] * tile[1] - aim), tile[0]))
-    orders = ("filters", "rows", "columns") if conv.p * conv.q > 1 and conv.k > t else ("filters",)
-    return [{"filters": f, "columns": w, "order": order} for f, w in tiles for order in orders]
+
+    def guess(tile: tuple[int, int, int]) -> tuple[float, ...]:
+        filters, lanes, width = tile
+        wide = vectors[filters, lanes]
+        return unit.price(wide, width), abs(wide * width - unit.sums), filters, -lanes
+
+    return [
+        {"filters": filters, "lanes": lanes, "columns": width, "order": order}
+        for filters, lanes, width in sorted(tiles, key=guess)
+        for order in _orders(conv, filters * lanes)
+    ]
+
+
+def _orders(conv: Conv, filters: int) -> tuple[str, ...]:
+    """Return the orders to walk over tiles of so many filters, the best guess first."""
+    if conv.p * conv.q == 1 or conv.k == filters_a_block(conv):
+        return ("filters",)
+    a_filter = 4 * conv.c // conv.groups * conv.r * conv.s
+    # Weights that do not stay in the nearest cache are read again in any order, inputs need not be.
+    if pointwise(conv) and filters * a_filter > WEIGHT_BYTES and conv.k * a_filter <= PANEL_BYTES:
+        return "columns", "rows", "filters"
+    return "filters", "rows", "columns"
 
 
 def shared_filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
@@ -158,28 +206,27 @@ def compute_filters_in_registers(schedule: Any, conv: Conv, decisions: Decisions
     which they are to run.  Each thread pads what its share reads, which stays in its
     cache.  ``decisions`` are a point of :func:`shared_filter_tiles`.
     """
-    output, convolution = _output_and_sum(schedule)
+    output, convolution = output_and_sum(schedule)
     share, around, inner = _tile_blocks(schedule, output, conv, decisions)
     schedule.compute_at(convolution, [*share, *around][-1], preserve_unit_loops=True)
     schedule.set_scope(convolution, 0, "local")
     pad_at(schedule, conv, share[-1])
     schedule.parallel(schedule.fuse(*share))
-    _sum_in_registers(schedule, convolution, 1 + len(around))
+    sum_in_registers(schedule, convolution, 1 + len(around))
     if channel_block(conv.output_layout):
-        _unroll_vectors(schedule, inner)
+        unroll_vectors(schedule, inner)
 
 
 def _tile_blocks(schedule: Any, output: Any, conv: Conv, decisions: Decisions) -> tuple[list[Any], ...]:
     """Split the output into shares of tiles; return the loops over shares, tiles, and points of a tile."""
     n, block, row, column, *lane = schedule.get_loops(output)
     if not lane:
-        block, filters = schedule.split(block, [None, filters_a_block(conv)])
-        lane = [filters]
-    blocks, block = schedule.split(block, [None, int(decisions["filters"])])
+        block, *lane = schedule.split(block, [None, filters_a_block(conv)])
+    blocks, block, lane = split_blocks(schedule, block, lane[0], decisions)
     if int(decisions["columns"]) > conv.q:
         column, row = schedule.fuse(row, column), schedule.add_unit_loop(n)
     columns, column = schedule.split(column, [None, int(decisions["columns"])])
-    inner = [block, column, *lane] if channel_block(conv.output_layout) else [block, *lane, column]
+    inner = [block, column, lane] if channel_block(conv.output_layout) else [block, lane, column]
     if "parts" not in decisions:  # nothing is padded: each tile is a share
         share, around = [n, *_ordered(decisions, blocks, row, columns)], []
     else:
@@ -204,16 +251,15 @@ def compute_panel_in_registers(schedule: Any, conv: Conv, decisions: Decisions) 
     The sum is stage ``conv`` [n, k / t, p, q, t] over stage ``im2col`` [n, groups, p, at, q].
     Each thread has its own rows.  ``decisions`` are a point of :func:`panel_tiles`.
     """
-    output, convolution = _output_and_sum(schedule)
+    output, convolution = output_and_sum(schedule)
     n, block, row, column, *lane = schedule.get_loops(output)
     if not lane:
-        block, filters = schedule.split(block, [None, filters_a_block(conv)])
-        lane = [filters]
+        block, *lane = schedule.split(block, [None, filters_a_block(conv)])
     rows, row = schedule.split(row, [None, int(decisions["rows"])])
-    blocks, block = schedule.split(block, [None, int(decisions["filters"])])
+    blocks, block, lane = split_blocks(schedule, block, lane[0], decisions)
     columns, column = schedule.split(column, [None, int(decisions["columns"])])
     tiles = _ordered(decisions, blocks, row, columns)
-    schedule.reorder(n, rows, *tiles, block, *lane, column)
+    schedule.reorder(n, rows, *tiles, block, lane, column)
     schedule.compute_at(convolution, tiles[-1], preserve_unit_loops=True)
     schedule.set_scope(convolution, 0, "local")
     patches = stage(schedule, "im2col")
@@ -223,94 +269,8 @@ def compute_panel_in_registers(schedule: Any, conv: Conv, decisions: Decisions) 
         schedule.compute_at(patches, rows, preserve_unit_loops=True)
         schedule.vectorize(schedule.get_loops(patches)[-1])
     schedule.parallel(schedule.fuse(n, rows))
-    _sum_in_registers(schedule, convolution, 4)
+    sum_in_registers(schedule, convolution, 4)
     pad_by_all_threads(schedule, conv)
-
-
-# ---------------------------------------------------------------- lanes are columns
-
-
-def column_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
-    """Return the tiles of a convolution whose vectors run over columns, the best guess first.
-
-    Each vector of input meets ``filters`` weights, so a tile has many filters and
-    as few rows as keep the arithmetic busy.
-    """
-    unit = vector_unit(target)
-    tiles = []
-    for width in divisors(conv.q, 4 * unit.lanes):
-        vectors = -(-width // unit.lanes)
-        for filters in divisors(conv.k // conv.groups, unit.registers):
-            for rows in divisors(conv.p, 4):
-                if vectors * rows * (filters + 1) + 1 <= unit.registers:
-                    tiles.append((filters, rows, width))
-
-    def guess(tile: tuple[int, int, int]) -> tuple[float, ...]:
-        filters, rows, width = tile
-        vectors = -(-width // unit.lanes)
-        idle = 1 - width / (vectors * unit.lanes)
-        return round(idle, 1), abs(filters * rows * vectors - unit.registers // 2), rows
-
-    orders = ("rows", "filters") if conv.k > conv.groups else ("filters",)
-    tiles.sort(key=guess)
-    return [{"filters": f, "rows": r, "columns": w, "order": order} for f, r, w in tiles for order in orders]
-
-
-def compute_columns_in_registers(schedule: Any, conv: Conv, decisions: Decisions) -> None:
-    """Compute a tile of filters, rows and columns in registers, and finish it from there.
-
-    The sum is stage ``conv`` [n, k, p, q] with any reductions, in the order in which
-    they are to run.  ``decisions`` are a point of :func:`column_tiles`.
-    """
-    output, convolution = _output_and_sum(schedule)
-    n, filters, row, column = schedule.get_loops(output)
-    filters, k = schedule.split(filters, [None, int(decisions["filters"])])
-    rows, p = schedule.split(row, [None, int(decisions["rows"])])
-    columns, q = schedule.split(column, [None, int(decisions["columns"])])
-    outer = [n, filters, rows, columns] if decisions["order"] == "filters" else [n, rows, columns, filters]
-    schedule.reorder(*outer, k, p, q)
-    schedule.compute_at(convolution, outer[-1], preserve_unit_loops=True)
-    schedule.set_scope(convolution, 0, "local")
-    schedule.parallel(schedule.fuse(*outer))
-    _sum_in_registers(schedule, convolution, 1, vector=3)
-    _unroll_vectors(schedule, [k, p, q])
-    pad_by_all_threads(schedule, conv)
-
-
-# ---------------------------------------------------------------- channels by themselves
-
-
-def depthwise_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
-    """Return rows that share their padded input, and columns of a tile, the best guess first."""
-    unit, t = vector_unit(target), filters_a_block(conv)
-    vectors = -(-t // unit.lanes)
-    widths = [w for w in divisors(whole_tiles(conv), WIDE) if vectors * (w + 1) + 1 <= unit.registers]
-    widths.sort(key=lambda width: abs(vectors * width - unit.registers // 2 + 1))
-    padded_row = 4 * t * (conv.w + conv.padding[1] + conv.padding[3])
-    most = (SLAB_BYTES // padded_row - conv.r) // conv.strides[0] + 1
-    rows = sorted(divisors(conv.p, conv.p), key=lambda rows: (rows > max(most, 1), abs(rows - most)))
-    return [{"rows": r, "columns": w} for w in widths[:4] for r in rows[:4]]
-
-
-def compute_channels_in_registers(schedule: Any, conv: Conv, decisions: Decisions) -> None:
-    """Compute a row's tile of one block of channels in registers; the lanes are channels.
-
-    The sum is stage ``conv`` [n, k / t, p, q, t].  A few rows share their padded
-    input, which stays in the first-level cache.
-    """
-    output, convolution = _output_and_sum(schedule)
-    n, block, row, column, lane = schedule.get_loops(output)
-    rows, row = schedule.split(row, [None, int(decisions["rows"])])
-    columns, column = schedule.split(column, [None, int(decisions["columns"])])
-    schedule.reorder(n, block, rows, row, columns, column, lane)
-    schedule.compute_at(convolution, columns, preserve_unit_loops=True)
-    schedule.set_scope(convolution, 0, "local")
-    pad_at(schedule, conv, rows)
-    schedule.parallel(schedule.fuse(n, block, rows))
-    terms = _sum_in_registers(schedule, convolution, 3)
-    for term in terms:
-        schedule.unroll(term)
-    _unroll_vectors(schedule, [column, lane])
 
 
 # ---------------------------------------------------------------- steps
@@ -329,7 +289,17 @@ def _ordered(decisions: Decisions, blocks: Any, row: Any, columns: Any) -> list[
     return orders[str(decisions["order"])]
 
 
-def _output_and_sum(schedule: Any) -> tuple[Any, Any]:
+def split_blocks(schedule: Any, block: Any, lane: Any, decisions: Decisions) -> tuple[Any, Any, Any]:
+    """Return the loops over tiles of filters, over blocks of a tile, and over lanes of a block."""
+    blocks, block = schedule.split(block, [None, int(decisions.get("filters", 1))])
+    if schedule.get(lane).extent == int(decisions["lanes"]):
+        return blocks, block, lane
+    parts, lane = schedule.split(lane, [None, int(decisions["lanes"])])
+    schedule.reorder(blocks, parts, block)
+    return schedule.fuse(blocks, parts), block, lane
+
+
+def output_and_sum(schedule: Any) -> tuple[Any, Any]:
     """Return the block that writes the output, and the one of the sum, which becomes another block."""
     output = output_block(schedule)
     if schedule.get(output).name_hint == "conv":
@@ -337,7 +307,7 @@ def _output_and_sum(schedule: Any) -> tuple[Any, Any]:
     return output, stage(schedule, "conv")
 
 
-def _sum_in_registers(schedule: Any, convolution: Any, outside: int, vector: int = -1) -> list[Any]:
+def sum_in_registers(schedule: Any, convolution: Any, outside: int, vector: int = -1) -> list[Any]:
     """Sum all points of a tile together, term by term; return the loops over terms.
 
     Parameters
@@ -353,9 +323,9 @@ def _sum_in_registers(schedule: Any, convolution: Any, outside: int, vector: int
     loops = schedule.get_loops(convolution)[outside:]
     tile, terms = _last(loops[:points], vector), loops[points:]
     schedule.reorder(*terms, *tile)
-    _unroll_vectors(schedule, tile)
+    unroll_vectors(schedule, tile)
     start = schedule.decompose_reduction(convolution, terms[0])
-    _unroll_vectors(schedule, schedule.get_loops(start)[outside:])
+    unroll_vectors(schedule, schedule.get_loops(start)[outside:])
     return list(terms)
 
 
@@ -382,7 +352,7 @@ def pad_by_all_threads(schedule: Any, conv: Conv) -> None:
             schedule.vectorize(schedule.get_loops(padding)[-1])
 
 
-def _unroll_vectors(schedule: Any, loops: Sequence[Any]) -> None:
+def unroll_vectors(schedule: Any, loops: Sequence[Any]) -> None:
     """Make the last loop a vector and write the others out."""
     for loop in loops[:-1]:
         schedule.unroll(loop)

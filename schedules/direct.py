@@ -9,6 +9,7 @@ from typing import Any
 from tvm import te
 
 from dlas.convolution import Conv, Tail
+from dlas.schedules._columns import column_tiles, compute_columns_in_registers
 from dlas.schedules._loops import (
     accumulate_at,
     is_gpu,
@@ -19,7 +20,6 @@ from dlas.schedules._loops import (
     spread,
     start_once,
 )
-from dlas.schedules._registers import column_tiles, compute_columns_in_registers
 from dlas.stack import Algorithm, Decisions, Target
 
 

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from tvm import te, tirx
 
 from dlas.convolution import Conv, Tail, channel_block
+from dlas.schedules._columns import column_tiles, compute_columns_in_registers
+from dlas.schedules._depthwise import compute_channels_in_registers, depthwise_tiles
 from dlas.schedules._loops import (
     accumulate_at,
     inline,
@@ -24,11 +26,7 @@ from dlas.schedules._loops import (
     start_once,
 )
 from dlas.schedules._registers import (
-    column_tiles,
-    compute_channels_in_registers,
-    compute_columns_in_registers,
     compute_filters_in_registers,
-    depthwise_tiles,
     divisors,
     filters_a_block,
     shared_filter_tiles,
