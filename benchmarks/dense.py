@@ -5,8 +5,9 @@ points that are compared.  Numbers are speeds relative to ONNX Runtime (above 1 
 faster), and for layers the share of the multiply-add peak that was measured
 before and after.
 
-    python benchmarks/dense.py [--layers NAME,...] [--networks NAME,...] [--threads 1,2]
-                               [--algorithm spatial_pack] [--layout blocked] [--trials 32] [--out FOLDER]
+    python benchmarks/dense.py [--layers "NAME;..."] [--networks NAME,...] [--threads 1,2]
+                               [--compilers untuned,hand,metaschedule] [--algorithm TOML] [--trials 32]
+                               [--seconds 5] [--out FOLDER]
 """
 
 from __future__ import annotations
@@ -22,35 +23,32 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.layers import layer_folder, layer_options
 from benchmarks.peak import measure_peak
-from benchmarks.studies import run_study
+from benchmarks.studies import median_s, run_study
 from dlas.results import Row
 
-LAYERS = {
-    "3x3, 64 at 56": (64, 56, "filters = 64"),
-    "3x3, 128 at 28": (128, 28, "filters = 128"),
-    "3x3, 256 at 14": (256, 14, "filters = 256"),
-    "3x3, 512 at 7": (512, 7, "filters = 512"),
-    "3x3 stride 2, 64 to 128": (64, 56, "filters = 128, stride = 2"),
-    "1x1, 64 to 256 at 56": (64, 56, "filters = 256, kernel = 1"),
-    "1x1, 256 to 64 at 56": (256, 56, "filters = 64, kernel = 1"),
-    "1x1, 1024 to 256 at 14": (1024, 14, "filters = 256, kernel = 1"),
-    "depthwise 3x3, 144 at 56": (144, 56, "filters = 144, groups = 144"),
-    "7x7 stride 2, stem at 224": (3, 224, "filters = 64, kernel = 7, stride = 2"),
-}
+DENSE_LAYERS = (
+    "3x3, 64 at 56", "3x3, 128 at 28", "3x3, 256 at 14", "3x3, 512 at 7", "3x3 / 2, 64 to 128 at 56",
+    "1x1, 64 to 256 at 56", "1x1, 256 to 64 at 56", "1x1, 1024 to 256 at 14",
+    "depthwise 3x3, 144 at 56", "7x7 / 2, stem at 224",
+)  # fmt: skip
 NETWORKS = (
     "resnet18", "mobilenet_v2", "resnet50", "vgg16", "densenet161", "efficientnet_b0",
 )  # fmt: skip
 PEERS = ("onnxruntime", "torch_eager", "torch_compile")
-OURS = ("untuned", "hand", "metaschedule")
+OURS = {
+    "untuned": '"untuned"',
+    "hand": '"hand"',
+    "metaschedule": '{{ name = "metaschedule", space = "algorithm", trials = {trials} }}',
+}
 STUDY = """
 name = "dense"
 [axes]
 dataset   = [{{ name = "random", channels = {channels}, size = {size}, classes = 1000, images = 8 }}]
 model     = [{model}]
 algorithm = [{algorithm}]
-compiler  = ["untuned", "hand", {{ name = "metaschedule", space = "algorithm", trials = {trials} }},
-             "onnxruntime", "torch_eager", "torch_compile"]
+compiler  = [{ours}, "onnxruntime", "torch_eager", "torch_compile"]
 hardware  = [{{ name = "local_cpu", threads = {count} }}]
 [measure]
 seconds = {seconds}
@@ -58,16 +56,18 @@ seconds = {seconds}
 
 
 def main(
-    layers: str = ";".join(LAYERS),
+    layers: str = ";".join(DENSE_LAYERS),
     networks: str = ",".join(NETWORKS),
     threads: str = "1,2",
+    compilers: str = ",".join(OURS),
     algorithm: str = '{ name = "spatial_pack", layout = "blocked" }',
     trials: int = 32,
     seconds: float = 5.0,
     out: Annotated[Path | None, typer.Option(help="Keep rows here, and resume from them.")] = None,
 ) -> None:
     """Print two tables: layers, then networks."""
-    common = {"algorithm": algorithm, "trials": trials, "seconds": seconds}
+    ours = ", ".join(OURS[name].format(trials=trials) for name in compilers.split(","))
+    common = {"algorithm": algorithm, "ours": ours, "seconds": seconds}
     with tempfile.TemporaryDirectory() as scratch:
         folder = out or Path(scratch)
         named = [name for name in layers.split(";") if name]
@@ -83,10 +83,7 @@ def main(
 
 
 def _layer(folder: Path, name: str, common: dict[str, Any]) -> dict[str, Row]:
-    channels, size, options = LAYERS[name]
-    shape = {"channels": channels, "size": size}
-    model = f'{{ name = "benchmarks.layers:Layer", {options} }}'
-    return _run(folder / name.replace(" ", "_"), {**common, **shape, "model": model})
+    return _run(folder / layer_folder(name), {**common, **layer_options(name)})
 
 
 def _network(folder: Path, name: str, common: dict[str, Any]) -> dict[str, Row]:
@@ -101,18 +98,20 @@ def _run(folder: Path, options: dict[str, Any]) -> dict[str, Row]:
 
 def _print(title: str, found: dict[str, dict[str, Row]], peaks: tuple[float, float] | None) -> None:
     """Print speeds relative to ONNX Runtime, and the share of the peak that our best reaches."""
-    table = Table("", *OURS, *PEERS[1:], "of the peak" if peaks else "", title=title, box=None)
+    reference, *peers = PEERS
+    columns = [*(name for name in OURS if any(name in rows for rows in found.values())), *peers]
+    table = Table("", *columns, "of the peak" if peaks else "", title=title, box=None)
     for name, rows in found.items():
-        seconds = {who: statistics.median(row.latency_s) for who, row in rows.items() if row.status == "ok"}
+        seconds = {who: median_s(row) for who, row in rows.items() if row.status == "ok"}
         cells = [
-            f"{seconds['onnxruntime'] / seconds[who]:.2f}" if who in seconds else rows[who].status
-            for who in (*OURS, *PEERS[1:])
+            f"{seconds[reference] / seconds[who]:.2f}" if who in seconds else rows[who].status
+            for who in columns
         ]
+        best = min((who for who in OURS if who in seconds), key=lambda who: seconds[who], default=None)
         share = ""
-        if peaks:
-            macs = sum(layer.get("macs") or 0 for layer in rows["hand"].layers)
-            best = min(seconds[who] for who in OURS if who in seconds)
-            share = f"{2 * macs / best / statistics.mean(peaks):.2f}"
+        if peaks and best:
+            macs = sum(layer.get("macs") or 0 for layer in rows[best].layers)
+            share = f"{2 * macs / seconds[best] / statistics.mean(peaks):.2f}"
         table.add_row(name, *cells, share)
     Console().print(table)
     if peaks:

@@ -33,24 +33,25 @@ def _measure_here(threads: int) -> float:
     use_threads(threads)
     from tvm import te
 
-    scale = te.placeholder((TERMS,), "float32", "scale")
-    # Sums and first factors stay in registers; one second factor a term comes from the nearest cache.
-    x = te.placeholder((threads, *tile()), "float32", "x")
+    vectors, lanes = tile()
+    scale = te.placeholder((TERMS, 2), "float32", "scale")
+    # Sums and first factors stay in registers; two second factors a term come from the nearest cache.
+    x = te.placeholder((threads, vectors // 2, lanes), "float32", "x")
     seconds = time_sums(
         threads,
         (ROUNDS, TERMS),
         (x, scale),
-        lambda thread, vector, lane, again, term: x[thread, vector, lane] * scale[term],
+        lambda thread, vector, lane, again, term: x[thread, vector // 2, lane] * scale[term, vector % 2],
     )
     return 2.0 * TERMS * ROUNDS * threads * math.prod(tile()) / seconds
 
 
 def tile() -> tuple[int, int]:
-    """Return how many vectors of sums a kernel keeps in registers here, and the numbers of a vector."""
+    """Return how many vectors of sums a kernel keeps in registers, an even number, and a vector's lanes."""
     from dlas.schedules._registers import vector_unit
 
     unit = vector_unit(_target(1))
-    return unit.registers // 2 - 2, unit.lanes
+    return unit.sums // 2 * 2, unit.lanes
 
 
 def time_sums(

@@ -24,33 +24,21 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.layers import LAYERS, layer_folder, layer_options
 from benchmarks.roofline import Roof, measure_roof
 from benchmarks.studies import disturbed, median_s, run_study
 from dlas.analysis.break_even import crossing, worded
 from dlas.analysis.labels import label
 from dlas.results import Row
 
-LAYERS = {
-    "3x3, 64 at 56": (64, 56, "filters = 64"),
-    "3x3 / 2, 64 to 128 at 56": (64, 56, "filters = 128, stride = 2"),
-    "3x3, 128 at 28": (128, 28, "filters = 128"),
-    "3x3 / 2, 128 to 256 at 28": (128, 28, "filters = 256, stride = 2"),
-    "3x3, 256 at 14": (256, 14, "filters = 256"),
-    "3x3 / 2, 256 to 512 at 14": (256, 14, "filters = 512, stride = 2"),
-    "3x3, 512 at 7": (512, 7, "filters = 512"),
-    "1x1, 64 to 256 at 56": (64, 56, "filters = 256, kernel = 1"),
-    "1x1, 256 to 64 at 56": (256, 56, "filters = 64, kernel = 1"),
-    "1x1, 1024 to 256 at 14": (1024, 14, "filters = 256, kernel = 1"),
-    "1x1, 512 to 2048 at 7": (512, 7, "filters = 2048, kernel = 1"),
-    "1x1 / 2, 256 to 512 at 56": (256, 56, "filters = 512, kernel = 1, stride = 2"),
-}
+SPARSE_LAYERS = tuple(name for name in LAYERS if name.startswith(("3x3", "1x1")))
 LIBRARIES = ("onnxruntime", "torch_eager", "torch_eager(channels_last=True)")
 BLOCKS, HEIGHT = "bsr_direct", 4
 STUDY = """
 name = "sparse"
 [axes]
 dataset     = [{{ name = "random", channels = {channels}, size = {size}, classes = 1000, images = 2 }}]
-model       = [{{ name = "benchmarks.layers:Layer", {options} }}]
+model       = [{model}]
 compression = ["none", {{ name = "weight_pruning", recipe = "none", level = {levels} }},
                {{ name = "block_pruning", recipe = "none", level = {block_levels}, size = {height} }}]
 algorithm   = [{dense}, {{ name = "{blocks}", size = {height} }}, {csr}]
@@ -106,7 +94,7 @@ class Layer:
 
 
 def main(
-    layers: str = ";".join(LAYERS),
+    layers: str = ";".join(SPARSE_LAYERS),
     levels: str = "0.5,0.7,0.8,0.9,0.95,0.98",
     block_levels: str = "0.8,0.9,0.95",
     algorithms: str = "csr_direct,csr_gemm,csr_spatial_pack",
@@ -130,10 +118,8 @@ def main(
             roof = measure_roof(count)
             found, rows = {}, []
             for name in layers.split(";"):
-                channels, size, filters = LAYERS[name]
-                layer = {"channels": channels, "size": size, "options": filters, "threads": count}
-                folder = (out or Path(scratch)) / name.replace(" / ", "by").replace(" ", "_")
-                own = run_study(folder, STUDY.format(**options, **layer))
+                folder = (out or Path(scratch)) / layer_folder(name)
+                own = run_study(folder, STUDY.format(**options, **layer_options(name), threads=count))
                 found[name] = read(own, roof)
                 rows += own
             _print(found, roof, sorted({*_numbers(levels), *_numbers(block_levels)}))
