@@ -174,6 +174,12 @@ class Machine:
         limits += [_bytes(_read(folder / "memory.limit_in_bytes")) for folder in self._groups("memory")]
         return min((size for size in (total, *limits) if size is not None), default=None)
 
+    def free_memory(self) -> float:
+        """Return the share of the memory that new processes could have, 1 where the kernel does not tell."""
+        table = _table(self._text("proc/meminfo") or "")
+        total, free = (_bytes(table.get(name)) for name in ("MemTotal", "MemAvailable"))
+        return free / total if total and free is not None else 1.0
+
     def describe(self) -> dict[str, Any]:
         """Return the machine in full, as it is written into a row."""
         cpu = self._cpuinfo()

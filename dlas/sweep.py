@@ -22,8 +22,10 @@ from dlas.progress import Progress
 from dlas.results import CURVES, Results
 from dlas.study import Study
 
-INTERLEAVE = 4
+INTERLEAVE = 12
 """At most so many points of a comparison take turns on the device, each with its program in memory."""
+ROOM = 0.25
+"""Share of the memory that is free when one more of them starts; with less, it waits for those before it."""
 REMAKES = 2
 """How often a point's damaged or vanished artifacts are made again before it fails."""
 WAIT_SECONDS = 0.5
@@ -103,7 +105,7 @@ class Sweep:
 
     def _take_points(self) -> None:
         """Keep enough points under way to fill the jobs and the next heat, and no more."""
-        window = 2 * max(self.jobs, INTERLEAVE)
+        window = self.jobs + INTERLEAVE
         while not self._exhausted and len(self._active) < window:
             point = next(self._points, None)
             if point is None:
@@ -278,6 +280,9 @@ class Sweep:
         heat = self._heat
         assert heat is not None
         unstarted = [member for member in heat.members if member.job is None]
+        if 0 < len(unstarted) < len(heat.members) and Machine().free_memory() < ROOM:
+            heat.members = [member for member in heat.members if member.job is not None]
+            unstarted = []
         if unstarted:
             heat.turn_of = unstarted[0]
             self._start_alone(unstarted[0])
