@@ -110,6 +110,16 @@ def test_one_level_or_no_dense_time_is_no_curve(tmp_path: Path) -> None:
     assert not found(tmp_path / "failed", dense(), failed, pruned(0.9, 2))
 
 
+def test_a_library_on_the_pruned_network_stands_in_for_the_dense_point(tmp_path: Path) -> None:
+    """The machine was twice as slow when the dense network was measured, and as slow as then at one level."""
+    ours = [dense(16), pruned(0.5, 20), pruned(0.9, 2)]
+    slow = dense(20, algorithm="library", compiler="onnxruntime")
+    anchors = [pruned(level, ms, "library", compiler="onnxruntime") for level, ms in ((0.5, 20), (0.9, 10))]
+    (curve,) = found(tmp_path, *ours, slow, *anchors)
+    assert curve.algorithm == "csr_direct"
+    assert [speed for speed, _, _ in curve.speeds] == pytest.approx([16 / 20, 16 / 20 * 10 / 2], rel=1e-3)
+
+
 def test_an_elbow_at_a_measured_level_is_that_level(tmp_path: Path) -> None:
     elbow = pruned(0.9, 3, compression={"name": "weight_pruning", "level": "elbow"})
     (curve,) = found(tmp_path, dense(), pruned(0.5, 20), pruned(0.9, 2), elbow)

@@ -2,7 +2,9 @@
 
 A curve is one algorithm under one compiler over the levels of one technique; its speeds
 are against the fastest dense point of the setting, whatever algorithm and compiler, libraries
-included.
+included.  A library of dense code takes as long on a pruned network: where it ran one, it was
+measured in turns with the sparse kernels and stands in for the dense point, so that it does not
+matter how fast the machine was when that was measured.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dlas.analysis.matching import SETTING, groups, natural
 from dlas.analysis.roles import DENSE
 from dlas.analysis.trajectories import CHOOSING
 from dlas.analysis.winners import Times
+from dlas.parts import LIBRARY
 
 KEYS = ["technique", "algorithm", "compiler"]
 
@@ -126,17 +129,21 @@ def curves(points: pd.DataFrame) -> list[Curve]:
     points : DataFrame
         What :func:`dlas.analysis.roles.with_roles` returned.
     """
-    labels = points["compression"].astype(str)
+    labels, library = points["compression"].astype(str), (points["algorithm"] == LIBRARY).to_numpy()
     known = points.assign(technique=labels.map({label: technique(label) for label in labels.unique()}))
     times, pruned = Times(points), (points["kind"] == "pruned").to_numpy(dtype=bool)
     found = []
     for inside in groups(points, SETTING):
         dense = times.fastest(inside[(labels.to_numpy() == DENSE)[inside]])
-        chosen = inside[pruned[inside] & ~np.isnan(times.median[inside])]
-        for lines in groups(known.iloc[chosen], KEYS) if dense.points else []:
+        if not dense.points:
+            continue
+        timed = inside[~np.isnan(times.median[inside])]
+        beside = _stand_ins(known.iloc[timed[library[timed]]], timed[library[timed]])
+        chosen = timed[pruned[timed] & ~np.isin(timed, [line for line, _ in beside.values()])]
+        for lines in groups(known.iloc[chosen], KEYS):
             kept = _levels(points, times, chosen[lines])
             if len(kept) > 1:
-                found.append(_curve(known, dense.points[0], kept))
+                found.append(_curve(known, dense.points[0], beside, kept))
     return sorted(found, key=lambda curve: [natural(getattr(curve, key)) for key in KEYS])
 
 
@@ -150,9 +157,27 @@ def _levels(points: pd.DataFrame, times: Times, lines: npt.NDArray[np.intp]) -> 
     return [fastest[ratio] for ratio in sorted(fastest)]
 
 
-def _curve(known: pd.DataFrame, dense: int, lines: list[int]) -> Curve:
+def _stand_ins(libraries: pd.DataFrame, lines: npt.NDArray[np.intp]) -> dict[str, tuple[int, float]]:
+    """Return, by compression, a line of the fastest library that ran it, and that library's dense time."""
+    place = dict(zip(libraries.index, lines.tolist(), strict=True))
+    dense = libraries[libraries["compression"] == DENSE].sort_values("latency_s", kind="stable")
+    found: dict[str, tuple[int, float]] = {}
+    for _, fastest in dense.iterrows():
+        for index, row in libraries[libraries["compiler"] == fastest["compiler"]].iterrows():
+            if row["compression"] != DENSE:
+                found.setdefault(str(row["compression"]), (place[index], float(fastest["latency_s"])))
+    return found
+
+
+def _curve(
+    known: pd.DataFrame, dense: int, beside: Mapping[str, tuple[int, float]], lines: list[int]
+) -> Curve:
     samples, told = known[SAMPLES].tolist(), known.iloc[lines[0]]
-    ratios = bootstrap.ratios([samples[dense]] * len(lines), [samples[line] for line in lines])
+    dense_s = float(known["latency_s"].iloc[dense])
+    labels = known["compression"].iloc[lines].astype(str)
+    against = [beside.get(label, (dense, dense_s)) for label in labels]
+    ratios = bootstrap.ratios([samples[line] for line, _ in against], [samples[line] for line in lines])
+    ratios = ratios * np.array([[dense_s / taken] for _, taken in against])
     return Curve(
         setting={name: told[name] for name in SETTING},
         technique=str(told["technique"]),

@@ -26,7 +26,8 @@ def section(context: Context) -> Section | Absent:
     lead = (
         "Each line is one algorithm under one compiler. Its speed is against the fastest dense point of the "
         "setting, whichever algorithm, compiler or library that is; a ring is where the line crosses it, "
-        "between measured levels on the straight line of the speed's logarithm."
+        "between measured levels on the straight line of the speed's logarithm. Where a library ran the "
+        "pruned network too, its time there, taken in turns with ours, is that of the dense network."
     )
     return Section("break-even", title, lead, [_figure(context, found), _table(context, found)])
 
