@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PYTEST = $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+# Processes that share the tests; 0 runs them in make's own, one after the other.
+WORKERS ?= 2
 # GiB: about 5 for the environment, the rest for the archives while they are unpacked.
 DISK_GIB ?= 9
 
@@ -41,16 +44,16 @@ quickstart: $(STAMP)
 	@$(BIN)/dlas report results/quickstart
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest -q
+	@$(PYTEST)
 
 test-all: $(STAMP)
-	@$(BIN)/python -m pytest -q -m ''
+	@$(PYTEST) -m ''
 
 check: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q
+	@$(PYTEST)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,13 @@ import pytest
 # TVM pins the main thread, and what PyTorch starts later would share its core.
 os.environ.setdefault("TVM_BIND_THREADS", "0")
 os.environ.setdefault("TVM_NUM_THREADS", "2")
+if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+    # Sweeps of one user share the device's lock, which lies in the temporary folder.
+    tempfile.tempdir = str(Path(tempfile.gettempdir()) / f"dlas-tests-{os.getuid()}-{worker}")
+    Path(tempfile.tempdir).mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir
+    # Threads of several workers share processors: those that wait should not spin.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
