@@ -11,6 +11,7 @@ import pytest
 from dlas.convolution import Conv
 from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
 from dlas.lowering.tail import Step
+from dlas.schedules._registers import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Target
 from tests.test_sparse import AVX2, AVX512, NEON, SQUARE
@@ -43,6 +44,28 @@ def test_threads_pad_for_themselves_and_have_equal_shares(size: int, target: Tar
     script = schedule_kernel(kernel, target, best).script()
     (shares,) = re.findall(r"in T\.parallel\((\d+)\)", script)
     assert int(shares) % target.threads == 0
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("groups", [1, 64], ids=["dense", "depthwise"])
+@pytest.mark.parametrize("size", [56, 28, 14, 7])
+def test_the_best_guess_has_sums_enough_to_keep_the_multipliers_busy(
+    size: int, groups: int, target: Target
+) -> None:
+    kernel = kernel_of(replace(SQUARE, c=64, k=64, groups=groups, h=size, w=size))
+    best, unit = kernel.algorithm.space(kernel.conv, target)[0], vector_unit(target)
+    vectors = int(best.get("filters", 1)) * -(-int(best["lanes"]) // unit.lanes)
+    sums = vectors * int(best["columns"])
+    assert 7 <= sums <= unit.registers - vectors - 1
+
+
+def test_long_pointwise_reductions_walk_by_columns_where_all_weights_stay() -> None:
+    def order(channels: int, filters: int) -> object:
+        conv = Conv("pointwise", 1, channels, 14, 14, filters, 1, 1)
+        kernel = kernel_of(conv)
+        return kernel.algorithm.space(kernel.conv, AVX2)[0]["order"]
+
+    assert (order(64, 384), order(384, 64), order(1024, 256)) == ("filters", "columns", "filters")
 
 
 def test_a_point_needs_no_share_where_nothing_is_padded() -> None:
