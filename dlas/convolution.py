@@ -70,12 +70,12 @@ class Conv:
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """Shape of the input in its layout: [n, c, h, w], or [n, c / b, h, w, b]."""
+        """Shape of the input in its layout: [n, c, h, w], or [n, ceil(c / b), h, w, b]."""
         return blocked_shape((self.n, self.c, self.h, self.w), self.input_layout)
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """Shape of the output in its layout: [n, k, p, q], or [n, k / b, p, q, b]."""
+        """Shape of the output in its layout: [n, k, p, q], or [n, ceil(k / b), p, q, b]."""
         return blocked_shape((self.n, self.k, self.p, self.q), self.output_layout)
 
     @property
@@ -108,13 +108,16 @@ def channel_block(layout: str) -> int:
 
 
 def blocked_shape(shape: Sequence[int], layout: str) -> tuple[int, ...]:
-    """Return the shape of a tensor [n, c, h, w] in ``layout``; a single channel stays single."""
+    """Return the shape of a tensor [n, c, h, w] in ``layout``; a single channel stays single.
+
+    What its last block holds beyond its channels is undefined.
+    """
     block = channel_block(layout)
     n, c, h, w = shape
     if not block:
         return n, c, h, w
     inner = 1 if c == 1 else block
-    return n, c // inner, h, w, inner
+    return n, -(-c // inner), h, w, inner
 
 
 class Tail(Protocol):
@@ -142,7 +145,7 @@ class Tail(Protocol):
         value : expression
         index : sequence of expressions
             The element's place in the output's layout: (n, k, p, q), or
-            (n, k / b, p, q, k % b).
+            (n, k // b, p, q, k % b).
         operands : sequence of tirx.Buffer, optional
             What a hand-written function reads in the place of :attr:`operands`.
         """

@@ -209,7 +209,8 @@ class Algorithm(Part, ABC):
 
         ``conv`` is in NCHW.  Lowering changes the layout where neighbours differ,
         and everything else is asked with ``conv.input_layout`` and
-        ``conv.output_layout`` set.
+        ``conv.output_layout`` set.  Blocks need not divide channels: what the last one
+        holds beyond them is undefined on both sides, and only ``conv.c`` are to be summed.
         """
         return "NCHW", "NCHW"
 

@@ -98,6 +98,11 @@ def filters_a_block(conv: Conv) -> int:
     return channel_block(conv.output_layout) or divisors(conv.k // conv.groups, WIDEST_BLOCK)[-1]
 
 
+def blocks_of_filters(conv: Conv) -> int:
+    """Return how many blocks the filters take; the last one may not be full."""
+    return -(-conv.k // filters_a_block(conv))
+
+
 def whole_tiles(conv: Conv) -> int:
     """Return ``conv.q``, or the columns to compute where it does not divide into tiles (a large prime)."""
     if conv.q <= WIDE:
@@ -124,7 +129,8 @@ def filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
     widths = divisors(whole_tiles(conv), WIDE)
     if pointwise(conv):
         widths += [rows * conv.q for rows in divisors(conv.p, WIDE // conv.q)[1:]]
-    blocks = [(f, t) for f in divisors(conv.k // t, 8)] + [(1, part) for part in unit.lane_choices(t)[1:]]
+    blocks = [(filters, t) for filters in divisors(blocks_of_filters(conv), 8)]
+    blocks += [(1, part) for part in unit.lane_choices(t)[1:]]
     vectors = {(filters, lanes): filters * -(-lanes // unit.lanes) for filters, lanes in blocks}
     tiles = [
         (*block, width)
@@ -147,7 +153,7 @@ def filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
 
 def _orders(conv: Conv, filters: int) -> tuple[str, ...]:
     """Return the orders to walk over tiles of so many filters, the best guess first."""
-    if conv.p * conv.q == 1 or conv.k == filters_a_block(conv):
+    if conv.p * conv.q == 1 or blocks_of_filters(conv) == 1:
         return ("filters",)
     a_filter = 4 * conv.c // conv.groups * conv.r * conv.s
     # Weights that do not stay in the nearest cache are read again in any order, inputs need not be.
@@ -189,14 +195,14 @@ def _shares(conv: Conv, target: Target, width: int) -> list[Decisions]:
     def fits(rows: int) -> bool:
         return rows == 1 or 4 * conv.c * width * read(rows) <= SHARE_BYTES
 
-    parts = divisors(conv.k // filters_a_block(conv), 2 * target.threads)
+    parts = divisors(blocks_of_filters(conv), 2 * target.threads)
     shares = [(rows, part) for rows in divisors(conv.p, conv.p) if fits(rows) for part in parts]
     return [{"rows": rows, "parts": part} for rows, part in sorted(shares, key=cost)[:SHARES]]
 
 
 def _splits(conv: Conv, tile: Decisions, share: Decisions) -> bool:
     """Whether blocks of filters divide into the share's parts, and those into the tile's filters."""
-    return conv.k // filters_a_block(conv) % (int(tile["filters"]) * int(share["parts"])) == 0
+    return blocks_of_filters(conv) % (int(tile["filters"]) * int(share["parts"])) == 0
 
 
 def compute_filters_in_registers(schedule: Any, conv: Conv, decisions: Decisions) -> None:

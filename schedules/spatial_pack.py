@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import numpy.typing as npt
 from tvm import te, tirx
 
@@ -35,7 +37,9 @@ from dlas.schedules._registers import (
 from dlas.stack import Algorithm, Decisions, Target
 
 BLOCKS = (16, 8, 4)
-"""Channels of a block, the largest that divides them: one vector of AVX-512, four of Neon."""
+"""Channels of a block: one vector of AVX-512, four of Neon."""
+A_BLOCK = 8
+"""Channels that take as long as a block does beside its own: 5 with AVX2, more with AVX-512."""
 FEWEST = BLOCKS[-1]
 """Filters in a block below which vectors run over columns."""
 ROWS = 2
@@ -70,42 +74,46 @@ class SpatialPack(Algorithm):
         return only_nchw(conv)
 
     def layouts(self, conv: Conv) -> tuple[str, str]:
-        """Return blocked layouts as far as channels divide into blocks, if they were asked for."""
-        channels, filters = conv.c // conv.groups, conv.k // conv.groups
-        if self.layout == "nchw" or (conv.depthwise and filters > 1):
+        """Return blocked layouts, if they were asked for; no block has filters of several groups."""
+        a_group = conv.k // conv.groups
+        if self.layout == "nchw" or (conv.depthwise and a_group > 1):
             return "NCHW", "NCHW"
-        if conv.depthwise:
-            return _blocked(conv.c), _blocked(conv.c)
-        return _blocked(channels), _blocked(filters)
+        apart = conv.groups > 1 and not conv.depthwise
+        return _blocked(conv.c), _dividing(a_group) if apart else _blocked(conv.k)
 
     def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
-        """Return the filters [k / t, c / groups / u, r, s, u, t]; t is 1 where vectors run over columns."""
-        t, u = _filters_a_vector(conv), divisors(weight.shape[1], BLOCKS[0])[-1]
-        blocks = weight.reshape(conv.k // t, t, weight.shape[1] // u, u, conv.r, conv.s)
+        """Return the filters [k / t, c / groups / u, r, s, u, t]; t is 1 where vectors run over columns.
+
+        Zeros fill the last block.
+        """
+        t, u = _filters_a_vector(conv), _channels_together(conv)
+        whole = np.pad(weight, [(0, -conv.k % t), (0, 0), (0, 0), (0, 0)])
+        blocks = whole.reshape(-1, t, weight.shape[1] // u, u, conv.r, conv.s)
         return (blocks.transpose(0, 2, 4, 5, 3, 1),)
 
     def unpack(self, packed: Sequence[npt.NDArray[Any]], conv: Conv) -> npt.NDArray[Any]:
         """Return the weight [k, c / groups, r, s] of the filters that :meth:`pack` returned."""
         (blocks,) = packed
-        return blocks.transpose(0, 5, 1, 4, 2, 3).reshape(conv.k, -1, conv.r, conv.s)
+        whole = blocks.transpose(0, 5, 1, 4, 2, 3)
+        return whole.reshape(-1, conv.c // conv.groups, conv.r, conv.s)[: conv.k]
 
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
         """Return the finished output of ``x``, both in the layouts that ``conv`` names."""
         (filters,) = packed
-        outer, _, _, inner, t = (int(filters.shape[axis]) for axis in (1, 2, 3, 4, 5))
+        blocks, outer, _, _, inner, t = (int(extent) for extent in filters.shape)
         pixel = self._reader(x, conv)
         co, ci = te.reduce_axis((0, outer), "co"), te.reduce_axis((0, inner), "ci")
         r, s = te.reduce_axis((0, conv.r), "r"), te.reduce_axis((0, conv.s), "s")
         a_group = conv.k // conv.groups
 
         def element(n: Any, block: Any, p: Any, q: Any, lane: Any) -> Any:
-            group = (block * t + (lane if t > a_group else 0)) // a_group
+            group = (block * t + (lane if t > a_group else 0)) // a_group if conv.groups > 1 else 0
             value = pixel(n, group * (outer * inner) + co * inner + ci, p, q, r, s)
             weight = filters[block, co, r, s, ci, lane]
             product = value.astype(conv.accumulator_type) * weight.astype(conv.accumulator_type)
             return te.sum(product, axis=[co, r, s, ci])
 
-        shape = (conv.n, conv.k // t, conv.p, whole_tiles(conv), t)
+        shape = (conv.n, blocks, conv.p, whole_tiles(conv), t)
         return tail(out_of_blocks(te.compute(shape, element, name="conv"), conv))
 
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
@@ -146,9 +154,21 @@ class SpatialPack(Algorithm):
 
 
 def _blocked(channels: int) -> str:
-    """Return the layout in blocks that divide ``channels``; NCHW where none does."""
+    """Return the layout in the blocks that cost least, the last one filled up; NCHW for few channels."""
+    block = min(BLOCKS, key=lambda block: -(-channels // block) * (block + A_BLOCK))
+    return f"NCHW{block}c" if channels >= FEWEST else "NCHW"
+
+
+def _dividing(channels: int) -> str:
+    """Return the layout in the largest blocks that divide ``channels``; NCHW where none does."""
     block = next((block for block in BLOCKS if channels % block == 0), 0)
     return f"NCHW{block}c" if block else "NCHW"
+
+
+def _channels_together(conv: Conv) -> int:
+    """Return the channels whose weights lie together: they divide a group's, and a block of the input."""
+    channels, block = conv.c // conv.groups, channel_block(conv.input_layout)
+    return math.gcd(channels, block) if block else divisors(channels, BLOCKS[0])[-1]
 
 
 def _filters_a_vector(conv: Conv) -> int:

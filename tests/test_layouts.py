@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,10 +51,10 @@ class Blocks(Algorithm):
 class Net(nn.Module):
     """Three convolutions, with whatever the test says between the second and the third."""
 
-    def __init__(self, between: Callable[..., torch.Tensor], channels: int = 32) -> None:
+    def __init__(self, between: Callable[..., torch.Tensor], channels: int = 32, width: int = 32) -> None:
         super().__init__()
-        self.first = nn.Conv2d(3, 32, 3, padding=1)
-        self.second = nn.Conv2d(32, 32, 3, padding=1)
+        self.first = nn.Conv2d(3, width, 3, padding=1)
+        self.second = nn.Conv2d(width, width, 3, padding=1)
         self.norm = nn.BatchNorm2d(channels)
         self.third = nn.Conv2d(channels, 16, 3, padding=1)
         self.between = between
@@ -109,6 +109,62 @@ def test_what_lies_between_convolutions_stays_in_blocks(name: str, tmp_path: Pat
     assert error(run(lowered, tmp_path, x), module.reference(x)) < 1e-5
 
 
+ODD = 20
+"""Channels that fill one block of 16, and a part of another."""
+
+
+def everything(y: torch.Tensor, x: torch.Tensor, norm: nn.Module) -> torch.Tensor:
+    """Return what nothing but true channels can make of values that are not numbers in those beyond."""
+    gate = torch.sigmoid(x.mean((2, 3), keepdim=True))
+    pooled = F.max_pool2d(y * gate / gate.exp(), 3, 2, 1) + F.avg_pool2d(x / x, 2)
+    return F.hardswish(norm(pooled)) - y.mean((1, 2, 3), keepdim=True)
+
+
+FILLED_UP = {
+    **{name: (between, ODD) for name, (between, channels) in BETWEEN.items() if channels == 32},
+    "everything": (everything, ODD),
+}
+
+
+def slow_but(fast: str, names: Iterable[str]) -> list[Any]:
+    return [name if name == fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("name", slow_but("everything", FILLED_UP))
+def test_channels_that_fill_no_blocks_stay_in_them(name: str, tmp_path: Path) -> None:
+    between, channels = FILLED_UP[name]
+    module, x = network(Net(between, channels, ODD)), images(2)
+    lowered = lower(module, SpatialPack(layout="blocked"), 2)
+    assert name == "everything" or changes(lowered) == 0, lowered.module["main"].script()
+    assert [layer["output_layout"] for layer in lowered.layers] == ["NCHW16c"] * 3
+    assert error(run(lowered, tmp_path, x), module.reference(x)) < 1e-5
+
+
+class Joined(nn.Module):
+    """Convolutions of so many filters each, put together and read by another one."""
+
+    def __init__(self, filters: Sequence[int]) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Conv2d(3, number, 1) for number in filters)
+        self.last = nn.Conv2d(sum(filters), 16, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        joined = torch.cat([part(x) for part in self.parts], 1)
+        return F.relu(self.last(joined)).mean((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("filters", "follows"), [((16, ODD), True), pytest.param((ODD, 16), False, marks=pytest.mark.slow)]
+)
+def test_blocks_are_put_together_where_they_leave_no_gap(
+    filters: Sequence[int], follows: bool, tmp_path: Path
+) -> None:
+    module, x = network(Joined(filters)), images(2)
+    lowered = lower(module, SpatialPack(layout="blocked"), 2)
+    assert (changes(lowered) == 0) == follows, lowered.module["main"].script()
+    assert error(run(lowered, tmp_path, x), module.reference(x)) < 1e-5
+
+
 OUTSIDE: dict[str, tuple[Callable[..., torch.Tensor], int]] = {
     "channel shuffle": (
         lambda y, x, norm: y.reshape(y.shape[0], 2, 16, *y.shape[2:]).transpose(1, 2).reshape(y.shape),
@@ -140,9 +196,18 @@ def test_a_layout_is_changed_once_for_all_its_readers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("channels", "layout"), [(32, "NCHW16c"), (24, "NCHW8c"), (20, "NCHW4c"), (18, "NCHW")]
+    ("channels", "layout"),
+    [
+        (32, "NCHW16c"),
+        (24, "NCHW16c"),
+        (17, "NCHW16c"),
+        (8, "NCHW8c"),
+        (5, "NCHW8c"),
+        (4, "NCHW4c"),
+        (3, "NCHW"),
+    ],
 )
-def test_blocks_are_the_largest_that_divide_the_channels(channels: int, layout: str) -> None:
+def test_blocks_are_those_that_cost_least(channels: int, layout: str) -> None:
     conv = Conv("layer", 1, channels, 8, 8, channels, 1, 1)
     assert SpatialPack(layout="blocked").layouts(conv) == (layout, layout)
     assert SpatialPack().layouts(conv) == ("NCHW", "NCHW")
@@ -154,6 +219,7 @@ def test_shapes_follow_layouts() -> None:
     blocked = replace(conv, input_layout="NCHW8c", output_layout="NCHW16c")
     assert (blocked.input_shape, blocked.output_shape) == ((2, 4, 9, 8, 8), (2, 4, 5, 8, 16))
     assert blocked_shape((1, 1, 9, 8), "NCHW8c") == (1, 1, 9, 8, 1)
+    assert blocked_shape((2, 17, 9, 8), "NCHW16c") == (2, 2, 9, 8, 16)
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW0c", "NCHWc", "nchw16c"])
@@ -171,3 +237,4 @@ def test_arrays_go_to_blocks_as_they_broadcast() -> None:
     bias, scale = np.ones((8, 1, 1), np.float32), np.ones(4, np.float32)
     assert block_array(bias, "NCHW4c").shape == (1, 2, 1, 1, 4)
     assert block_array(scale, "NCHW4c").shape == (1, 1, 1, 4, 1)
+    assert block_array(bias[:5], "NCHW4c").reshape(-1).tolist() == [1, 1, 1, 1, 1, 0, 0, 0]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import tvm
 
 from dlas.convolution import Conv
 from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
@@ -14,6 +15,7 @@ from dlas.lowering.tail import Step
 from dlas.schedules._registers import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Target
+from dlas.testing import HOST, Case, check_case
 from tests.test_sparse import AVX2, AVX512, NEON, SQUARE
 
 TARGETS = [pytest.param(AVX512, id="avx512"), pytest.param(AVX2, id="avx2"), pytest.param(NEON, id="neon")]
@@ -71,3 +73,48 @@ def test_long_pointwise_reductions_walk_by_columns_where_all_weights_stay() -> N
 def test_a_point_needs_no_share_where_nothing_is_padded() -> None:
     kernel = kernel_of(Conv("pointwise", 1, 64, 14, 14, 64, 1, 1))
     assert not any("parts" in point for point in kernel.algorithm.space(kernel.conv, AVX512))
+
+
+SAME = (1, 1, 1, 1)
+ODD = (
+    Conv("filters and channels", 2, 19, 9, 7, 21, 3, 3, padding=SAME),
+    Conv("depthwise", 2, 19, 9, 9, 19, 3, 3, strides=(2, 2), padding=SAME, groups=19),
+    Conv("strides", 1, 20, 15, 16, 24, 3, 3, strides=(2, 2), padding=SAME),
+    Conv("dilation", 1, 17, 13, 13, 5, 3, 3, padding=(2, 2, 2, 2), dilation=(2, 2)),
+    Conv("one vector and one channel", 2, 33, 7, 7, 17, 1, 1),
+    Conv("1x1, stride 2", 1, 23, 8, 8, 40, 1, 1, strides=(2, 2)),
+    Conv("few", 1, 3, 9, 9, 5, 5, 5, padding=(2, 2, 2, 2)),
+    Conv("groups that divide", 2, 20, 8, 8, 40, 3, 3, padding=SAME, groups=5),
+    Conv("groups that do not", 1, 21, 8, 8, 27, 3, 3, padding=SAME, groups=3),
+    Conv("many columns", 1, 18, 3, 53, 18, 3, 3, padding=SAME),
+    Conv("one output point", 1, 37, 3, 3, 10, 3, 3),
+    Conv("a border of 1.5", 1, 19, 9, 9, 19, 3, 3, padding=SAME, groups=19, padding_value=1.5),
+)
+FAST = 2
+
+
+@pytest.mark.parametrize(
+    "conv",
+    [
+        pytest.param(conv, id=conv.name, marks=[pytest.mark.slow] if at >= FAST else [])
+        for at, conv in enumerate(ODD)
+    ],
+)
+def test_channels_that_fill_no_blocks_are_right(conv: Conv) -> None:
+    case = Case(conv, bias=True, residual=conv.p > 1, activation="sigmoid")
+    assert check_case(SpatialPack(layout="blocked"), case, points=2) is None
+
+
+@pytest.mark.parametrize("conv", ODD[:FAST], ids=[conv.name for conv in ODD[:FAST]])
+def test_what_lies_beyond_the_channels_changes_nothing(conv: Conv) -> None:
+    kernel = kernel_of(conv)
+    program = tvm.tirx.build(schedule_kernel(kernel, HOST).with_attr("global_symbol", "main"), target="llvm")
+    x = np.random.default_rng(0).standard_normal(kernel.conv.input_shape).astype(np.float32)
+    found = []
+    for beyond in (0, np.nan):
+        x[:, -1, :, :, conv.c % 16 :] = beyond
+        output = tvm.runtime.tensor(np.zeros(kernel.conv.output_shape, np.float32))
+        program["main"](*map(tvm.runtime.tensor, (x, *kernel.packed, *kernel.operands)), output)
+        channels = np.moveaxis(output.numpy(), 4, 2).reshape(conv.n, -1, conv.p, conv.q)
+        found.append(channels[:, : conv.k])
+    assert np.array_equal(*found) and np.isfinite(found[0]).all()

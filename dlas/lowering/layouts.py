@@ -3,6 +3,9 @@
 A convolution says in which layouts it wants to read and write.  What lies
 between convolutions (pooling, additions, activations, concatenation) follows
 the layout of its inputs where it can; everything else reads NCHW.
+
+Where channels do not divide into blocks, the last block is filled up.  What the
+channels beyond hold is nobody's: no operator lets one of them reach another channel.
 """
 
 from __future__ import annotations
@@ -34,18 +37,20 @@ class Layouts:
     """
 
     builder: Any
-    _blocked: dict[Any, str] = field(default_factory=dict)
+    _blocked: dict[Any, tuple[str, int]] = field(default_factory=dict)
     _changed: dict[tuple[Any, str], Any] = field(default_factory=dict)
 
     def of(self, value: Any) -> str:
         """Return the layout that a value has."""
-        return self._blocked.get(value, PLAIN)
+        return self._blocked[value][0] if value in self._blocked else PLAIN
 
-    def emit(self, expression: Any, layout: str = PLAIN) -> Any:
-        """Return a new variable that holds ``expression``, which has ``layout``."""
-        variable = self.builder.emit(expression)
+    def emit(self, expression: Any, layout: str, channels: int) -> Any:
+        """Return a new variable that holds ``expression``, which has ``layout`` and ``channels`` in it."""
+        return self._note(self.builder.emit(expression), layout, channels)
+
+    def _note(self, variable: Any, layout: str, channels: int) -> Any:
         if layout != PLAIN:
-            self._blocked[variable] = layout
+            self._blocked[variable] = layout, channels
         return variable
 
     def read(self, value: Any, layout: str) -> Any:
@@ -79,45 +84,57 @@ class Layouts:
             return None
         if call.op.name in SCALARS:
             return self._elementwise(call, arguments, layout)
+        channels = shape_of(call)[1]
         if call.op.name in _OVER_PLANES:
             written = _OVER_PLANES[call.op.name](call, self.read(arguments[0], layout), layout)
-            return self._shaped(call, self.emit(written, layout), layout)
-        blocked = all(self.of(item) != PLAIN for item in arguments[0].fields)
-        return self.emit(relax.op.concat(self.read(arguments[0], layout), 1), layout) if blocked else None
+            return self._shaped(call, self.emit(written, layout, channels))
+        if not self._end_whole(arguments[0].fields[:-1], layout) or self.of(arguments[0].fields[-1]) == PLAIN:
+            return None
+        return self.emit(relax.op.concat(self.read(arguments[0], layout), 1), layout, channels)
+
+    def _end_whole(self, values: Sequence[Any], layout: str) -> bool:
+        """Whether values are blocked, each with channels that fill the blocks of ``layout``."""
+        known = [self._blocked.get(value, (PLAIN, 1)) for value in values]
+        return all(own != PLAIN and channels % channel_block(layout) == 0 for own, channels in known)
 
     def _common(self, arguments: Sequence[Any]) -> str | None:
-        """Return the smallest block among the inputs; it divides the channels of all that are blocked."""
+        """Return the smallest block among the inputs."""
         tensors = [item for a in arguments for item in (a.fields if isinstance(a, relax.Tuple) else [a])]
         found = {self.of(tensor) for tensor in tensors} - {PLAIN}
         return min(found, key=channel_block) if found else None
 
     def _elementwise(self, call: Any, arguments: Sequence[Any], layout: str) -> Any:
-        if shape_of(call)[1] % channel_block(layout):
-            return None
         inputs = [self.read(argument, layout) for argument in arguments]
-        return self.emit(relax.Call(call.op, inputs, call.attrs, call.ty_args), layout)
+        return self.emit(relax.Call(call.op, inputs, call.attrs, call.ty_args), layout, shape_of(call)[1])
 
-    def _shaped(self, call: Any, written: Any, layout: str) -> Any:
+    def _shaped(self, call: Any, written: Any) -> Any:
         """Return a result over planes as its readers expect it: [n, c] where h and w were dropped."""
         if len(shape_of(call)) == 4:
             return written
-        return self.emit(relax.op.reshape(self.read(written, PLAIN), shape_of(call)))
+        return self.builder.emit(relax.op.reshape(self.read(written, PLAIN), shape_of(call)))
 
     def _block(self, value: Any, layout: str) -> Any:
         shape = _four(shape_of(value))
-        target = blocked_shape(shape, layout)
-        if shape[1] == 1 or math.prod(shape[2:]) == 1:
-            return self.emit(relax.op.reshape(value, target), layout)
+        c, target = shape[1], blocked_shape(shape, layout)
+        if c == 1 or (math.prod(shape[2:]) == 1 and math.prod(target) == math.prod(shape)):
+            return self.emit(relax.op.reshape(value, target), layout, c)
         b = channel_block(layout)
-        changed = self._change(value, target, lambda x, n, k, h, w, lane: x[n, k * b + lane, h, w])
-        self._blocked[changed] = layout
-        return changed
+        if shape_of(value) != shape:
+            value = self.builder.emit(relax.op.reshape(value, shape))
+
+        def element(x: Any, n: Any, k: Any, h: Any, w: Any, lane: Any) -> Any:
+            channel = k * b + lane
+            if c % b == 0:
+                return x[n, channel, h, w]
+            return tirx.if_then_else(channel < c, x[n, channel, h, w], tirx.const(0, x.dtype))
+
+        return self._note(self._change(value, target, element), layout, c)
 
     def _unblock(self, value: Any) -> Any:
         n, outer, h, w, b = shape_of(value)
-        target = (n, outer * b, h, w)
-        if h * w == 1:
-            return self.emit(relax.op.reshape(value, target))
+        target = (n, self._blocked[value][1], h, w)
+        if h * w == 1 and outer * b == target[1]:
+            return self.builder.emit(relax.op.reshape(value, target))
         return self._change(value, target, lambda x, n, k, h, w: x[n, k // b, h, w, k % b])
 
     def _change(self, value: Any, shape: tuple[int, ...], element: Callable[..., Any]) -> Any:
@@ -131,7 +148,7 @@ class Layouts:
 
 
 def follows(call: Any) -> bool:
-    """Whether an operator can keep the layout of its inputs, if blocks divide its channels."""
+    """Whether an operator can keep the layout of its inputs; a concatenation, if it has no gaps."""
     if not is_call(call):
         return False
     name = call.op.name
@@ -146,8 +163,10 @@ def block_array(array: npt.NDArray[Any], layout: str) -> npt.NDArray[Any]:
     """Return an array that broadcasts to [n, c, h, w] as one that broadcasts in ``layout``."""
     if layout == PLAIN:
         return array
-    n, outer, h, w, block = blocked_shape(_four(array.shape), layout)
-    return np.ascontiguousarray(np.moveaxis(array.reshape(n, outer, block, h, w), 2, 4))
+    four = array.reshape(_four(array.shape))
+    n, outer, h, w, block = blocked_shape(four.shape, layout)
+    whole = np.pad(four, [(0, 0), (0, outer * block - four.shape[1]), (0, 0), (0, 0)])
+    return np.ascontiguousarray(np.moveaxis(whole.reshape(n, outer, block, h, w), 2, 4))
 
 
 def block_shape(shape: Sequence[int], layout: str) -> tuple[int, ...]:

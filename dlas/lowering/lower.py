@@ -202,7 +202,7 @@ class _Emitter:
         function = self.builder.add_func(kernel.function, kernel.name)
         output = relax.TensorType(kernel.conv.output_shape, kernel.conv.output_type)
         self.values[region.output] = self.layouts.emit(
-            relax.call_tir(function, arguments, out_ty=output), written
+            relax.call_tir(function, arguments, out_ty=output), written, kernel.conv.k
         )
 
     def _note(self, region: Region, layer: str) -> None:
