@@ -22,9 +22,11 @@ from tvm import relax
 from dlas.lowering.edges import Edges
 from dlas.lowering.importing import as_array, import_network
 from dlas.lowering.kernels import Kernel, make_kernel, read_conv, schedule_kernel
+from dlas.lowering.layout_changes import schedule_changes
 from dlas.lowering.layouts import PLAIN, Layouts
 from dlas.lowering.linear import FUSES_BEHIND, is_linear, linear, pack_linear
 from dlas.lowering.operators import schedule_operators
+from dlas.lowering.pooling import WRITTEN
 from dlas.lowering.regions import Region, find_regions, unreadable
 from dlas.lowering.simplify import Graph, is_constant, shape_of, simplify
 from dlas.stack import Algorithm, Network, Target
@@ -110,7 +112,7 @@ def schedule(
         kernel = lowered.kernels.get(variable.name_hint)
         if kernel is not None:
             module.update_func(variable, scheduled(kernel, target))
-    return schedule_operators(module, target)
+    return schedule_operators(schedule_changes(module, target), target)
 
 
 def tvm_target(target: Target) -> Any:
@@ -252,7 +254,7 @@ def _fuse_operators(module: Any) -> Any:
     module["main"] = module["main"].with_attr("num_input", 1)
     return tvm.transform.Sequential(
         [
-            relax.transform.LegalizeOps(),
+            relax.transform.LegalizeOps(WRITTEN),
             relax.transform.AnnotateTIROpPattern(),
             relax.transform.FuseOps(),
             relax.transform.FuseTIR(),

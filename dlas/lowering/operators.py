@@ -26,6 +26,10 @@ WIDEST_STRIDED = 16
 """The same where elements are not next to each other: longer ones are put together one by one."""
 SMALLEST_PARALLEL = 16384
 """Elements (points times terms of a sum) below which starting threads costs more than it saves."""
+PLENTY = 64
+"""Points, each with a row of others, that are enough to share among threads."""
+WRITTEN_OUT = 25
+"""Terms of a sum or maximum that are written out rather than looped over: a window of 5 by 5."""
 COSTLY = {"cos", "erf", "exp", "log", "pow", "sigmoid", "sin", "tan", "tanh"}
 """Functions that TVM computes by a formula."""
 REDUCTION = 2
@@ -225,13 +229,18 @@ def _vectorise(schedule: Any, block: Any) -> bool:
         together = [row]
     outer, inner = schedule.split(points[-1], [None, width(_extent(schedule, points[-1]), widest)])
     schedule.reorder(*single, *points[:-1], outer, *terms, *together, inner)
-    if together:
-        written = schedule.cache_write(block, 0, "local")
+    if terms and len(node.writes) == 1 and _extent(schedule, inner) > 1:
+        # Sums stay in registers; TVM puts small buffers on the stack only if they are ``global``.
+        written = schedule.cache_write(block, 0, "global")
         schedule.reverse_compute_at(written, outer)
         schedule.vectorize(schedule.get_loops(written)[-1])
-        schedule.unroll(row)
-    _share(schedule, [*points[:-1], outer], work)
+    shared = [*points[:-1], outer]
+    if terms and not together and _work(schedule, points[:-2]) >= PLENTY:
+        shared = points[:-2]
+    _share(schedule, shared, work)
     schedule.vectorize(inner)
+    for loop in together + (terms if _work(schedule, terms) <= WRITTEN_OUT else []):
+        schedule.unroll(loop)
     if terms:
         start = schedule.decompose_reduction(block, terms[0])
         schedule.vectorize(schedule.get_loops(start)[-1])

@@ -1,0 +1,213 @@
+"""Changes of layout as fast as copies: squares of channels and pixels are transposed in vector registers.
+
+Without it, what lies apart in memory is put together number by number, and a
+cache line is read again for each of its channels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+from tvm import s_tir, tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as T
+
+from dlas.convolution import CHANGE_LAYOUT
+from dlas.lowering.operators import SMALLEST_PARALLEL, is_scheduled
+from dlas.schedules._loops import is_gpu
+from dlas.schedules._registers import vector_unit
+from dlas.stack import Target
+
+PIECE_BYTES = 16
+"""The part of a vector within which every processor shuffles with one instruction."""
+LINE_BYTES = 64
+"""A cache line: pixels of a channel that are best read or written together."""
+AGAIN = 1 / 16
+"""Share of the pixels that may be moved twice for the sake of whole cache lines."""
+
+
+def schedule_changes(module: Any, target: Target) -> Any:
+    """Return ``module`` with its changes of layout on a CPU written in vectors, as far as they are not yet.
+
+    Parameters
+    ----------
+    module : tvm.IRModule
+        Its PrimFuncs of one stage ``change_layout``, [n, c, h, w] to [n, c / b, h, w, b]
+        or back, are replaced where b and the plane are large enough for vectors.
+    target : Target
+    """
+    changed = tvm.IRModule(dict(module.functions), attrs=module.attrs)
+    for variable, function in module.functions_items():
+        if not is_gpu(target) and _is_change(function):
+            change = _Change.of(function, target)
+            if change is not None:
+                changed.update_func(variable, change.write(function))
+    return changed
+
+
+def _is_change(function: Any) -> bool:
+    """Whether a function does nothing but move channels into blocks or out of them, its loops as lowered."""
+    if not isinstance(function, tirx.PrimFunc) or is_scheduled(function):
+        return False
+    schedule = s_tir.Schedule(function)
+    stages = schedule.get_child_blocks(schedule.get_sblock("root"))
+    ranks = sorted(len(buffer.shape) for buffer in function.params)
+    return [schedule.get(stage).name_hint for stage in stages] == [CHANGE_LAYOUT] and ranks == [4, 5]
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change between [n, channels, pixels] and [n, blocks, pixels, block], zeros behind the last channel.
+
+    Parameters
+    ----------
+    n, channels, pixels, block : int
+    to_blocks : bool
+        The direction.
+    dtype : str
+    piece : int
+        Numbers of a piece; squares have so many pixels and channels.
+    lanes : int
+        Numbers of a vector: as many pieces, each of another square.
+    run : int
+        Pixels that are moved before the next; the last run overlaps the one before it.
+    """
+
+    n: int
+    channels: int
+    pixels: int
+    block: int
+    to_blocks: bool
+    dtype: str
+    piece: int
+    lanes: int
+    run: int
+
+    @classmethod
+    def of(cls, function: Any, target: Target) -> _Change | None:
+        """Return the change that a function makes; None where there are no squares."""
+        source, written = function.params
+        shapes = [[int(extent) for extent in buffer.shape] for buffer in (source, written)]
+        (n, channels, h, w), (*_, block) = sorted(shapes, key=len)
+        pixels, size = h * w, tvm.DataType(str(source.dtype)).bits // 8
+        piece = math.gcd(PIECE_BYTES // size, block)
+        if piece == 1 or pixels < piece:
+            return None
+        lanes = min(4 * vector_unit(target).lanes // size, 2 ** (pixels.bit_length() - 1))
+        line = LINE_BYTES // size
+        run = line if -(-pixels // line) * line <= (1 + AGAIN) * pixels else lanes
+        to_blocks = len(shapes[1]) > len(shapes[0])
+        if to_blocks:
+            lanes = math.gcd(lanes, block)
+        return cls(n, channels, pixels, block, to_blocks, str(source.dtype), piece, lanes, run)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of channels of an image."""
+        return -(-self.channels // self.block)
+
+    def write(self, function: Any) -> Any:
+        """Return the kernel in the place of ``function``."""
+        runs = -(-self.pixels // self.run)
+        work = self.n * self.channels * self.pixels
+        spread = T.parallel if work >= SMALLEST_PARALLEL else T.serial
+        with IRBuilder() as builder, T.prim_func(s_tir=True):
+            T.func_name(CHANGE_LAYOUT)
+            given = [T.arg(each.name, T.Buffer(each.shape, each.dtype)) for each in function.params]
+            source, written = map(_flat, given)
+            with T.sblock("root"), spread(0, self.n * self.blocks * runs) as task:
+                number, start = task // runs, tirx.min(task % runs * self.run, self.pixels - self.run)
+                at = [T.bind(each) for each in (number // self.blocks, number % self.blocks, start)]
+                self._move_block(source, written, at)
+        return builder.get().with_attrs({**function.attrs, "tirx.is_scheduled": True})
+
+    def _move_block(self, source: Any, written: Any, at: Sequence[Any]) -> None:
+        """Write a run of pixels of a block of an image, which has fewer channels if it is the last one."""
+        move = self._move_to_blocks if self.to_blocks else self._move_from_blocks
+        left = self.channels % self.block
+        if not left:
+            move(source, written, at, self.block)
+            return
+        with T.If(at[1] < self.blocks - 1):
+            with T.Then():
+                move(source, written, at, self.block)
+            with T.Else():
+                move(source, written, at, left)
+
+    def _move_to_blocks(self, source: Any, written: Any, at: Sequence[Any], channels: int) -> None:
+        for channel in range(0, self.block, self.lanes):
+            for pixel in range(0, self.run, self.piece):
+                places = [
+                    self._plain(at, each, pixel) if each < channels else None
+                    for each in range(channel, channel + self.lanes)
+                ]
+                for column, vector in enumerate(self._transposed(source, places)):
+                    _store(written, self._blocked(at, channel, pixel + column), vector, self.lanes)
+
+    def _move_from_blocks(self, source: Any, written: Any, at: Sequence[Any], channels: int) -> None:
+        for channel in range(0, channels, self.piece):
+            for pixel in range(0, self.run, self.lanes):
+                places = [self._blocked(at, channel, each) for each in range(pixel, pixel + self.lanes)]
+                vectors = self._transposed(source, places)[: channels - channel]
+                for column, vector in enumerate(vectors):
+                    _store(written, self._plain(at, channel + column, pixel), vector, self.lanes)
+
+    def _plain(self, at: Sequence[Any], channel: int, pixel: int) -> Any:
+        """Return the place in [n, channels, pixels] of a block's channel and a run's pixel."""
+        image, block, start = at
+        row = image * self.channels + block * self.block + channel
+        return row * self.pixels + start + pixel
+
+    def _blocked(self, at: Sequence[Any], channel: int, pixel: int) -> Any:
+        """Return the place in [n, blocks, pixels, block] of a block's channel and a run's pixel."""
+        image, block, start = at
+        row = (image * self.blocks + block) * self.pixels + start + pixel
+        return row * self.block + channel
+
+    def _transposed(self, source: Any, places: Sequence[Any]) -> list[Any]:
+        """Return the columns of squares whose rows lie at ``places``, zeros where there is none.
+
+        Vector i holds column i of all squares.  Interleaving the first half of the
+        vectors with the second turns the number of a vector and of its element by one bit.
+        """
+        pieces = [_load(source, place, self.piece) for place in places]
+        vectors = [T.bind(self._joined(pieces[row :: self.piece])) for row in range(self.piece)]
+        half = self.piece // 2
+        for _ in range(half.bit_length()):
+            pairs = zip(vectors[:half], vectors[half:], strict=True)
+            vectors = [T.bind(self._interleaved(pair, part)) for pair in pairs for part in (0, half)]
+        return vectors
+
+    def _joined(self, pieces: Sequence[Any]) -> Any:
+        return _shuffled(pieces, range(self.lanes)) if len(pieces) > 1 else pieces[0]
+
+    def _interleaved(self, pair: Sequence[Any], first: int) -> Any:
+        """Return two vectors merged element by element, half of each of their pieces from ``first`` on."""
+        halves = [
+            range(square + first, square + first + self.piece // 2)
+            for square in range(0, self.lanes, self.piece)
+        ]
+        return _shuffled(pair, [side + each for part in halves for each in part for side in (0, self.lanes)])
+
+
+def _flat(buffer: Any) -> Any:
+    """Return a buffer as one line of numbers."""
+    return T.decl_buffer((math.prod(map(int, buffer.shape)),), buffer.dtype, data=buffer.data)
+
+
+def _load(buffer: Any, place: Any, lanes: int) -> Any:
+    if place is None:
+        return tirx.Broadcast(tirx.const(0, buffer.dtype), lanes)
+    return buffer[tirx.Ramp(place, 1, lanes)]
+
+
+def _store(buffer: Any, place: Any, vector: Any, lanes: int) -> None:
+    T.buffer_store(buffer, vector, [tirx.Ramp(place, 1, lanes)])
+
+
+def _shuffled(vectors: Sequence[Any], elements: Sequence[int]) -> Any:
+    return tirx.Shuffle(list(vectors), [tirx.const(element, "int32") for element in elements])

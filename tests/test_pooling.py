@@ -1,0 +1,60 @@
+"""Maximum pooling, over blocks of channels and in NCHW, against PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tvm
+from torch.nn import functional as F
+from tvm import relax, tirx
+
+from dlas.lowering.lower import tvm_target
+from dlas.lowering.operators import schedule_operator
+from dlas.lowering.pooling import WRITTEN
+from dlas.testing import HOST
+
+
+def kernel(call: relax.Call, x: relax.Var) -> tirx.PrimFunc:
+    """Return the one kernel of a pooling operator, scheduled."""
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(call))
+    module = relax.transform.LegalizeOps(WRITTEN)(builder.get())
+    (function,) = (each for each in module.functions.values() if isinstance(each, tirx.PrimFunc))
+    return schedule_operator(function).with_attr("global_symbol", "main")
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NCHW16c", "NCHW4c"])
+@pytest.mark.parametrize(
+    ("size", "window"),
+    [
+        ((12, 12), {"kernel_size": 3, "stride": 2, "padding": 1}),
+        ((9, 7), {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
+        ((8, 5), {"kernel_size": 2, "stride": 2, "ceil_mode": True}),
+        ((6, 5), {"kernel_size": (3, 2), "stride": (1, 3), "padding": (1, 0)}),
+        ((9, 9), {"kernel_size": 3, "stride": 1, "padding": 1, "dilation": 2}),
+        ((1, 2), {"kernel_size": 5, "stride": 1, "padding": 2}),
+    ],
+)  # fmt: skip
+def test_maxima_are_those_of_torch(layout: str, size: tuple[int, int], window: dict[str, Any]) -> None:
+    plain = -1 - np.random.default_rng(0).random((2, 32, *size), np.float32)  # no border of zeros passes
+    expected = F.max_pool2d(torch.from_numpy(plain), **window).numpy()
+    options = {"pool_size": window["kernel_size"], "strides": window["stride"], "layout": layout}
+    options |= {key: window[key] for key in ("padding", "dilation", "ceil_mode") if key in window}
+    given = plain
+    if layout != "NCHW":
+        b = int(layout[4:-1])
+        given, expected = (
+            np.ascontiguousarray(each.reshape(2, -1, b, *each.shape[2:]).transpose(0, 1, 3, 4, 2))
+            for each in (plain, expected)
+        )
+    x = relax.Var("x", relax.TensorType(given.shape, "float32"))
+    function = kernel(relax.op.nn.max_pool2d(x, **options), x)
+    inside = layout != "NCHW" and "pad_temp" not in function.script()
+    assert inside == (layout != "NCHW"), "blocks need no border"
+    output = tvm.runtime.tensor(np.zeros_like(expected))
+    tvm.tirx.build(function, target=tvm_target(HOST))["main"](tvm.runtime.tensor(given), output)
+    np.testing.assert_array_equal(output.numpy(), expected)
