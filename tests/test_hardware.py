@@ -173,6 +173,12 @@ def test_control_groups_limit_the_memory(tmp_path: Path) -> None:
     assert machine.memory_bytes() == 4096
 
 
+def test_free_memory_is_what_new_processes_could_have(tmp_path: Path) -> None:
+    files = {"proc/meminfo": "MemTotal:       16384 kB\nMemAvailable:   4096 kB"}
+    assert tree(tmp_path / "told", files).free_memory() == 0.25
+    assert tree(tmp_path / "silent", {}).free_memory() == 1
+
+
 def test_usage_counts_the_processors_asked_for(tmp_path: Path) -> None:
     lines = ["cpu  9 9 9 9 9 9 9 9 0 0", "cpu0 100 0 50 900 7 3 2 40 0 0", "cpu10 5 5 5 5 5 5 5 5 0 0"]
     usage = tree(tmp_path, {"proc/stat": "\n".join(lines)}).usage((0,))

@@ -1,3 +1,5 @@
+"""Changes of layout in vectors: the same numbers as the loops they replace, and whole vectors in the code."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,10 +16,7 @@ from dlas.lowering.lower import tvm_target
 from dlas.schedules._registers import vector_unit
 from dlas.stack import Target
 from dlas.testing import HOST
-
-AVX2 = Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2}, 2)
-AVX512 = Target({"kind": "llvm", "mcpu": "x86-64-v4", "num-cores": 2}, 2)
-NEON = Target({"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mattr": ["+neon"], "num-cores": 4}, 4)
+from tests.test_sparse import AVX2, AVX512, NEON
 
 
 def change(shape: tuple[int, int, int, int], block: int, to_blocks: bool, dtype: str = "float32") -> Any:

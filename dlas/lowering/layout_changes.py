@@ -53,10 +53,11 @@ def _is_change(function: Any) -> bool:
     """Whether a function does nothing but move channels into blocks or out of them, its loops as lowered."""
     if not isinstance(function, tirx.PrimFunc) or is_scheduled(function):
         return False
+    if sorted(len(buffer.shape) for buffer in function.params) != [4, 5]:
+        return False
     schedule = s_tir.Schedule(function)
     stages = schedule.get_child_blocks(schedule.get_sblock("root"))
-    ranks = sorted(len(buffer.shape) for buffer in function.params)
-    return [schedule.get(stage).name_hint for stage in stages] == [CHANGE_LAYOUT] and ranks == [4, 5]
+    return [schedule.get(stage).name_hint for stage in stages] == [CHANGE_LAYOUT]
 
 
 @dataclass(frozen=True)
