@@ -218,11 +218,12 @@ class _Measurement:
         samples: list[float] = []
         clock = self.tools.clock
         with _garbage_kept():
-            before, sentinel_before = self.tools.read(), self.tools.sentinel()
+            # The sentinel is no part of what is judged: a program's threads may spin beside it, and wait.
+            sentinel_before, before = self.tools.sentinel(), self.tools.read()
             start = clock()
             while len(samples) < wanted and (len(samples) < needed or clock() - start < share_s):
                 samples.append(self._sample())
-            sentinel_after, after = self.tools.sentinel(), self.tools.read()
+            after, sentinel_after = self.tools.read(), self.tools.sentinel()
         return self._judged(samples, (sentinel_before, sentinel_after), Disturbance.between(before, after))
 
     def _judged(self, samples: list[float], sentinel_s: tuple[float, float], seen: Disturbance) -> Slice:

@@ -59,6 +59,7 @@ class Bench:
         return self.sentinel_s(number)
 
     def read(self) -> Reading:
+        self.log.append("read")
         number, ending = divmod(self.readings, 2)
         self.readings += 1
         if ending:
@@ -101,6 +102,15 @@ def test_turns_are_taken_before_each_slice_and_are_nobodys_time() -> None:
     after_turns = [bench.log[i + 1] for i, what in enumerate(bench.log) if what == "turn"]
     assert set(after_turns) == {"run"}, "caches are warmed again before a slice"
     assert found["active_s"] < 5.0
+
+
+def test_threads_that_spin_beside_the_sentinel_are_no_disturbance() -> None:
+    bench = Bench()
+    bench.measure(repeats=4, slices=2)
+    readings = [i for i, what in enumerate(bench.log) if what == "read"]
+    assert len(readings) == 4
+    for before, after in zip(readings[::2], readings[1::2], strict=True):
+        assert set(bench.log[before + 1 : after]) == {"run"}
 
 
 @pytest.mark.parametrize(("repeats", "slices"), [(1, 5), (4, 5), (6, 5), (7, 5), (150, 1), (150, 7)])
