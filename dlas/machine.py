@@ -170,15 +170,25 @@ class Machine:
     def memory_bytes(self) -> int | None:
         """Return the memory there is, or what control groups leave of it."""
         total = _bytes(_table(self._text("proc/meminfo") or "").get("MemTotal"))
-        limits = [_bytes(_read(folder / "memory.max")) for folder in self._groups()]
-        limits += [_bytes(_read(folder / "memory.limit_in_bytes")) for folder in self._groups("memory")]
+        limits = [_bytes(_read(limit)) for limit, _ in self._memory_files()]
         return min((size for size in (total, *limits) if size is not None), default=None)
 
     def free_memory(self) -> float:
-        """Return the share of the memory that new processes could have, 1 where the kernel does not tell."""
+        """Return the share of the memory that new processes could have, 1 where the kernel does not tell.
+
+        The least of the machine's and of its control groups', whose file caches can be had.
+        """
         table = _table(self._text("proc/meminfo") or "")
         total, free = (_bytes(table.get(name)) for name in ("MemTotal", "MemAvailable"))
-        return free / total if total and free is not None else 1.0
+        shares = [free / total] if total and free is not None else []
+        for limit_file, used_file in self._memory_files():
+            limit, used = _bytes(_read(limit_file)), _bytes(_read(used_file))
+            if limit and used is not None:
+                lines = (_read(used_file.with_name("memory.stat")) or "").splitlines()
+                kinds = dict(line.split() for line in lines)
+                cached = int(kinds.get("total_inactive_file") or kinds.get("inactive_file") or 0)
+                shares.append(1 - (used - cached) / limit)
+        return min(shares, default=1.0)
 
     def describe(self) -> dict[str, Any]:
         """Return the machine in full, as it is written into a row."""
@@ -247,6 +257,13 @@ class Machine:
                 yield mount / above
                 if not names:  # where both versions are mounted, the second has a folder of its own
                     yield mount / "unified" / above
+
+    def _memory_files(self) -> Iterator[tuple[Path, Path]]:
+        """Yield, by control group, the files that tell its limit and what of it is used."""
+        for folder in self._groups():
+            yield folder / "memory.max", folder / "memory.current"
+        for folder in self._groups("memory"):
+            yield folder / "memory.limit_in_bytes", folder / "memory.usage_in_bytes"
 
     def _share(self, folder: Path) -> float | None:
         """Return the processors that one control group grants."""

@@ -1,4 +1,4 @@
-"""Profiles, this machine read from made-up trees, and the drivers."""
+"""This machine, read from made-up trees, and its driver."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from typing import Any
 import pytest
 
 from dlas import parts
-from dlas.errors import InputError
 from dlas.hardware.local import Local
 from dlas.hardware.profile import Profile
-from dlas.hardware.remote import Remote
 from dlas.machine import Machine
 from dlas.measuring import Settings
-from dlas.stack import Hardware, Unsupported
+from tests.test_profiles import written
 
-BOARDS = ["agx_xavier_cpu", "agx_xavier_gpu", "hikey_970_cpu", "hikey_970_gpu", "intel_i7_8700", "jetson_agx"]
 PROFILE = Profile.read(parts.PROFILES / "local_cpu.toml")
 
 
@@ -179,104 +176,40 @@ def test_free_memory_is_what_new_processes_could_have(tmp_path: Path) -> None:
     assert tree(tmp_path / "silent", {}).free_memory() == 1
 
 
+@pytest.mark.parametrize(
+    "group",
+    [
+        {
+            "proc/self/cgroup": "0::/a",
+            "sys/fs/cgroup/a/memory.max": "1000",
+            "sys/fs/cgroup/a/memory.current": "1000",
+            "sys/fs/cgroup/a/memory.stat": "anon 800\ninactive_file 200",
+        },
+        {
+            "proc/self/cgroup": "4:memory:/a",
+            "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "1000",
+            "sys/fs/cgroup/memory/a/memory.usage_in_bytes": "1000",
+            "sys/fs/cgroup/memory/a/memory.stat": "inactive_file 100\ntotal_inactive_file 200",
+        },
+        {
+            "proc/self/cgroup": "0::/a",
+            "sys/fs/cgroup/a/memory.max": "max",
+            "sys/fs/cgroup/a/memory.current": "1",
+        },
+    ],
+)
+def test_free_memory_is_what_control_groups_leave(tmp_path: Path, group: dict[str, str]) -> None:
+    machine = {"proc/meminfo": "MemTotal: 16384 kB\nMemAvailable: 8192 kB"}
+    unlimited = "max" in group.values()
+    assert tree(tmp_path, machine | group).free_memory() == pytest.approx(0.5 if unlimited else 0.2)
+
+
 def test_usage_counts_the_processors_asked_for(tmp_path: Path) -> None:
     lines = ["cpu  9 9 9 9 9 9 9 9 0 0", "cpu0 100 0 50 900 7 3 2 40 0 0", "cpu10 5 5 5 5 5 5 5 5 0 0"]
     usage = tree(tmp_path, {"proc/stat": "\n".join(lines)}).usage((0,))
     assert usage is not None
     assert usage.busy_s / usage.steal_s == pytest.approx(155 / 40)
     assert Machine(tmp_path / "absent").usage((0,)) is None
-
-
-# ---------------------------------------------------------------- profiles
-
-
-def test_every_device_of_the_papers_is_there() -> None:
-    assert set(parts.names("hardware")) >= {"local_cpu", *BOARDS}
-
-
-@pytest.mark.parametrize("name", BOARDS)
-def test_a_board_is_described_and_says_why_it_cannot_be_used(name: str) -> None:
-    board: Hardware = parts.make("hardware", name, {})
-    board.verify()
-    assert board.unsupported()
-    assert not board.local
-    assert board.target().threads >= 1
-    assert json.loads(json.dumps(board.describe()))["source"]
-    with pytest.raises(Unsupported, match="this version"):
-        board.measure(None, None, Settings(), lambda: None)  # type: ignore[arg-type]
-
-
-def test_facts_are_the_papers_own() -> None:
-    facts = Profile.read(parts.PROFILES / "hikey_970_cpu.toml").facts
-    assert (facts["cores"], facts["clock_hz"], facts["l2_bytes"]) == (4, 2.4e9, 2 * 2**20)
-    jetson = Profile.read(parts.PROFILES / "jetson_agx.toml").facts
-    steps = int(jetson["clock_levels"]) * int(jetson["gpu_clock_levels"]) * int(jetson["memory_clock_levels"])
-    assert 3_600 <= steps < 3_700
-
-
-def test_a_boards_processors_and_gpu_share_a_lock() -> None:
-    xavier = [parts.make("hardware", name, {}).device for name in ("agx_xavier_cpu", "agx_xavier_gpu")]
-    assert len(set(xavier)) == 1
-
-
-def written(folder: Path, text: str) -> Path:
-    path = folder / "my_board.toml"
-    path.write_text(text)
-    return path
-
-
-BOARD = 'title = "x"\ndriver = "remote"\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("title = \ndriver = 1", "broken TOML.*line 1"),
-        ('driver = "remote"', "title is missing"),
-        (
-            BOARD + 'colour = "red"',
-            "unknown key 'colour' .there are: title, driver, unsupported, target, facts",
-        ),
-        (BOARD + 'name = "other"', "called by its file's name"),
-        ('title = ""\ndriver = "remote"', "title = ''"),
-        ('title = "x"\ndriver = "../local"', r"driver = '\.\./local'"),
-        ("title = 3\ndriver = 'remote'", "title = 3: .*valid string"),
-        (BOARD + '[target]\nmcpu = "znver4"', "target = .*needs its kind"),
-        (BOARD + '[target]\nkind = "llvm"', "needs its processor"),
-        (BOARD + '[target]\nkind = "cuda"\n[target.host]\nkind = "llvm"', "needs its processor"),
-        (BOARD + '[target]\nkind = "llvm"\nmcpu = "x"\nnum-cores = 0', "num-cores = 0"),
-        (BOARD + "[facts]\nl2_bytes = -1", "l2_bytes = -1 must be a positive number"),
-        (BOARD + '[facts]\nclock_hz = "fast"', "clock_hz = 'fast' must be"),
-        (BOARD + "[facts]\nsizes = [1, 2]", "facts.sizes"),
-    ],
-)
-def test_a_bad_profile_is_one_clear_message(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint) as caught:
-        Profile.read(written(tmp_path, text))
-    assert "my_board.toml" in str(caught.value)
-    assert len(str(caught.value).splitlines()) <= 2, "the second line shows the broken one"
-
-
-def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"cannot read the profile .*absent\.toml"):
-        Profile.read(tmp_path / "absent.toml")
-
-
-def test_a_new_board_is_a_new_file_and_no_python(tmp_path: Path) -> None:
-    target = '[target]\nkind = "llvm"\nmcpu = "cortex-a76"\nnum-cores = 8\n[facts]\nboard = "My board"'
-    path = written(tmp_path, BOARD + target)
-    board = parts.make("hardware", str(path), {"threads": 2})
-    assert (board.profile.name, board.device) == ("my_board", "My board")
-    assert board.target().description == {"kind": "llvm", "mcpu": "cortex-a76", "num-cores": 2}
-    assert board.unsupported() == "my_board: this version has no transport to a device"
-    assert len({board, Remote(Profile.read(path), threads=2)}) == 1
-
-
-def test_a_board_that_could_not_be_compiled_for_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="profile 'my_board' has no"):
-        Remote(Profile.read(written(tmp_path, BOARD))).verify()
-    with pytest.raises(InputError, match="threads = 5, but the profile gives 4 cores"):
-        parts.make("hardware", "hikey_970_cpu", {"threads": 5}).verify()
 
 
 # ---------------------------------------------------------------- this machine's driver
