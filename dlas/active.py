@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,19 @@ class Heat:
     members: list[Active]
     locks: list[int]
     turn_of: Active | None = None
+
+
+def next_heat(group: Sequence[Active], most: int) -> list[Active]:
+    """Return the first points of a group, ``most`` of them or a few less.
+
+    A network is not divided, unless it alone has more points: what a kernel is compared
+    with on the same weights takes turns with it.
+    """
+    first = list(group[:most])
+    if len(group) == len(first) or group[most].point.compression != first[-1].point.compression:
+        return first
+    whole = [active for active in first if active.point.compression != first[-1].point.compression]
+    return whole or first
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas import pipeline
-from dlas.active import Active, Heat, Summary
+from dlas.active import Active, Heat, Summary, next_heat
 from dlas.cache import Cache, take_lock
 from dlas.machine import Machine
 from dlas.outcome import OK, Outcome, failure
@@ -24,6 +24,8 @@ from dlas.study import Study
 
 INTERLEAVE = 12
 """At most so many points of a comparison take turns on the device, each with its program in memory."""
+AHEAD = 4
+"""How many times that many are looked through for those of one comparison, where several alternate."""
 ROOM = 0.25
 """Share of the memory that is free when one more of them starts; with less, it waits for those before it."""
 REMAKES = 2
@@ -105,13 +107,20 @@ class Sweep:
 
     def _take_points(self) -> None:
         """Keep enough points under way to fill the jobs and the next heat, and no more."""
-        window = self.jobs + INTERLEAVE
-        while not self._exhausted and len(self._active) < window:
+        while not self._exhausted and self._too_few():
             point = next(self._points, None)
             if point is None:
                 self._exhausted = True
             else:
                 self._take(point)
+
+    def _too_few(self) -> bool:
+        """Return whether jobs may run short, or the first group may have too few for a heat and one more."""
+        window = self.jobs + INTERLEAVE
+        if len(self._active) < window:
+            return True
+        first = sum(active.group == self._active[0].group for active in self._active)
+        return first <= INTERLEAVE and len(self._active) < AHEAD * window
 
     def _take(self, point: Point) -> None:
         planned = pipeline.plan_tuning if self.tune_only else pipeline.plan
@@ -231,10 +240,10 @@ class Sweep:
     # ------------------------------------------------------------ tuning and measuring
 
     def _start_heat(self) -> None:
-        """Give a device to the first point that has to be tuned, or to the first that can be measured."""
+        """Give a device to the first points that can be measured, or to the first that has to be tuned."""
         if self._heat is not None:
             return
-        self._heat = self._tuning_heat() or self._measuring_heat()
+        self._heat = self._measuring_heat() or self._tuning_heat()
         if self._heat is None:
             return
         if self._device_busy():
@@ -265,14 +274,13 @@ class Sweep:
         return []
 
     def _measuring_heat(self) -> Heat | None:
-        """Return the first group whose points are all ready, or that is as large as a heat may be."""
+        """Return the first group's next heat whose points are all ready."""
         for group in dict.fromkeys(active.group for active in self._active):
-            members = [active for active in self._active if active.group == group]
-            ready = [active for active in members if active.ready]
-            if ready and (len(ready) == len(members) or len(ready) >= INTERLEAVE):
-                lock = _lock_device(ready[0].device.device)
+            together = next_heat([active for active in self._active if active.group == group], INTERLEAVE)
+            if all(active.ready for active in together):
+                lock = _lock_device(together[0].device.device)
                 if lock is not None:
-                    return Heat(ready[:INTERLEAVE], [lock])
+                    return Heat(together, [lock])
         return None
 
     def _give_turn(self) -> None:
