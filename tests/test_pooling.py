@@ -9,11 +9,12 @@ import pytest
 import torch
 import tvm
 from torch.nn import functional as F
-from tvm import relax, tirx
+from tvm import relax, s_tir, tirx
 
+from dlas.lowering.lower import _fuse_operators as fuse_operators
 from dlas.lowering.lower import tvm_target
-from dlas.lowering.operators import schedule_operator
-from dlas.lowering.pooling import WRITTEN
+from dlas.lowering.operators import schedule_operators
+from dlas.lowering.pooling import WRITTEN, schedule_pooling
 from dlas.testing import HOST
 
 
@@ -23,8 +24,9 @@ def kernel(call: relax.Call, x: relax.Var) -> tirx.PrimFunc:
     with builder.function("main", [x]):
         builder.emit_func_output(builder.emit(call))
     module = relax.transform.LegalizeOps(WRITTEN)(builder.get())
-    (function,) = (each for each in module.functions.values() if isinstance(each, tirx.PrimFunc))
-    return schedule_operator(function).with_attr("global_symbol", "main")
+    scheduled = schedule_operators(schedule_pooling(module, HOST), HOST)
+    (function,) = (each for each in scheduled.functions.values() if isinstance(each, tirx.PrimFunc))
+    return function.with_attr("global_symbol", "main")
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NCHW16c", "NCHW4c"])
@@ -53,8 +55,31 @@ def test_maxima_are_those_of_torch(layout: str, size: tuple[int, int], window: d
         )
     x = relax.Var("x", relax.TensorType(given.shape, "float32"))
     function = kernel(relax.op.nn.max_pool2d(x, **options), x)
-    inside = layout != "NCHW" and "pad_temp" not in function.script()
-    assert inside == (layout != "NCHW"), "blocks need no border"
+    assert "pad_temp" not in function.script(), "no copy of the input has a border"
     output = tvm.runtime.tensor(np.zeros_like(expected))
     tvm.tirx.build(function, target=tvm_target(HOST))["main"](tvm.runtime.tensor(given), output)
     np.testing.assert_array_equal(output.numpy(), expected)
+
+
+def test_rows_are_taken_in_one_pass_with_what_follows() -> None:
+    x = relax.Var("x", relax.TensorType((1, 64, 40, 40), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            pooled = builder.emit(relax.op.nn.max_pool2d(x, (3, 3), (2, 2), (1, 1)))
+            output = builder.emit_output(builder.emit(relax.op.nn.relu(pooled)))
+        builder.emit_func_output(output)
+    module = schedule_pooling(fuse_operators(builder.get()), HOST)
+    (function,) = (each for each in module.functions.values() if isinstance(each, tirx.PrimFunc))
+    schedule = s_tir.Schedule(function)
+    stages = schedule.get_child_blocks(schedule.get_sblock("root"))
+    rows, last = (schedule.get_loops(each)[0] for each in (stages[0], stages[-1]))
+    assert len(stages) == 2
+    assert schedule.get(rows).same_as(schedule.get(last)), "both are in one loop"
+    assert schedule.get(last).kind == tirx.ForKind.PARALLEL
+    given = np.random.default_rng(0).normal(size=(1, 64, 40, 40)).astype(np.float32)
+    written = tvm.runtime.tensor(np.zeros((1, 64, 20, 20), np.float32))
+    built = tvm.tirx.build(function.with_attr("global_symbol", "main"), target=tvm_target(HOST))
+    built["main"](tvm.runtime.tensor(given), written)
+    expected = F.relu(F.max_pool2d(torch.from_numpy(given), 3, 2, 1)).numpy()
+    np.testing.assert_array_equal(written.numpy(), expected)

@@ -26,7 +26,7 @@ from dlas.lowering.layout_changes import schedule_changes
 from dlas.lowering.layouts import PLAIN, Layouts
 from dlas.lowering.linear import FUSES_BEHIND, is_linear, linear, pack_linear
 from dlas.lowering.operators import schedule_operators
-from dlas.lowering.pooling import WRITTEN
+from dlas.lowering.pooling import WRITTEN, schedule_pooling
 from dlas.lowering.regions import Region, find_regions, unreadable
 from dlas.lowering.simplify import Graph, is_constant, shape_of, simplify
 from dlas.stack import Algorithm, Network, Target
@@ -112,7 +112,9 @@ def schedule(
         kernel = lowered.kernels.get(variable.name_hint)
         if kernel is not None:
             module.update_func(variable, scheduled(kernel, target))
-    return schedule_operators(schedule_changes(module, target), target)
+    for written in (schedule_changes, schedule_pooling, schedule_operators):
+        module = written(module, target)
+    return module
 
 
 def tvm_target(target: Target) -> Any:

@@ -175,10 +175,17 @@ def _work(schedule: Any, loops: list[Any]) -> int:
     return math.prod(_extent(schedule, loop) for loop in loops)
 
 
-def _share(schedule: Any, loops: list[Any], work: int) -> None:
-    """Spread the outermost loops over threads if there is enough to do.
+def share(schedule: Any, loops: list[Any], work: int) -> None:
+    """Spread a CPU operator's outermost loops over threads if there is enough to do.
 
     To be called before a reduction is decomposed: TVM refuses it afterwards.
+
+    Parameters
+    ----------
+    schedule : tvm.s_tir.Schedule
+    loops : list of LoopRV
+    work : int
+        Elements: points times terms of a sum.
     """
     if loops and work >= SMALLEST_PARALLEL:
         schedule.parallel(schedule.fuse(*loops) if len(loops) > 1 else loops[0])
@@ -195,7 +202,7 @@ def _parallelise(schedule: Any, block: Any) -> bool:
     points, terms = _loops(schedule, block)
     if terms:
         schedule.reorder(*points, *terms)
-    _share(schedule, points[:-1] or points, _work(schedule, points + terms))
+    share(schedule, points[:-1] or points, _work(schedule, points + terms))
     if terms:
         schedule.decompose_reduction(block, terms[0])
     return True
@@ -206,7 +213,7 @@ def _only_share(schedule: Any, block: Any) -> bool:
     axes, loops = schedule.get(block).iter_vars, schedule.get_loops(block)
     reduced = [axis.iter_type == REDUCTION for axis in axes]
     points = loops[: reduced.index(True)] if any(reduced) else loops
-    _share(schedule, points[:-1] or points, SMALLEST_PARALLEL)
+    share(schedule, points[:-1] or points, SMALLEST_PARALLEL)
     return True
 
 
@@ -237,7 +244,7 @@ def _vectorise(schedule: Any, block: Any) -> bool:
     shared = [*points[:-1], outer]
     if terms and not together and _work(schedule, points[:-2]) >= PLENTY:
         shared = points[:-2]
-    _share(schedule, shared, work)
+    share(schedule, shared, work)
     schedule.vectorize(inner)
     for loop in together + (terms if _work(schedule, terms) <= WRITTEN_OUT else []):
         schedule.unroll(loop)
@@ -283,7 +290,7 @@ def _sum_by_lanes(schedule: Any, block: Any) -> bool:
         schedule.compute_at(partial, outer[-1])
         lane, term = schedule.get_loops(partial)[-2:]
         schedule.reorder(term, lane)
-    _share(schedule, outer, work)
+    share(schedule, outer, work)
     term, lane = schedule.get_loops(partial)[-2:]
     schedule.vectorize(lane)
     start = schedule.decompose_reduction(partial, term)

@@ -1,14 +1,25 @@
-"""Maximum pooling over blocks of channels, which needs no copy of its input with a border."""
+"""Maximum pooling without a copy of its input that has a border."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
-from tvm import te, tirx, topi
+import tvm
+from tvm import s_tir, te, tirx, topi
 
+from dlas.lowering.linear import FUSES_BEHIND
+from dlas.lowering.operators import is_scheduled, share
 from dlas.lowering.simplify import shape_of
+from dlas.schedules._loops import is_gpu
+from dlas.stack import Target
+
+ROWS = "pool_rows"
+"""The stage of maxima over the rows of windows."""
+LARGEST_WINDOW = 16
+"""Points along one side of a window whose maximum is written out as one expression."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,11 @@ class _Windows:
         first, last = -(start // self.dilation), (self.inside - 1 - start) // self.dilation
         return start + tirx.max(tirx.min(point, last), first) * self.dilation
 
+    @property
+    def span(self) -> int:
+        """Points from the first that a window reads to the last, those of the border included."""
+        return (self.count - 1) * self.stride + (self.size - 1) * self.dilation + 1
+
     def reach_inside(self) -> bool:
         """Whether every window has a point inside."""
         starts = [window * self.stride - self.before for window in range(self.count)]
@@ -50,9 +66,8 @@ class _Windows:
 def _max_pool(builder: Any, call: Any) -> Any:
     """Return a call of ``relax.nn.max_pool2d`` as a kernel.
 
-    What a border holds is no maximum: over blocks, a window beyond the edge reads a
-    point inside once more.  In NCHW, where vectors run over columns, TVM's own kernel
-    copies the input with its border first.
+    What a border holds is no maximum: a window beyond the edge reads a point inside once
+    more.  Windows without a point inside, and very large ones, are left to TVM.
     """
     a, x = call.attrs, call.args[0]
     size, strides, dilation, padding = (
@@ -60,12 +75,12 @@ def _max_pool(builder: Any, call: Any) -> Any:
     )
     planes = zip(shape_of(x)[2:4], shape_of(call)[2:4], size, strides, dilation, padding[:2], strict=True)
     rows, columns = (_Windows(*plane) for plane in planes)
-    if len(shape_of(x)) == 5 and rows.reach_inside() and columns.reach_inside():
-        over_blocks = partial(_max_over_blocks, rows=rows, columns=columns)
-        return builder.call_te(over_blocks, x, primfunc_name_hint="max_pool2d")
-    options = {"pool_type": "max", "ceil_mode": bool(a.ceil_mode), "layout": a.layout}
-    window = (size, strides, dilation, padding)
-    return builder.call_te(topi.nn.pool2d, x, *window, **options, primfunc_name_hint="max_pool2d")
+    kernel = {"primfunc_name_hint": "max_pool2d", "primfunc_attrs": {"op_pattern": FUSES_BEHIND}}
+    if not (rows.reach_inside() and columns.reach_inside() and max(size) <= LARGEST_WINDOW):
+        options = {"pool_type": "max", "ceil_mode": bool(a.ceil_mode), "layout": a.layout}
+        return builder.call_te(topi.nn.pool2d, x, size, strides, dilation, padding, **options, **kernel)
+    written = _max_over_blocks if len(shape_of(x)) == 5 else _max_over_rows
+    return builder.call_te(partial(written, rows=rows, columns=columns), x, **kernel)
 
 
 def _max_over_blocks(x: Any, rows: _Windows, columns: _Windows) -> Any:
@@ -77,6 +92,60 @@ def _max_over_blocks(x: Any, rows: _Windows, columns: _Windows) -> Any:
         return te.max(x[image, k, rows.read(p, r), columns.read(q, s), lane], axis=[r, s])
 
     return te.compute((n, outer, rows.count, columns.count, block), element, name="pool_max")
+
+
+def _max_over_rows(x: Any, rows: _Windows, columns: _Windows) -> Any:
+    """Return the maxima [n, c, p, q] of the windows of ``x`` [n, c, h, w] in TE, in two stages.
+
+    The rows of a window first, as stage ``pool_rows``: whole vectors of columns, with a
+    border of the least number there is.
+    """
+    n, c, _, w = x.shape
+    least = tirx.min_value(x.dtype)
+
+    def row(image: Any, k: Any, p: Any, j: Any) -> Any:
+        column = j - columns.before
+        values = (x[image, k, rows.read(p, r), column] for r in range(rows.size))
+        return tirx.if_then_else(tirx.all(column >= 0, column < w), reduce(tirx.max, values), least)
+
+    def element(image: Any, k: Any, p: Any, q: Any) -> Any:
+        points = (q * columns.stride + s * columns.dilation for s in range(columns.size))
+        return reduce(tirx.max, (lines[image, k, p, point] for point in points))
+
+    lines = te.compute((n, c, rows.count, columns.span), row, name=ROWS)
+    return te.compute((n, c, rows.count, columns.count), element, name="pool_max")
+
+
+def schedule_pooling(module: Any, target: Target) -> Any:
+    """Return ``module`` with maxima over rows scheduled for a CPU, a row of them at a time.
+
+    Parameters
+    ----------
+    module : tvm.IRModule
+    target : Target
+    """
+    changed = tvm.IRModule(dict(module.functions), attrs=module.attrs)
+    for variable, function in module.functions_items():
+        if isinstance(function, tirx.PrimFunc) and not is_scheduled(function) and not is_gpu(target):
+            changed.update_func(variable, _row_by_row(function))
+    return changed
+
+
+def _row_by_row(function: Any) -> Any:
+    """Return a function with the stage ``pool_rows`` computed where it is read; any other as it is."""
+    schedule = s_tir.Schedule(function)
+    stages = schedule.get_child_blocks(schedule.get_sblock("root"))
+    names = [schedule.get(each).name_hint for each in stages]
+    if ROWS not in names:
+        return function
+    rows, last = stages[names.index(ROWS)], stages[-1]
+    for between in stages[names.index(ROWS) + 1 : -1]:
+        schedule.compute_inline(between)
+    work = math.prod(int(schedule.get(loop).extent) for loop in schedule.get_loops(rows))
+    points = schedule.get_loops(last)[:3]
+    schedule.compute_at(rows, points[-1], preserve_unit_loops=True)
+    share(schedule, points, work)  # vectors of columns are LLVM's to make: strides need shuffles
+    return schedule.mod["main"].with_attr("tirx.is_scheduled", True)
 
 
 WRITTEN = {"relax.nn.max_pool2d": _max_pool}
