@@ -29,6 +29,8 @@ LEAST_ENTRIES = 12
 """Entries of a row in a block of channels, at least: each block adds its sums to those before it."""
 CACHED_BYTES = 24_000
 """What the inputs of a block of channels under a band may take, to stay in a first-level cache."""
+SMALLEST_PART = 4
+"""Numbers of the smallest vector."""
 SHARES_A_THREAD = 4
 """Shares of the filters for each thread, at most."""
 
@@ -266,7 +268,7 @@ def compute_bands(schedule: Any, lanes: int, decisions: Decisions) -> None:
     output, sums, products = (schedule.get_sblock(name) for name in ("output", "conv", "products"))
     n, band, row, _, _, column = schedule.get_loops(output)
     share, row = schedule.split(row, [None, int(decisions["rows"])])
-    several = schedule.get(schedule.get_loops(sums)[-1]).extent > 1
+    several = int(schedule.get(schedule.get_loops(sums)[-1]).extent) > 1
     schedule.compute_at(sums, share if several else row, preserve_unit_loops=True)
     *_, each, lane, place, part = schedule.get_loops(sums)
     tile, vector, element = schedule.split(place, [None, int(decisions["vectors"]), lanes])
@@ -281,12 +283,25 @@ def compute_bands(schedule: Any, lanes: int, decisions: Decisions) -> None:
     schedule.parallel(schedule.fuse(n, band, share))
     _in_vectors(schedule, lane, vector, element)
     _in_vectors(schedule, own_lane, own_vector, own_element)
-    for sum_of, first in ((products, entry), (sums, part)):
+    for sum_of, first in [(products, entry)] + [(sums, part)] * several:
         start = schedule.decompose_reduction(sum_of, first)
         _in_vectors(schedule, *schedule.get_loops(start)[-3:])
-    schedule.vectorize(column)
+    _vectorise_row(schedule, column, lanes)
     if not laid:
         spread_planes(schedule)
+
+
+def _vectorise_row(schedule: Any, column: Any, lanes: int) -> None:
+    """Write a row of the output in vectors that are parts of those that summed it, where some divide it.
+
+    LLVM keeps a small band's sums in registers, and takes them apart number by number
+    for a vector that lies across two of them.
+    """
+    columns = int(schedule.get(column).extent)
+    part = math.gcd(columns, lanes)
+    if SMALLEST_PART <= part < columns:
+        _, column = schedule.split(column, [None, part])
+    schedule.vectorize(column)
 
 
 def _in_vectors(schedule: Any, *loops: Any) -> None:
