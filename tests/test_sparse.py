@@ -314,6 +314,14 @@ def test_sums_of_a_tile_fit_in_the_registers(algorithm: SparseRows, target: Targ
         assert all(int(point["vectors"]) * algorithm.height < registers for point in points)
 
 
+@pytest.mark.parametrize(("columns", "written"), [(56, 8), (28, 4), (14, 14)])
+def test_a_row_is_written_in_parts_of_the_vectors_that_summed_it(columns: int, written: int) -> None:
+    conv = replace(SQUARE, h=columns, w=columns)
+    kernel = make_kernel(CsrDirect(), conv, pruned(conv, 0.9), "main")
+    script = schedule_kernel(kernel, AVX2, kernel.algorithm.space(conv, AVX2)[0]).script()
+    assert re.findall(r"T\.vectorized\((\d+)\)", script)[-1] == str(written)
+
+
 def test_blocks_store_no_more_than_their_network_kept() -> None:
     weight = pruned(replace(SQUARE, k=16), 0.9).repeat(4, axis=0)
     values, *_ = BsrDirect().pack(weight, SQUARE)
