@@ -292,10 +292,10 @@ def compute_bands(schedule: Any, lanes: int, decisions: Decisions) -> None:
 
 
 def _vectorise_row(schedule: Any, column: Any, lanes: int) -> None:
-    """Write a row of the output in vectors that are parts of those that summed it, where some divide it.
+    """Write a row of the output in parts of the vectors that summed it, where some divide it.
 
-    LLVM keeps a small band's sums in registers, and takes them apart number by number
-    for a vector that lies across two of them.
+    A row as a single vector is put together number by number where LLVM keeps a band's
+    sums in registers.
     """
     columns = int(schedule.get(column).extent)
     part = math.gcd(columns, lanes)
