@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import metadata
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -89,11 +90,21 @@ def _digest_once(path: str, size: int, modified: int) -> str:
 @functools.cache
 def _file(module: str) -> Path | None:
     """Return a module's source file; None for what has none (built in, or missing)."""
+    spec = _spec(module)
+    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """Find a module as ``importlib.util.find_spec`` does, but without importing what it lies in."""
+    package = module.rpartition(".")[0]
     try:
-        spec = importlib.util.find_spec(module)
+        if not package:
+            return importlib.util.find_spec(module)
+        within = _spec(package)
+        places = within.submodule_search_locations if within else None
+        return PathFinder.find_spec(module, places) if places else None
     except (ImportError, ValueError):
         return None
-    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
 @functools.cache

@@ -48,6 +48,14 @@ def test_comments_docstrings_and_layout_do_not_count(package: Path) -> None:
     assert code_of("pkg_of_test.part") == before
 
 
+def test_nothing_is_imported_to_find_what_counts(package: Path) -> None:
+    (package / "part.py").write_text("from pkg_of_test.middle import leaf\nimport pkg_of_test.other\n")
+    before = code_of("pkg_of_test.part")
+    (package / "other.py").write_text("VALUE = 2\n")
+    assert code_of("pkg_of_test.part") != before
+    assert not {"pkg_of_test.part", "pkg_of_test.middle", "pkg_of_test.other"} & set(sys.modules)
+
+
 def test_editing_a_schedule_does_not_reach_a_network() -> None:
     networks = set()
     waiting = ["dlas.models.cifar_resnet18", "dlas.datasets.digits", "dlas.compression.none"]
