@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torchvision
+from torch import nn
 
 from dlas import parts
 from dlas.compilers.onnxruntime import kernel_layers
@@ -39,7 +40,10 @@ def graph() -> OnnxNetwork:
     return OnnxNetwork(as_onnx(small, 2), small.facts)
 
 
-@pytest.mark.parametrize("name", [*OURS, *REFERENCES])
+@pytest.mark.parametrize(
+    "name",
+    [*OURS, "onnxruntime", "torch_eager", pytest.param("torch_compile", marks=pytest.mark.slow)],
+)
 def test_compiled_network_computes_what_the_network_does(name: str, tmp_path: Path) -> None:
     small, x = network(), images(2)
     build, program = compile_and_load(name, small, 2, tmp_path)
@@ -114,12 +118,13 @@ def test_programs_leave_no_hooks_behind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["torch_eager", "torch_compile"])
 def test_channels_last_changes_the_layout_and_not_the_numbers(name: str, tmp_path: Path) -> None:
-    small, x = network(), images(2)
+    layers = nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10)
+    small, x = network(nn.Sequential(*layers)), images(2)
     expected = small.reference(x)
     program = parts.make("compiler", name, {"channels_last": True}).load(tmp_path, lambda: small, HOST)
     assert error(program.run(x), expected) <= 1e-4
     program.bind(x)()
-    weights = [layer.weight for layer in small.module.modules() if isinstance(layer, torch.nn.Conv2d)]
+    weights = [layer.weight for layer in small.module.modules() if isinstance(layer, nn.Conv2d)]
     assert all(weight.is_contiguous(memory_format=torch.channels_last) for weight in weights)
 
 
