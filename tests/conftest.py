@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -20,11 +21,18 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     os.environ["TMPDIR"] = tempfile.tempdir
     # Threads of several workers share processors: those that wait should not spin.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "0")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that writes golden files anew."""
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector, and the memory that forks share, what lives as long as the process."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

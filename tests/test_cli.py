@@ -178,25 +178,26 @@ class Mine(Gemm):
     def supports(self, conv):
         if conv.groups > 1:
             return "only groups of one"
-        return "only a few" if conv.c * conv.h > 64 else None
+        return "only 1x1" if conv.r * conv.s > 1 else None
 """
 
 
-def test_check_holds_a_users_own_algorithm_to_the_contract(tmp_path: Path) -> None:
+def test_check_holds_a_users_own_algorithm_to_the_contract(
+    tmp_path: Path, said_here: Callable[..., tuple[int, str]]
+) -> None:
     (tmp_path / "mine.py").write_text(OWN)
     checked = dlas(tmp_path, "check", "algorithm", "mine:Mine")
     assert checked.returncode == 0, checked.stderr
     assert "mine:Mine: right on" in checked.stdout
     assert "declines 'depthwise': only groups of one" in checked.stdout
     doubled = "    def pack(self, weight, conv):\n        return super().pack(weight * 2, conv)\n"
-    (tmp_path / "mine.py").write_text(OWN + doubled)
-    wrong = dlas(tmp_path, "check", "algorithm", "mine:Mine")
-    assert wrong.returncode == 1
-    assert "relative error" in wrong.stderr
-    assert "Traceback" not in wrong.stderr
-    failing = '    def schedule(self, schedule, conv, target):\n        schedule.get_sblock("nowhere")\n'
-    (tmp_path / "mine.py").write_text(OWN + failing)
-    failed = dlas(tmp_path, "check", "algorithm", "mine:Mine")
-    assert failed.returncode == 1
-    assert "Cannot find a block with the name: nowhere" in failed.stderr
-    assert "mine.py:" in failed.stderr and "Traceback" not in failed.stderr
+    (tmp_path / "doubled.py").write_text(OWN + doubled)
+    code, errors = said_here("check", "algorithm", "doubled:Mine")
+    assert code == 1
+    assert "relative error" in errors
+    lost = '    def schedule(self, schedule, conv, target):\n        schedule.get_sblock("nowhere")\n'
+    (tmp_path / "lost.py").write_text(OWN + lost)
+    code, errors = said_here("check", "algorithm", "lost:Mine")
+    assert code == 1
+    assert "Cannot find a block with the name: nowhere" in errors
+    assert "lost.py:" in errors and "Traceback" not in errors
