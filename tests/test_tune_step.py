@@ -71,10 +71,10 @@ def test_no_valid_candidate_is_a_failed_row_in_the_words_of_most(tmp_path: Path)
 
 def test_a_search_over_its_time_is_a_timeout_and_what_it_tried_is_kept(tmp_path: Path) -> None:
     study = tiled(more=', trouble_at = "hang"')
-    object.__setattr__(study.limits, "tune", 6.0)
+    object.__setattr__(study.limits, "tune", 12.0)
     run(study, tmp_path)
     (row,) = rows(tmp_path)
-    assert (row.status, row.reason) == ("timeout", "tune took longer than 6 s")
+    assert (row.status, row.reason) == ("timeout", "tune took longer than 12 s")
     assert on_file(tmp_path).rounds == [4]
 
 
@@ -87,7 +87,8 @@ def _trials(folder: Path) -> int:
 def test_killed_in_the_middle_it_goes_on_with_nothing_lost_or_tried_twice(
     tmp_path: Path, victim: str
 ) -> None:
-    study = tiled()
+    trace = tmp_path / "trace"
+    study = tiled(more=f', trouble_at = "wait", trace = "{trace}"')
     pid = in_fork(lambda: run(study, tmp_path))
     _wait_for(lambda: _trials(tmp_path) >= 2, 60)
     group = _all_descendants(pid)
@@ -99,6 +100,7 @@ def test_killed_in_the_middle_it_goes_on_with_nothing_lost_or_tried_twice(
     _wait_for(lambda: not any(_running(each) for each in group))
     before = dict(on_file(tmp_path).trials)
     assert 2 <= len(before) < 8
+    Path(f"{trace}.go").touch()
     if victim == "child":
         (row,) = rows(tmp_path)
         assert (row.status, row.step) == ("failed", "tune")

@@ -34,7 +34,8 @@ class Tiled(Direct):
     """Direct convolution, split at one of its loops.
 
     ``trouble`` is what the point with ``part = 4`` does; ``trace`` names a file in
-    which every point that is applied leaves a line.
+    which every point that is applied leaves a line.  After four lines ``wait`` waits for
+    the file ``<trace>.go``.
     """
 
     trouble: str = "none"
@@ -48,6 +49,9 @@ class Tiled(Direct):
         if self.trace:
             with open(self.trace, "a") as out:
                 out.write(f"{decisions['part']}{decisions['loop']}\n")
+            if self.trouble == "wait" and Path(self.trace).read_text().count("\n") > 4:
+                while not Path(f"{self.trace}.go").exists():
+                    time.sleep(0.01)
         block = schedule.get_sblock("conv")
         loops = schedule.get_loops(block)
         schedule.split(
