@@ -6,6 +6,7 @@ network -> [compress ...] -> [tune] -> build -> check -> measure
 from __future__ import annotations
 
 import functools
+import math
 import shutil
 import time
 from dataclasses import asdict
@@ -28,7 +29,7 @@ SAMPLE_IMAGES = 256
 SAMPLE_BYTES = 64 * 2**20
 """At most so many test images, in at most so many bytes, go with a network for checking its builds."""
 CHECK_SECONDS = 60.0
-"""A slow build is checked on as many of them as it gets through in this time, and on one batch at least."""
+"""A slow build is checked on as many as it gets through in this time after the first, which may compile."""
 INSENSITIVE = 1e-3
 """Outputs that vary over the images by less than this share of the largest tell nothing about a build."""
 INSENSITIVE_NOTE = "its outputs hardly depend on the image, so a check of its builds says little"
@@ -220,11 +221,13 @@ def _batch(images: Images, batch: int) -> Images:
 
 def _run_in_batches(program: Program, images: Images, batch: int) -> Images:
     """Return the outputs for as many images as there is time for, through a fixed batch size."""
-    outputs = []
-    end = time.monotonic() + CHECK_SECONDS
+    outputs: list[Images] = []
+    end = math.inf
     for start in range(0, len(images), batch):
         chunk = images[start : start + batch]
         outputs.append(program.run(_batch(chunk, batch))[: len(chunk)])
-        if time.monotonic() > end:
+        if not start:
+            end = time.monotonic() + CHECK_SECONDS
+        elif time.monotonic() > end:
             break
     return np.concatenate(outputs)
