@@ -24,6 +24,7 @@ SIZES = (10, 100, 1_000, 10_000)
 
 
 def main(sizes: tuple[int, ...]) -> None:
+    """Print what a point costs in sweeps of so many points."""
     table = Table("points", "ms a point", "resumed, ms a point", "peak resident MiB of the sweep", box=None)
     for points in sizes:
         study = study_of(
@@ -41,6 +42,7 @@ def main(sizes: tuple[int, ...]) -> None:
 
 
 def seconds(study: object, folder: Path) -> float:
+    """Return what a run of the study takes, rows that are there already included."""
     start = time.monotonic()
     run(study, folder)  # type: ignore[arg-type]
     return time.monotonic() - start

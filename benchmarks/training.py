@@ -48,6 +48,7 @@ def main(
     threads: Annotated[int | None, typer.Option(help="By default as many as there are cores.")] = None,
     smoke: Annotated[bool, typer.Option(help="One short run of each: whether it works.")] = False,
 ) -> None:
+    """Print what an epoch takes here and in the bare loop."""
     if smoke:
         epochs, repeats = 1, 1
     torch.set_num_threads(threads or Machine().most_threads())

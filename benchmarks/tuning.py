@@ -45,6 +45,7 @@ COLUMNS = ("layer", "own: trials a second", "rules: trials a second", "own / rul
 
 
 def main(size: dict[str, int]) -> None:
+    """Print what both spaces cost and give, layer by layer; ``size`` holds trials and repetitions."""
     hardware: Hardware = parts.make("hardware", "local_cpu", {})
     table = Table(*COLUMNS, box=None)
     for conv in LAYERS:
