@@ -234,7 +234,7 @@ def _check_case(
     try:
         _check_close(run(scheduled, arguments, target), expected, tolerance, "schedule")
     except AssertionError:
-        # Unless what it schedules is wrong already.
+        # If the program is wrong before it is scheduled, that is the finding.
         _check_close(run_here(lowered.module, arguments), expected, tolerance, "compute")
         raise
     for point, module in _points(lowered, kernel, target, points):

@@ -90,7 +90,7 @@ def test_killed_in_the_middle_it_goes_on_with_nothing_lost_or_tried_twice(
     trace = tmp_path / "trace"
     study = tiled(more=f', trouble_at = "wait", trace = "{trace}"')
     pid = in_fork(lambda: run(study, tmp_path))
-    _wait_for(lambda: _trials(tmp_path) >= 2, 60)
+    _wait_for(lambda: _trials(tmp_path) >= 2)
     group = _all_descendants(pid)
     if victim == "child":
         os.kill(_tune_child(group), signal.SIGKILL)
