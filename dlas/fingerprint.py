@@ -15,11 +15,13 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
+
+PROJECT = __name__.partition(".")[0]
 
 
 def key(**content: Any) -> str:
@@ -34,29 +36,6 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(stream, "blake2b").hexdigest()[:32]
 
 
-def sources(modules: Iterable[str], within: Iterable[str] = ()) -> str:
-    """Return the hash of the modules' code and of all they import inside their own packages.
-
-    Comments, docstrings and layout do not count.
-
-    Parameters
-    ----------
-    modules : iterable of str
-    within : iterable of str, optional
-        Packages: what they import from elsewhere does not count either.
-    """
-    closure: set[str] = set()
-    packages = tuple(f"{package}." for package in within)
-    waiting = sorted(set(modules))
-    while waiting:
-        module = waiting.pop()
-        if module not in closure:
-            closure.add(module)
-            found = _imports(module)
-            waiting.extend(name for name in found if not packages or f"{name}.".startswith(packages))
-    return key(code={module: _code(module) for module in closure})
-
-
 def versions(distributions: Iterable[str]) -> dict[str, str | None]:
     """Return the installed version of each distribution, None where it is not installed."""
     return {name: _version(name) for name in distributions}
@@ -67,27 +46,145 @@ def file_digests(paths: Iterable[Path]) -> dict[str, str]:
     return {str(path): _digest_once(str(path), *_stamp(path)) for path in paths}
 
 
-@functools.cache
-def _version(name: str) -> str | None:
-    if name == "python":
-        return f"{sys.version_info.major}.{sys.version_info.minor}"
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+class SourceTree:
+    """The sources of modules, each read once; nothing is imported to find them.
+
+    Two modules have the same code where they differ only in comments, docstrings, layout,
+    their own names, and where they import other modules of the project from: what those
+    hold counts by itself.  A package that only passes a name on does not count, the module
+    that defines the name does.
+
+    Parameters
+    ----------
+    edits : mapping, optional
+        Text by module name, read in place of the module's file: what an edit would change.
+    """
+
+    def __init__(self, edits: Mapping[str, str] | None = None) -> None:
+        self._edits = dict(edits or {})
+        self._file = functools.cache(_file)
+        self._read = functools.cache(self._parse)
+        self._passed_on = functools.cache(self._find_passed_on)
+
+    def closure(
+        self, modules: Iterable[str], *, within: Iterable[str] = (), outside: Iterable[str] = ()
+    ) -> frozenset[str]:
+        """Return the modules with all that they import from their own package and from the project.
+
+        Parameters
+        ----------
+        modules : iterable of str
+        within : iterable of str, optional
+            Packages: what is imported from elsewhere is left out.
+        outside : iterable of str, optional
+            Modules and packages to leave out.
+        """
+        inside, left_out = _prefixes(within), _prefixes(outside)
+        reached: set[str] = set()
+        waiting = set(modules)
+        while waiting:
+            module = waiting.pop()
+            reached.add(module)
+            imported, _ = self._read(module)
+            new = {name for name in imported - reached if not f"{name}.".startswith(left_out)}
+            waiting |= {name for name in new if not inside or f"{name}.".startswith(inside)}
+        return frozenset(reached)
+
+    def digest(self, modules: Iterable[str]) -> str:
+        """Return the hash of the modules' code, whatever the modules are called."""
+        return key(code=sorted({self._read(module)[1] for module in modules}))
+
+    def text(self, module: str) -> str:
+        """Return a module's source; empty for what has none (built in, or missing)."""
+        if module in self._edits:
+            return self._edits[module]
+        path = self._file(module)
+        return path.read_text(encoding="utf-8") if path else ""
+
+    def origin(self, base: str, name: str) -> str | None:
+        """Return the module whose code ``from base import name`` gives, None if it has no source."""
+        if self._file(f"{base}.{name}"):
+            return f"{base}.{name}"
+        if name in self._passed_on(base):
+            return self.origin(*self._passed_on(base)[name])
+        return base if self._file(base) else None
+
+    def is_package(self, module: str) -> bool:
+        """Return whether a module is a folder's ``__init__.py``."""
+        path = self._file(module)
+        return path is not None and path.name == "__init__.py"
+
+    def _find_passed_on(self, package: str) -> dict[str, tuple[str, str]]:
+        """Return the names that a package imports at its top level, with where each is from."""
+        if not self.is_package(package):
+            return {}
+        body = ast.parse(self.text(package)).body
+        return {
+            alias.asname or alias.name: (self.base(node, package), alias.name)
+            for node in body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+
+    def base(self, node: ast.ImportFrom, module: str) -> str:
+        """Return the module that a statement in ``module`` imports from, a relative one by its full name."""
+        if not node.level:
+            return node.module or ""
+        package = module if self.is_package(module) else module.rpartition(".")[0] or module
+        return importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+
+    def _parse(self, module: str) -> tuple[frozenset[str], str]:
+        """Return the modules that a module imports from the project, and the hash of its code."""
+        code = _Code(self, module)
+        tree = code.visit(ast.parse(self.text(module)))
+        return frozenset(code.imported), hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
-def _stamp(path: Path) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
+class _Code(ast.NodeTransformer):
+    """Leaves a module what decides its work: no docstrings, nothing for type checkers, no own imports.
+
+    Of imports from the project those that rename something stay, without where it is from.
+    """
+
+    def __init__(self, sources: SourceTree, module: str) -> None:
+        self.imported: set[str] = set()
+        self._sources, self._module = sources, module
+        self._tops = {module.partition(".")[0], PROJECT}
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            return None
+        return self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> Any:
+        if ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING":
+            return [self.visit(each) for each in node.orelse]
+        return self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> ast.AST | None:
+        own = [alias.name for alias in node.names if alias.name.partition(".")[0] in self._tops]
+        self.imported.update(name for name in own if self._sources.text(name))
+        node.names = [alias for alias in node.names if alias.name not in own]
+        return node if node.names else None
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        base = self._sources.base(node, self._module)
+        if base.partition(".")[0] not in self._tops:
+            return node
+        renamed = []
+        for alias in node.names:
+            origin = self._sources.origin(base, alias.name)
+            if origin:
+                self.imported.add(origin)
+            if alias.asname not in (None, alias.name) and origin != f"{base}.{alias.name}":
+                renamed.append(alias)
+        return ast.ImportFrom(names=renamed, level=0) if renamed else None
 
 
-@functools.cache
-def _digest_once(path: str, size: int, modified: int) -> str:
-    return file_digest(Path(path))
+def _prefixes(packages: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{package}." for package in packages)
 
 
-@functools.cache
 def _file(module: str) -> Path | None:
     """Return a module's source file; None for what has none (built in, or missing)."""
     spec = _spec(module)
@@ -108,48 +205,20 @@ def _spec(module: str) -> ModuleSpec | None:
 
 
 @functools.cache
-def _tree(module: str) -> ast.Module | None:
-    path = _file(module)
-    return ast.parse(path.read_text(encoding="utf-8")) if path else None
+def _version(name: str) -> str | None:
+    if name == "python":
+        return f"{sys.version_info.major}.{sys.version_info.minor}"
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
 
 
 @functools.cache
-def _code(module: str) -> str:
-    """Return the hash of a module's code without its docstrings."""
-    tree = _tree(module)
-    if tree is None:
-        return ""
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if (
-            isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
-            and body
-            and isinstance(body[0], ast.Expr)
-            and isinstance(body[0].value, ast.Constant)
-            and isinstance(body[0].value.value, str)
-        ):
-            node.body = body[1:]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
-
-
-@functools.cache
-def _imports(module: str) -> tuple[str, ...]:
-    """Return the modules of the same top-level package that ``module`` imports."""
-    tree = _tree(module)
-    top = module.partition(".")[0]
-    found = set(_named(tree, module)) if tree else set()
-    return tuple(sorted(name for name in found if name.partition(".")[0] == top and _file(name)))
-
-
-def _named(tree: ast.Module, module: str) -> Iterator[str]:
-    """Yield every module name that import statements of ``module`` may mean."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                package = importlib.util.resolve_name("." * node.level, module.rpartition(".")[0] or module)
-                base = f"{package}.{base}".strip(".")
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+def _digest_once(path: str, size: int, modified: int) -> str:
+    return file_digest(Path(path))

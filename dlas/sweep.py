@@ -15,7 +15,7 @@ from dlas.active import Active, Heat, Summary, next_heat
 from dlas.cache import Cache, take_lock
 from dlas.machine import Machine
 from dlas.outcome import OK, Outcome, failure
-from dlas.pipeline import Step
+from dlas.pipeline import Planner, Step
 from dlas.point import Point
 from dlas.processes import Server, Task
 from dlas.progress import Progress
@@ -74,6 +74,7 @@ class Sweep:
         self.tune_only = tune_only
         self.summary = Summary()
         self._threads = Machine().most_threads()
+        self._planner = Planner(study.measure, cache.root)
         self._points = study.points()
         self._exhausted = False
         self._active: list[Active] = []
@@ -123,8 +124,7 @@ class Sweep:
         return first <= INTERLEAVE and len(self._active) < AHEAD * window
 
     def _take(self, point: Point) -> None:
-        planned = pipeline.plan_tuning if self.tune_only else pipeline.plan
-        plan = planned(point, self.study.measure, self.cache.root)
+        plan = (self._planner.plan_tuning if self.tune_only else self._planner.plan)(point)
         status, key = self.results.known.get(point.id, (None, None))
         if key == plan.key and status not in self.retry:
             self.summary.kept += 1
@@ -193,7 +193,7 @@ class Sweep:
         self._running[active.job] = (active, lock)
 
     def _task(self, step: Step) -> Task:
-        return Task(step.task, step.arguments, getattr(self.study.limits, step.name), step.imports)
+        return Task(step.function, step.arguments, getattr(self.study.limits, step.name), step.imports)
 
     def _handle(self, event: dict[str, Any]) -> None:
         job = event["job"]

@@ -55,7 +55,7 @@ class TorchModel(Model):
 
     def imports(self) -> list[str]:
         """Return what training imports, unless the option ``recipe`` says that there is none."""
-        return [] if getattr(self, "recipe", "none") == "none" else ["dlas.training"]
+        return [] if getattr(self, "recipe", "none") == "none" else ["pytorch_lightning"]
 
     def weights_file(self) -> Path | None:
         """Return the file that the weights come from, or None for random ones."""

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlas import fingerprint, parts, pipeline
+from dlas import parts
 from dlas.choosers.per_layer import PerLayer, read, write
 from dlas.convolution import Conv
 from dlas.errors import InputError
+from dlas.fingerprint import SourceTree
 from dlas.lowering.lower import Lowered, lower, schedule
 from dlas.measuring import Settings
+from dlas.pipeline import Planner
 from dlas.point import Choice, Point
 from dlas.programs import TvmProgram, write_program
 from dlas.schedules.direct import Direct
@@ -182,18 +184,15 @@ def test_a_table_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- keys
 
 
-def build_key(algorithm: PerLayer) -> str:
-    """Return the key of a build with a table, as a new process would make it."""
-    for cached in (fingerprint._tree, fingerprint._imports, fingerprint._file, pipeline._sources):
-        cached.cache_clear()
-    if hasattr(fingerprint._code, "cache_clear"):
-        fingerprint._code.cache_clear()
+def build_key(algorithm: PerLayer, edits: dict[str, str] | None = None) -> str:
+    """Return the key of a build with a table, with the sources as they are or as edits would make them."""
     stub = {axis: Choice(f"tests.stubs:Stub{axis.capitalize()}") for axis in ("dataset", "model", "compiler")}
     choice = Choice("per_layer", (("path", algorithm.path),))
     point = Point(
         **stub, compression=Choice("none"), algorithm=choice, hardware=Choice("local_cpu"), batch=1, seed=0
     )
-    return pipeline.plan(point, Settings(), Path(algorithm.path).parent).artifacts()["build"]
+    planner = Planner(Settings(), Path(algorithm.path).parent, SourceTree(edits))
+    return planner.plan(point).artifacts()["build"]
 
 
 def test_a_build_follows_the_tables_content(tmp_path: Path) -> None:
@@ -205,15 +204,11 @@ def test_a_build_follows_the_tables_content(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "counts"), [("gemm", True), ("direct", True), ("spatial_pack", False)], ids=str
 )
-def test_a_build_follows_the_algorithms_it_uses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, counts: bool
-) -> None:
+def test_a_build_follows_the_algorithms_it_uses(tmp_path: Path, module: str, counts: bool) -> None:
     chosen = table(tmp_path, '[layers]\nconv = "gemm"')
-    key, code = build_key(chosen), fingerprint._code
-    monkeypatch.setattr(
-        fingerprint, "_code", lambda name: "edited" if name == f"dlas.schedules.{module}" else code(name)
-    )
-    assert (build_key(chosen) != key) == counts
+    name = f"dlas.schedules.{module}"
+    edited = {name: SourceTree().text(name) + "\nEDITED = 1\n"}
+    assert (build_key(chosen, edited) != build_key(chosen)) == counts
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dlas import pipeline
 from dlas.data import Data
 from dlas.measuring import Settings
+from dlas.pipeline import Planner
 from dlas.point import Choice, Point
 from dlas.stack import Compression, Network, Workspace
 
@@ -34,8 +34,8 @@ def chained(path: Path) -> Choice:
 def network_key(compression: Choice, root: Path) -> str:
     stub = {axis: Choice(f"tests.stubs:Stub{axis.capitalize()}") for axis in ("dataset", "model", "compiler")}
     choices = {"algorithm": Choice("direct"), "hardware": Choice("local_cpu"), "compression": compression}
-    pipeline._network_steps.cache_clear()
-    return pipeline.plan(Point(**stub, **choices, batch=1, seed=0), Settings(), root).artifacts()["network"]
+    planner = Planner(Settings(), root)
+    return planner.plan(Point(**stub, **choices, batch=1, seed=0)).artifacts()["network"]
 
 
 def test_what_a_chain_leaves_to_its_techniques_is_verified_and_counts(tmp_path: Path) -> None:

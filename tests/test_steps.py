@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dlas import steps
+from dlas.steps import check
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_a_slow_build_is_checked_on_few_images_and_one_that_compiles_first_on_al
         now[0] += others_s if now[0] else first_s
         return images
 
-    monkeypatch.setattr(steps, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(check, "time", SimpleNamespace(monotonic=lambda: now[0]))
     images = np.arange(20, dtype=np.float32)
-    outputs = steps._run_in_batches(SimpleNamespace(run=run), images, 2)  # type: ignore[arg-type]
+    outputs = check._run_in_batches(SimpleNamespace(run=run), images, 2)  # type: ignore[arg-type]
     assert np.array_equal(outputs, images[:checked])

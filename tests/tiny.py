@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from dlas import pipeline
 from dlas.cache import Artifact, Cache
 from dlas.data import Arrays, Data
 from dlas.datasets.digits import shake
 from dlas.measuring import Settings
 from dlas.networks import WEIGHTS_FILE, TorchNetwork
+from dlas.pipeline import Planner, Step
 from dlas.point import Point
 from dlas.stack import Dataset, Facts, Workspace
-from dlas.steps import network_step
+from dlas.steps import network
 from dlas.study import Study
 from dlas.torch_model import CifarModel, read_weights
 
@@ -135,9 +135,9 @@ class Silent:
         """Say nothing."""
 
 
-def network_steps(point: Point, root: Path) -> list[pipeline.Step]:
+def network_steps(point: Point, root: Path) -> list[Step]:
     """Return the steps that make a point's network, the dense one first."""
-    return [step for step in pipeline.plan(point, Settings(), root).steps if step.name == "network"]
+    return [step for step in Planner(Settings(), root).plan(point).steps if step.name == "network"]
 
 
 def make_network(point: Point, root: Path) -> list[Artifact]:
@@ -145,7 +145,7 @@ def make_network(point: Point, root: Path) -> list[Artifact]:
     cache, found = Cache(root), []
     for step in network_steps(point, root):
         if cache.get("network", step.key) is None:
-            network_step(**step.arguments, channel=Silent())  # type: ignore[arg-type]
+            network.run(**step.arguments, channel=Silent())  # type: ignore[arg-type]
         artifact = cache.get("network", step.key)
         assert artifact is not None
         found.append(artifact)

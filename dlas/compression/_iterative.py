@@ -94,7 +94,7 @@ class IterativePruning(Compression):
 
     def imports(self) -> list[str]:
         """Return what fine-tuning imports."""
-        return [] if self.recipe == "none" else ["dlas.training"]
+        return [] if self.recipe == "none" else ["pytorch_lightning"]
 
     def way(self, labelled: bool) -> Sequence[Mapping[str, Any]]:
         """Return the levels of the grid below this one; for the elbow, all of them."""

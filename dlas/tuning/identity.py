@@ -76,4 +76,5 @@ def _sources(algorithm: type[Algorithm]) -> str:
     records of hours should not be lost over it.
     """
     module = algorithm.__module__
-    return fingerprint.sources([module], within=(*HOMES, module.rpartition(".")[0] or module))
+    code = fingerprint.SourceTree()
+    return code.digest(code.closure([module], within=(*HOMES, module.rpartition(".")[0] or module)))

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 from dlas import parts
 from dlas.point import Choice
 from dlas.stack import Compression
-from dlas.steps import _network_facts
+from dlas.steps.artifacts import network_facts
 from tests.tiny import make_network, the_point
 
 NEEDED = {"level": 0.25}
@@ -40,7 +40,7 @@ def test_compression_keeps_its_contract(name: str, data: str, tmp_path: Path) ->
     made = make_network(point, tmp_path / "a")[-1]
     assert made.files == make_network(point, tmp_path / "b")[-1].files, "two results from one seed"
 
-    facts = _network_facts(made)
+    facts = network_facts(made)
     compression: Compression = point.compression.make("compression")
     restored = compression.restore(point.model.make("model"), made.folder, facts)
     sample = load_file(made.folder / "sample.safetensors")
