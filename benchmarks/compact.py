@@ -24,7 +24,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.studies import run_study
-from dlas.results import Row
+from dlas.rows.results import Row
 
 NETWORKS = (
     "resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "densenet161", "googlenet", "vgg16",

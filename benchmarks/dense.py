@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.layers import layer_folder, layer_options
 from benchmarks.peak import measure_peak
 from benchmarks.studies import median_s, run_study
-from dlas.results import Row
+from dlas.rows.results import Row
 
 DENSE_LAYERS = (
     "3x3, 64 at 56", "3x3, 128 at 28", "3x3, 256 at 14", "3x3, 512 at 7", "3x3 / 2, 64 to 128 at 56",

@@ -28,7 +28,7 @@ def measure_peak(threads: int) -> float:
 
 
 def _measure_here(threads: int) -> float:
-    from dlas.machine import use_threads
+    from dlas.measuring.machine import use_threads
 
     use_threads(threads)
     from tvm import te
@@ -48,7 +48,7 @@ def _measure_here(threads: int) -> float:
 
 def tile() -> tuple[int, int]:
     """Return how many vectors of sums a kernel keeps in registers, an even number, and a vector's lanes."""
-    from dlas.schedules._registers import vector_unit
+    from dlas.schedules.loops.vectors import vector_unit
 
     unit = vector_unit(_target(1))
     return unit.sums // 2 * 2, unit.lanes

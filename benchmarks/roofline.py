@@ -83,7 +83,7 @@ def measure_roof(threads: int) -> Roof:
 
 
 def _measure_here(threads: int) -> list[float]:
-    from dlas.machine import use_threads
+    from dlas.measuring.machine import use_threads
 
     use_threads(threads)
     first = _rate(threads, SIZES[0], shift=1)

@@ -28,8 +28,8 @@ from torch import nn
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.layers import Layer
 from benchmarks.studies import median_s, run_study
-from dlas.convolution import Conv
 from dlas.sparse.csr_direct import CsrDirect
+from dlas.stack import Conv
 
 SHAPES = {"64 at 56": (64, 56), "256 at 14": (256, 14), "512 at 7": (512, 7)}
 DENSE_FILTERS = 0.25

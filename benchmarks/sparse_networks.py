@@ -23,8 +23,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.studies import disturbed, median_s, run_study
-from dlas.analysis.labels import label
-from dlas.results import Row
+from dlas.rows.labels import label
+from dlas.rows.results import Row
 
 NETWORKS = ("resnet18", "resnet50", "vgg16")
 GOALS = {0.9: 2.0, 0.95: 3.0}

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from dlas.results import Row, read_rows
-from dlas.study import Study
+from dlas.rows.results import Row, read_rows
+from dlas.study.study import Study
 
 ROOT = Path(__file__).parents[1]
 JOBS = 2

@@ -28,15 +28,14 @@ from torch import nn
 from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from dlas.data import Data
 from dlas.datasets.digits import Digits
-from dlas.machine import Machine
+from dlas.measuring.machine import Machine
 from dlas.models.cifar_mobilenet_v2 import CifarMobilenetV2
 from dlas.models.cifar_resnet18 import CifarResnet18
-from dlas.networks import EVALUATION_BATCH
-from dlas.recipe import RECIPES, Recipe
-from dlas.stack import Facts, Workspace
-from dlas.training import channels_last_is_safe, fit
+from dlas.networks.recipes import RECIPES, Recipe
+from dlas.networks.scoring import EVALUATION_BATCH
+from dlas.networks.training import channels_last_is_safe, fit
+from dlas.stack import Data, Facts, Workspace
 
 MODELS = (CifarResnet18(width=0.25), CifarMobilenetV2(width=0.25))
 TARGET = 1.15

@@ -20,15 +20,14 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from dlas import parts, terminal
-from dlas.convolution import Conv
+from dlas.console import terminal
 from dlas.lowering.kernels import Kernel, make_kernel
 from dlas.lowering.tail import Step
-from dlas.stack import Hardware, Workspace
-from dlas.tuning.interface import Bench
+from dlas.processes.workers import Crew
+from dlas.stack import Bench, Conv, Hardware, Workspace
+from dlas.study import parts
 from dlas.tuning.lab import Lab
 from dlas.tuning.tuner import Settings, Tuned, tune
-from dlas.tuning.workers import Crew
 
 SAME = (1, 1, 1, 1)
 LAYERS = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dlas.analysis.frame import read as read
+    from dlas.rows.frame import read as read
 
     __version__: str
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     """Import pandas, and look for the version, only when somebody asks."""
     if name == "read":
-        from dlas.analysis.frame import read
+        from dlas.rows.frame import read
 
         return read
     if name == "__version__":

@@ -32,3 +32,11 @@ def unknown(what: str, given: str, known: Iterable[str]) -> InputError:
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
     listed = ", ".join(names[:40]) + (f", and {len(names) - 40} more" if len(names) > 40 else "")
     return InputError(f"unknown {what} {given!r}{hint} (there are: {listed})")
+
+
+class Unsupported(Exception):
+    """A combination that cannot be done; the message says why and becomes the row's reason."""
+
+
+class MissingData(Unsupported):
+    """Data that the user has to provide is not there; says where it was looked for and how to get it."""

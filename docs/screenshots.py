@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dlas.analysis.report import report
+from dlas.report import report
 from tests.browser import opened, resize
 
 PICTURES = {"report": (1280, 860, False, "summary"), "report-phone": (400, 860, True, "points")}

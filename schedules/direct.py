@@ -8,11 +8,9 @@ from typing import Any
 
 from tvm import te
 
-from dlas.convolution import Conv, Tail
-from dlas.schedules._columns import column_tiles, compute_columns_in_registers
-from dlas.schedules._loops import (
+from dlas.schedules.loops.columns import column_tiles, compute_columns_in_registers
+from dlas.schedules.loops.steps import (
     accumulate_at,
-    is_gpu,
     only_nchw,
     output_block,
     pad,
@@ -20,7 +18,7 @@ from dlas.schedules._loops import (
     spread,
     start_once,
 )
-from dlas.stack import Algorithm, Decisions, Target
+from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class Direct(Algorithm):
 
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Spread the output's points over threads; what leads to a point is computed where it is used."""
-        gpu = is_gpu(target)
+        gpu = target.on_gpu
         output = accumulate_at(schedule, output_block(schedule), 4, gpu)
         spread(schedule, output, 4, gpu)
         start_once(schedule, 3)
@@ -68,7 +66,7 @@ class Direct(Algorithm):
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         """Return register tiles whose vectors run over columns, and orders of the loops around them."""
-        return () if is_gpu(target) else column_tiles(conv, target)
+        return () if target.on_gpu else column_tiles(conv, target)
 
     def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Compute each tile of the output in registers, and finish it there."""

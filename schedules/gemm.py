@@ -9,11 +9,10 @@ from typing import Any
 import numpy.typing as npt
 from tvm import te
 
-from dlas.convolution import Conv, Tail
-from dlas.schedules._loops import (
+from dlas.schedules.loops.registers import compute_panel_in_registers, filters_a_block, panel_tiles
+from dlas.schedules.loops.steps import (
     accumulate_at,
     inline,
-    is_gpu,
     only_nchw,
     out_of_blocks,
     output_block,
@@ -23,8 +22,7 @@ from dlas.schedules._loops import (
     stage,
     start_once,
 )
-from dlas.schedules._registers import compute_panel_in_registers, filters_a_block, panel_tiles
-from dlas.stack import Algorithm, Decisions, Target
+from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class Gemm(Algorithm):
 
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Spread the patches, then the panels' sums, then the output's points, over threads."""
-        gpu = is_gpu(target)
+        gpu = target.on_gpu
         inline(schedule, "unpack")
         spread(schedule, stage(schedule, "im2col"), 5, gpu)
         spread(schedule, output_block(schedule), 4, gpu)
@@ -80,7 +78,7 @@ class Gemm(Algorithm):
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         """Return register tiles, rows whose patches are written out together, and orders of loops."""
-        return () if is_gpu(target) else panel_tiles(conv, target)
+        return () if target.on_gpu else panel_tiles(conv, target)
 
     def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Write out the patches of a few rows, then multiply them while they are in the cache."""

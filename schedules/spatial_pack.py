@@ -11,13 +11,17 @@ import numpy as np
 import numpy.typing as npt
 from tvm import te, tirx
 
-from dlas.convolution import Conv, Tail, channel_block
-from dlas.schedules._columns import column_tiles, compute_columns_in_registers
-from dlas.schedules._depthwise import compute_channels_in_registers, depthwise_tiles
-from dlas.schedules._loops import (
+from dlas.schedules.loops.columns import column_tiles, compute_columns_in_registers
+from dlas.schedules.loops.depthwise import compute_channels_in_registers, depthwise_tiles
+from dlas.schedules.loops.registers import (
+    compute_filters_in_registers,
+    filters_a_block,
+    shared_filter_tiles,
+    whole_tiles,
+)
+from dlas.schedules.loops.steps import (
     accumulate_at,
     inline,
-    is_gpu,
     only_nchw,
     out_of_blocks,
     output_block,
@@ -27,14 +31,8 @@ from dlas.schedules._loops import (
     stage,
     start_once,
 )
-from dlas.schedules._registers import (
-    compute_filters_in_registers,
-    divisors,
-    filters_a_block,
-    shared_filter_tiles,
-    whole_tiles,
-)
-from dlas.stack import Algorithm, Decisions, Target
+from dlas.schedules.loops.vectors import divisors
+from dlas.stack import Algorithm, Conv, Decisions, Tail, Target, channel_block
 
 BLOCKS = (16, 8, 4)
 """Channels of a block: one vector of AVX-512, four of Neon."""
@@ -118,7 +116,7 @@ class SpatialPack(Algorithm):
 
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Spread the tiles of the input, then of the output, then its points, over threads."""
-        gpu = is_gpu(target)
+        gpu = target.on_gpu
         inline(schedule, "unpack")
         output, blocks = output_block(schedule), stage(schedule, "conv")
         if schedule.get(output).name_hint != "conv":
@@ -132,7 +130,7 @@ class SpatialPack(Algorithm):
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         """Return register tiles, and orders of the loops around them."""
-        return () if is_gpu(target) else _kind_of_tile(conv)[0](conv, target)
+        return () if target.on_gpu else _kind_of_tile(conv)[0](conv, target)
 
     def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Compute each tile of the output in registers, from the input as it is, and finish it there."""

@@ -13,12 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from tvm import te
 
-from dlas.convolution import Conv, Tail
-from dlas.schedules._loops import (
+from dlas.schedules.loops.steps import (
     accumulate_at,
     in_registers,
     inline,
-    is_gpu,
     only_nchw,
     output_block,
     pad,
@@ -28,8 +26,8 @@ from dlas.schedules._loops import (
     stage,
     start_once,
 )
-from dlas.schedules._registers import divisors, vector_unit
-from dlas.stack import Algorithm, Decisions, Target
+from dlas.schedules.loops.vectors import divisors, vector_unit
+from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
 
 KERNEL = 3
 """Rows and columns of the kernels that are transformed."""
@@ -96,7 +94,7 @@ class Winograd(Algorithm):
 
     def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
         """Spread the tiles of the input, then of the output, then its points, over threads."""
-        gpu = is_gpu(target)
+        gpu = target.on_gpu
         inline(schedule, "untile")
         spread(schedule, output_block(schedule), 4, gpu)
         tiles = accumulate_at(schedule, join(schedule, "from_tiles", gpu), 4, gpu)
@@ -107,7 +105,7 @@ class Winograd(Algorithm):
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         """Return how many filters and tiles are multiplied together, and which of them is walked first."""
-        return () if is_gpu(target) else product_tiles(conv, self.tile, target)
+        return () if target.on_gpu else product_tiles(conv, self.tile, target)
 
     def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Multiply blocks of filters and tiles in registers, a vector holding the points of one product."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dlas.sparse._rows import SparseRows
+from dlas.sparse.compressed.rows import SparseRows
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from tvm import te, tirx
 
-from dlas.convolution import Conv, Tail
-from dlas.schedules._loops import is_gpu, only_nchw, spread, stage
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
+from dlas.schedules.loops.steps import only_nchw, spread, stage
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.sparse._scatter import FINISHED, REMOVED, scattered
-from dlas.stack import Algorithm, Decisions, Target
+from dlas.sparse.compressed.scatter import FINISHED, REMOVED, scattered
+from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
 
 Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.int32]
@@ -141,7 +140,7 @@ class _Compact(ChannelIndex):
         schedule.compute_inline(schedule.get_sblock("gather"))
         removed = stage(schedule, REMOVED)
         if removed is not None:
-            spread(schedule, removed, 4, is_gpu(target))
+            spread(schedule, removed, 4, target.on_gpu)
 
     def _left(self, conv: Conv) -> Conv:
         return _compact(conv, (self.groups, self.channels), (self.groups, self.filters))

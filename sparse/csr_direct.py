@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dlas.sparse._rows import SparseRows
+from dlas.sparse.compressed.rows import SparseRows
 
 
 @dataclass(frozen=True)

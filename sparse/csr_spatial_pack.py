@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dlas.sparse._planes import Planes
-from dlas.sparse._rows import SparseRows
-from dlas.sparse._tiles import Tiles
+from dlas.sparse.compressed.planes import Planes
+from dlas.sparse.compressed.rows import SparseRows
+from dlas.sparse.compressed.tiles import Tiles
 
 
 @dataclass(frozen=True)

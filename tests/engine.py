@@ -11,13 +11,13 @@ from typing import Any
 
 from rich.console import Console
 
-from dlas.active import Summary
-from dlas.cache import Cache
-from dlas.processes import Server
-from dlas.progress import Progress
-from dlas.results import Results, Row, read_rows
-from dlas.study import Study
-from dlas.sweep import Sweep
+from dlas.engine.point_run import Summary
+from dlas.engine.progress import Progress
+from dlas.engine.sweep import Sweep
+from dlas.processes.server import Server
+from dlas.rows.results import Results, Row, read_rows
+from dlas.store.cache import Cache
+from dlas.study.study import Study
 
 HEAD = """
 name = "stub"

@@ -9,7 +9,7 @@ import tvm_ffi
 from tvm.support import nvcc
 from tvm.tirx.build import codegen_build, split_host_device_mods
 
-from dlas.lowering.lower import tvm_target
+from dlas.lowering.target import tvm_target
 from dlas.stack import Target
 
 

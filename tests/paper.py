@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dlas.results import Row
+from dlas.rows.results import Row
 from tests.rows import failing, row
 
 ALGORITHMS = {"G": "gemm", "D": "direct", "S": "spatial_pack"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dlas.results import FILE, Row
+from dlas.rows.results import FILE, Row
 from dlas.stack import PART_AXES
 
 CPU = {

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from dlas.data import Data, Images
 from dlas.datasets.digits import Digits
 from dlas.models.cifar_resnet18 import CifarResnet18
-from dlas.networks import TorchNetwork, score
-from dlas.stack import Facts
+from dlas.networks.scoring import score
+from dlas.networks.torch_network import TorchNetwork
+from dlas.stack import Data, Facts, Images
 
 SHAPE = (3, 20, 20)
 CLASSES = 10

@@ -14,21 +14,24 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dlas.convolution import Conv, Tail
-from dlas.data import Arrays, Data, Images
+from dlas.errors import Unsupported
 from dlas.stack import (
     Algorithm,
+    Arrays,
     Build,
     Compiler,
     Compression,
+    Conv,
+    Data,
     Dataset,
     Facts,
     Hardware,
+    Images,
     Model,
     Network,
     Program,
+    Tail,
     Target,
-    Unsupported,
     Workspace,
 )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dlas.results import CURVES, Row
+from dlas.rows.results import CURVES, Row
 from tests.rows import failing, row
 
 COMPRESSIONS: dict[str, tuple[Any, dict[str, float]]] = {

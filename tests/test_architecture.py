@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -11,34 +13,23 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"dlas": ROOT / "dlas", "dlas.schedules": ROOT / "schedules", "dlas.sparse": ROOT / "sparse"}
-MOST_LINES = 400
 
-LAYERS = [
-    # A module may import from its own line and from the lines above it.
-    {"errors", "convolution", "data", "toml_file"},
-    {"network", "recipe", "machine", "intervals"},
-    {"stack"},
-    {"fingerprint", "disturbance", "journal"},
-    {"measuring", "cache", "child", "processes", "outcome", "environment"},
-    {"networks", "training", "torch_model", "onnx_counting", "onnx_network", "onnx_file", "exporting",
-     "onnx_layers"},
-    {"datasets", "models", "compression", "schedules", "sparse", "hardware"},
-    {"lowering", "torch_programs", "programs"},
-    {"tuning"},
-    {"compilers"},
-    {"parts"},
-    {"point"},
-    {"choosers"},
-    {"study", "testing"},
-    {"results", "doctor"},
-    {"analysis", "pipeline"},
-    {"steps", "active"},
-    {"progress", "sweep", "terminal"},
-    {"running", "cli_tuning"},
-    {"cli", "__main__", "__init__"},
-]  # fmt: skip
+STOREYS = """
+    __main__
+    cli
+    console report testing
+    analysis engine compilers choosers
+    study tuning __init__
+    rows hardware processes lowering sparse models compression
+    measuring networks schedules datasets
+    stack store
+    errors
+"""
+"""The rooms of the package: imports point from a higher storey to a lower one, or stay in their room."""
+HEAVY = ("torch", "tvm")
 
 
+@functools.cache
 def modules() -> dict[str, Path]:
     """Return every module of the package by its installed name; links are followed once."""
     found = {}
@@ -63,22 +54,48 @@ def imports(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+            named = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= named if named <= set(modules()) else {node.module} | named
     return {name for name in found if name in modules() and name != "dlas"}
 
 
-def layer(module: str) -> int:
-    """Return a module's place in the order."""
-    name = module.split(".")[1] if "." in module else "__init__"
-    places = [number for number, names in enumerate(LAYERS) if name in names]
-    assert places, f"{module} has no place in LAYERS: say where it belongs"
+def room(module: str) -> str:
+    """Return the folder right below ``dlas`` that a module lies in, or its own name."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def storey(name: str) -> int:
+    """Return how high a room lies, the lowest 0."""
+    storeys = [line.split() for line in reversed(STOREYS.split("\n")) if line.strip()]
+    places = [number for number, rooms in enumerate(storeys) if name in rooms]
+    assert len(places) == 1, f"{name} must have one place in STOREYS: it has {len(places)}"
     return places[0]
 
 
+@functools.cache
+def graph() -> dict[str, set[str]]:
+    """Return what each module imports."""
+    return {module: imports(path) for module, path in modules().items()}
+
+
 @pytest.mark.parametrize("module", sorted(modules()))
-def test_imports_point_one_way(module: str) -> None:
-    for imported in imports(modules()[module]):
-        assert layer(imported) <= layer(module), f"{module} imports {imported}"
+def test_imports_point_from_a_higher_storey_to_a_lower_one(module: str) -> None:
+    for imported in graph()[module]:
+        above, below = room(module), room(imported)
+        assert above == below or storey(above) > storey(below), f"{module} imports {imported}"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graphlib.TopologicalSorter(graph()).prepare()
+
+
+def test_the_root_holds_rooms_and_hardly_any_module() -> None:
+    assert sorted(
+        name for name in modules() if name.count(".") == 1 and modules()[name].name != "__init__.py"
+    ) == [
+        "dlas.__main__",
+        "dlas.errors",
+    ]
 
 
 def test_parts_do_not_import_each_other_across_axes() -> None:
@@ -86,20 +103,19 @@ def test_parts_do_not_import_each_other_across_axes() -> None:
     for module, path in modules().items():
         own = module.split(".")[1] if "." in module else ""
         if own in axes:
-            # Both folders hold algorithms; the sparse ones use the loops and registers of the dense ones.
+            # Both folders hold algorithms; the sparse ones use the loops of the dense ones.
             shared = {"schedules"} if own == "sparse" else set()
             others = {name.split(".")[1] for name in imports(path)} & axes - {own} - shared
             assert not others, f"{module} imports from {others}"
 
 
-@pytest.mark.parametrize("module", ["dlas", "dlas.study", "dlas.results", "dlas.cli", "dlas.analysis.frame",
-                                    "dlas.analysis.tables", "dlas.analysis.compare",
-                                    "dlas.analysis.layer_choice", "dlas.analysis.choose"])  # fmt: skip
+LIGHT = """
+    dlas dlas.study.study dlas.rows.results dlas.cli.app dlas.rows.frame dlas.console.tables
+    dlas.analysis.compare dlas.analysis.choosing.layers dlas.console.choices dlas.engine.sweep
+"""
+
+
+@pytest.mark.parametrize("module", LIGHT.split())
 def test_reading_results_imports_neither_torch_nor_tvm(module: str) -> None:
-    code = f"import sys, {module}; sys.exit('torch' in sys.modules or 'tvm' in sys.modules)"
+    code = f"import sys, {module}; sys.exit(any(name in sys.modules for name in {HEAVY}))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
-
-
-def test_files_stay_small() -> None:
-    sizes = {module: len(path.read_text().splitlines()) for module, path in modules().items()}
-    assert {module: size for module, size in sizes.items() if size > MOST_LINES} == {}

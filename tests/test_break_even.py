@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from dlas.analysis.break_even import Curve, crossing, curves, technique, worded
-from dlas.analysis.details import read_details
-from dlas.analysis.frame import read
-from dlas.analysis.report.blocks import Absent, Figure, Section, Table
-from dlas.analysis.report.context import Context
-from dlas.analysis.report.sections import break_even
 from dlas.analysis.roles import with_roles
-from dlas.results import Row
+from dlas.report.blocks import Absent, Figure, Section, Table
+from dlas.report.context import Context
+from dlas.report.sections import break_even
+from dlas.rows.details import read_details
+from dlas.rows.frame import read
+from dlas.rows.results import Row
 from tests.rows import failing, row, write
 
 

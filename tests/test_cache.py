@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlas.cache import BLOB_BYTES, Cache, CorruptArtifact
+from dlas.store.cache import BLOB_BYTES, Cache, CorruptArtifact
 
 
 @pytest.fixture

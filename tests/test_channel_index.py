@@ -12,15 +12,16 @@ import pytest
 from torch import nn
 from tvm_ffi import structural_equal
 
-from dlas import parts, testing
+from dlas.compilers.programs.tvm import TvmProgram, write_program
 from dlas.compression.channel_pruning import ChannelPruning
-from dlas.convolution import Conv
 from dlas.lowering.kernels import algorithm_name, make_kernel, schedule_kernel
 from dlas.lowering.lower import lower, schedule
-from dlas.programs import TvmProgram, write_program
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.sparse.channel_index import ChannelIndex, kept
-from dlas.testing import CASES, HOST, Case, check_case
+from dlas.stack import Conv
+from dlas.study import parts
+from dlas.testing import algorithms
+from dlas.testing.algorithms import CASES, HOST, Case, check_case
 from dlas.tuning.workload import Workload
 from tests.small_network import error, images, network
 from tests.test_sparse import AVX2, AVX512, SQUARE
@@ -114,8 +115,8 @@ def test_a_pruned_layer_with_its_tail_is_right(
 ) -> None:
     conv, channels, filters = PRUNED[name]
     case = Case(replace(conv, name=name), bias=True, residual=True, activation="relu")
-    drawn, weight = testing._tensors, pruned(conv, channels, filters)
-    monkeypatch.setattr(testing, "_tensors", lambda *given: {**drawn(*given), "weight": weight})
+    drawn, weight = algorithms._tensors, pruned(conv, channels, filters)
+    monkeypatch.setattr(algorithms, "_tensors", lambda *given: {**drawn(*given), "weight": weight})
     assert check_case(ChannelIndex(dense), case, points=2) is None
 
 

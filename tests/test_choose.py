@@ -15,16 +15,16 @@ from torch import nn
 from torch.nn import functional as F
 from typer.testing import CliRunner
 
-from dlas.analysis import elimination, layer_choice
-from dlas.analysis.choose import choose, gained
-from dlas.analysis.layer_choice import changes, fastest, measured
+from dlas.analysis.choosing import elimination, layers
+from dlas.analysis.choosing.layers import changes, fastest, gained, measured
 from dlas.choosers.per_layer import read
-from dlas.cli import app
+from dlas.cli.app import app
+from dlas.console.choices import choose
 from dlas.errors import InputError
-from dlas.point import Choice
-from dlas.results import Row
-from dlas.study import Study
-from dlas.torch_model import CifarModel
+from dlas.networks.torch_model import CifarModel
+from dlas.rows.results import Row
+from dlas.study.point import Choice
+from dlas.study.study import Study
 from tests.engine import rows as rows_of
 from tests.engine import run
 from tests.rows import row, write
@@ -128,7 +128,7 @@ def test_no_layout_is_changed_at_a_rate_that_nobody_knows() -> None:
 def test_many_layers_that_all_read_each_other_end_where_no_single_change_helps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(layer_choice, "cheapest", lambda costs: elimination.cheapest(costs, most=2))
+    monkeypatch.setattr(layers, "cheapest", lambda costs: elimination.cheapest(costs, most=2))
     direct = timed("direct", {"a": 1.0, "b": 1.5, "c": 1.0})
     packed = timed(PACKED, {"a": 1.3, "b": 0.5, "c": 1.6}, BLOCKED, 0.1)
     chosen, proven = fastest(measured([direct, packed]))
@@ -255,9 +255,9 @@ def test_a_network_is_computed_as_was_chosen(tmp_path: Path) -> None:
     rows = rows_of(tmp_path)
     assert [one.status for one in rows] == ["ok"] * 3, [one.reason for one in rows]
     packed = rows[-1]
-    kernels = [layer["name"] for layer in packed.layers if layer_choice.CHANGES.fullmatch(layer["name"])]
+    kernels = [layer["name"] for layer in packed.layers if layers.CHANGES.fullmatch(layer["name"])]
     assert kernels and changes(
-        packed.edges, {layer["name"]: layer_choice._layouts(layer) for layer in packed.layers}
+        packed.edges, {layer["name"]: layers._layouts(layer) for layer in packed.layers}
     )
     table = tmp_path / "choices.toml"
     result = CliRunner().invoke(app, ["choose", str(tmp_path / "out"), "--to", str(table)])

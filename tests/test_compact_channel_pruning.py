@@ -14,17 +14,17 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from dlas import parts
-from dlas.compression._chain import Chain
 from dlas.compression.channel_pruning import ChannelPruning
 from dlas.compression.compact_channel_pruning import CompactChannelPruning
 from dlas.compression.weight_pruning import WeightPruning
-from dlas.data import Arrays, Data
-from dlas.errors import InputError
+from dlas.errors import InputError, Unsupported
 from dlas.models.onnx import Onnx
-from dlas.networks import WEIGHTS_FILE, TorchNetwork, conv_weights
-from dlas.stack import Unsupported, Workspace
-from dlas.torch_model import TorchModel
+from dlas.networks.torch_model import TorchModel
+from dlas.networks.torch_network import TorchNetwork, conv_weights
+from dlas.networks.weights import WEIGHTS_FILE
+from dlas.stack import Arrays, Data, Workspace
+from dlas.study import parts
+from dlas.study.chain import Chain
 from tests.small_network import CLASSES, SHAPE, Small, error, images, network
 
 NORMED = {"stem.0": "stem.1", "first": "first_norm"}

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlas.analysis.compare import Comparison, compare
-from dlas.analysis.frame import read
+from dlas.console.comparison import grid
 from dlas.errors import InputError
-from dlas.results import Row
+from dlas.rows.frame import read
+from dlas.rows.results import Row
 from tests.rows import CPU, again, failing, row, write
 from tests.test_tables import printed
 
@@ -36,7 +37,7 @@ def test_a_ratio_above_one_is_faster_than_the_baseline(tmp_path: Path) -> None:
     comparison = compare(frame, "compiler")
     assert comparison.baseline == "untuned" and comparison.values == ["untuned", "metaschedule(trials=64)"]
     assert ratio(comparison, "metaschedule(trials=64)") == pytest.approx(2, rel=0.02)
-    text = printed(comparison)
+    text = printed(grid(comparison))
     assert "speed against untuned" in text and "x [" in text and "1 of 1 group matched" in text
 
 
@@ -48,7 +49,7 @@ def test_what_tuning_took_is_said_of_the_values_that_were_tuned(tmp_path: Path) 
     )  # fmt: skip
     comparison = compare(frame, "compiler")
     assert comparison.searches == {"metaschedule(trials=64)": (480.0, 120.0)}
-    assert "metaschedule(trials=64) was searched for: 480 trials in 2 min 00 s" in printed(comparison)
+    assert "metaschedule(trials=64) was searched for: 480 trials in 2 min 00 s" in printed(grid(comparison))
 
 
 def test_what_compression_does_to_accuracy_is_said_beside_its_speed(tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_what_compression_does_to_accuracy_is_said_beside_its_speed(tmp_path: Pa
     found = comparison.accuracies["weight_pruning(level=0.9)"]
     assert found == pytest.approx((0.9, -0.015, 2))
     assert set(comparison.accuracies) == {"weight_pruning(level=0.9)", "int8"}
-    text = " ".join(printed(comparison, width=200).split())
+    text = " ".join(printed(grid(comparison), width=200).split())
     assert "90.0% of the weights pruned, accuracy -1.50 points against none, the median of 2 networks" in text
     assert "int8: accuracy -37.00 points against none" in text
     assert compare(frame, "model").accuracies == {}
@@ -81,7 +82,7 @@ def test_a_librarys_row_matches_every_algorithm(tmp_path: Path) -> None:
         pytest.approx(0.5, abs=0.02),
     ]
     assert len(comparison.complete) == 1
-    assert comparison.total == 4 and "4 points: 4 ok" in printed(comparison)
+    assert comparison.total == 4 and "4 points: 4 ok" in printed(grid(comparison))
 
 
 def test_libraries_alone_are_compared_too(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_along_the_algorithms_a_library_is_left_out_and_counted(tmp_path: Path) 
     ort = row(5, algorithm="library", compiler="onnxruntime")
     comparison = compare(frame_of(tmp_path, row(20), row(10, algorithm="gemm"), ort), "algorithm")
     assert comparison.values == ["direct", "gemm"] and comparison.library == 1
-    assert "1 point left out: the compiler brings kernels of its own" in printed(comparison)
+    assert "1 point left out: the compiler brings kernels of its own" in printed(grid(comparison))
 
 
 def test_only_points_equal_in_everything_else_match(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_only_points_equal_in_everything_else_match(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, row(20), row(10, compiler=TUNED, seed=1), row(20, batch=8), elsewhere)
     comparison = compare(frame, "compiler")
     assert not comparison.groups and len(comparison.unmatched) == 4
-    text = printed(comparison)
+    text = printed(grid(comparison))
     assert "0 of 4 groups matched" in text and text.count("not matched:") == 4 and "Real 1" in text
 
 
@@ -117,7 +118,7 @@ def test_batches_are_compared_by_the_image(tmp_path: Path) -> None:
     comparison = compare(frame_of(tmp_path, row(20), row(80, batch=8), row(40, batch=16)), "batch")
     assert comparison.values == ["1", "8", "16"]
     assert ratio(comparison, "8") == pytest.approx(2, rel=0.02)
-    assert "in ms an image" in printed(comparison)
+    assert "in ms an image" in printed(grid(comparison))
 
 
 def test_what_is_not_ok_is_named_and_kept_out_of_the_mean(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_what_is_not_ok_is_named_and_kept_out_of_the_mean(tmp_path: Path) -> Non
     comparison = compare(frame_of(tmp_path, *rows), "algorithm")
     assert comparison.means()["gemm"] == pytest.approx(8**0.5, rel=0.02)
     assert len(comparison.groups) == 2 and len(comparison.unmatched) == 3
-    text = printed(comparison)
+    text = printed(grid(comparison))
     assert "geometric mean of 2" in text and "2.83x" in text
     assert "not matched: batch 4: direct ok, gemm timeout (1)" in text
     assert "not matched: batch 8: direct wrong (2)" in text and "not matched: batch 16: direct ok" in text
@@ -141,7 +142,7 @@ def test_a_value_that_is_never_ok_leaves_the_mean_to_the_others(tmp_path: Path) 
     rows += [failing("unsupported", batch=b, algorithm="csr_direct") for b in (1, 2)]
     comparison = compare(frame_of(tmp_path, *rows), "algorithm")
     assert comparison.never == ["csr_direct"] and len(comparison.complete) == 2
-    text = printed(comparison)
+    text = printed(grid(comparison))
     assert "never ok: csr_direct: 2 unsupported (1)" in text and "(1) unsupported, 2 points" in text
 
 
@@ -149,7 +150,7 @@ def test_a_tie_is_called_one(tmp_path: Path) -> None:
     comparison = compare(
         frame_of(tmp_path, row(20, spread=0.1), row(20.1, algorithm="gemm", spread=0.1)), "algorithm"
     )
-    assert comparison.groups[0].rows["gemm"].tie and "] tie" in printed(comparison)
+    assert comparison.groups[0].rows["gemm"].tie and "] tie" in printed(grid(comparison))
 
 
 def test_a_point_measured_twice_counts_once(tmp_path: Path) -> None:
@@ -160,7 +161,7 @@ def test_a_point_measured_twice_counts_once(tmp_path: Path) -> None:
     assert comparison.repeated == 2
     assert comparison.groups[0].rows["direct"].latency_s[0] == pytest.approx(0.01, rel=0.02)
     assert comparison.groups[0].rows["gemm"].ok
-    assert "2 points left out: measured again" in printed(comparison)
+    assert "2 points left out: measured again" in printed(grid(comparison))
 
 
 def test_the_baseline_is_in_most_groups_then_the_default_then_first(tmp_path: Path) -> None:
@@ -194,7 +195,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
 def test_a_folder_of_failures_is_compared_without_a_crash(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, failing(), failing("timeout", algorithm="gemm"))
     comparison = compare(frame, "algorithm")
-    text = printed(comparison)
+    text = printed(grid(comparison))
     assert (
         comparison.groups == [] and "0 of 1 group matched" in text and "never ok: gemm: 1 timeout (1)" in text
     )
@@ -207,7 +208,7 @@ def test_many_values_continue_in_further_tables(tmp_path: Path, width: int) -> N
         for batch, model in itertools.product((1, 8), ("cifar_resnet18", "cifar_mobilenet_v2"))
         for i, name in enumerate(("direct", "gemm", "spatial_pack", "csr_direct", "csr_gemm", "winograd"))
     ]
-    text = printed(compare(frame_of(tmp_path, *rows), "algorithm"), width, terminal=True)
+    text = printed(grid(compare(frame_of(tmp_path, *rows), "algorithm")), width, terminal=True)
     assert max(map(len, text.split("\n"))) <= width
     for name in ("direct", "gemm", "spatial_pack", "csr_direct", "csr_gemm", "winograd"):
         assert name in text
@@ -261,4 +262,4 @@ def test_every_row_is_matched_or_counted(
     comparison = compare(frame, "algorithm")
     seen = [each.row for group in (*comparison.groups, *comparison.unmatched) for each in group.rows.values()]
     assert sorted(seen) == list(range(len(rows)))
-    printed(comparison)
+    printed(grid(comparison))

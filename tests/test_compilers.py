@@ -11,15 +11,15 @@ import torch
 import torchvision
 from torch import nn
 
-from dlas import parts
-from dlas.compilers.onnxruntime import kernel_layers
-from dlas.convolution import Conv
-from dlas.exporting import as_onnx, layer_of_scope
-from dlas.onnx_network import OnnxNetwork
+from dlas.compilers.programs.onnxruntime import kernel_layers
+from dlas.errors import Unsupported
+from dlas.networks.exporting import as_onnx, layer_of_scope
+from dlas.networks.onnx_network import OnnxNetwork
 from dlas.schedules.direct import Direct
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import Decisions, Target, Unsupported
-from dlas.testing import HOST
+from dlas.stack import Conv, Decisions, Target
+from dlas.study import parts
+from dlas.testing.algorithms import HOST
 from tests.small_network import error, images, network
 from tests.test_lowering import LAYERS
 from tests.tiled import bench

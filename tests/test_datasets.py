@@ -12,15 +12,14 @@ import pytest
 import torch
 from PIL import Image
 
-from dlas.data import Data
 from dlas.datasets import cifar10, digits, imagenet
 from dlas.datasets.cifar10 import Cifar10
 from dlas.datasets.digits import Digits
 from dlas.datasets.imagenet import Imagenet
 from dlas.datasets.random import Random
-from dlas.errors import InputError
-from dlas.networks import batches
-from dlas.stack import MissingData
+from dlas.errors import InputError, MissingData
+from dlas.networks.scoring import batches
+from dlas.stack import Data
 
 # ---------------------------------------------------------------- digits
 

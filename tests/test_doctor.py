@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from packaging.requirements import Requirement
 
-from dlas import doctor
-from dlas.disturbance import Reading
-from dlas.machine import Machine
+from dlas.measuring import doctor
+from dlas.measuring.disturbance import Reading
+from dlas.measuring.machine import Machine
 
 
 def interpreter(folder: Path, script: str) -> str:
@@ -59,7 +59,7 @@ def test_requirements_are_the_checkouts_else_the_packages(
     assert {"torch", "apache-tvm-ffi"} <= here
     monkeypatch.setattr(doctor, "CHECKOUT", tmp_path)
     lines = ["torch>=2.11", 'pytest>=8; extra == "dev"']
-    monkeypatch.setattr("dlas.doctor.metadata.requires", lambda name: lines)
+    monkeypatch.setattr("dlas.measuring.doctor.metadata.requires", lambda name: lines)
     assert [line.name for line in doctor.required()] == ["torch"]
 
 
@@ -126,26 +126,26 @@ def test_load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, busy: float | Non
         yield Reading(2, 4, 0, busy, None if busy is None else 0.0)
 
     taken = readings()
-    monkeypatch.setattr("dlas.doctor.disturbance.read", lambda machine: next(taken))
+    monkeypatch.setattr("dlas.measuring.doctor.disturbance.read", lambda machine: next(taken))
     assert doctor.load(Machine(tmp_path), seconds=0).status == status
 
 
 @pytest.mark.parametrize(("gib", "status"), [(100, "ok"), (2, "warn"), (0.1, "fail")])
 def test_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gib: float, status: str) -> None:
     usage = SimpleNamespace(free=int(gib * 2**30))
-    monkeypatch.setattr("dlas.doctor.shutil.disk_usage", lambda path: usage)
+    monkeypatch.setattr("dlas.measuring.doctor.shutil.disk_usage", lambda path: usage)
     check = doctor.disk("disk", tmp_path / "not" / "there" / "yet")
     assert check.status == status
     assert not (tmp_path / "not").exists()
 
 
 def test_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("dlas.doctor.os.access", lambda path, mode: False)
+    monkeypatch.setattr("dlas.measuring.doctor.os.access", lambda path, mode: False)
     assert doctor.disk("disk", tmp_path).status == "fail"
 
 
 def test_a_missing_compiler_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlas.doctor.shutil.which", lambda name: None)
+    monkeypatch.setattr("dlas.measuring.doctor.shutil.which", lambda name: None)
     monkeypatch.setenv("CXX", "my-g++")
     check = doctor.compiler()
     assert (check.status, check.found) == ("warn", "no my-g++")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlas.analysis.elimination import Cost, cheapest, descend, total
+from dlas.analysis.choosing.elimination import Cost, cheapest, descend, total
 
 NAMES = "abcde"
 

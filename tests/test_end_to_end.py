@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dlas.results import FILE, Row, read_rows
+from dlas.rows.results import FILE, Row, read_rows
 
 ROOT = Path(__file__).parents[1]
 STUDY = """

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dlas.environment import TOOLCHAIN, code, environment, version
+from dlas.measuring.environment import TOOLCHAIN, code, environment, version
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -34,10 +34,11 @@ def test_versions_are_known_and_json() -> None:
 
 
 def test_nothing_heavy_is_imported() -> None:
-    modules = "dlas.environment, dlas.measuring, dlas.hardware.local, dlas.hardware.remote, dlas.doctor"
-    script = (
-        f"import sys, {modules}; dlas.environment.environment(); print({{'torch', 'tvm'}} & set(sys.modules))"
-    )
+    measuring = [f"dlas.measuring.{name}" for name in ("environment", "sampling", "doctor")]
+    drivers = [f"dlas.hardware.drivers.{name}" for name in ("local", "remote")]
+    asked = "dlas.measuring.environment.environment()"
+    found = "{'torch', 'tvm'} & set(sys.modules)"
+    script = f"import sys, {', '.join([*measuring, *drivers])}; {asked}; print({found})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

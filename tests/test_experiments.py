@@ -14,13 +14,13 @@ import pytest
 import tomli_w
 from safetensors.torch import save_file
 
-from dlas import parts
-from dlas.analysis.frame import read
 from dlas.analysis.observations import OPEN, Evidence, observe
 from dlas.analysis.roles import with_roles
-from dlas.network import Facts
-from dlas.results import Row, read_rows
-from dlas.study import Study, check_size
+from dlas.rows.frame import read
+from dlas.rows.results import Row, read_rows
+from dlas.stack import Facts
+from dlas.study import parts
+from dlas.study.study import Study, check_size
 from tests import rows as made_rows
 from tests.test_datasets import cifar_root as cifar_root
 from tests.test_datasets import imagenet_root as imagenet_root

@@ -9,10 +9,10 @@ import pandas as pd
 import pyarrow.parquet
 import pytest
 
-from dlas.analysis.export import export
-from dlas.analysis.frame import SAMPLES, read
 from dlas.errors import InputError
-from dlas.results import Row
+from dlas.rows.export import export
+from dlas.rows.frame import SAMPLES, read
+from dlas.rows.results import Row
 from tests.rows import failing, row, write
 
 ROWS = [row(compression={"name": "weight_pruning", "level": 0.8}), failing(batch=2)]

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from dlas.cache import Cache
 from dlas.errors import InputError
-from dlas.outcome import DiskFull
-from dlas.results import FILE, Results, Row
+from dlas.processes.outcome import DiskFull
+from dlas.rows.results import FILE, Results, Row
+from dlas.store.cache import Cache
 from tests.engine import in_fork, rows, run, same, study_of
 from tests.stubs import StubHardware, StubModel
 
@@ -334,7 +334,7 @@ def test_jobs_run_networks_side_by_side_and_start_none_while_measuring(
 
 
 def test_the_device_belongs_to_one_sweep_at_a_time(tmp_path: Path) -> None:
-    from dlas.sweep import _lock_device
+    from dlas.engine.sweep import _lock_device
 
     held = _lock_device("stub-only")
     assert held is not None

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dlas import fingerprint
-from dlas.fingerprint import SourceTree
+from dlas.store import fingerprint
+from dlas.store.fingerprint import SourceTree
 
 
 @pytest.fixture

@@ -11,15 +11,16 @@ import torch
 from onnx import TensorProto, numpy_helper
 from torch import nn
 
-from dlas import parts
 from dlas.compression.float16 import Float16
 from dlas.datasets.random import Random
-from dlas.exporting import as_onnx
+from dlas.errors import Unsupported
 from dlas.models.cifar_resnet18 import CifarResnet18
-from dlas.networks import TorchNetwork
-from dlas.onnx_network import OnnxNetwork
-from dlas.stack import Unsupported, Workspace
-from dlas.testing import HOST
+from dlas.networks.exporting import as_onnx
+from dlas.networks.onnx_network import OnnxNetwork
+from dlas.networks.torch_network import TorchNetwork
+from dlas.stack import Workspace
+from dlas.study import parts
+from dlas.testing.algorithms import HOST
 from tests.small_network import SHAPE, Small, error, images, network, trained
 from tests.test_lowering import LAYERS
 from tests.test_onnx import small_graph

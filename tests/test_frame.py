@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlas
-from dlas.analysis import bootstrap
-from dlas.analysis.frame import SAMPLES, read, select
-from dlas.analysis.labels import amount, factor, label, options, shortened
 from dlas.errors import InputError
-from dlas.intervals import median_interval, ratio_interval
+from dlas.rows import bootstrap
+from dlas.rows.frame import SAMPLES, read, select
+from dlas.rows.intervals import median_interval, ratio_interval
+from dlas.rows.labels import amount, factor, label, options, shortened
 from tests.rows import CPU, again, failing, row, write
 from tests.sweeps import curve
 

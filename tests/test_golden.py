@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlas import parts
-from dlas.convolution import Conv
 from dlas.lowering.kernels import make_kernel, schedule_kernel
 from dlas.lowering.tail import Step
-from dlas.stack import Target
+from dlas.stack import Conv, Target
+from dlas.study import parts
 
 GOLDEN = Path(__file__).parent / "golden"
 TARGET = Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 4}, threads=4)

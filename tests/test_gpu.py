@@ -18,7 +18,7 @@ from tvm.script.ir_builder import tirx as T
 from dlas.lowering.lower import lower, schedule
 from dlas.lowering.operators import schedule_operators
 from dlas.stack import Algorithm
-from dlas.testing import CASES, Case, check_algorithm, lower_case, run_here
+from dlas.testing.algorithms import CASES, Case, check_algorithm, lower_case, run_here
 from tests.contracts.convolutions import cases
 from tests.contracts.test_algorithm import choices
 from tests.gpu_code import check_compiles, compile_cuda, source, split

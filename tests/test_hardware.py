@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from dlas import parts
-from dlas.hardware.local import Local
+from dlas.hardware.drivers.local import Local
 from dlas.hardware.profile import Profile
-from dlas.machine import Machine
-from dlas.measuring import Settings
+from dlas.measuring.machine import Machine
+from dlas.stack import Settings
+from dlas.study import parts
 from tests.test_profiles import written
 
 PROFILE = Profile.read(parts.PROFILES / "local_cpu.toml")
@@ -272,8 +272,8 @@ from dlas import parts
 device = parts.make("hardware", "local_cpu", {"threads": 1})
 device.prepare()
 import tvm
-from dlas.hardware.local import Local
-from dlas.machine import Machine
+from dlas.hardware.drivers.local import Local
+from dlas.measuring.machine import Machine
 for name in parts.names("hardware"):
     tvm.target.Target(dict(parts.make("hardware", name, {}).target().description))
 names = ("TVM_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TVM_BIND_THREADS")

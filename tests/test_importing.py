@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from dlas.lowering.from_torch import FRESH, VIEWS, operator
 from dlas.lowering.importing import as_array, as_constant
 from dlas.lowering.lower import lower
-from dlas.networks import TorchNetwork
+from dlas.networks.torch_network import TorchNetwork
 from dlas.schedules.direct import Direct
 from dlas.stack import Facts
 from tests.small_network import error, images, network

@@ -15,20 +15,19 @@ import torch
 from onnx import TensorProto, numpy_helper
 from torch import nn
 
-from dlas import parts
-from dlas.compression._chain import Chain
 from dlas.compression.float16 import Float16
 from dlas.compression.int8 import BATCH, Int8
 from dlas.compression.weight_pruning import WeightPruning
-from dlas.data import Data, Images, Labels, Split
 from dlas.datasets.random import Random
-from dlas.errors import InputError
-from dlas.exporting import as_onnx
+from dlas.errors import InputError, Unsupported
 from dlas.models.cifar_resnet18 import CifarResnet18
-from dlas.networks import TorchNetwork, conv_weights, csr_bytes
-from dlas.onnx_network import OnnxNetwork, session_options
-from dlas.stack import Unsupported, Workspace
-from dlas.testing import HOST
+from dlas.networks.exporting import as_onnx
+from dlas.networks.onnx_network import OnnxNetwork, session_options
+from dlas.networks.torch_network import TorchNetwork, conv_weights
+from dlas.stack import Data, Images, Labels, Split, Workspace, csr_bytes
+from dlas.study import parts
+from dlas.study.chain import Chain
+from dlas.testing.algorithms import HOST
 from tests.small_network import SHAPE, Small, error, images, network, trained
 from tests.test_lowering import LAYERS
 from tests.test_onnx import small_graph

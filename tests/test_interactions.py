@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlas.analysis import bootstrap
 from dlas.analysis.correlations import correlations, strength
-from dlas.analysis.frame import read
 from dlas.analysis.interactions import Interaction, _shares, interaction, interactions
 from dlas.analysis.matching import blocks, natural
 from dlas.analysis.pareto import pareto, undominated
 from dlas.analysis.rankings import ranking, rankings
 from dlas.analysis.roles import with_roles
-from dlas.results import Row
+from dlas.rows import bootstrap
+from dlas.rows.frame import read
+from dlas.rows.results import Row
 from tests.rows import CPU, failing, row, write
 
 ALGORITHMS, COMPILERS, MODELS = ("direct", "gemm", "spatial_pack"), ("untuned", "hand"), ("small", "large")

@@ -16,14 +16,14 @@ from tvm import relax, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from dlas import parts
-from dlas.convolution import Conv, Tail
 from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
-from dlas.lowering.lower import lower_graph, schedule, tvm_target
+from dlas.lowering.lower import lower_graph, schedule
 from dlas.lowering.simplify import Graph
+from dlas.lowering.target import tvm_target
 from dlas.schedules.direct import Direct
-from dlas.stack import Algorithm, Decisions, Target
-from dlas.testing import HOST, Case, check_case, run_here
+from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
+from dlas.study import parts
+from dlas.testing.algorithms import HOST, Case, check_case, run_here
 
 Array = npt.NDArray[Any]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlas.journal import Held, Journal
+from dlas.store.journal import Held, Journal
 
 
 def test_lines_are_appended_and_a_torn_one_is_dropped(tmp_path: Path) -> None:

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from dlas import parts
-from dlas.fingerprint import SourceTree
-from dlas.measuring import Settings
-from dlas.pipeline import PLUMBING, Planner
-from dlas.point import Choice, Point
-from dlas.stack import PART_AXES
+from dlas.engine.planning import PLUMBING, Planner
+from dlas.stack import PART_AXES, Program, Settings
+from dlas.store.fingerprint import SourceTree
+from dlas.study import parts
+from dlas.study.point import Choice, Point
 from tests.test_architecture import modules
 
-READERS = ("dlas.analysis", "dlas.cli", "dlas.results", "dlas.report", "dlas.console")
+READERS = ("dlas.analysis", "dlas.cli.app", "dlas.rows.results", "dlas.report", "dlas.console")
 """What reads rows or shows them; what it says decides on no row."""
 BUILDERS = (
     "dlas.lowering",
@@ -85,9 +84,7 @@ def replaced(module: str, old: str, new: str) -> dict[str, str]:
 
 
 def test_a_constant_of_the_analysis_changes_no_key() -> None:
-    assert (
-        changed(replaced("dlas.analysis.labels", "MOST_CHARACTERS = 160", "MOST_CHARACTERS = 161")) == set()
-    )
+    assert changed(replaced("dlas.rows.labels", "MOST_CHARACTERS = 160", "MOST_CHARACTERS = 161")) == set()
 
 
 class Reworded(ast.NodeTransformer):
@@ -106,18 +103,27 @@ def test_docstrings_change_no_key() -> None:
 
 
 def test_the_rule_by_which_builds_are_accepted_is_in_the_keys_of_rows_and_of_nothing_else() -> None:
-    assert changed(replaced("dlas.steps.check", "error <= facts", "2 * error <= facts")) == {"row"}
+    assert changed(replaced("dlas.engine.steps.check", "error <= facts", "2 * error <= facts")) == {"row"}
 
 
 def test_how_builds_are_timed_is_in_the_keys_of_rows_and_of_nothing_else() -> None:
-    assert changed(replaced("dlas.steps.measure", "LAYER_REPEATS = 20", "LAYER_REPEATS = 21")) == {"row"}
+    assert changed(replaced("dlas.engine.steps.measure", "LAYER_REPEATS = 20", "LAYER_REPEATS = 21")) == {
+        "row"
+    }
 
 
 def test_how_a_network_is_trained_is_in_all_that_follows() -> None:
-    edit = {"dlas.training": SourceTree().text("dlas.training") + "EPOCHS = 3\n"}
+    edit = {"dlas.networks.training": SourceTree().text("dlas.networks.training") + "EPOCHS = 3\n"}
     assert changed(edit) == {"network", "build", "row"}
 
 
 def test_a_schedule_is_in_the_keys_of_its_builds_and_searches() -> None:
     edit = {"dlas.schedules.direct": SourceTree().text("dlas.schedules.direct") + "LOOPS = 3\n"}
     assert changed(edit, "metaschedule") == {"tuning", "build", "row"}
+
+
+def test_a_method_added_to_the_interface_of_compilers_changes_no_networks_key() -> None:
+    method = "class Program(ABC):\n    def energy(self) -> float:\n        return 0.0\n"
+    edit = replaced(Program.__module__, "class Program(ABC):\n", method)
+    assert "network" not in changed(edit)
+    assert "build" in changed(edit)

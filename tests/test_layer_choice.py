@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from dlas.analysis.layer_choice import fastest, measured
+from dlas.analysis.choosing.layers import fastest, measured
 from dlas.choosers.per_layer import PerLayer, write
-from dlas.convolution import Conv
 from dlas.errors import InputError
-from dlas.results import Row
+from dlas.rows.results import Row
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
+from dlas.stack import Conv
 from tests.rows import CPU, failing, row
 
 Times = dict[str, float]

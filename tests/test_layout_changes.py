@@ -10,12 +10,11 @@ import tvm
 from tvm import te
 from tvm.target import codegen
 
-from dlas.convolution import CHANGE_LAYOUT
 from dlas.lowering.layout_changes import schedule_changes
-from dlas.lowering.lower import tvm_target
-from dlas.schedules._registers import vector_unit
-from dlas.stack import Target
-from dlas.testing import HOST
+from dlas.lowering.target import tvm_target
+from dlas.schedules.loops.vectors import vector_unit
+from dlas.stack import CHANGE_LAYOUT, Target
+from dlas.testing.algorithms import HOST
 from tests.test_sparse import AVX2, AVX512, NEON
 
 

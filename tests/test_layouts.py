@@ -12,13 +12,12 @@ from torch import nn
 from torch.nn import functional as F
 from tvm import te
 
-from dlas.convolution import CHANGE_LAYOUT, Conv, Tail, blocked_shape, channel_block
+from dlas.compilers.programs.tvm import TvmProgram, write_program
 from dlas.lowering.layouts import block_array
 from dlas.lowering.lower import Lowered, lower, schedule
-from dlas.programs import TvmProgram, write_program
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import Algorithm
-from dlas.testing import HOST
+from dlas.stack import CHANGE_LAYOUT, Algorithm, Conv, Tail, blocked_shape, channel_block
+from dlas.testing.algorithms import HOST
 from tests.small_network import error, images, network
 
 

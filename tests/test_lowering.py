@@ -12,16 +12,17 @@ from torch import nn
 from torch.nn import functional as F
 from tvm import relax, s_tir, te, tirx, topi
 
-from dlas.convolution import Conv
+from dlas.compilers.programs.tvm import TvmProgram, build_module, write_program
+from dlas.errors import Unsupported
 from dlas.lowering import operators
 from dlas.lowering.linear import pack_linear
-from dlas.lowering.lower import Lowered, lower, schedule, tvm_target
+from dlas.lowering.lower import Lowered, lower, schedule
 from dlas.lowering.simplify import OPAQUE
 from dlas.lowering.tail import Chain, Step, fold_affine
-from dlas.programs import TvmProgram, build_module, write_program
+from dlas.lowering.target import tvm_target
 from dlas.schedules.direct import Direct
-from dlas.stack import Target, Unsupported
-from dlas.testing import HOST
+from dlas.stack import Conv, Target
+from dlas.testing.algorithms import HOST
 from tests.small_network import error, images, network
 
 CUDA = Target({"kind": "cuda", "arch": "sm_90", "host": {"kind": "llvm"}}, 1)
@@ -338,7 +339,7 @@ def test_operators_that_tvm_has_no_gpu_schedule_for(target: Target) -> None:
     scheduled = operators.schedule_operators(module, target)
     assert "threadIdx.x" in scheduled["adaptive_pool"].script()
     assert "threadIdx.x" not in module["adaptive_pool"].script(), "what is given stays as it is"
-    kind = target.description["kind"]
+    kind = target.kind
     with pytest.raises(Unsupported, match=f"cumulative_sum has no schedule for {kind}"):
         operators.schedule_operators(only("cumulative sum"), target)
 

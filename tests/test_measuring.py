@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from dlas import disturbance
-from dlas.disturbance import Disturbance, Reading, fraction, read, sentinel, spread, worst
-from dlas.measuring import RETRIES_IN_ALL, Instruments, PeakMemory, Settings, sample
+from dlas.measuring import disturbance
+from dlas.measuring.disturbance import Disturbance, Reading, fraction, read, sentinel, spread, worst
+from dlas.measuring.memory import PeakMemory
+from dlas.measuring.sampling import RETRIES_IN_ALL, Instruments, sample
+from dlas.stack import Settings
 
 
 @dataclass

@@ -14,16 +14,18 @@ import torchvision
 from safetensors.torch import save_file
 from torch import nn
 
-from dlas.data import Arrays, Data
 from dlas.datasets.random import Random
-from dlas.errors import InputError
+from dlas.errors import InputError, MissingData, Unsupported
 from dlas.models.cifar_mobilenet_v1 import CifarMobilenetV1
 from dlas.models.cifar_vgg16 import CifarVgg16
 from dlas.models.torchvision import Torchvision, names
-from dlas.networks import TorchNetwork, accuracy, count_macs
-from dlas.recipe import RECIPES
-from dlas.stack import Facts, MissingData, Unsupported, Workspace
-from dlas.torch_model import TorchModel, load_weights, read_weights, scaled
+from dlas.networks.counting import count_macs
+from dlas.networks.recipes import RECIPES
+from dlas.networks.scoring import accuracy
+from dlas.networks.torch_model import TorchModel, scaled
+from dlas.networks.torch_network import TorchNetwork
+from dlas.networks.weights import load_weights, read_weights
+from dlas.stack import Arrays, Data, Facts, Workspace
 
 CIFAR = {
     # name: (class, parameters and multiply-adds of Table 2, in millions)

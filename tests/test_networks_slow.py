@@ -13,15 +13,14 @@ import tvm
 from torch import nn
 from tvm import relax
 
-from dlas import parts
-from dlas.data import Images
-from dlas.exporting import as_onnx
+from dlas.compilers.programs.tvm import build_module
 from dlas.lowering.importing import import_network
 from dlas.lowering.lower import lower_graph, schedule
 from dlas.lowering.simplify import Graph, simplify
-from dlas.networks import TorchNetwork
-from dlas.programs import build_module
-from dlas.stack import Network, Workspace
+from dlas.networks.exporting import as_onnx
+from dlas.networks.torch_network import TorchNetwork
+from dlas.stack import Images, Network, Workspace
+from dlas.study import parts
 from tests.small_network import error
 
 # One network through one algorithm takes seconds to a minute, more on a busy machine.

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dlas.analysis.frame import read
 from dlas.analysis.observations import FAILS, HOLDS, OBSERVATIONS, OPEN, Claim, Evidence, Finding, observe
 from dlas.analysis.roles import with_roles
-from dlas.results import Row
+from dlas.rows.frame import read
+from dlas.rows.results import Row
 from tests import paper
 from tests.rows import failing, row, write
 
@@ -301,7 +301,7 @@ def test_the_command_prints_them_without_torch_or_tvm(tmp_path: Path) -> None:
     write(tmp_path, winners(CIFAR_CPU))
     script = f"""
 import sys
-from dlas.cli import app
+from dlas.cli.app import app
 app(["observations", {str(tmp_path)!r}], standalone_mode=False)
 assert not {{"torch", "tvm", "onnx"}} & set(sys.modules)
 """

@@ -12,12 +12,13 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 from dlas.errors import InputError
-from dlas.exporting import as_onnx
 from dlas.models.cifar_mobilenet_v1 import CifarMobilenetV1
 from dlas.models.onnx import Onnx
-from dlas.networks import TorchNetwork, count_macs
-from dlas.onnx_counting import count_graph_macs
-from dlas.onnx_network import OnnxNetwork
+from dlas.networks.counting import count_macs
+from dlas.networks.exporting import as_onnx
+from dlas.networks.onnx_counting import count_graph_macs
+from dlas.networks.onnx_network import OnnxNetwork
+from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Facts, Workspace
 from tests.test_models import labelled, noise
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import os
 import subprocess
 import sys
 import zipfile
@@ -23,8 +24,11 @@ def listed(key: str) -> list[str]:
 def folders() -> dict[str, Path]:
     """Every folder under dlas/ by its import name, links followed, studies' own folders left out."""
     found = {"dlas": ROOT / "dlas"}
-    for path in (ROOT / "dlas").rglob("*"):
-        if path.is_dir() and path.name != "__pycache__":
+    for folder, inside, _ in os.walk(ROOT / "dlas", followlinks=True):
+        studies = folder.endswith("dlas/experiments")
+        inside[:] = [name for name in inside if name != "__pycache__" and not studies]
+        for name in inside:
+            path = Path(folder, name)
             found[".".join(path.relative_to(ROOT).parts)] = path
     return found
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dlas import parts
 from dlas.errors import InputError
-from dlas.hardware.local import Local
+from dlas.hardware.drivers.local import Local
 from dlas.schedules.direct import Direct
+from dlas.study import parts
 from tests.stubs import StubAlgorithm
 
 

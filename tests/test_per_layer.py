@@ -8,20 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlas import parts
 from dlas.choosers.per_layer import PerLayer, read, write
-from dlas.convolution import Conv
-from dlas.errors import InputError
-from dlas.fingerprint import SourceTree
+from dlas.compilers.programs.tvm import TvmProgram, write_program
+from dlas.engine.planning import Planner
+from dlas.errors import InputError, Unsupported
 from dlas.lowering.lower import Lowered, lower, schedule
-from dlas.measuring import Settings
-from dlas.pipeline import Planner
-from dlas.point import Choice, Point
-from dlas.programs import TvmProgram, write_program
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
-from dlas.stack import Unsupported
-from dlas.testing import HOST
+from dlas.stack import Conv, Settings
+from dlas.store.fingerprint import SourceTree
+from dlas.study import parts
+from dlas.study.point import Choice, Point
+from dlas.testing.algorithms import HOST
 from tests.small_network import error, images, network
 from tests.stubs import StubAlgorithm
 

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dlas.data import Data
-from dlas.measuring import Settings
-from dlas.pipeline import Planner
-from dlas.point import Choice, Point
-from dlas.stack import Compression, Network, Workspace
+from dlas.engine.planning import Planner
+from dlas.stack import Compression, Data, Network, Settings, Workspace
+from dlas.study.point import Choice, Point
 
 
 @dataclass(frozen=True)

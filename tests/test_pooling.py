@@ -12,10 +12,10 @@ from torch.nn import functional as F
 from tvm import relax, s_tir, tirx
 
 from dlas.lowering.lower import _fuse_operators as fuse_operators
-from dlas.lowering.lower import tvm_target
 from dlas.lowering.operators import schedule_operators
 from dlas.lowering.pooling import WRITTEN, schedule_pooling
-from dlas.testing import HOST
+from dlas.lowering.target import tvm_target
+from dlas.testing.algorithms import HOST
 
 
 def kernel(call: relax.Call, x: relax.Var) -> tirx.PrimFunc:

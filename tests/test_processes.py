@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from dlas.child import Channel
-from dlas.outcome import DiskFull, failure
-from dlas.processes import Server, ServerDied, Task
+from dlas.processes.child import Channel
+from dlas.processes.outcome import DiskFull, failure
+from dlas.processes.server import Server, ServerDied, Task
 
 
 def answer(channel: Channel, value: int) -> int:

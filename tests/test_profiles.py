@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dlas import parts
-from dlas.errors import InputError
+from dlas.errors import InputError, Unsupported
+from dlas.hardware.drivers.remote import Remote
 from dlas.hardware.profile import Profile
-from dlas.hardware.remote import Remote
-from dlas.measuring import Settings
-from dlas.stack import Hardware, Unsupported
+from dlas.stack import Hardware, Settings
+from dlas.study import parts
 
 BOARDS = ["agx_xavier_cpu", "agx_xavier_gpu", "hikey_970_cpu", "hikey_970_gpu", "intel_i7_8700", "jetson_agx"]
 

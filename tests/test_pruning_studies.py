@@ -23,19 +23,18 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from dlas import training
-from dlas.cache import Cache
-from dlas.compression._chain import Chain
-from dlas.compression._masked import MaskedPruning
 from dlas.compression.block_pruning import BlockPruning
 from dlas.compression.channel_pruning import ChannelPruning
+from dlas.compression.pruning.masked import MaskedPruning
 from dlas.compression.weight_pruning import WeightPruning
-from dlas.data import Data
-from dlas.errors import InputError
-from dlas.exporting import as_onnx
-from dlas.point import NONE
-from dlas.results import Row, read_rows
-from dlas.stack import Facts, Unsupported
+from dlas.errors import InputError, Unsupported
+from dlas.networks import training
+from dlas.networks.exporting import as_onnx
+from dlas.rows.results import Row, read_rows
+from dlas.stack import Data, Facts
+from dlas.store.cache import Cache
+from dlas.study.chain import Chain
+from dlas.study.point import NONE
 from tests.stubs import StubNetwork
 from tests.tiny import (
     CLASSES,

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from dlas.compilers.programs.tvm import TvmProgram, write_program
 from dlas.lowering.lower import Lowered, lower, schedule
-from dlas.programs import TvmProgram, write_program
 from dlas.schedules.direct import Direct
-from dlas.testing import HOST
+from dlas.testing.algorithms import HOST
 from tests.small_network import error, images, network
 
 SHAPE = (4, 9, 8)

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from dlas.analysis.details import read_details
-from dlas.analysis.frame import read
-from dlas.analysis.report import report
-from dlas.analysis.report.blocks import Absent, Chooser, Figure, Section, Table
-from dlas.analysis.report.context import Context
-from dlas.analysis.report.palette import SLOTS, colours
-from dlas.analysis.report.sections import SECTIONS
 from dlas.analysis.roles import with_roles
 from dlas.errors import InputError
-from dlas.results import CURVES, Row
+from dlas.report import report
+from dlas.report.blocks import Absent, Chooser, Figure, Section, Table
+from dlas.report.context import Context
+from dlas.report.palette import SLOTS, colours
+from dlas.report.sections import SECTIONS
+from dlas.rows.details import read_details
+from dlas.rows.frame import read
+from dlas.rows.results import CURVES, Row
 from tests.rows import CPU, failing, row, write
 from tests.sweeps import REASONS, sweep, write_curves
 
@@ -229,7 +229,7 @@ def test_neither_torch_nor_tvm_is_imported(tmp_path: Path, rows: list[Row]) -> N
     write(tmp_path, rows)
     script = f"""
 import sys
-from dlas.cli import app
+from dlas.cli.app import app
 app(["report", {str(tmp_path)!r}], standalone_mode=False)
 found = [name for name in sys.modules if name.split(".")[0] in ("torch", "torchvision", "tvm", "onnx")]
 assert not found, found

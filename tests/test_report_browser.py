@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dlas.analysis.report import report
-from dlas.results import Row
+from dlas.report import report
+from dlas.rows.results import Row
 from tests.browser import opened, resize
 from tests.rows import failing, row, write
 from tests.sweeps import REASONS, sweep, write_curves

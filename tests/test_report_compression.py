@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from dlas.analysis.details import read_details
-from dlas.analysis.frame import read
-from dlas.analysis.labels import MISSING
-from dlas.analysis.report.blocks import Absent, Figure, Section, Table
-from dlas.analysis.report.context import Context
-from dlas.analysis.report.sections import compression
 from dlas.analysis.roles import with_roles
-from dlas.intervals import wilson
-from dlas.results import Row
+from dlas.report.blocks import Absent, Figure, Section, Table
+from dlas.report.context import Context
+from dlas.report.sections import compression
+from dlas.rows.details import read_details
+from dlas.rows.frame import read
+from dlas.rows.intervals import wilson
+from dlas.rows.labels import MISSING
+from dlas.rows.results import Row
 from tests.rows import row, write
 from tests.sweeps import curve, sweep
 

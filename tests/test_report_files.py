@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dlas.analysis.report import report
-from dlas.analysis.report.blocks import Cell, Column, Figure, Line, Panel, Table
-from dlas.analysis.report.files import framed, markdown, sheets, write_files
+from dlas.report import report
+from dlas.report.blocks import Cell, Column, Figure, Line, Panel, Table
+from dlas.report.files import framed, markdown, sheets, write_files
 from tests.rows import row, write
 from tests.sweeps import sweep
 
@@ -87,7 +87,7 @@ def test_markdown_shows_a_text_as_it_is() -> None:
 
 
 def test_latex_shows_a_text_as_it_is(tmp_path: Path) -> None:
-    from dlas.analysis.report.blocks import Section
+    from dlas.report.blocks import Section
 
     write_files([Section("s", "s", "s", [table(AWKWARD)])], [], tmp_path)
     latex = (tmp_path / "tables" / "odd.tex").read_text()

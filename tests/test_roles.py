@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dlas.analysis.frame import read
 from dlas.analysis.roles import primitive, with_roles
-from dlas.results import Row
+from dlas.rows.frame import read
+from dlas.rows.results import Row
 from tests.rows import CPU, again, failing, row, write
 
 

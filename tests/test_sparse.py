@@ -15,24 +15,22 @@ from hypothesis import strategies as st
 from torch import nn
 from tvm_ffi import structural_equal
 
-from dlas import parts
-from dlas.convolution import Conv
+from dlas.compilers.programs.tvm import TvmProgram, write_program
 from dlas.errors import InputError
 from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
 from dlas.lowering.lower import lower, schedule
-from dlas.networks import csr_bytes
-from dlas.programs import TvmProgram, write_program
-from dlas.sparse._csr import Csr, balanced_order
-from dlas.sparse._patches import Patches
-from dlas.sparse._planes import WIDEST, Planes
-from dlas.sparse._rows import SparseRows, channels_a_block
-from dlas.sparse._tiles import Tiles
 from dlas.sparse.bsr_direct import BsrDirect
+from dlas.sparse.compressed.csr import Csr, balanced_order
+from dlas.sparse.compressed.patches import Patches
+from dlas.sparse.compressed.planes import WIDEST, Planes
+from dlas.sparse.compressed.rows import SparseRows, channels_a_block
+from dlas.sparse.compressed.tiles import Tiles
 from dlas.sparse.csr_direct import CsrDirect
 from dlas.sparse.csr_gemm import CsrGemm
 from dlas.sparse.csr_spatial_pack import CsrSpatialPack
-from dlas.stack import Target
-from dlas.testing import HOST, Case, check_case
+from dlas.stack import Conv, Target, csr_bytes
+from dlas.study import parts
+from dlas.testing.algorithms import HOST, Case, check_case
 from dlas.tuning.workload import MAIN, Workload
 from tests.contracts.convolutions import convolutions
 from tests.small_network import error, images, network

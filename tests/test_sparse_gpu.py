@@ -19,24 +19,22 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 from tvm_ffi import structural_equal
 
-from dlas import parts
 from dlas.compilers.hand import Hand
 from dlas.compilers.metaschedule import MetaSchedule
-from dlas.convolution import Conv
-from dlas.hardware.local import Local
+from dlas.hardware.drivers.local import Local
 from dlas.lowering.kernels import Kernel, make_kernel, run_passes, schedule_kernel
-from dlas.networks import TorchNetwork
-from dlas.sparse import _gpu
-from dlas.sparse._blocks import block
-from dlas.sparse._rows import SparseRows
+from dlas.networks.torch_network import TorchNetwork
+from dlas.processes.workers import Reply, Verbs
 from dlas.sparse.bsr_direct import BsrDirect
+from dlas.sparse.compressed import gpu
+from dlas.sparse.compressed.blocks import block
+from dlas.sparse.compressed.rows import SparseRows
 from dlas.sparse.csr_direct import CsrDirect
-from dlas.stack import Build, Compiler, Decisions, Target
-from dlas.testing import HOST, Case, check_case, lower_case, run_here
+from dlas.stack import Bench, Build, Compiler, Conv, Decisions, Target
+from dlas.study import parts
+from dlas.testing.algorithms import HOST, Case, check_case, lower_case, run_here
 from dlas.tuning import tuner
-from dlas.tuning.interface import Bench
 from dlas.tuning.lab import Lab
-from dlas.tuning.workers import Reply, Verbs
 from dlas.tuning.workload import MAIN, Workload
 from tests.gpu_code import check_compiles
 from tests.small_network import error, images, network
@@ -111,7 +109,7 @@ def test_a_number_laid_by_itself_is_the_one_that_copies_lay(algorithm: SparseRow
         laid = planes.lay(x)
         with block("both", {"n": conv.n, "slab": planes.slabs, "place": numbers}) as at:
             T.buffer_store(copied, laid[tuple(at)], at)
-            T.buffer_store(tested, _gpu.number(planes, x, *at), at)
+            T.buffer_store(tested, gpu.number(planes, x, *at), at)
     both = tvm.tirx.build(tvm.IRModule({"both": builder.get()}), target="llvm")
     image = np.random.default_rng(0).standard_normal(conv.input_shape).astype(np.float32)
     arrays = [tvm.runtime.tensor(each) for each in (image, *np.full((2, *shape), np.nan, np.float32))]
@@ -150,12 +148,12 @@ def test_sums_start_before_a_loop_that_may_be_empty() -> None:
 @pytest.mark.parametrize("target", [CUDA, OPENCL, SMALL_GPU], ids=["cuda", "opencl", "small"])
 @pytest.mark.parametrize("conv", [SQUARE, BATCH, UNEVEN], ids=["square", "batch", "uneven"])
 def test_tiles_respect_the_target(algorithm: SparseRows, conv: Conv, target: Target) -> None:
-    most, space = _gpu.most_threads(target), algorithm.space(conv, target)
-    assert 0 < len(space) <= _gpu.POINTS
+    most, space = gpu.most_threads(target), algorithm.space(conv, target)
+    assert 0 < len(space) <= gpu.POINTS
     for point in space:
-        tile = _gpu.ThreadTile(**{name: int(value) for name, value in point.items()})
+        tile = gpu.ThreadTile(**{name: int(value) for name, value in point.items()})
         assert tile.block(algorithm.height) <= most
-        assert tile.images * tile.lines * tile.filters <= _gpu.SUMS
+        assert tile.images * tile.lines * tile.filters <= gpu.SUMS
     assert len({tuple(point.items()) for point in space}) == len(space)
 
 
@@ -168,7 +166,7 @@ def test_threads_of_a_kernel_are_those_of_its_tile(algorithm: SparseRows, target
         _, _, products = script.rpartition('T.sblock("pad")')
         threads = {axis: int(extent) for extent, axis in re.findall(THREADS, products)}
         block_of = threads["threadIdx.x"] * threads["threadIdx.y"]
-        assert block_of == _gpu.ThreadTile(**point).block(algorithm.height)  # type: ignore[arg-type]
+        assert block_of == gpu.ThreadTile(**point).block(algorithm.height)  # type: ignore[arg-type]
         assert threads["vthread.x"] == int(point["images"]) * int(point["lines"])
         assert 'scope="shared"' not in script
 
@@ -253,7 +251,7 @@ def test_hand_takes_the_best_guess(
 ) -> None:
     layers = check_on_opencl(Hand(), pruned_network(), algorithm, tmp_path, opencl, monkeypatch)
     decided = [layer["decisions"] for layer in layers if layer["declined"] is None]
-    assert len(decided) == 5 and all(each["threads"] >= _gpu.WARP for each in decided)
+    assert len(decided) == 5 and all(each["threads"] >= gpu.WARP for each in decided)
 
 
 @dataclass(frozen=True)

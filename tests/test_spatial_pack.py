@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 import tvm
 
-from dlas.convolution import Conv
 from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
 from dlas.lowering.tail import Step
-from dlas.schedules._registers import vector_unit
+from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import Target
-from dlas.testing import HOST, Case, check_case
+from dlas.stack import Conv, Target
+from dlas.testing.algorithms import HOST, Case, check_case
 from tests.test_sparse import AVX2, AVX512, NEON, SQUARE
 
 TARGETS = [pytest.param(AVX512, id="avx512"), pytest.param(AVX2, id="avx2"), pytest.param(NEON, id="neon")]

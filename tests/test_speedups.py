@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dlas.analysis.frame import read
 from dlas.analysis.observations import Evidence
 from dlas.analysis.roles import with_roles
 from dlas.analysis.speedups import speedups
-from dlas.results import Row
+from dlas.rows.frame import read
+from dlas.rows.results import Row
 from tests.rows import failing, row, write
 
 PRUNED = {"name": "weight_pruning", "level": 0.95}

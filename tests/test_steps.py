@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dlas.steps import check
+from dlas.engine.steps import check
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dlas.errors import InputError
-from dlas.point import Choice, Point
-from dlas.study import Study, check_size
+from dlas.study.point import Choice, Point
+from dlas.study.study import Study, check_size
 
 STUBS = """
 name = "s"

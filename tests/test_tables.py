@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
-from dlas.analysis.frame import read
-from dlas.analysis.grid import Grid, print_whole
-from dlas.analysis.labels import MISSING
-from dlas.analysis.show import find, show
-from dlas.analysis.tables import relative_to_fastest, table
+from dlas.console.grid import Grid, print_whole
+from dlas.console.show import find, show
+from dlas.console.tables import relative_to_fastest, table
 from dlas.errors import InputError
-from dlas.results import CURVES, STATUSES
+from dlas.rows.frame import read
+from dlas.rows.labels import MISSING
+from dlas.rows.results import CURVES, STATUSES
 from tests.rows import CPU, failing, row, write
 from tests.sweeps import curve
 

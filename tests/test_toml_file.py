@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dlas import toml_file
 from dlas.errors import InputError
+from dlas.store import toml
 
 
 @pytest.mark.parametrize(
@@ -23,16 +23,16 @@ def test_a_broken_file_is_quoted(tmp_path: Path, content: bytes, complaint: str)
     path = tmp_path / "broken.toml"
     path.write_bytes(content)
     with pytest.raises(InputError, match=complaint) as caught:
-        toml_file.read(path, "table")
+        toml.read(path, "table")
     assert str(caught.value).startswith(str(path))
 
 
 @pytest.mark.parametrize("name", ["absent.toml", "."])
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="cannot read the table "):
-        toml_file.read(tmp_path / name, "table")
+        toml.read(tmp_path / name, "table")
 
 
 def test_a_device_without_an_end_is_read_within_bounds() -> None:
     with pytest.raises(InputError, match="over 1,000,000 bytes"):
-        toml_file.read(Path("/dev/zero"), "table")
+        toml.read(Path("/dev/zero"), "table")

@@ -15,13 +15,13 @@ import pytest
 import torch
 from torch import nn
 
-from dlas import parts, training
-from dlas.data import Arrays, Data, Images, Labels
 from dlas.datasets.digits import shake
 from dlas.models.cifar_resnet18 import CifarResnet18
-from dlas.recipe import RECIPES, Recipe
-from dlas.stack import Workspace
-from dlas.training import CHECKPOINT, Diverged, fit
+from dlas.networks import training
+from dlas.networks.recipes import RECIPES, Recipe
+from dlas.networks.training import CHECKPOINT, Diverged, fit
+from dlas.stack import Arrays, Data, Images, Labels, Workspace
+from dlas.study import parts
 
 SMALL = Recipe(epochs=4, batch=16)
 STEPS = 4

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dlas.analysis.trajectories import START, Trajectories, Trajectory, called, fine_tuning_seconds
-from dlas.results import Row
+from dlas.rows.results import Row
+from dlas.rows.trajectories import START, Trajectories, Trajectory, called, fine_tuning_seconds
 from tests.rows import row
 from tests.sweeps import curve
 

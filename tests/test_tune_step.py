@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dlas.study import Study
+from dlas.study.study import Study
 from dlas.tuning.records import Records, read_sections
 from tests.engine import in_fork, rows, run, study_of
 from tests.test_faults import _all_descendants, _running, _wait_for

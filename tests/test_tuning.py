@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 import tvm
 
-from dlas import parts
+from dlas.errors import Unsupported
 from dlas.lowering.kernels import make_kernel
-from dlas.stack import Hardware, Unsupported
+from dlas.stack import Hardware
+from dlas.study import parts
 from dlas.tuning import trials
 from dlas.tuning.lab import difference
 from dlas.tuning.records import Records, Trial, read_sections

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dlas.cli import app
+from dlas.cli.app import app
 from dlas.errors import InputError
 from dlas.tuning.exchange import everything, export, merge
 from dlas.tuning.records import Baseline, Choice, Header, Round, Store, Trial

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from dlas import parts
-from dlas.convolution import Conv
-from dlas.stack import Hardware
+from dlas.processes.workers import Crew, Reply
+from dlas.stack import Conv, Hardware
+from dlas.study import parts
 from dlas.tuning.rules import Evolution, _without_intrinsics
 from dlas.tuning.tuner import Settings, tune
-from dlas.tuning.workers import Crew, Reply
 from dlas.tuning.workload import Workload, short_form
 from tests.test_tuning import one
 from tests.tiled import CONV, Tiled, bench, kernel

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlas.tuning.workers import Crew, Failed, Reply, Verbs, words
+from dlas.processes.workers import Crew, Failed, Reply, Verbs, words
 
 
 def verbs() -> Verbs:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dlas import sweep
-from dlas.active import Active
-from dlas.machine import Machine
-from dlas.sweep import Sweep
+from dlas.engine import sweep
+from dlas.engine.point_run import Active
+from dlas.engine.sweep import Sweep
+from dlas.measuring.machine import Machine
 from tests.engine import rows, run, study_of
 
 NETWORKS = """

@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dlas.analysis.frame import read
 from dlas.analysis.roles import with_roles
 from dlas.analysis.winners import Standing, Winner, standings
-from dlas.results import Row
+from dlas.rows.frame import read
+from dlas.rows.results import Row
 from tests import paper
 from tests.rows import CPU, failing, row, write
 

@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from dlas import parts
-from dlas.convolution import Conv
 from dlas.errors import InputError
 from dlas.schedules.winograd import KERNEL, POINTS, Winograd, cook_toom
-from dlas.testing import CASES, Case, check_algorithm, check_case
+from dlas.stack import Conv
+from dlas.study import parts
+from dlas.testing.algorithms import CASES, Case, check_algorithm, check_case
 
 PLAIN = Conv("plain", 1, 16, 8, 8, 16, 3, 3)
 

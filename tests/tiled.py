@@ -13,15 +13,26 @@ from typing import Any
 import numpy as np
 import torch
 
-from dlas.convolution import Conv
-from dlas.data import Data
 from dlas.lowering.kernels import Kernel, make_kernel
 from dlas.lowering.tail import Step
-from dlas.networks import TorchNetwork
+from dlas.networks.torch_network import TorchNetwork
 from dlas.schedules.direct import Direct
-from dlas.stack import Algorithm, Build, Decisions, Facts, Hardware, Model, Network, Target, Workspace
+from dlas.stack import (
+    Algorithm,
+    Bench,
+    Build,
+    Conv,
+    Data,
+    Decisions,
+    Facts,
+    Hardware,
+    Model,
+    Network,
+    Target,
+    TuningCompiler,
+    Workspace,
+)
 from dlas.tuning.choosing import curve, first
-from dlas.tuning.interface import Bench, TuningCompiler
 from dlas.tuning.tuner import Settings, tune
 from tests.stubs import StubCompiler
 

@@ -11,17 +11,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from dlas.cache import Artifact, Cache
-from dlas.data import Arrays, Data
 from dlas.datasets.digits import shake
-from dlas.measuring import Settings
-from dlas.networks import WEIGHTS_FILE, TorchNetwork
-from dlas.pipeline import Planner, Step
-from dlas.point import Point
-from dlas.stack import Dataset, Facts, Workspace
-from dlas.steps import network
-from dlas.study import Study
-from dlas.torch_model import CifarModel, read_weights
+from dlas.engine.planning import Planner, Step
+from dlas.engine.steps import network
+from dlas.networks.torch_model import CifarModel
+from dlas.networks.torch_network import TorchNetwork
+from dlas.networks.weights import WEIGHTS_FILE, read_weights
+from dlas.stack import Arrays, Data, Dataset, Facts, Settings, Workspace
+from dlas.store.cache import Artifact, Cache
+from dlas.study.point import Point
+from dlas.study.study import Study
 
 SHAPE = (3, 8, 8)
 CLASSES = 4

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis import bootstrap
-from dlas.analysis.frame import SAMPLES
 from dlas.analysis.matching import SETTING, groups, natural
 from dlas.analysis.roles import DENSE
-from dlas.analysis.trajectories import CHOOSING
 from dlas.analysis.winners import Times
-from dlas.parts import LIBRARY
+from dlas.rows import bootstrap
+from dlas.rows.frame import SAMPLES
+from dlas.rows.trajectories import CHOOSING
+from dlas.study.parts import LIBRARY
 
 KEYS = ["technique", "algorithm", "compiler"]
 

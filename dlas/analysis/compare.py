@@ -23,14 +23,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from dlas.analysis import bootstrap
-from dlas.analysis.comparison_grid import grid
-from dlas.analysis.frame import AXES, SAMPLES
-from dlas.analysis.grid import Grid
 from dlas.analysis.matching import identity, latest, natural
 from dlas.errors import InputError, unknown
-from dlas.parts import LIBRARY
-from dlas.study import DEFAULTS
+from dlas.rows import bootstrap
+from dlas.rows.frame import AXES, SAMPLES
+from dlas.study.parts import LIBRARY
+from dlas.study.study import DEFAULTS
 
 Key = tuple[str | None, ...]
 
@@ -133,9 +131,6 @@ class Comparison:
             found[value] = math.exp(math.fsum(logs) / len(logs))
         return found
 
-    def __rich__(self) -> Grid:
-        return grid(self)
-
 
 def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comparison:
     """Return the values of an axis compared on matched points.
@@ -143,7 +138,7 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
     Parameters
     ----------
     frame : DataFrame
-        What :func:`dlas.analysis.frame.read` returned.
+        What :func:`dlas.rows.frame.read` returned.
     axis : str
         One of the six layers, ``batch`` or ``seed``.
     baseline : str, optional

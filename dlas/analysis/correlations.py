@@ -12,9 +12,9 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from dlas.analysis import bootstrap
-from dlas.analysis.frame import MACHINE
 from dlas.analysis.matching import groups, timed
+from dlas.rows import bootstrap
+from dlas.rows.frame import MACHINE
 
 PLACE = ("dataset", "hardware", MACHINE, "batch", "seed")
 QUANTITIES = {

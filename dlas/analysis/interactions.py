@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.frame import AXES
 from dlas.analysis.matching import Blocks, blocks, timed
+from dlas.rows.frame import AXES
 
 Numbers = npt.NDArray[np.float64]
 Z = 1.959963984540054

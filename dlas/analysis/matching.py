@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.frame import AXES, MACHINE
-from dlas.parts import LIBRARY
+from dlas.rows.frame import AXES, MACHINE
+from dlas.study.parts import LIBRARY
 
 SETTING = ("dataset", "model", "hardware", MACHINE, "batch", "seed")
 """Points alike in these answer one question: how fast can this network run here?"""

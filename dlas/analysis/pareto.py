@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.frame import MACHINE
 from dlas.analysis.matching import groups
+from dlas.rows.frame import MACHINE
 
 PLACE = ("dataset", "hardware", MACHINE, "batch")
 """Points alike in these solve one problem in one place; they may differ in everything else."""

@@ -15,8 +15,8 @@ import pandas as pd
 from dlas.analysis.matching import latest
 from dlas.errors import InputError
 from dlas.hardware.profile import Profile
-from dlas.parts import LIBRARY, PROFILES
-from dlas.study import DEFAULTS
+from dlas.study.parts import LIBRARY, PROFILES
+from dlas.study.study import DEFAULTS
 
 DENSE = str(DEFAULTS["compression"][0])
 UNTUNED = str(DEFAULTS["compiler"][0])

@@ -15,11 +15,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dlas.analysis import bootstrap
-from dlas.analysis.frame import SAMPLES
 from dlas.analysis.matching import SETTING, groups
 from dlas.analysis.roles import DENSE
 from dlas.analysis.winners import Times, Winner
+from dlas.rows import bootstrap
+from dlas.rows.frame import SAMPLES
 
 COLUMNS = [
     *SETTING, "compiler", "tuning", "compression", "compression_name", "kind", "processor", "expected",

@@ -13,11 +13,11 @@ from typing import Any
 
 import tomli_w
 
-from dlas import parts, toml_file
-from dlas.convolution import Conv, Tail
-from dlas.errors import InputError, unknown
-from dlas.point import Choice
-from dlas.stack import Algorithm, Part, Unsupported
+from dlas.errors import InputError, Unsupported, unknown
+from dlas.stack import Algorithm, Conv, Part, Tail
+from dlas.store import toml
+from dlas.study import parts
+from dlas.study.point import Choice
 
 DIRECT = Choice("direct")
 AGAIN = re.compile(r"#\d+$")
@@ -101,7 +101,7 @@ def read(path: Path) -> Table:
     InputError
         Whatever is wrong with it, quoting what was written.
     """
-    raw = toml_file.read(path, "table of layers")
+    raw = toml.read(path, "table of layers")
     try:
         for key in raw:
             if key not in ("layers", "default"):

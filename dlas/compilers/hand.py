@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlas.compilers._tvm import TvmCompiler, noted
+from dlas.compilers.programs.tvm import TvmCompiler, noted, write_program
 from dlas.lowering.kernels import Kernel, schedule_kernel
 from dlas.lowering.lower import lower, schedule
-from dlas.programs import write_program
 from dlas.stack import Algorithm, Build, Network, Target
 
 

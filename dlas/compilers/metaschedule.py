@@ -15,14 +15,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dlas.compilers._tvm import TvmCompiler, noted
+from dlas.compilers.programs.tvm import TvmCompiler, noted, write_program
 from dlas.lowering.kernels import Kernel
 from dlas.lowering.lower import lower, schedule
 from dlas.lowering.simplify import OPAQUE
-from dlas.programs import write_program
-from dlas.stack import Algorithm, Build, Network, Target
+from dlas.stack import Algorithm, Bench, Build, Network, Target, TuningCompiler
 from dlas.tuning.choosing import curve, first
-from dlas.tuning.interface import Bench, TuningCompiler
 from dlas.tuning.tuner import Settings, Tuned, tune
 from dlas.tuning.workload import Workload
 

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
-import statistics
-import tempfile
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
 import onnx
-import onnxruntime
 
-from dlas.data import Images
-from dlas.exporting import as_onnx, layer_of_node
-from dlas.onnx_network import session_options
-from dlas.stack import Algorithm, Build, Compiler, Network, Program, Target, Unsupported
-from dlas.torch_programs import library_layers
-
-MODEL = "model.onnx"
-KERNEL = "_kernel_time"
-"""What ONNX Runtime's profiler appends to a node's name."""
-BLOCKED = "_nchwc"
-"""What ONNX Runtime appends to a tensor's name to name the kernel that writes it in blocks of channels."""
-INSERTED = re.compile("^InsertedPrecisionFreeCast_|_token_[0-9]+$")
-"""What it puts before and after the names of kernels whose numbers or layout it has changed."""
-ACTIVATIONS = {"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"}
+from dlas.compilers.programs.onnxruntime import MODEL, OnnxProgram
+from dlas.errors import Unsupported
+from dlas.networks.convolutions import library_layers
+from dlas.networks.exporting import as_onnx
+from dlas.stack import Algorithm, Build, Compiler, Network, Program, Target
 
 
 @dataclass(frozen=True)
@@ -43,7 +26,7 @@ class OnnxRuntime(Compiler):
         self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
     ) -> Build:
         """Write the ONNX graph for inputs [batch, c, h, w] into ``folder``."""
-        if target.description["kind"] != "llvm":
+        if target.on_gpu:
             raise Unsupported(f"ONNX Runtime is used on CPUs only, not on {target.description['kind']}")
         model = as_onnx(network, batch)
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,82 +36,3 @@ class OnnxRuntime(Compiler):
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return a session on the graph in ``folder``."""
         return OnnxProgram(folder / MODEL, target.threads)
-
-
-class OnnxProgram(Program):
-    """An ONNX Runtime session.
-
-    Parameters
-    ----------
-    path : Path
-        The ONNX file.
-    threads : int
-        Of one operator; operators run one after the other, as in the other compilers.
-    """
-
-    def __init__(self, path: Path, threads: int) -> None:
-        self._path = path
-        self._threads = threads
-        self._session = self._open(self._options())
-
-    def bind(self, images: Images) -> Callable[[], Any]:
-        """Return a function that runs one inference on ``images``, bound to the session."""
-        binding = self._session.io_binding()
-        binding.bind_cpu_input(self._session.get_inputs()[0].name, np.ascontiguousarray(images))
-        binding.bind_output(self._session.get_outputs()[0].name, "cpu")
-        session = self._session
-        return lambda: session.run_with_iobinding(binding)
-
-    def run(self, images: Images) -> npt.NDArray[np.float32]:
-        """Return the outputs [n, classes] for ``images`` [n, c, h, w]."""
-        name = self._session.get_inputs()[0].name
-        return np.asarray(self._session.run(None, {name: images})[0])
-
-    def layers(self, images: Images, repeats: int) -> dict[str, float]:
-        """Return seconds a node, median over ``repeats``; convolutions go by their layer's name."""
-        with tempfile.TemporaryDirectory() as folder:
-            options = self._options()
-            options.enable_profiling = True
-            options.profile_file_prefix = str(Path(folder) / "profile")
-            session = self._open(options)
-            name = session.get_inputs()[0].name
-            for _ in range(repeats + 1):
-                session.run(None, {name: images})
-            events = json.loads(Path(session.end_profiling()).read_text())
-        return _median_by_layer(events, repeats, kernel_layers(onnx.load(str(self._path)).graph))
-
-    def _options(self) -> Any:
-        options = session_options(self._threads)
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-        return options
-
-    def _open(self, options: Any) -> Any:
-        return onnxruntime.InferenceSession(str(self._path), options, providers=["CPUExecutionProvider"])
-
-
-def kernel_layers(graph: Any) -> dict[str, str]:
-    """Return the layer behind the name of each kernel that ONNX Runtime makes of a convolution.
-
-    A kernel has the node's name or, in the blocked layout, that of the tensor it
-    writes: the convolution's own or that of the activation fused into it.
-    """
-    layers = {}
-    for index, node in enumerate(graph.node):
-        if node.op_type == "Conv":
-            layer = layer_of_node(node, f"node{index}")
-            layers[node.name] = layers[node.output[0] + BLOCKED] = layer
-        elif node.op_type in ACTIVATIONS and node.input[0] + BLOCKED in layers:
-            layers.setdefault(node.output[0] + BLOCKED, layers[node.input[0] + BLOCKED])
-    return layers
-
-
-def _median_by_layer(events: list[dict[str, Any]], repeats: int, layers: dict[str, str]) -> dict[str, float]:
-    """Return the median seconds of every node over the last ``repeats`` runs."""
-    samples: dict[str, list[float]] = defaultdict(list)
-    for event in events:
-        if event.get("cat") == "Node" and event["name"].endswith(KERNEL):
-            samples[event["name"].removesuffix(KERNEL)].append(event["dur"] * 1e-6)
-    return {
-        layers.get(INSERTED.sub("", name), name): statistics.median(taken[-repeats:])
-        for name, taken in samples.items()
-    }

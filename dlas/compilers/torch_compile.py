@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
+from dlas.compilers.programs.torch import TorchProgram, TorchRuntime, module_of, torch_device
 from dlas.stack import Network, Program, Target
-from dlas.torch_programs import TorchProgram, TorchRuntime, module_of, torch_device
 
 
 @dataclass(frozen=True)

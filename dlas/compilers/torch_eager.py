@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlas.compilers.programs.torch import TorchProgram, TorchRuntime, module_of, torch_device
 from dlas.stack import Network, Program, Target
-from dlas.torch_programs import TorchProgram, TorchRuntime, module_of, torch_device
 
 
 @dataclass(frozen=True)

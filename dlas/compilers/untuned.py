@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlas.compilers._tvm import TvmCompiler
+from dlas.compilers.programs.tvm import TvmCompiler, write_program
 from dlas.lowering.lower import lower, schedule
-from dlas.programs import write_program
 from dlas.stack import Algorithm, Build, Network, Target
 
 

@@ -1,1 +1,4 @@
-"""Compression techniques, one file each; the file's name is the part's name."""
+"""Compression techniques, one file each; the file's name is the part's name.
+
+A folder holds what several techniques share.
+"""

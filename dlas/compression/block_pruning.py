@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import nn
 from torch.nn import functional
 
-from dlas.compression._masked import MaskedPruning
+from dlas.compression.pruning.masked import MaskedPruning
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class BlockPruning(MaskedPruning):
     index for the whole block.  Convolutions with fewer output channels a group
     than a block, depthwise ones for instance, are left dense; where the size
     does not divide them, the last block is smaller.  The other options are those
-    of :class:`dlas.compression._iterative.IterativePruning`; ``level`` is a share of blocks.
+    of :class:`dlas.compression.pruning.iterative.IterativePruning`; ``level`` is a share of blocks.
 
     Parameters
     ----------

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dlas.compression import _channels
-from dlas.compression._channels import Channels
-from dlas.compression._masked import MaskedPruning
+from dlas.compression.pruning import channels
+from dlas.compression.pruning.channels import Channels
+from dlas.compression.pruning.masked import MaskedPruning
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class ChannelPruning(Channels, MaskedPruning):
     that only an algorithm that skips zeros gets faster.  A batch norm behind a
     pruned channel still shifts it.  ``compact_channel_pruning`` removes
     channels for good.  The options are those of
-    :class:`dlas.compression._iterative.IterativePruning`; ``level`` is a share of
+    :class:`dlas.compression.pruning.iterative.IterativePruning`; ``level`` is a share of
     output channels.
 
     References
@@ -26,4 +26,4 @@ class ChannelPruning(Channels, MaskedPruning):
     DLAS, section 4.2.
     """
 
-    GRID: ClassVar[tuple[float, ...]] = _channels.GRID
+    GRID: ClassVar[tuple[float, ...]] = channels.GRID

@@ -12,17 +12,17 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from dlas.compression import _channels
-from dlas.compression._channels import Channels
-from dlas.compression._coupling import Coupling, Unit
-from dlas.compression._iterative import IterativePruning, ratios
-from dlas.compression._masks import judge
-from dlas.compression._widths import narrow
-from dlas.data import Data
-from dlas.errors import InputError
-from dlas.networks import WEIGHTS_FILE, TorchNetwork, conv_weights
-from dlas.stack import Facts, Model, Network, Unsupported, Workspace
-from dlas.torch_model import TorchModel, load_weights, read_weights
+from dlas.compression.pruning import channels
+from dlas.compression.pruning.channels import Channels
+from dlas.compression.pruning.coupling import Coupling, Unit
+from dlas.compression.pruning.iterative import IterativePruning, ratios
+from dlas.compression.pruning.masks import judge
+from dlas.compression.pruning.widths import narrow
+from dlas.errors import InputError, Unsupported
+from dlas.networks.torch_model import TorchModel
+from dlas.networks.torch_network import TorchNetwork, conv_weights
+from dlas.networks.weights import WEIGHTS_FILE, load_weights, read_weights
+from dlas.stack import Data, Facts, Model, Network, Workspace
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class CompactChannelPruning(IterativePruning):
     computes what it would with those channels at zero, batch norm included; one
     of which that cannot be shown is declined.  The number of outputs stays, every
     convolution keeps a channel, and a grouped one two a group.  The other options are those of
-    :class:`dlas.compression._iterative.IterativePruning`; ``level`` is a share of
+    :class:`dlas.compression.pruning.iterative.IterativePruning`; ``level`` is a share of
     the dense network's output channels of convolutions, and channels that go
     together are worth the mean of their filters.
 
@@ -46,7 +46,7 @@ class CompactChannelPruning(IterativePruning):
         ``level`` is reached.
     """
 
-    GRID: ClassVar[tuple[float, ...]] = _channels.GRID
+    GRID: ClassVar[tuple[float, ...]] = channels.GRID
 
     multiple: Annotated[int, Field(ge=1, le=64)] = 1
 

@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import onnx
 
-from dlas.compression._graphs import SmallerNumbers
-from dlas.data import Data
-from dlas.stack import Workspace
+from dlas.compression.precision.graphs import SmallerNumbers
+from dlas.stack import Data, Workspace
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 from onnxruntime.quantization.shape_inference import quant_pre_process
 from pydantic import Field
 
-from dlas.compression._graphs import SmallerNumbers
-from dlas.data import Data, Images
-from dlas.exporting import quiet
-from dlas.onnx_counting import graph_input
-from dlas.stack import Unsupported, Workspace
+from dlas.compression.precision.graphs import SmallerNumbers
+from dlas.errors import Unsupported
+from dlas.networks.exporting import quiet
+from dlas.networks.onnx_counting import graph_input
+from dlas.stack import Data, Images, Workspace
 
 BATCH = 8
 """Images calibrated together, where the graph takes any batch; all their activations are held at once."""
@@ -47,7 +47,7 @@ class Int8(SmallerNumbers):
     ``reduce_range``, weights of 7 bits, because their kernels for u8 x s8 saturate.
     It is not taken: a network would then depend on the machine that it was made
     on, or lose a bit everywhere.  Sessions ask for kernels that do not saturate
-    instead (:func:`dlas.onnx_network.session_options`).
+    instead (:func:`dlas.networks.onnx_network.session_options`).
 
     Parameters
     ----------

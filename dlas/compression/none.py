@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dlas.data import Data
-from dlas.stack import Compression, Network, Workspace
+from dlas.stack import Compression, Data, Network, Workspace
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dlas.compression._masked import MaskedPruning
+from dlas.compression.pruning.masked import MaskedPruning
 
 
 @dataclass(frozen=True)
 class WeightPruning(MaskedPruning):
     """Global L1 unstructured pruning of convolutions' weights, iterative with fine-tuning.
 
-    The options are those of :class:`dlas.compression._iterative.IterativePruning`;
+    The options are those of :class:`dlas.compression.pruning.iterative.IterativePruning`;
     ``level`` is a share of weights.
 
     References

@@ -13,9 +13,8 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from dlas.data import Data, Images, Labels
-from dlas.errors import InputError
-from dlas.stack import Dataset, MissingData
+from dlas.errors import InputError, MissingData
+from dlas.stack import Data, Dataset, Images, Labels
 
 FOLDER = "cifar-10-batches-py"
 TRAIN_FILES = tuple(f"data_batch_{number}" for number in range(1, 6))

@@ -10,8 +10,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from dlas.data import Arrays, Data, Images
-from dlas.stack import Dataset
+from dlas.stack import Arrays, Data, Dataset, Images
 
 SIZE = 32
 TEST_SHARE = 0.25

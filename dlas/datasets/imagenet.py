@@ -14,9 +14,8 @@ from PIL import Image
 from pydantic import Field
 from torchvision import transforms
 
-from dlas.data import Data, Images, Labels
-from dlas.errors import InputError
-from dlas.stack import Dataset, MissingData
+from dlas.errors import InputError, MissingData
+from dlas.stack import Data, Dataset, Images, Labels
 
 MEAN = (0.485, 0.456, 0.406)
 DEVIATION = (0.229, 0.224, 0.225)

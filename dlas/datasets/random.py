@@ -9,8 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from dlas.data import Data, Images, Labels
-from dlas.stack import Dataset
+from dlas.stack import Data, Dataset, Images, Labels
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Device drivers, one file each; the file's name is the part's name."""
+"""Devices: the profiles that describe them, and the drivers that profiles name."""

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import pydantic
 from pydantic import ConfigDict, Field, StringConstraints
 
-from dlas import toml_file
 from dlas.errors import InputError
+from dlas.store import toml
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -61,7 +61,7 @@ class Profile(pydantic.BaseModel):
             If the file cannot be read, is not TOML, or says something that a
             profile cannot say; names the file, the key and the value.
         """
-        raw = toml_file.read(path, "profile")
+        raw = toml.read(path, "profile")
         if "name" in raw:
             raise InputError(f"{path}: name = {raw['name']!r}: a device is called by its file's name")
         try:

@@ -10,7 +10,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.s_tir import dlight
 
-from dlas.schedules._loops import bind
+from dlas.schedules.loops.steps import bind
 from dlas.stack import Target
 
 

@@ -14,12 +14,13 @@ import tvm_ffi
 from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx
 
-from dlas.exporting import check_batch, layer_of_node, quiet
+from dlas.errors import Unsupported
 from dlas.lowering.from_torch import translate
-from dlas.networks import TorchNetwork
-from dlas.onnx_counting import graph_input
-from dlas.onnx_network import OnnxNetwork, number_type
-from dlas.stack import Network, Unsupported
+from dlas.networks.exporting import check_batch, layer_of_node, quiet
+from dlas.networks.onnx_counting import graph_input
+from dlas.networks.onnx_network import OnnxNetwork, number_type
+from dlas.networks.torch_network import TorchNetwork
+from dlas.stack import Network
 
 SHARED = ("float16", "float32")
 """Types whose arrays numpy and TVM share; ``relax.const`` narrows wider ones, and numpy lacks others."""

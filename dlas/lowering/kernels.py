@@ -11,14 +11,12 @@ import numpy.typing as npt
 import tvm
 from tvm import s_tir, te
 
-from dlas.convolution import Conv
-from dlas.lowering.layers import describe_layer
 from dlas.lowering.layouts import block_array, block_shape
 from dlas.lowering.regions import Region
 from dlas.lowering.simplify import OPAQUE, shape_of
 from dlas.lowering.tail import Chain, Step, fold_affine
 from dlas.schedules.direct import Direct
-from dlas.stack import Algorithm, Decisions, Target
+from dlas.stack import Algorithm, Conv, Decisions, Target, describe_layer
 
 Array = npt.NDArray[Any]
 

@@ -16,11 +16,9 @@ from tvm import s_tir, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from dlas.convolution import CHANGE_LAYOUT
 from dlas.lowering.operators import SMALLEST_PARALLEL, is_scheduled
-from dlas.schedules._loops import is_gpu
-from dlas.schedules._registers import vector_unit
-from dlas.stack import Target
+from dlas.schedules.loops.vectors import vector_unit
+from dlas.stack import CHANGE_LAYOUT, Target
 
 PIECE_BYTES = 16
 """The part of a vector within which every processor shuffles with one instruction."""
@@ -42,7 +40,7 @@ def schedule_changes(module: Any, target: Target) -> Any:
     """
     changed = tvm.IRModule(dict(module.functions), attrs=module.attrs)
     for variable, function in module.functions_items():
-        if not is_gpu(target) and _is_change(function):
+        if target.on_processors and _is_change(function):
             change = _Change.of(function, target)
             if change is not None:
                 changed.update_func(variable, change.write(function))

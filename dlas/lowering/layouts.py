@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from tvm import relax, te, tirx
 
-from dlas.convolution import CHANGE_LAYOUT, blocked_shape, channel_block
 from dlas.lowering.simplify import OPAQUE, is_call, shape_of
 from dlas.lowering.tail import SCALARS
+from dlas.stack import CHANGE_LAYOUT, blocked_shape, channel_block
 
 PLAIN = "NCHW"
 

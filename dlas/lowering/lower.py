@@ -117,11 +117,6 @@ def schedule(
     return module
 
 
-def tvm_target(target: Target) -> Any:
-    """Return the target as TVM's own object."""
-    return tvm.target.Target(dict(target.description))
-
-
 @dataclass
 class _Emitter:
     """Writes ``main`` anew, one binding after the other."""

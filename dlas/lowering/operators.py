@@ -16,9 +16,9 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, sym, tirx
 
+from dlas.errors import Unsupported
 from dlas.lowering.gpu import on_threads, schedule_for_gpu
-from dlas.schedules._loops import is_gpu
-from dlas.stack import Target, Unsupported
+from dlas.stack import Target
 
 WIDEST = 64
 """Elements of a vectorised loop, at most: four vectors of AVX-512."""
@@ -50,7 +50,7 @@ def schedule_operators(module: Any, target: Target) -> Any:
     Unsupported
         If a PrimFunc, whoever scheduled it, would not run on the GPU that ``target`` is.
     """
-    gpu, scheduled = is_gpu(target), tvm.IRModule(dict(module.functions), attrs=module.attrs)
+    gpu, scheduled = target.on_gpu, tvm.IRModule(dict(module.functions), attrs=module.attrs)
     for variable, function in module.functions_items():
         if not isinstance(function, tirx.PrimFunc):
             continue

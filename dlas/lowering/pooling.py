@@ -13,7 +13,6 @@ from tvm import s_tir, te, tirx, topi
 from dlas.lowering.linear import FUSES_BEHIND
 from dlas.lowering.operators import is_scheduled, share
 from dlas.lowering.simplify import shape_of
-from dlas.schedules._loops import is_gpu
 from dlas.stack import Target
 
 ROWS = "pool_rows"
@@ -126,7 +125,7 @@ def schedule_pooling(module: Any, target: Target) -> Any:
     """
     changed = tvm.IRModule(dict(module.functions), attrs=module.attrs)
     for variable, function in module.functions_items():
-        if isinstance(function, tirx.PrimFunc) and not is_scheduled(function) and not is_gpu(target):
+        if isinstance(function, tirx.PrimFunc) and not is_scheduled(function) and target.on_processors:
             changed.update_func(variable, _row_by_row(function))
     return changed
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from tvm import te, tirx
 
-from dlas.convolution import Conv
+from dlas.stack import Conv
 
 Value = tuple[Literal["value", "operand", "number"], int | float]
 """Where an input comes from.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from dlas import torch_model
-from dlas.torch_model import scaled
+from dlas.networks import torch_model
+from dlas.networks.torch_model import scaled
 
 STEM = 32
 BLOCKS = (

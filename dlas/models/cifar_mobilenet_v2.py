@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from dlas import torch_model
-from dlas.torch_model import scaled
+from dlas.networks import torch_model
+from dlas.networks.torch_model import scaled
 
 STEM, LAST = 32, 1280
 STAGES = (

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from dlas import torch_model
-from dlas.torch_model import scaled
+from dlas.networks import torch_model
+from dlas.networks.torch_model import scaled
 
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
 """Channels and first stride of each stage of two blocks."""

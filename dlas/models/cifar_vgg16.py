@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from dlas import torch_model
-from dlas.torch_model import scaled
+from dlas.networks import torch_model
+from dlas.networks.torch_model import scaled
 
 STAGES = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
 """Channels and number of convolutions of each stage; every stage ends in pooling."""

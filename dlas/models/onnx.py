@@ -7,13 +7,12 @@ from pathlib import Path
 
 import onnx
 
-from dlas.data import Data
 from dlas.errors import InputError
-from dlas.networks import score
-from dlas.onnx_counting import graph_input
-from dlas.onnx_file import read_model, weight_files
-from dlas.onnx_network import ONNX_FILE, OnnxNetwork
-from dlas.stack import Facts, Model, Network, Workspace
+from dlas.networks.onnx_counting import graph_input
+from dlas.networks.onnx_files import read_model, weight_files
+from dlas.networks.onnx_network import ONNX_FILE, OnnxNetwork
+from dlas.networks.scoring import score
+from dlas.stack import Data, Facts, Model, Network, Workspace
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ import torch
 import torchvision.models
 from torch import nn
 
-from dlas import torch_model
-from dlas.data import Data
-from dlas.errors import unknown
-from dlas.recipe import Recipe
-from dlas.stack import MissingData
-from dlas.torch_model import Epochs, RecipeName, chosen_recipe
+from dlas.errors import MissingData, unknown
+from dlas.networks import torch_model
+from dlas.networks.recipes import Recipe
+from dlas.networks.torch_model import Epochs, RecipeName, chosen_recipe
+from dlas.stack import Data
 
 AUXILIARY = ("aux1.", "aux2.", "AuxLogits.")
 """Classifiers that GoogLeNet and Inception v3 have for training only."""

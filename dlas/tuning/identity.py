@@ -6,10 +6,10 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dlas import fingerprint
 from dlas.lowering.kernels import algorithm_name
-from dlas.machine import machine_name
+from dlas.measuring.machine import machine_name
 from dlas.stack import Algorithm, Decisions, Hardware
+from dlas.store import fingerprint
 from dlas.tuning.records import Header
 from dlas.tuning.workload import Workload
 

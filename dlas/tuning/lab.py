@@ -13,9 +13,9 @@ import numpy.typing as npt
 import tvm
 
 from dlas.lowering.kernels import schedule_kernel
-from dlas.lowering.lower import tvm_target
+from dlas.lowering.target import tvm_target
+from dlas.processes.workers import Failed, Reply, Verbs, words
 from dlas.stack import Hardware
-from dlas.tuning.workers import Failed, Reply, Verbs, words
 from dlas.tuning.workload import MAIN, Workload
 
 Array = npt.NDArray[Any]
@@ -42,7 +42,7 @@ class Lab:
     def __init__(self, workloads: Sequence[Workload], hardware: Hardware, folder: Path) -> None:
         self.workloads, self.hardware, self.folder = workloads, hardware, folder
         self.target = hardware.target()
-        kind = self.target.description["kind"]
+        kind = self.target.kind
         self.on_processors = kind == "llvm"
         self.device = tvm.device("cpu" if self.on_processors else kind)
         self.processors = os.sched_getaffinity(0)

@@ -19,9 +19,9 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
-from dlas import fingerprint
 from dlas.errors import InputError
-from dlas.journal import Held, Journal
+from dlas.store import fingerprint
+from dlas.store.journal import Held, Journal
 
 FORMAT = 1
 """Part of every key: raised when what a record means changes."""

@@ -19,11 +19,11 @@ import numpy as np
 import tvm_ffi
 from tvm.s_tir import meta_schedule as ms
 
-from dlas.lowering.lower import tvm_target
+from dlas.lowering.target import tvm_target
+from dlas.processes.workers import Crew, Failed, Reply, Verbs
 from dlas.stack import Target
 from dlas.tuning.records import Records
 from dlas.tuning.trials import NoSchedule
-from dlas.tuning.workers import Crew, Failed, Reply, Verbs
 from dlas.tuning.workload import MAIN, Workload
 
 PROPOSE_S = 600.0
@@ -115,7 +115,7 @@ class Evolution:
         logging.getLogger("tvm").setLevel(logging.WARNING)  # it tells of every generation
         self.workloads, self.threads = workloads, threads
         self.target = tvm_target(target)
-        self.kind = "llvm" if target.description["kind"] == "llvm" else "cuda"
+        self.kind = "llvm" if target.on_processors else "cuda"
         self.states: dict[int, _State] = {}
 
     def verbs(self) -> Verbs:

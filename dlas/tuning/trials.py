@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from dlas.processes.workers import Crew, Reply
 from dlas.tuning import choosing
 from dlas.tuning.choosing import METHOD, Budget
 from dlas.tuning.records import Baseline, Choice, RecordFile, Records, Round, Trial
-from dlas.tuning.workers import Crew, Reply
 
 BUILD_S = 60.0
 """How long building one candidate may take."""

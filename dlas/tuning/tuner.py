@@ -9,19 +9,19 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dlas.errors import Unsupported
 from dlas.lowering.kernels import Kernel
-from dlas.machine import Machine
-from dlas.stack import Unsupported
+from dlas.measuring.machine import Machine
+from dlas.processes.workers import CANDIDATE_BYTES, Crew
+from dlas.stack import Bench
 from dlas.tuning import choosing
 from dlas.tuning.choosing import Budget
 from dlas.tuning.identity import header, place
-from dlas.tuning.interface import Bench
 from dlas.tuning.lab import Lab
 from dlas.tuning.records import Choice, Header, RecordFile, Records, Store
 from dlas.tuning.rules import Evolution, Rules
 from dlas.tuning.search import OwnSpace
 from dlas.tuning.trials import NoSchedule, Proposer, Search
-from dlas.tuning.workers import CANDIDATE_BYTES, Crew
 from dlas.tuning.workload import Workload, short_form
 
 Space = Literal["rules", "algorithm"]
@@ -169,7 +169,7 @@ class _Session:
         lab = functools.partial(Lab, self.workloads, self.bench.hardware, self.bench.workspace.folder)
         count = min(Machine().most_threads(), self.settings.per_round)
         # A GPU's driver reserves more addresses than any limit would allow.
-        on_processors = self.bench.hardware.target().description["kind"] == "llvm"
+        on_processors = self.bench.hardware.target().on_processors
         memory = CANDIDATE_BYTES if on_processors else None
         return self.stack.enter_context(Crew(count, lambda: lab().verbs(), memory))
 

@@ -12,9 +12,9 @@ import tvm_ffi
 from tvm import s_tir
 from tvm.s_tir import meta_schedule as ms
 
-from dlas import fingerprint
 from dlas.lowering.kernels import Kernel, run_passes
 from dlas.stack import Decisions, Target
+from dlas.store import fingerprint
 
 Array = npt.NDArray[Any]
 MAIN = "main"

@@ -1,4 +1,4 @@
-"""Random convolutions: what the list of cases in ``dlas.testing`` did not think of."""
+"""Random convolutions: what the list of cases in ``dlas.testing.algorithms`` did not think of."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dlas.convolution import Conv
-from dlas.testing import ACTIVATIONS, Case
+from dlas.stack import Conv
+from dlas.testing.algorithms import ACTIVATIONS, Case
 
 FEWEST_OUTPUTS = 8
 """Fewer may all be near zero by chance, and an error relative to them says nothing."""

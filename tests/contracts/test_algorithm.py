@@ -13,13 +13,12 @@ import pytest
 import torch
 from tvm import relax, te, tirx
 
-from dlas import parts
-from dlas.convolution import Conv, Tail
 from dlas.lowering.tail import Chain
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
-from dlas.stack import Algorithm, Decisions, Target
-from dlas.testing import ACTIVATIONS, CASES, POINTS, Case, check_algorithm, check_case
+from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
+from dlas.study import parts
+from dlas.testing.algorithms import ACTIVATIONS, CASES, POINTS, Case, check_algorithm, check_case
 from tests.contracts.convolutions import cases
 
 PADDED, BIAS_AND_RELU = (

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from dlas import parts
-from dlas.point import Choice
+from dlas.engine.steps.artifacts import network_facts
 from dlas.stack import Compression
-from dlas.steps.artifacts import network_facts
+from dlas.study import parts
+from dlas.study.point import Choice
 from tests.tiny import make_network, the_point
 
 NEEDED = {"level": 0.25}

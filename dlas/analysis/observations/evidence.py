@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from dlas.analysis.correlations import correlations
-from dlas.analysis.frame import FINE_TUNING
-from dlas.analysis.labels import points as counted
 from dlas.analysis.matching import SETTING, groups, timed
 from dlas.analysis.speedups import speedups
 from dlas.analysis.winners import Times
-from dlas.results import STATUSES
+from dlas.rows.frame import FINE_TUNING
+from dlas.rows.labels import points as counted
+from dlas.rows.results import STATUSES
 
 HOLDS, FAILS, OPEN = VERDICTS = ("holds", "does not hold", "not enough data")
 SAME_SETTING = list(SETTING)

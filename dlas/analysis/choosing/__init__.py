@@ -1,0 +1,1 @@
+"""Choose from rows: the algorithm of each layer."""

@@ -1,0 +1,326 @@
+"""The algorithm of each layer that makes its network fastest, as rows measured it: for ``per_layer``."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dlas.analysis.choosing.elimination import Cost, cheapest, descend, total
+from dlas.errors import InputError
+from dlas.measuring.machine import machine_name
+from dlas.rows.frame import MACHINE
+from dlas.rows.labels import label
+from dlas.rows.results import Row
+from dlas.stack import CHANGE_LAYOUT
+from dlas.study import parts
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A choice beside the best single algorithm.
+
+    Parameters
+    ----------
+    before_s, after_s : float
+        Of all layers and of the changes of layouts between them.
+    latency_s : float
+        Of an inference with the single algorithm, as it was measured.
+    predicted_s : float
+        Of an inference with the choice: without the share of all operators' time that is saved.
+    """
+
+    before_s: float
+    after_s: float
+    latency_s: float
+    predicted_s: float
+
+
+def gained(known: Measured, chosen: Mapping[str, Candidate]) -> Gain:
+    """Return what a choice gains over the fastest single algorithm."""
+    best = known.singles[0]
+    before, after = known.seconds(known.of(best)), known.seconds(chosen)
+    kept = 1 - (before - after) / max(best.operators_s, before)
+    return Gain(before, after, best.latency_s, best.latency_s * kept)
+
+
+SAME = ("dataset", "model", "compression", "compiler", "hardware", "batch", MACHINE)
+"""What must not differ between times that are compared; different seeds are repetitions."""
+
+
+PASSED_OVER = (parts.LIBRARY, "per_layer")
+"""Values of the algorithm axis that are no choice for one layer."""
+
+
+PLAIN = "NCHW"
+
+
+PORTS = ("input", "output")
+
+
+CHANGES = re.compile(rf"{CHANGE_LAYOUT}_?\d*")
+
+
+Layouts = tuple[str, str]
+"""In which layouts a layer is read and written."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An algorithm for one layer.
+
+    Parameters
+    ----------
+    algorithm : str
+        As rows write it, its options included, in JSON.
+    latency_s : float
+        Median over the rows that used it.
+    layouts : (str, str)
+        In which it reads and writes.
+    """
+
+    algorithm: str
+    latency_s: float
+    layouts: Layouts
+
+
+@dataclass(frozen=True)
+class Single:
+    """A network computed by one algorithm, and by ``direct`` where that declined.
+
+    Parameters
+    ----------
+    algorithm : str
+        As in :class:`Candidate`.
+    layers : mapping
+        By layer, the algorithm that computed it.
+    latency_s : float
+        Of an inference.
+    operators_s : float
+        Of all operators, one by one.
+    """
+
+    algorithm: str
+    layers: Mapping[str, str]
+    latency_s: float
+    operators_s: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the rows of one setting say of a network's layers.
+
+    Parameters
+    ----------
+    setting : mapping
+        What is the same in all rows.
+    layers : mapping
+        By layer, its candidates by algorithm.
+    singles : tuple of Single
+        The fastest first.
+    edges : tuple of mapping
+        As in :class:`dlas.rows.results.Row`.
+    seconds_a_byte : float or None
+        Of changing a layout, over all changes that were measured; None if none was.
+    """
+
+    setting: Mapping[str, str]
+    layers: Mapping[str, Mapping[str, Candidate]]
+    singles: tuple[Single, ...]
+    edges: tuple[Mapping[str, Any], ...]
+    seconds_a_byte: float | None
+
+    def of(self, single: Single) -> dict[str, Candidate]:
+        """Return the candidates that make a single algorithm's network."""
+        return {layer: self.layers[layer][algorithm] for layer, algorithm in single.layers.items()}
+
+    def seconds(self, chosen: Mapping[str, Candidate]) -> float:
+        """Return the seconds of all layers and of the changes of layouts between them."""
+        layers = sum(candidate.latency_s for candidate in chosen.values())
+        return layers + changing_s(changes(self.edges, layouts_of(chosen)), self.seconds_a_byte)
+
+
+def layouts_of(chosen: Mapping[str, Candidate]) -> dict[str, Layouts]:
+    """Return the layouts of each layer."""
+    return {layer: candidate.layouts for layer, candidate in chosen.items()}
+
+
+def changes(edges: Iterable[Mapping[str, Any]], layouts: Mapping[str, Layouts]) -> dict[Any, float]:
+    """Return the bytes of each change of a layout; what is between layers follows the one that wrote.
+
+    From one block to another goes by NCHW and counts twice.
+    """
+    found = {}
+    for edge in edges:
+        has = layouts.get(edge["writer"], (PLAIN, PLAIN))[1]
+        wanted = layouts.get(edge["reader"], (PLAIN, PLAIN))[PORTS.index(edge["port"])]
+        if wanted != has:
+            times = 1 if PLAIN in (has, wanted) else 2
+            found[edge["writer"], edge["value"], wanted] = float(times * edge["bytes"])
+    return found
+
+
+def changing_s(changed: Mapping[Any, float], seconds_a_byte: float | None) -> float:
+    """Return the seconds that :func:`changes` take: for ever, if nobody knows how long a byte takes."""
+    rate = math.inf if seconds_a_byte is None else seconds_a_byte
+    return rate * sum(changed.values()) if changed else 0.0
+
+
+def measured(rows: Iterable[Row]) -> Measured:
+    """Return what rows say of their layers.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        Those with another status than ``ok`` are passed over.
+
+    Raises
+    ------
+    InputError
+        If no layer was timed, or the rows are of several networks, compilers
+        or devices, whose times cannot be compared, or of a version that did not
+        tell which layer reads which, where that counts.
+    """
+    used = [row for row in rows if any(_timed(row))]
+    if not used:
+        raise InputError(f"no row with status ok has times of layers ({', '.join(PASSED_OVER)} do not count)")
+    setting = _setting(used)
+    layers = _candidates(used)
+    singles = [single for single in _singles(used) if set(single.layers) == set(layers)]
+    if not singles:
+        raise InputError("no algorithm has the times of all layers")
+    edges: Sequence[Mapping[str, Any]] = next((row.edges for row in used if row.edges), ())
+    if not edges and any(c.layouts != (PLAIN, PLAIN) for each in layers.values() for c in each.values()):
+        raise InputError("layouts differ, and no row says which layer reads which: run the study again")
+    return Measured(setting, layers, tuple(sorted(singles, key=lambda single: single.latency_s)),
+                    tuple(edges), _seconds_a_byte(used))  # fmt: skip
+
+
+def _timed(row: Row) -> Iterator[tuple[str, Candidate]]:
+    """Yield each layer's name and what computed it."""
+    if row.status != "ok" or row.algorithm["name"] in PASSED_OVER:
+        return
+    for layer in row.layers:
+        if layer.get("latency_s") is None or "algorithm" not in layer:
+            continue
+        declined = layer.get("declined") is not None
+        algorithm = {"name": layer["algorithm"]} if declined else row.algorithm
+        if not declined or algorithm["name"] in parts.names("algorithm"):
+            content = json.dumps(algorithm, sort_keys=True)
+            yield layer["name"], Candidate(content, layer["latency_s"], _layouts(layer))
+
+
+def _layouts(layer: Mapping[str, Any]) -> Layouts:
+    return layer.get("input_layout", PLAIN), layer.get("output_layout", PLAIN)
+
+
+def _setting(rows: Sequence[Row]) -> dict[str, str]:
+    """Return what all rows have in common; refuse those of which no two need to have the same winner."""
+    values = {name: list(dict.fromkeys(_value(row, name) for row in rows)) for name in SAME}
+    several = {name: found for name, found in values.items() if len(found) > 1}
+    if several:
+        listed = "; ".join(f"{name} {', '.join(found)}" for name, found in several.items())
+        name, found = next(iter(several.items()))
+        raise InputError(f"times of layers are compared within one setting, and there are several: {listed}; "
+                         f'choose one as in --where "{name}={found[0]}"')  # fmt: skip
+    return {name: found[0] for name, found in values.items()}
+
+
+def _value(row: Row, name: str) -> str:
+    return str(machine_name(row.device)) if name == MACHINE else label(getattr(row, name))
+
+
+def _candidates(rows: Sequence[Row]) -> dict[str, dict[str, Candidate]]:
+    found: dict[str, dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        for layer, candidate in _timed(row):
+            found[layer][candidate.algorithm].append(candidate)
+    return {
+        layer: {
+            algorithm: Candidate(algorithm, statistics.median(c.latency_s for c in each), each[0].layouts)
+            for algorithm, each in algorithms.items()
+        }
+        for layer, algorithms in found.items()
+    }
+
+
+def _singles(rows: Sequence[Row]) -> Iterator[Single]:
+    """Yield each algorithm that was asked for, seeds together."""
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[json.dumps(row.algorithm, sort_keys=True)].append(row)
+    for algorithm, group in groups.items():
+        layers = {layer: candidate.algorithm for row in group for layer, candidate in _timed(row)}
+        latency_s = statistics.median(statistics.median(row.latency_s) for row in group)
+        operators_s = statistics.median(
+            sum(layer.get("latency_s") or 0.0 for layer in row.layers) for row in group
+        )
+        yield Single(algorithm, layers, latency_s, operators_s)
+
+
+def _seconds_a_byte(rows: Sequence[Row]) -> float | None:
+    """Return how long changes of layouts took for each byte that they moved."""
+    seconds = moved = 0.0
+    for row in rows:
+        took = sum(each["latency_s"] for each in row.layers if CHANGES.fullmatch(each["name"]))
+        expected = changes(row.edges, {layer["name"]: _layouts(layer) for layer in row.layers})
+        if expected:
+            seconds, moved = seconds + took, moved + sum(expected.values())
+    return seconds / moved if moved else None
+
+
+def fastest(known: Measured) -> tuple[dict[str, Candidate], bool]:
+    """Return the candidate of each layer that makes layers and changes of layouts fastest together.
+
+    Returns
+    -------
+    chosen : dict
+    proven : bool
+        Whether no other choice is faster.  Where too many layers read each other for that, no
+        change of a single layer makes the choice faster.
+    """
+    options = {layer: _best_by_layouts(candidates) for layer, candidates in known.layers.items()}
+    costs = [Cost((layer,), np.array([c.latency_s for c in each])) for layer, each in options.items()]
+    costs += _costs_of_changes(known, options)
+    found = cheapest(costs)
+    proven = found is not None
+    if found is None:
+        starts = [{layer: _place(options[layer], candidate) for layer, candidate in known.of(single).items()}
+                  for single in known.singles]  # fmt: skip
+        found = min((descend(costs, start) for start in starts), key=lambda chosen: total(costs, chosen))
+    return {layer: each[found[layer]] for layer, each in options.items()}, proven
+
+
+def _best_by_layouts(candidates: Mapping[str, Candidate]) -> list[Candidate]:
+    """Return the fastest candidate of each pair of layouts: neighbours see nothing else of it."""
+    ordered = sorted(candidates.values(), key=lambda candidate: candidate.latency_s)
+    return list({candidate.layouts: candidate for candidate in reversed(ordered)}.values())[::-1]
+
+
+def _place(options: Sequence[Candidate], candidate: Candidate) -> int:
+    """Return the place of the candidate that has the same layouts."""
+    return next(i for i, option in enumerate(options) if option.layouts == candidate.layouts)
+
+
+def _costs_of_changes(known: Measured, options: Mapping[str, Sequence[Candidate]]) -> Iterator[Cost]:
+    """Yield what changing the layout of each value costs, for all layouts of its writer and its readers."""
+    values: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+    for edge in known.edges:
+        values[edge["writer"], edge["value"]].append(edge)
+    for edges in values.values():
+        ends = dict.fromkeys(edge[end] for edge in edges for end in ("writer", "reader"))
+        layers = tuple(layer for layer in ends if layer in options)
+        if all(c.layouts == (PLAIN, PLAIN) for layer in layers for c in options[layer]):
+            continue
+        table = np.zeros([len(options[layer]) for layer in layers])
+        for at in np.ndindex(table.shape):
+            chosen = {layer: options[layer][i] for layer, i in zip(layers, at, strict=True)}
+            table[at] = changing_s(changes(edges, layouts_of(chosen)), known.seconds_a_byte)
+        yield Cost(layers, table)

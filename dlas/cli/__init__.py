@@ -1,0 +1,13 @@
+"""The command line.
+
+app: the commands, with tuning's; running: a sweep with its progress
+"""
+
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Run the command line; bad input ends in one message and exit code 2."""
+    from dlas.cli.app import run_command
+
+    run_command()

@@ -1,0 +1,252 @@
+"""The command line: ``dlas run | list | show | table | compare | report | observations | export | ...``."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from dlas.cli import tuning
+from dlas.console import terminal
+from dlas.errors import InputError, unknown
+from dlas.store import cache as caches
+
+app = typer.Typer(
+    name="dlas",
+    help="Measure what dataset, model, compression, algorithm, compiler and hardware do to each other.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+app.command()(tuning.tune)
+app.add_typer(tuning.records)
+
+Folder = Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]
+Folders = Annotated[list[Path], typer.Argument(help="Folders that `dlas run --out` wrote.")]
+Where = Annotated[
+    list[str] | None, typer.Option("--where", help="Keep the rows whose axis matches, e.g. model=cifar_*.")
+]
+
+
+def run_command() -> NoReturn:
+    """Run the command line; bad input ends in one message and exit code 2."""
+    sys.path.append(os.getcwd())  # where a study's "module:Class" may lie
+    try:
+        code = app(standalone_mode=False) or 0
+    except InputError as error:
+        terminal.complain(str(error))
+        code = 2
+    except KeyboardInterrupt:
+        terminal.complain("interrupted")
+        code = 130
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # click's own complaint about the words of a command
+            raise
+        terminal.complain(error.format_message())
+        code = 2
+    sys.exit(code)
+
+
+@app.command()
+def run(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    out: Annotated[Path, typer.Option(help="Folder for results.jsonl and logs/.")],
+    jobs: Annotated[int, typer.Option(min=1, help="Network and build steps at a time.")] = 1,
+    retry: Annotated[
+        list[str] | None, typer.Option(help="Run rows of this status again (failed, timeout, wrong, ...).")
+    ] = None,
+    cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
+    cache_gib: Annotated[float, typer.Option(min=0, help="Size that the cache is kept within.")] = 20.0,
+    keep_builds: Annotated[bool, typer.Option(help="Keep built libraries after their rows.")] = False,
+) -> None:
+    """Run every point of a study that has no current row yet; resume where it was."""
+    from dlas.cli.running import run_study
+    from dlas.rows.results import STATUSES, Results
+    from dlas.study.study import Study
+
+    for status in retry or ():
+        if status not in STATUSES:
+            raise unknown("status", status, STATUSES)
+    run_study(
+        Study.read(study),
+        lambda: caches.Cache(cache or caches.default_root(), int(cache_gib * 2**30)),
+        lambda _: Results(out),
+        jobs=jobs,
+        retry=retry or (),
+        keep_builds=keep_builds,
+    )
+
+
+@app.command("list")
+def list_parts(
+    axis: Annotated[str | None, typer.Argument(help="One axis; all when left out.")] = None,
+) -> None:
+    """List the parts of each axis and their options."""
+    from dlas.study import parts
+
+    if axis is not None and axis not in parts.HOMES:
+        raise unknown("axis", axis, parts.HOMES)
+    table = Table("axis", "part", "options", box=None, pad_edge=False)
+    for each in [axis] if axis else parts.HOMES:
+        for name in parts.names(each):
+            options = parts.find(each, name).options()
+            shown = ", ".join(
+                key if value is dataclasses.MISSING else f"{key}={value!r}" for key, value in options.items()
+            )
+            table.add_row(each, name, escape(shown))
+    terminal.show(table)
+
+
+@app.command()
+def show(
+    folder: Folder, row: Annotated[str, typer.Argument(help="A row's id, or enough of its beginning.")]
+) -> None:
+    """Show everything about one row."""
+    from dlas.console.show import show as render
+
+    terminal.show(render(folder, row))
+
+
+@app.command()
+def table(
+    folders: Folders,
+    where: Where = None,
+    sort: Annotated[
+        str, typer.Option(help="latency, accuracy, error, memory, size, ... or an axis.")
+    ] = "latency",
+) -> None:
+    """Print every point's row, beside the fastest of its kind."""
+    from dlas.console.tables import table as render
+
+    terminal.show(render(_read(folders, where), sort=sort))
+
+
+@app.command()
+def compare(
+    folders: Folders,
+    axis: Annotated[str, typer.Option(help="The axis whose values are compared.")],
+    baseline: Annotated[str | None, typer.Option(help="The value that the others are divided by.")] = None,
+    where: Where = None,
+) -> None:
+    """Compare the values of one axis on matched points."""
+    from dlas.analysis.compare import compare as matched
+    from dlas.console.comparison import grid
+
+    terminal.show(grid(matched(_read(folders, where), axis, baseline)))
+
+
+@app.command()
+def report(
+    folders: Folders,
+    out: Annotated[
+        Path | None, typer.Option(help="The HTML file (default: report.html in the first folder).")
+    ] = None,
+    files: Annotated[
+        bool, typer.Option("--files", help="Also write figures (SVG, PDF, PNG) and tables (md, csv, tex).")
+    ] = False,
+    where: Where = None,
+) -> None:
+    """Write one HTML page that shows everything, and opens without a network."""
+    from dlas.report import report as write
+
+    page = out or folders[0] / "report.html"
+    beside = page.with_name(f"{page.stem}_files") if files else None
+    write(folders, page, where or (), beside)
+    terminal.console().print(
+        f"{page}" + (f", figures and tables: {beside}" if beside else ""), highlight=False, markup=False
+    )
+
+
+@app.command()
+def observations(folders: Folders, where: Where = None) -> None:
+    """Check the paper's observations I to XIII on the rows."""
+    from dlas.analysis.observations import Evidence, observe
+    from dlas.analysis.roles import with_roles
+    from dlas.console.observations import listing
+
+    points = with_roles(_read(folders, where))
+    terminal.show(listing(observe(Evidence(points)), len(points)))
+
+
+@app.command()
+def export(
+    folders: Folders,
+    path: Annotated[Path, typer.Option("--to", help="Where to write: *.parquet or *.csv.")],
+    where: Where = None,
+) -> None:
+    """Write the rows as Parquet (with every sample) or CSV (without)."""
+    from dlas.rows.export import export as write
+
+    write(_read(folders, where), path)
+
+
+@app.command()
+def choose(
+    folders: Folders,
+    path: Annotated[
+        Path | None,
+        typer.Option("--to", help="The table to write (default: choices.toml in the first folder)."),
+    ] = None,
+    where: Where = None,
+) -> None:
+    """Write the table for `per_layer` that makes a network fastest, and say what it gains."""
+    from dlas.console.choices import choose as fill
+
+    terminal.show(fill(folders, where or (), path or folders[0] / "choices.toml"))
+
+
+@app.command()
+def doctor() -> None:
+    """Check toolchain, threads, clocks, load and disk, and say what to do."""
+    from dlas.measuring.doctor import checks
+
+    colours = {"ok": "green", "warn": "yellow", "fail": "red"}
+    table = Table("", "check", "found", "what to do", box=None, pad_edge=False)
+    found = checks()
+    for check in found:
+        colour = colours[check.status]
+        table.add_row(
+            f"[{colour}]{check.status}[/{colour}]", check.name, escape(check.found), escape(check.advice)
+        )
+    terminal.show(table)
+    if any(check.status == "fail" for check in found):
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    axis: Annotated[str, typer.Argument(help="The part's axis; algorithm has checks so far.")],
+    name: Annotated[str, typer.Argument(help="A part's name, or module:Class.")],
+) -> None:
+    """Hold a part to its axis's contract: right against PyTorch over every kind of convolution."""
+    if axis != "algorithm":
+        raise unknown("axis with a contract", axis, ["algorithm"])
+    from dlas.study import parts
+    from dlas.testing.algorithms import CASES, check_algorithm
+
+    found = parts.find(axis, name)
+    if missing := [key for key, default in found.options().items() if default is dataclasses.MISSING]:
+        raise InputError(f"{axis} {name!r} needs options ({', '.join(missing)}), which a check cannot guess")
+    try:
+        declined = check_algorithm(parts.make(axis, name, {}))
+    except AssertionError as error:
+        terminal.complain(str(error))
+        raise typer.Exit(1) from None
+    console = terminal.console()
+    console.print(f"{name}: right on {len(CASES) - len(declined)} of {len(CASES)} convolutions")
+    for case, reason in declined.items():
+        console.print(f"  declines {case!r}: {reason}", highlight=False, markup=False)
+
+
+def _read(folders: list[Path], where: list[str] | None) -> Any:
+    """Return the rows of all folders that match every pattern."""
+    from dlas.rows.frame import read, select
+
+    return select(read(folders), where or ())

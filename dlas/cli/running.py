@@ -1,0 +1,133 @@
+"""Run a study from the command line: check it, sweep it, say how it ended."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from dlas.console import terminal
+from dlas.errors import InputError
+from dlas.store.cache import Cache
+from dlas.study.study import AXES, Study, check_size
+
+
+def run_study(
+    study: Study,
+    cache: Callable[[], Cache],
+    results: Callable[[Cache], AbstractContextManager[Any]],
+    *,
+    jobs: int = 1,
+    retry: Collection[str] = (),
+    keep_builds: bool = False,
+    tune_only: bool = False,
+) -> Any:
+    """Run a study's points to their rows, and return the results.
+
+    Parameters
+    ----------
+    study : Study
+    cache : callable
+        Makes the cache, once the study has been found good.
+    results : callable
+        Opens what takes the rows, a :class:`dlas.rows.results.Results`.
+    jobs, retry, keep_builds, tune_only
+        As for :class:`dlas.engine.sweep.Sweep`.
+
+    Raises
+    ------
+    InputError
+        If something in the study cannot be; nothing has been written then.
+    typer.Exit
+        If it did not come to its end.
+    """
+    check_size(study)
+    check_parts(study)
+    from dlas.engine.progress import Progress
+    from dlas.engine.sweep import Sweep
+    from dlas.processes.server import Server
+
+    console = terminal.console()
+    expansion = study.expansion()
+    total = sum(1 for _ in study.points(expansion))
+    varying = [axis for axis in AXES if len(study.axes[axis]) > 1] or ["model"]
+    console.print(_expansion_line(study.name, total, expansion), highlight=False)
+    signal.signal(signal.SIGTERM, _interrupt)
+    server = Server()
+    try:
+        store = cache()
+        with results(store) as written, Progress(total, console, varying) as progress:
+            sweep = Sweep(
+                study, written, store, server, progress,
+                jobs=jobs, retry=retry, keep_builds=keep_builds, tune_only=tune_only,
+            )  # fmt: skip
+            _sweep(sweep, written.folder, console)
+        return written
+    finally:
+        server.close()
+
+
+def check_parts(study: Study) -> None:
+    """Let every part look at the files it names before anything is written.
+
+    Raises
+    ------
+    InputError
+    """
+    from dlas.errors import MissingData
+    from dlas.study.parts import HOMES
+
+    for axis in HOMES:
+        for choice in dict.fromkeys(study.axes[axis]):
+            try:
+                choice.make(axis).verify()
+            except (MissingData, ValueError, OSError) as error:
+                raise InputError(f"{axis} {choice}: {error}") from None
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _expansion_line(name: str, total: int, expansion: Any) -> str:
+    """Return the line that accounts for every point of the cross product."""
+    skipped = sum(expansion.skipped.values())
+    line = f"{name}: {total} points"
+    if skipped or expansion.merged:
+        line += f" ({expansion.total} in the cross product, {skipped} skipped, {expansion.merged} merged)"
+    return line
+
+
+def _sweep(sweep: Any, out: Path, console: Console) -> None:
+    """Run a sweep and say how it ended."""
+    from dlas.processes.outcome import FULL, DiskFull
+    from dlas.processes.server import ServerDied
+
+    try:
+        summary = sweep.run()
+    except KeyboardInterrupt:
+        console.print(f"interrupted; run the same command again to go on. Rows so far: {out}")
+        raise typer.Exit(130) from None
+    except ServerDied as error:
+        terminal.complain(f"{error}; run the same command again to go on")
+        raise typer.Exit(1) from None
+    except (DiskFull, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in FULL:
+            raise
+        terminal.complain(f"the disk is full ({error}); free some room and run the same command again")
+        raise typer.Exit(1) from None
+    if not sweep.tune_only:
+        _say_rows(summary, out, console)
+
+
+def _say_rows(summary: Any, out: Path, console: Console) -> None:
+    statuses = ", ".join(f"{count} {status}" for status, count in sorted(summary.written.items())) or "none"
+    console.print(
+        f"rows written: {statuses}; kept from before: {summary.kept}; measured: {summary.measured}. {out}",
+        highlight=False,
+    )

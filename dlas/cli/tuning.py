@@ -1,0 +1,154 @@
+"""The commands for tuning: ``dlas tune`` and ``dlas records list | export | merge``."""
+
+from __future__ import annotations
+
+import tomllib
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import tomli_w
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from dlas.console import terminal
+from dlas.console.records import COLUMNS, _cells
+from dlas.errors import InputError
+from dlas.store import cache as caches
+
+records = typer.Typer(
+    name="records", help="What tuning has tried so far, on all machines.", no_args_is_help=True
+)
+
+
+CacheFolder = Annotated[
+    Path | None, typer.Option("--cache", help="The cache with the records (default: $DLAS_CACHE).")
+]
+
+
+PART = "A part's name, or a table: '{name = \"cifar_resnet18\", width = 0.5}'."
+
+
+@dataclass
+class Collected:
+    """Takes the rows of points that are only tuned: nothing has been measured of them, so none is written."""
+
+    folder: Path
+    known: dict[str, tuple[str, str]] = field(default_factory=dict)
+    rows: list[Any] = field(default_factory=list)
+
+    def append(self, row: Any) -> None:
+        """Keep a row."""
+        self.rows.append(row)
+
+
+def tune(
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help=f"Networks to tune. {PART}")],
+    dataset: Annotated[str, typer.Option(help=PART)] = "digits",
+    compression: Annotated[list[str], typer.Option(help=PART)] = ["none"],  # noqa: B006 - typer copies it
+    algorithm: Annotated[list[str], typer.Option(help=PART)] = ["direct"],  # noqa: B006
+    hardware: Annotated[list[str], typer.Option(help=PART)] = ["local_cpu"],  # noqa: B006
+    batch: Annotated[list[int], typer.Option(min=1)] = [1],  # noqa: B006
+    preset: Annotated[str | None, typer.Option(help="smoke, quick or paper.")] = None,
+    trials: Annotated[int | None, typer.Option(help="For each workload.")] = None,
+    early_stop: Annotated[int | None, typer.Option(help="Trials without a better one; 0 for never.")] = None,
+    per_round: Annotated[int | None, typer.Option(help="Candidates proposed together.")] = None,
+    space: Annotated[str | None, typer.Option(help="algorithm, or rules for TVM's own.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the search.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Networks made at a time.")] = 1,
+    cache: CacheFolder = None,
+) -> None:
+    """Fill the records ahead, as studies with the same choices would on their way."""
+    from dlas.cli.running import run_study
+    from dlas.study.study import Study
+
+    given = {"preset": preset, "trials": trials, "early_stop": early_stop, "per_round": per_round,
+             "space": space, "seed": seed}  # fmt: skip
+    options = {name: value for name, value in given.items() if value is not None}
+    axes = {
+        "dataset": [_part(dataset)],
+        "model": [*map(_part, models)],
+        "compression": [*map(_part, compression)],
+        "algorithm": [*map(_part, algorithm)],
+        "compiler": [{"name": "metaschedule", **options}],
+        "hardware": [*map(_part, hardware)],
+        "batch": batch,
+    }
+    study = Study.parse(tomli_w.dumps({"name": "tune", "axes": axes}))
+    done = run_study(
+        study,
+        lambda: caches.Cache(cache or caches.default_root()),
+        lambda store: nullcontext(Collected(store.workspace("tune"))),
+        jobs=jobs,
+        tune_only=True,
+    )
+    failed = [row for row in done.rows if row.status != "ok"]
+    if failed:
+        told = f"{len(failed)} of {len(done.rows)} points were not tuned"
+        terminal.complain(f"{told}; logs are in {done.folder / 'logs'}")
+        raise typer.Exit(1)
+
+
+def _part(text: str) -> Any:
+    """Return a part as a study file would hold it.
+
+    Raises
+    ------
+    InputError
+        If what looks like a table is none.
+    """
+    if not text.startswith("{"):
+        return text
+    try:
+        return tomllib.loads(f"part = {text}")["part"]
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{text!r} is not a TOML table: {error}") from None
+
+
+@records.command("list")
+def list_records(cache: CacheFolder = None) -> None:
+    """Show what has been tuned: each workload, how long, and how fast it became."""
+    from dlas.tuning.exchange import everything
+
+    table = Table(*COLUMNS, box=None, pad_edge=False)
+    found = everything(_store(cache))
+    for each in found:
+        table.add_row(*map(escape, _cells(each)))
+    terminal.show(table)
+    trials = sum(len(each.trials) for each in found)
+    terminal.console().print(f"{len(found):,} workloads, {trials:,} trials", highlight=False)
+
+
+@records.command("export")
+def export_records(
+    path: Annotated[Path, typer.Option("--to", help="The file to write, for `dlas records merge`.")],
+    cache: CacheFolder = None,
+) -> None:
+    """Write all records into one file, for another machine or to keep."""
+    from dlas.tuning.exchange import export
+
+    count = export(_store(cache), path)
+    terminal.console().print(f"{count:,} workloads written to {path}", highlight=False, markup=False)
+
+
+@records.command("merge")
+def merge_records(
+    files: Annotated[list[Path], typer.Argument(help="Files that `dlas records export` wrote.")],
+    cache: CacheFolder = None,
+) -> None:
+    """Add the records of other stores to this one; what is there stays as it is."""
+    from dlas.tuning.exchange import merge
+
+    merged = merge(_store(cache), files)
+    line = f"{merged.workloads:,} workloads, {merged.new:,} of them new; {merged.trials:,} trials added"
+    if merged.apart:
+        line += f"; of {merged.apart:,} workloads only the trials before the searches parted"
+    terminal.console().print(line, highlight=False)
+
+
+def _store(cache: Path | None) -> Any:
+    from dlas.tuning.records import Store
+
+    return Store((cache or caches.default_root()) / caches.RECORDS)

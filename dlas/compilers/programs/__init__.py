@@ -1,0 +1,1 @@
+"""Programs: loaded builds of TVM, torch and ONNX Runtime."""

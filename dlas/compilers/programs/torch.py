@@ -1,0 +1,180 @@
+"""Programs that run a torch module itself, and what is told of its layers."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from dlas.errors import Unsupported
+from dlas.networks.convolutions import _Calls, library_layers
+from dlas.networks.torch_network import TorchNetwork
+from dlas.stack import Algorithm, Build, Compiler, Images, Network, Program, Target
+
+DEVICES = {"llvm": "cpu", "cuda": "cuda"}
+"""Torch's device for a kind of TVM target."""
+
+
+def torch_device(target: Target) -> torch.device:
+    """Return torch's device for a target.
+
+    Raises
+    ------
+    Unsupported
+        If torch has none here.
+    """
+    kind = target.kind
+    if kind not in DEVICES:
+        raise Unsupported(f"PyTorch does not run on {kind} targets; it does on {', '.join(DEVICES)}")
+    if DEVICES[kind] == "cuda" and not torch.cuda.is_available():
+        raise Unsupported("PyTorch finds no CUDA device here")
+    return torch.device(DEVICES[kind])
+
+
+def module_of(network: Network) -> nn.Module:
+    """Return a network's torch module.
+
+    Raises
+    ------
+    Unsupported
+        If it has none.
+    """
+    if not isinstance(network, TorchNetwork):
+        raise Unsupported("PyTorch runs torch modules; this network is an ONNX graph")
+    return network.module
+
+
+@dataclass(frozen=True)
+class TorchRuntime(Compiler):
+    """A compiler that runs the torch module itself, one way or the other.
+
+    Parameters
+    ----------
+    channels_last : bool
+        Keep the channels of a pixel side by side, which torch's libraries are often faster with.
+    """
+
+    own_kernels: ClassVar[bool] = True
+    channels_last: bool = False
+
+    def compile(
+        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
+    ) -> Build:
+        """Check that torch can run the network on the target; nothing is written."""
+        module_of(network)
+        torch_device(target)
+        return Build(library_layers(network, batch))
+
+
+class _LayerClock:
+    """Times the modules that hold no others; what is called as a function goes unseen."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.runs: list[dict[str, float]] = []
+        self._wait = (lambda: None) if device.type == "cpu" else (lambda: torch.cuda.synchronize(device))
+        self._started = 0.0
+        self._calls = _Calls()
+
+    def next_run(self) -> None:
+        """Begin a new mapping from layer to seconds."""
+        self.runs.append({})
+        self._calls = _Calls()
+
+    @contextlib.contextmanager
+    def watching(self, module: nn.Module) -> Iterator[None]:
+        """Time the layers of ``module`` while the context lasts."""
+        leaves = [(name, layer) for name, layer in module.named_modules() if not list(layer.children())]
+        handles = [layer.register_forward_pre_hook(self._before) for _, layer in leaves]
+        handles += [layer.register_forward_hook(self._after(name)) for name, layer in leaves]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _before(self, layer: Any, inputs: Any) -> None:
+        self._wait()
+        self._started = time.perf_counter()
+
+    def _after(self, name: str) -> Callable[..., None]:
+        def hook(layer: Any, inputs: Any, output: Any) -> None:
+            self._wait()
+            self.runs[-1][self._calls.name(name)] = time.perf_counter() - self._started
+
+        return hook
+
+
+class TorchProgram(Program):
+    """A torch module as a program.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Whose layers are told.
+    run : callable
+        The module, or what a compiler made of it.
+    device : torch.device
+    channels_last : bool
+        Whether module and images lie in memory channels last.
+    """
+
+    def __init__(
+        self, module: nn.Module, run: Callable[[Any], Any], device: torch.device, channels_last: bool = False
+    ) -> None:
+        self._format = torch.channels_last if channels_last else torch.contiguous_format
+        self._module = module.eval().to(device)
+        self._module.to(memory_format=self._format)  # type: ignore[call-overload]
+        self._run = run
+        self._device = device
+
+    def bind(self, images: Images) -> Callable[[], Any]:
+        """Return a function that runs one inference on ``images`` and waits for its end."""
+        bound, run = self._on_device(images), self._run
+        inference = torch.inference_mode
+
+        def once() -> Any:
+            with inference():
+                return run(bound)
+
+        if self._device.type == "cpu":
+            return once
+
+        def once_and_wait() -> Any:
+            result = once()
+            torch.cuda.synchronize(self._device)
+            return result
+
+        return once_and_wait
+
+    def run(self, images: Images) -> npt.NDArray[np.float32]:
+        """Return the outputs [n, classes] for ``images`` [n, c, h, w]."""
+        with torch.inference_mode():
+            outputs = self._run(self._on_device(images))
+        result: npt.NDArray[np.float32] = outputs.float().cpu().numpy()
+        return result
+
+    def layers(self, images: Images, repeats: int) -> dict[str, float] | None:
+        """Return seconds a layer, median over ``repeats``, where the module runs layer by layer."""
+        if self._run is not self._module:
+            return None
+        clock = _LayerClock(self._device)
+        with torch.inference_mode(), clock.watching(self._module):
+            bound = self._on_device(images)
+            for _ in range(repeats + 1):
+                clock.next_run()
+                self._module(bound)
+        warm = clock.runs[1:]
+        return {name: statistics.median(run[name] for run in warm) for name in warm[0]}
+
+    def _on_device(self, images: Images) -> torch.Tensor:
+        given = torch.from_numpy(np.ascontiguousarray(images))
+        return given.to(self._device, memory_format=self._format)

@@ -1,0 +1,180 @@
+"""TVM programs: written by a build, loaded to be run."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tvm
+from safetensors.numpy import load_file, save_file
+from tvm import relax, tirx
+from tvm.relax.backend.cpu_generic import pipeline
+
+from dlas.lowering.lower import Lowered
+from dlas.lowering.simplify import OPAQUE
+from dlas.lowering.target import tvm_target
+from dlas.stack import Build, Compiler, Images, Network, Program, Target
+
+
+class TvmCompiler(Compiler):
+    """A compiler that writes what :func:`dlas.compilers.programs.tvm.write_program` does."""
+
+    def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
+        """Return the program in ``folder``."""
+        return TvmProgram(folder, target)
+
+
+def noted(lowered: Lowered, notes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the layers with what is to be told of their kernels, by the kernel's name."""
+    return [{**layer, **notes.get(layer.get("kernel", ""), {})} for layer in lowered.layers]
+
+
+LIBRARY = "library.so"
+
+
+PARAMETERS = "parameters.safetensors"
+
+
+CONTENTS = "program.json"
+
+
+def write_program(lowered: Lowered, module: Any, target: Target, folder: Path) -> Build:
+    """Build a scheduled module and write it with its parameters into ``folder``.
+
+    Parameters
+    ----------
+    lowered : Lowered
+    module : tvm.IRModule
+        ``lowered.module`` with its loops scheduled.
+    target : Target
+    folder : Path
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    library = folder / LIBRARY
+    build_module(module, target, lowered.module).export_library(str(library))
+    save_file(lowered.parameters, folder / PARAMETERS)
+    contents = {
+        "parameters": list(lowered.parameters),
+        "layers": {name: kernel.conv.name for name, kernel in lowered.kernels.items()},
+    }
+    (folder / CONTENTS).write_text(json.dumps(contents, indent=1))
+    return Build(lowered.layers, lowered.coverage, library.stat().st_size, lowered.edges)
+
+
+def build_module(module: Any, target: Target, unscheduled: Any) -> Any:
+    """Return the executable of a scheduled module.
+
+    An operator whose schedule does not compile falls back on ``unscheduled``,
+    the module as it was before; a convolution's failure is an error, and so is
+    every failure on a GPU, where nothing runs unscheduled.
+    """
+    try:
+        return _build(module, target)
+    except Exception:
+        if target.on_gpu:
+            raise
+        repaired = tvm.IRModule(dict(module.functions), attrs=module.attrs)
+        for variable, function in module.functions_items():
+            is_operator = isinstance(function, tirx.PrimFunc) and function.attrs.get("op_pattern") != OPAQUE
+            if is_operator and not _compiles(function, target):
+                repaired.update_func(variable, unscheduled[variable.name_hint])
+        return _build(repaired, target)
+
+
+def _build(module: Any, target: Target) -> Any:
+    """Run the passes behind scheduling: legalising and fusing again would cost names and schedules."""
+    on = tvm_target(target)
+    with on:
+        passes = [*pipeline.dataflow_lower_passes(on), *pipeline.finalize_passes(on)]
+        return relax.build(tvm.transform.Sequential(passes)(module), on, relax_pipeline=None)
+
+
+def _compiles(function: Any, target: Target) -> bool:
+    try:
+        tvm.tirx.build(function.with_attr("global_symbol", "main"), target=tvm_target(target))
+    except Exception:
+        return False
+    return True
+
+
+class TvmProgram(Program):
+    """A program that TVM built, loaded from its folder.
+
+    Parameters
+    ----------
+    folder : Path
+        What :func:`write_program` wrote.
+    target : Target
+
+    Raises
+    ------
+    OSError, ValueError
+        If a file is missing or damaged.
+    """
+
+    def __init__(self, folder: Path, target: Target) -> None:
+        contents = json.loads((folder / CONTENTS).read_text())
+        kind = target.kind
+        self._device = tvm.device("cpu" if kind == "llvm" else kind)
+        self._library = tvm.runtime.load_module(str(folder / LIBRARY))
+        self._layer_names: dict[str, str] = contents["layers"]
+        arrays = load_file(folder / PARAMETERS)
+        self._parameters = [self._on_device(arrays[name]) for name in contents["parameters"]]
+        self._machine = relax.VirtualMachine(self._library, self._device)
+        self._bound = 0
+
+    def bind(self, images: Images) -> Callable[[], Any]:
+        """Return a function that runs one inference on ``images`` and waits for its end."""
+        self._bound += 1
+        name = f"bound{self._bound}"
+        self._machine.save_function("main", name, self._on_device(images), *self._parameters)
+        run: Callable[[], Any] = self._machine[name]
+        if self._device.dlpack_device_type() == tvm.cpu().dlpack_device_type():
+            return run
+
+        def run_and_wait() -> Any:
+            result = run()
+            self._device.sync()
+            return result
+
+        return run_and_wait
+
+    def run(self, images: Images) -> npt.NDArray[np.float32]:
+        """Return the outputs [n, classes] for ``images`` [n, c, h, w]."""
+        result = self._machine["main"](self._on_device(images), *self._parameters)
+        return np.asarray(result.numpy())
+
+    def layers(self, images: Images, repeats: int) -> dict[str, float]:
+        """Return seconds a layer, median over ``repeats``; other operators go by their kernel's name."""
+        # A machine of its own: an instrument, once set, would slow every later run.
+        machine = relax.VirtualMachine(self._library, self._device)
+        arguments = [self._on_device(images), *self._parameters]
+        machine["main"](*arguments)
+        seconds: dict[str, float] = {}
+        started = 0.0
+
+        def watch(_function: Any, name: str, before: bool, _result: Any, *_arguments: Any) -> None:
+            nonlocal started
+            if before:
+                started = time.perf_counter()
+            elif not name.startswith("vm."):
+                self._device.sync()
+                layer = self._layer_names.get(name, name)
+                seconds[layer] = seconds.get(layer, 0.0) + time.perf_counter() - started
+
+        machine.set_instrument(watch)
+        runs = []
+        for _ in range(repeats):
+            seconds = {}
+            machine["main"](*arguments)
+            runs.append(seconds)
+        return {layer: statistics.median(run[layer] for run in runs) for layer in runs[0]}
+
+    def _on_device(self, array: npt.NDArray[Any]) -> Any:
+        return tvm.runtime.tensor(np.ascontiguousarray(array), self._device)

@@ -1,0 +1,1 @@
+"""What techniques that change number types share."""

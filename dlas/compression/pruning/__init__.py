@@ -1,0 +1,1 @@
+"""What pruning techniques share: masks, levels, fine-tuning, coupled channels."""

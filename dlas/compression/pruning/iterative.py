@@ -1,0 +1,227 @@
+"""Iterative pruning: prune a little, train on, prune more; what all pruning techniques share.
+
+Every level of a technique's grid is a network of its own, made from the one
+below it, so that a curve costs one training and a killed one loses an epoch of
+one level at most.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from dlas.compression.pruning.elbow import knee, last_within
+from dlas.compression.pruning.masks import Criterion, Scope, keep_zeros
+from dlas.errors import InputError, Unsupported
+from dlas.networks.recipes import FINE_TUNING, Recipe
+from dlas.networks.scoring import score
+from dlas.networks.torch_network import TorchNetwork, conv_weights
+from dlas.stack import Compression, Data, Kept, Network, Workspace
+
+Level = Annotated[float, Field(gt=0, lt=1)] | Literal["elbow"]
+ELBOW = "elbow"
+CHOOSING = {"elbow": "tolerance", "tolerance": 0.01}
+"""Options that decide where the elbow is, at their defaults: they do not touch the networks it is among."""
+
+
+@dataclass(frozen=True)
+class IterativePruning(Compression):
+    """Prunes to each level of a grid in turn, with fine-tuning after each.
+
+    Where nothing is fine-tuned, because the images have no labels or the recipe
+    is "none", it prunes to its level at once.
+
+    Parameters
+    ----------
+    level : float or "elbow"
+        Share to prune, between 0 and 1; or the highest level of the grid that
+        ``elbow`` accepts, chosen on validation data.
+    scope : {"global", "layer"}
+        Compare with one another what is pruned in all layers, or in each.
+    criterion : {"l1", "taylor", "random"}
+        What tells the worth of what is pruned.
+    recipe : {"auto", "cifar10", "imagenet", "short", "none"}
+        How to fine-tune; "auto" is what suits the data set, and not at all
+        where the network is untrained or images have no labels.
+    epochs : int, optional
+        Of fine-tuning, shared evenly among the grid's levels, instead of the recipe's own number.
+    learning_rate : float, optional
+        Instead of the recipe's own.
+    elbow : {"tolerance", "knee"}
+        Which level is the elbow: the highest at most ``tolerance`` below the
+        dense network's accuracy, or the knee of the curve.
+    tolerance : float
+        A fraction of validation images; 0.01 is one point.
+    """
+
+    GRID: ClassVar[tuple[float, ...]]
+    """The levels passed on the way to a higher one, rising."""
+
+    level: Level
+    scope: Scope = "global"
+    criterion: Criterion = "l1"
+    recipe: Literal["auto", "cifar10", "imagenet", "short", "none"] = "auto"
+    epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    learning_rate: Annotated[float, Field(gt=0)] | None = None
+    elbow: Literal["tolerance", "knee"] = "tolerance"
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.01  # as in CHOOSING
+
+    @abstractmethod
+    def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
+        """Prune the network in place to a level; convolution weights at zero will stay there."""
+
+    @abstractmethod
+    def reached(self, network: TorchNetwork) -> dict[str, Any]:
+        """Return ``units``, ``ratio`` and ``layers`` as :class:`dlas.stack.Facts` has them."""
+
+    def verify(self) -> None:
+        """Refuse options of a fine-tuning that does not take place.
+
+        Raises
+        ------
+        InputError
+        """
+        given = [name for name in ("epochs", "learning_rate") if getattr(self, name) is not None]
+        if self.recipe == "none" and given:
+            raise InputError(f"{given[0]} = {getattr(self, given[0])} has no effect with recipe = 'none'")
+
+    def imports(self) -> list[str]:
+        """Return what fine-tuning imports."""
+        return [] if self.recipe == "none" else ["pytorch_lightning"]
+
+    def way(self, labelled: bool) -> Sequence[Mapping[str, Any]]:
+        """Return the levels of the grid below this one; for the elbow, all of them."""
+        levels: list[float] = []
+        end = self.level if isinstance(self.level, float) else 1.0
+        if labelled and (self.level == ELBOW or self.recipe != "none"):
+            levels = [level for level in self.GRID if level < end]
+        if self._stands_for_another():
+            levels.append(end)
+        return [{"level": level, **CHOOSING} for level in levels]
+
+    def _stands_for_another(self) -> bool:
+        """Return whether this differs from another part only in how it would choose an elbow."""
+        chosen_by = {name: getattr(self, name) for name in CHOOSING}
+        return self.level != ELBOW and chosen_by != CHOOSING
+
+    def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
+        """Prune to this level and fine-tune.
+
+        Raises
+        ------
+        Unsupported
+            If the network is not a torch module, or has no convolution to prune.
+        """
+        level = self.level
+        assert isinstance(level, float)  # an elbow is chosen
+        if not isinstance(network, TorchNetwork):
+            raise Unsupported("pruning needs a torch module; this network is an ONNX graph")
+        labelled = data.labelled and network.facts.trained
+        recipe = self._recipe(data, level, labelled)
+        started = time.monotonic()
+        dense = network.facts.reached.get("curve") or [_point(network, level=0.0, ratio=0.0)]
+        self.prune(network, level, data, workspace)
+        if labelled:
+            workspace.say(f"pruned to {level:.0%}: evaluating")
+            score(network, data)
+        before = _point(network)
+        if recipe:
+            from dlas.networks.training import fit  # here, because importing Lightning takes seconds
+
+            own = replace(workspace, seed=_seed(workspace.seed, level))
+            fit(network.module, data, recipe, own, keep_zeros(network.module))
+            score(network, data)
+        self._note(network, dense, before, recipe, time.monotonic() - started)
+        return network
+
+    def choose(self, passed: Sequence[Kept]) -> Network | None:
+        """Return the network at the elbow of the curve, if that is what the level says.
+
+        A level that was passed already, by a part that would choose otherwise, is that network.
+
+        Raises
+        ------
+        Unsupported
+            If there is no accuracy to choose by.
+        """
+        if self.level != ELBOW:
+            return passed[-1].restore() if self._stands_for_another() else None
+        accuracies = [kept.facts.validation_accuracy for kept in passed]
+        known = [accuracy for accuracy in accuracies if accuracy is not None]
+        if len(known) < len(accuracies):
+            raise Unsupported("level = 'elbow' needs a trained network and images with labels to choose by")
+        levels = (0.0, *self.GRID)
+        place = last_within(known, self.tolerance) if self.elbow == "tolerance" else knee(levels, known)
+        network = passed[place].restore()
+        network.facts.reached = {
+            **network.facts.reached, "level": levels[place], "curve": passed[-1].facts.reached["curve"]
+        }  # fmt: skip
+        return network
+
+    def _recipe(self, data: Data, level: float, labelled: bool) -> Recipe | None:
+        """Return this level's share of the fine-tuning, None where there is none.
+
+        Raises
+        ------
+        Unsupported
+            If there is nothing to fine-tune with.
+        """
+        if self.recipe == "none" or (self.recipe == "auto" and not labelled):
+            return None
+        if not labelled:
+            raise Unsupported("fine-tuning needs a trained network and labels; use recipe = 'none'")
+        recipe = FINE_TUNING[data.fine_tuning if self.recipe == "auto" else self.recipe]
+        total = self.epochs or recipe.epochs
+        below = sum(each < level for each in self.GRID)
+        share = [total * number // len(self.GRID) for number in (below, below + 1)]
+        epochs = max(1, share[1] - share[0])
+        return replace(recipe, epochs=epochs, learning_rate=self.learning_rate or recipe.learning_rate)
+
+    def _note(
+        self,
+        network: TorchNetwork,
+        curve: list[dict[str, Any]],
+        before: dict[str, Any],
+        recipe: Recipe | None,
+        seconds: float,
+    ) -> None:
+        """Write counts, what was reached and the curve so far into the network's facts."""
+        network.count()
+        reached = {"level": self.level, **self.reached(network)}
+        after = _point(
+            network,
+            level=self.level,
+            ratio=reached["ratio"],
+            accuracy_before=before["accuracy"],
+            validation_accuracy_before=before["validation_accuracy"],
+            epochs=recipe.epochs if recipe else 0,
+            seconds=seconds,
+        )
+        network.facts.reached = {**network.facts.reached, **reached, "curve": [*curve, after]}
+
+
+def ratios(network: TorchNetwork) -> dict[str, Any]:
+    """Return the share of the dense network's convolution weights that is zero or gone, also by layer."""
+    weights, dense = conv_weights(network.module), network.facts.dense_shapes
+    sizes = {name: math.prod(dense.get(name, weight.shape)) for name, weight in weights.items()}
+    pruned = {name: sizes[name] - int(weight.count_nonzero()) for name, weight in weights.items()}
+    layers = {name: pruned[name] / sizes[name] for name in weights}
+    return {"ratio": sum(pruned.values()) / sum(sizes.values()), "layers": layers}
+
+
+def _point(network: Network, **more: Any) -> dict[str, Any]:
+    """Return a point of a curve: the network's accuracies, and more."""
+    facts = network.facts
+    return {**more, "accuracy": facts.accuracy, "validation_accuracy": facts.validation_accuracy}
+
+
+def _seed(seed: int, level: float) -> int:
+    """Return a seed for a level's fine-tuning, so that no level repeats the order of another."""
+    return int(np.random.SeedSequence((seed, round(level * 1e6))).generate_state(1)[0])

@@ -1,0 +1,116 @@
+"""Choose an algorithm for each layer from rows, write the table for ``per_layer``, and say what it gains."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from dlas.analysis.choosing.layers import (
+    Candidate,
+    Gain,
+    Measured,
+    changes,
+    changing_s,
+    fastest,
+    gained,
+    layouts_of,
+    measured,
+)
+from dlas.choosers.per_layer import write
+from dlas.console.grid import Cell, Column, Grid, names
+from dlas.rows.frame import read, select
+from dlas.rows.labels import MISSING, factor, label, milliseconds
+from dlas.rows.results import Row, read_rows
+
+
+def choose(folders: Sequence[Path], where: Sequence[str], path: Path) -> Grid:
+    """Write the table to ``path`` and return what it holds and gains, for a terminal.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot be compared, or the file cannot be written.
+    """
+    known = measured(_rows(folders, where))
+    chosen, proven = fastest(known)
+    gain = gained(known, chosen)
+    above = [
+        f"Chosen by `dlas choose {' '.join(map(str, folders))}` for {_setting(known)}.",
+        _promise(known, gain),
+    ]
+    write(path, {layer: json.loads(one.algorithm) for layer, one in chosen.items()}, "\n".join(above))
+    below = [*_below(known, chosen, gain, proven), f"written to {path}"]
+    return Grid(_columns(known, chosen), above=[Text(_setting(known), style="bold")],
+                below=[Text(line) for line in below], summary="all layers")  # fmt: skip
+
+
+def _rows(folders: Sequence[Path], where: Sequence[str]) -> Iterator[Row]:
+    frame = select(read(folders), where)
+    wanted = set(zip(frame["folder"], frame["id"], strict=True))
+    for folder in folders:
+        for row in read_rows(folder):
+            if (str(folder), row.id) in wanted:
+                yield row
+
+
+def _setting(known: Measured) -> str:
+    return ", ".join(f"batch {value}" if name == "batch" else value for name, value in known.setting.items())
+
+
+def _named(algorithm: str) -> str:
+    return label(json.loads(algorithm))
+
+
+def _promise(known: Measured, gain: Gain) -> str:
+    best = _named(known.singles[0].algorithm)
+    return (
+        f"Predicted: {milliseconds(gain.predicted_s)} ms an inference, "
+        f"{factor(gain.latency_s / gain.predicted_s)}x as fast as {best} alone, "
+        f"measured with {milliseconds(gain.latency_s)} ms."
+    )
+
+
+def _columns(known: Measured, chosen: Mapping[str, Candidate]) -> list[Column]:
+    """Return a line a layer: what was chosen, what comes next, and how much slower that is by itself."""
+    layers = list(chosen)
+    others = [_next(known.layers[layer], chosen[layer]) for layer in layers]
+    times = [chosen[layer].latency_s for layer in layers]
+    next_s = [other.latency_s if other else None for other in others]
+    ratios = [f"{factor(s / own)}x" if s else MISSING for s, own in zip(next_s, times, strict=True)]
+    return [
+        names("layer", layers),
+        names("chosen", [_named(chosen[layer].algorithm) for layer in layers]),
+        names("next", [_named(other.algorithm) if other else MISSING for other in others]),
+        Column(Cell("chosen ms"), [_ms(s) for s in times], summary=_ms(sum(times))),
+        Column(Cell("next ms"), [_ms(s) for s in next_s]),
+        Column(Cell("next / chosen"), [Cell(ratio) for ratio in ratios]),
+    ]
+
+
+def _ms(seconds: float | None) -> Cell:
+    return Cell(MISSING if seconds is None else milliseconds(seconds))
+
+
+def _next(candidates: Mapping[str, Candidate], chosen: Candidate) -> Candidate | None:
+    """Return the fastest of the other candidates; where layouts count, it may be faster by itself."""
+    others = [each for each in candidates.values() if each.algorithm != chosen.algorithm]
+    return min(others, key=lambda each: each.latency_s, default=None)
+
+
+def _below(known: Measured, chosen: Mapping[str, Candidate], gain: Gain, proven: bool) -> Iterator[str]:
+    changed = changes(known.edges, layouts_of(chosen))
+    if changed and known.seconds_a_byte:
+        rate, took = 1e-9 / known.seconds_a_byte, changing_s(changed, known.seconds_a_byte)
+        yield (f"{len(changed)} changes of layout between layers: {milliseconds(took)} ms, "
+               f"estimated at {rate:.3g} GB/s, the rate of those in the rows")  # fmt: skip
+    elif any(each.layouts != other.layouts for each in chosen.values() for other in chosen.values()):
+        yield "no layout is changed between layers"
+    if not proven:
+        yield "too many layers read each other to try all choices: no change of a single layer is faster"
+    yield (f"layers and changes of layout: {milliseconds(gain.after_s)} ms, "
+           f"with the best single algorithm {milliseconds(gain.before_s)} ms: "
+           f"{factor(gain.before_s / gain.after_s)}x")  # fmt: skip
+    yield _promise(known, gain)

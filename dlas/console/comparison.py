@@ -1,0 +1,153 @@
+"""A comparison as a grid: one line a matched group, one column a value of the axis."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from dlas.analysis.compare import Comparison, Matched, Measured
+from dlas.analysis.matching import natural
+from dlas.console.grid import COLOURS, Cell, Column, Grid, Notes, names
+from dlas.rows.labels import MISSING, duration, factor, interval_ms, points
+from dlas.rows.results import STATUSES
+
+NOISY = "~"
+MOST_NAMED = 20
+"""Unmatched groups beyond these are counted but not named."""
+
+
+def grid(comparison: Comparison) -> Grid:
+    """Return the comparison to be printed: ratios above 1 are faster than the baseline."""
+    groups, notes = comparison.groups, Notes()
+    varying, same = _keys(groups)
+    columns = [
+        names(name, [group.key.get(name) or MISSING for group in groups], shared=True) for name in varying
+    ] or [names("points", ["all" for _ in groups])]
+    counted: set[int] = set()
+    means = comparison.means() if len(groups) > 1 else {}
+    for value in comparison.values if groups else ():
+        cells = [
+            _cell(group.rows.get(value), value == comparison.baseline, notes, counted) for group in groups
+        ]
+        summary = Cell(f"{factor(means.get(value, 1.0))}x", "bold")
+        header = Cell(value, two_lines=value.replace("(", "\n(").replace("+", "\n+"))
+        columns.append(Column(header, cells, summary=summary if means else Cell("")))
+    label = f"geometric mean of {len(comparison.complete)}" if means else None
+    if label:
+        columns[0].summary = Cell(label, "bold", two_lines=label.replace(" ", "\n", 1))
+    unit = "ms an image" if comparison.axis == "batch" else "ms"
+    above = [
+        Text(f"{comparison.axis}: speed against {comparison.baseline} on matched points", style="bold"),
+        Text(
+            f"{comparison.baseline} in {unit} [95 % interval]; others as times its speed, 2x is twice as fast"
+        ),
+    ]
+    if same:
+        above.append(Text(f"all: {same}"))
+    missing = [*_never(comparison, notes, counted), *_unmatched(comparison, notes, counted)]
+    below = [*_counts(comparison), *missing, *notes.lines()]
+    return Grid(columns, above=above, below=below, summary=label)
+
+
+def _keys(groups: Sequence[Matched]) -> tuple[list[str], str]:
+    """Return the names in which the groups differ, and a text of those in which they do not."""
+    known = list(groups[0].key) if groups else []
+    varying = [name for name in known if len({group.key.get(name) for group in groups}) > 1]
+    first = groups[0].key if groups else {}
+    same = [(name, first[name]) for name in known if name not in varying and first[name] is not None]
+    return varying, ", ".join(f"{name} {value}" for name, value in same if (name, value) != ("seed", "0"))
+
+
+def _cell(row: Measured | None, is_baseline: bool, notes: Notes, counted: set[int]) -> Cell:
+    if row is None:
+        return Cell(MISSING, "dim")
+    if not row.ok:
+        text = notes.mark(row.status, row.reason, counted=row.row not in counted)
+        counted.add(row.row)
+        return Cell(text, COLOURS[row.status])
+    mark = NOISY if row.noisy else ""
+    if is_baseline:
+        text = interval_ms(*row.latency_s) + mark
+    elif row.ratio is None:
+        return Cell(MISSING, "dim")
+    else:
+        ratio, low, high = row.ratio
+        text = f"{factor(ratio)}x [{factor(low)}, {factor(high)}]{mark}" + (" tie" if row.tie else "")
+    style = "" if is_baseline else "dim" if row.tie else "green" if row.ratio and row.ratio[0] > 1 else "red"
+    return Cell(text, style, two_lines=text.replace(" [", "\n["))
+
+
+def _counts(comparison: Comparison) -> list[Text]:
+    """Return what became of the groups and points, none left out."""
+    matched, total = len(comparison.groups), len(comparison.groups) + len(comparison.unmatched)
+    told = f"{matched:,} of {total:,} group{'s' if total != 1 else ''} matched"
+    if matched > 1:
+        complete = len(comparison.complete)
+        told += f", {complete:,} complete; the geometric mean is over the complete ones"
+    lines = [Text(told + (". tie: the interval includes 1" if matched else ""))]
+    rows = {
+        row.row: row for group in (*comparison.groups, *comparison.unmatched) for row in group.rows.values()
+    }
+    statuses = Counter(row.status for row in rows.values())
+    ends = ", ".join(f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status])
+    noisy = sum(row.noisy and row.ok for row in rows.values())
+    lines.append(
+        Text(f"{points(comparison.total)}: {ends}" + (f"; {noisy:,} noisy ({NOISY})" if noisy else ""))
+    )
+    lines += [
+        Text(f"{value} was searched for: {trials:,.0f} trials in {duration(search_s)}, a point's median")
+        for value, (trials, search_s) in comparison.searches.items()
+    ]
+    lines += [
+        Text(f"{value}: {_changed(comparison.baseline, *told)}")
+        for value, told in sorted(comparison.accuracies.items(), key=lambda item: natural(item[0]))
+    ]
+    if comparison.library:
+        lines.append(Text(f"{points(comparison.library)} left out: the compiler brings kernels of its own"))
+    if comparison.repeated:
+        lines.append(Text(f"{points(comparison.repeated)} left out: measured again later"))
+    return lines
+
+
+def _changed(baseline: str, ratio: float, change: float, networks: int) -> str:
+    """Return what a compression prunes and what it does to accuracy, as a sentence's end."""
+    pruned = f"{ratio:.1%} of the weights pruned, " if ratio > 0 else ""
+    median = f", the median of {networks:,} networks" if networks > 1 else ""
+    return f"{pruned}accuracy {100 * change:+.2f} points against {baseline}{median}"
+
+
+def _never(comparison: Comparison, notes: Notes, counted: set[int]) -> list[Text]:
+    """Say of each value that is never ok how it ended."""
+    lines = []
+    for value in comparison.never:
+        ends: Counter[str] = Counter()
+        for group in (*comparison.groups, *comparison.unmatched):
+            row = group.rows.get(value)
+            if row is not None:
+                ends[notes.mark(row.status, row.reason, row.row not in counted)] += row.row not in counted
+                counted.add(row.row)
+        lines.append(
+            Text(f"never ok: {value}: " + ", ".join(f"{count} {end}" for end, count in ends.items()))
+        )
+    return lines
+
+
+def _unmatched(comparison: Comparison, notes: Notes, counted: set[int]) -> list[Text]:
+    """Name the groups that cannot be compared, with what there is of them."""
+    lines = []
+    varying, _ = _keys([*comparison.groups, *comparison.unmatched])
+    for number, group in enumerate(comparison.unmatched):
+        there = []
+        for value, row in group.rows.items():
+            status = row.status if row.ok else notes.mark(row.status, row.reason, row.row not in counted)
+            counted.add(row.row)
+            there.append(f"{value} {status}")
+        if number < MOST_NAMED:
+            told = [f"{name} {group.key[name] or MISSING}" for name in varying if name in group.key]
+            where = ", ".join(told) or "all"
+            lines.append(Text(f"not matched: {where}: {', '.join(there)}"))
+    if len(comparison.unmatched) > MOST_NAMED:
+        lines.append(Text(f"not matched: {len(comparison.unmatched) - MOST_NAMED:,} more groups"))
+    return lines

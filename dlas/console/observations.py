@@ -1,0 +1,47 @@
+"""The observations as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from dlas.analysis.observations import FAILS, HOLDS, OPEN, VERDICTS, Finding
+from dlas.rows.labels import points as counted
+
+COLOURS = {HOLDS: "green", FAILS: "red", OPEN: "yellow"}
+
+
+def listing(findings: Sequence[Finding], points: int) -> RenderableType:
+    """Return each observation with its verdict, and below it its claims with their numbers.
+
+    Parameters
+    ----------
+    points : int
+        How many points they were checked over.
+    """
+    counts = Counter(finding.verdict for finding in findings)
+    told = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
+    pieces: list[RenderableType] = [Text(f"{counted(points)}: {told}", style="bold"), Text()]
+    for finding in findings:
+        head = Text.assemble(
+            (f"{finding.observation.number:<5}", "bold"),
+            (finding.verdict, f"bold {COLOURS[finding.verdict]}"),
+            f"  {finding.observation.statement}",
+        )
+        pieces += [head, Padding(_claims(finding), (0, 0, 1, 5), expand=False)]
+    return Group(*pieces)
+
+
+def _claims(finding: Finding) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for claim in finding.claims:
+        numbers = Text(claim.numbers)
+        if claim.missing:
+            numbers.append(f"{'; ' if claim.numbers else ''}missing: {claim.missing}", style="dim")
+        table.add_row(Text(claim.verdict, style=COLOURS[claim.verdict]), Text(claim.text), numbers)
+    return table

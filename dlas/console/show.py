@@ -1,0 +1,356 @@
+"""Everything about one row."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from dlas.console.grid import COLOURS, Cell, Column, Grid, names
+from dlas.errors import InputError
+from dlas.rows.intervals import median_interval
+from dlas.rows.labels import (
+    MISSING,
+    amount,
+    convolution,
+    duration,
+    factor,
+    interval_ms,
+    label,
+    milliseconds,
+    shortened,
+)
+from dlas.rows.results import CURVES, Row, read_rows
+from dlas.stack import PART_AXES
+
+MOST_CANDIDATES = 10
+MOST_STEPS = 5
+UNITS = {"s": "s", "bytes": "B", "hz": "Hz", "j": "J"}
+"""What the last word of a key says of its value."""
+
+
+def show(folder: str | os.PathLike[str], prefix: str) -> RenderableType:
+    """Return one row to be printed: what was asked, what happened, what was measured and where.
+
+    Parameters
+    ----------
+    folder : path
+        What ``dlas run --out`` wrote.
+    prefix : str
+        The row's id, or enough of its beginning.
+
+    Raises
+    ------
+    InputError
+        If no row, or more than one, has an id that begins so.
+    """
+    row = find(Path(folder), prefix)
+    pieces: list[RenderableType] = [_heading(row), _indented(_facts(_asked(row)))]
+    log = Path(folder) / "logs" / f"{row.id}.log"
+    sections = {
+        "what happened": dict(_happened(row, log)),
+        "network": dict(_network(row)),
+        "device": dict(_flat(row.device)),
+        "environment": dict(_flat(row.environment)),
+        "measured with": dict(_flat(row.measure)),
+        "artifacts": dict(_flat(row.artifacts)),
+    }
+    for title, found in sections.items():
+        if found:
+            pieces += [Text(title, style="bold"), _indented(_facts(found))]
+        if title == "network":
+            pieces += [piece for grid in _grids(folder, row) for piece in (grid, Text())]
+    return Group(*pieces)
+
+
+def _grids(folder: str | os.PathLike[str], row: Row) -> Iterator[Grid]:
+    """Yield what is known of a network in tables: its compression, its layers, its tuning."""
+    if curve := _list(row.reached, "curve"):
+        yield _compressed(curve)
+    if row.layers or _shares(row):
+        yield _layers(row)
+    if row.layers and row.tuning:
+        yield _curves(folder, row)
+
+
+def find(folder: Path, prefix: str) -> Row:
+    """Return the row whose id begins with ``prefix``.
+
+    Raises
+    ------
+    InputError
+        If no row, or more than one, does; it lists them.
+    """
+    matching: list[Row] = []
+    others: list[str] = []
+    for row in read_rows(folder):
+        if row.id == prefix:
+            return row
+        if prefix and row.id.startswith(prefix):
+            matching.append(row)
+        else:
+            others.append(f"{row.id}  {row.status}  {_point(row)}")
+    if len(matching) == 1:
+        return matching[0]
+    if not matching and not others:
+        raise InputError(f"{str(folder)!r} has no rows yet")
+    problem = f"{len(matching)} ids begin with {prefix!r}" if matching else f"no id begins with {prefix!r}"
+    candidates = [f"{row.id}  {row.status}  {_point(row)}" for row in matching] or others
+    listed = "".join(f"\n  {line}" for line in candidates[:MOST_CANDIDATES])
+    more = len(candidates) - MOST_CANDIDATES
+    raise InputError(f"{problem}; there are:{listed}" + (f"\n  and {more:,} more" if more > 0 else ""))
+
+
+def _point(row: Row) -> str:
+    return " / ".join(label(getattr(row, axis)) for axis in PART_AXES) + f" / batch {row.batch}"
+
+
+def _heading(row: Row) -> Text:
+    return Text.assemble((row.id, "bold"), f"  {row.study}  ", (row.status, f"bold {COLOURS[row.status]}"))
+
+
+def _asked(row: Row) -> dict[str, str]:
+    return {axis: label(getattr(row, axis)) for axis in PART_AXES} | {
+        "batch": str(row.batch),
+        "seed": str(row.seed),
+    }
+
+
+def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
+    """Yield status, reason, times and what disturbed them."""
+    yield "status", row.status + (f" in step {row.step}" if row.step else "")
+    if row.reason:
+        yield "reason", row.reason
+    yield "log", str(log) if log.exists() else f"{log} (not there)"
+    if row.latency_s:
+        fastest, slowest = min(row.latency_s), max(row.latency_s)
+        yield "latency", f"{interval_ms(*median_interval(row.latency_s))} ms (median, 95 % interval)"
+        calls = f" of {row.calls_per_sample} calls" if (row.calls_per_sample or 1) > 1 else ""
+        bound = f", ended by {row.bound}" if row.bound else ""
+        yield (
+            "samples",
+            (f"{len(row.latency_s)}{calls}, {milliseconds(fastest)} to {milliseconds(slowest)} ms{bound}"),
+        )
+    if row.first_run_s is not None:
+        yield "first run", f"{milliseconds(row.first_run_s)} ms"
+    if row.noisy is not None:
+        yield "noisy", (row.noisy_reason or "yes") if row.noisy else "no"
+    for name, share in (("load", row.load), ("steal", row.steal)):
+        if share is not None:
+            yield name, f"{share:.3g}"
+    if row.sentinel_s:
+        yield "sentinel", f"{milliseconds(min(row.sentinel_s))} to {milliseconds(max(row.sentinel_s))} ms"
+    yield from _costs(row)
+
+
+def _costs(row: Row) -> Iterator[tuple[str, str]]:
+    if row.error is not None:
+        yield "error", f"{row.error:.3g} of the largest output"
+    if row.peak_memory_bytes is not None:
+        yield "peak memory", amount(row.peak_memory_bytes, "B")
+    if row.energy_j is not None:
+        yield "energy", amount(row.energy_j, "J")
+    if row.library_bytes is not None:
+        yield "library", amount(row.library_bytes, "B")
+    if row.coverage:
+        yield "coverage", ", ".join(f"{value:.1%} of {name}" for name, value in row.coverage.items())
+    if row.tuning:
+        told = [f"{row.tuning.get('trials', 0):,} trials", f"{row.tuning.get('valid', 0):,} of them valid"]
+        yield "search", ", ".join([*told, f"{duration(row.tuning.get('seconds', 0.0))} when they were made"])
+    if row.seconds:
+        yield "took", ", ".join(f"{step} {duration(time_s)}" for step, time_s in row.seconds.items())
+    if row.started:
+        yield "started", row.started
+
+
+def _network(row: Row) -> Iterator[tuple[str, str]]:
+    """Yield what is known of the network."""
+    for name, accuracy in (("accuracy", row.accuracy), ("validation", row.validation_accuracy)):
+        if accuracy is not None:
+            yield name, f"{accuracy:.2%}"
+    if row.compiled_accuracy:
+        share, low, high = (row.compiled_accuracy.get(key, math.nan) for key in ("accuracy", "low", "high"))
+        images = row.compiled_accuracy.get("images", "?")
+        yield "compiled", f"{share:.2%} [{low:.2%}, {high:.2%}] of {images} images"
+    if row.note:
+        yield "note", row.note
+    for name, count, unit in (
+        ("parameters", row.parameters, ""),
+        ("nonzeros", row.nonzeros, ""),
+        ("MACs", row.macs, ""),
+        ("effective MACs", row.effective_macs, ""),
+        ("size", row.model_bytes, "B"),
+        ("size as CSR", row.csr_bytes, "B"),
+    ):
+        if count is not None:
+            yield name, f"{amount(count, unit)} ({count:,})"
+    if row.expected_speedup is not None:
+        yield "expected", f"{factor(row.expected_speedup)}x by compression alone"
+    told = {name: value for name, value in (row.reached or {}).items() if name not in ("curve", "layers")}
+    for name, pruned in (("ratio", "of the weights"), ("units", "of what the technique prunes")):
+        if isinstance(told.get(name), int | float):
+            yield f"reached.{name}", f"{told.pop(name):.2%} {pruned}"
+    yield from _flat(told, "reached")
+
+
+def _compressed(curve: Sequence[Mapping[str, Any]]) -> Grid:
+    """Return the levels passed on the way: what each pruned, cost in accuracy and took."""
+    columns = [
+        _column("level", [_maybe(step.get("level"), _decimal) for step in curve]),
+        _column("pruned", [_maybe(step.get("ratio"), _percent) for step in curve]),
+        _column("before", [_maybe(step.get("accuracy_before"), _percent) for step in curve]),
+        _column("accuracy", [_maybe(step.get("accuracy"), _percent) for step in curve]),
+        _column("validation", [_maybe(step.get("validation_accuracy"), _percent) for step in curve], drop=1),
+        _column("epochs", [_maybe(step.get("epochs"), str) for step in curve], drop=2),
+        _column("took", [_maybe(step.get("seconds"), duration) for step in curve], drop=2),
+    ]
+    total = sum(step.get("seconds") or 0 for step in curve)
+    above = Text("compression", style="bold").append(
+        f": {len(curve) - 1} levels in {duration(total)}; accuracy before and after fine-tuning",
+        style="not bold",
+    )
+    return Grid([column for column in columns if _says(column)], above=[above])
+
+
+def _list(mapping: Any, name: str) -> list[Mapping[str, Any]]:
+    """Return the mappings in a list of what a compression reached."""
+    found = mapping.get(name) if isinstance(mapping, Mapping) else None
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def _shares(row: Row) -> dict[str, Any]:
+    """Return what share of each layer's weights is pruned."""
+    found = row.reached.get("layers") if isinstance(row.reached, Mapping) else None
+    return dict(found) if isinstance(found, Mapping) else {}
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}"
+
+
+def _decimal(number: float) -> str:
+    return f"{number:g}"
+
+
+def _layers(row: Row) -> Grid:
+    """Return the layers, the slowest first, with their share of the time of all layers."""
+    shares = _shares(row)
+    known = row.layers or [{"name": name} for name in shares]
+    times = [layer.get("latency_s") for layer in known]
+    total = sum(time for time in times if time)
+    layers = sorted(known, key=lambda layer: -(layer.get("latency_s") or 0))
+    columns = [
+        names("layer", [str(layer.get("name")) for layer in layers]),
+        _column("ms", [_maybe(layer.get("latency_s"), milliseconds) for layer in layers]),
+        _column(
+            "share", [_maybe(layer.get("latency_s"), lambda time: f"{time / total:.1%}") for layer in layers]
+        ),
+        names("algorithm", [_algorithm(layer) for layer in layers]),
+        _column("convolution", [convolution(layer) for layer in layers], drop=1),
+        _column("schedule", [_schedule(layer) for layer in layers], drop=2),
+        _column("MACs", [_maybe(layer.get("macs"), amount) for layer in layers], drop=2),
+        _column("pruned", [_maybe(shares.get(str(layer.get("name"))), _percent) for layer in layers], drop=2),
+        _column("nonzeros", [_maybe(layer.get("nonzeros"), amount) for layer in layers], drop=4),
+        _column("MAC/s", [_rate(layer) for layer in layers], drop=3),
+    ]
+    columns = [column for column in columns if _says(column)]
+    timed = sum(time is not None for time in times)
+    told = f"{len(layers)} layers" + (f", {timed} timed: {milliseconds(total)} ms together" if timed else "")
+    return Grid(columns, above=[Text("layers", style="bold").append(f": {told}", style="not bold")])
+
+
+def _column(header: str, texts: list[str], drop: int = 0) -> Column:
+    return Column(Cell(header), [Cell(text) for text in texts], drop=drop)
+
+
+def _says(column: Column) -> bool:
+    return any(cell.text not in (MISSING, "") for cell in column.cells)
+
+
+def _maybe(value: Any, shown: Any) -> str:
+    return MISSING if value is None else str(shown(value))
+
+
+def _algorithm(layer: Mapping[str, Any]) -> str:
+    """Return what computes a layer; why it is not the algorithm asked for."""
+    name = str(layer.get("algorithm") or "")
+    return f"{name}: declined, {shortened(str(layer['declined']), 60)}" if layer.get("declined") else name
+
+
+def _schedule(layer: Mapping[str, Any]) -> str:
+    """Return what was decided of a layer's loops."""
+    decisions = layer.get("decisions")
+    if isinstance(decisions, Mapping):
+        decisions = ", ".join(f"{name} {value}" for name, value in decisions.items())
+    return shortened(str(decisions), 60) if decisions else ""
+
+
+def _curves(folder: str | os.PathLike[str], row: Row) -> Grid:
+    """Return how the search of each workload went: the best time wherever it got better."""
+    try:
+        found = json.loads((Path(folder) / CURVES / f"{row.id}.json").read_text(encoding="utf-8"))
+        columns = [
+            names("layers", [shortened(", ".join(each["layers"]), 60) for each in found]),
+            names("space", [str(each["space"]) for each in found]),
+            _column("trials", [str(each["trials"]) for each in found]),
+            _column("minimal ms", [_maybe(each["minimal_s"], milliseconds) for each in found]),
+            _column("best ms", [milliseconds(each["best"][-1][2]) for each in found]),
+            names("best ms after so many trials", [_steps(each["best"]) for each in found]),
+        ]
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return Grid([], above=[Text("tuning", style="bold").append(": its curves are not there")])
+    return Grid(columns, above=[Text("tuning", style="bold").append(f": {len(found)} workloads")])
+
+
+def _steps(best: Sequence[Sequence[float]]) -> str:
+    """Return the last few steps of a curve, ``0.0195 (1), 0.0167 (12)``."""
+    steps = [f"{milliseconds(seconds)} ({trials:.0f})" for trials, _, seconds in best]
+    return ", ".join(steps if len(steps) <= MOST_STEPS else ["...", *steps[-MOST_STEPS:]])
+
+
+def _rate(layer: Mapping[str, Any]) -> str:
+    time_s, macs = layer.get("latency_s"), layer.get("macs")
+    return amount(macs / time_s) if time_s and macs else MISSING
+
+
+def _flat(mapping: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield a nested mapping's known values, keys joined by dots, amounts with their unit."""
+    if not isinstance(mapping, Mapping):
+        return
+    for key, value in mapping.items():
+        name = f"{prefix}.{key}" if prefix else str(key)
+        if isinstance(value, Mapping):
+            yield from _flat(value, name)
+        elif value is not None:
+            yield name, _worded(str(key), value)
+
+
+def _worded(key: str, value: Any) -> str:
+    unit = UNITS.get(key.rpartition("_")[2])
+    if unit and isinstance(value, int | float) and not isinstance(value, bool):
+        return duration(value) if unit == "s" else amount(value, unit)
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _indented(renderable: RenderableType) -> Padding:
+    return Padding(renderable, (0, 0, 1, 2), expand=False)
+
+
+def _facts(found: Mapping[str, str]) -> Table:
+    """Return names and values side by side."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in found.items():
+        table.add_row(name, Text(value))
+    return table

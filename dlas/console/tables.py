@@ -1,0 +1,203 @@
+"""The table of a sweep: every point accounted for, the fast ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from rich.text import Text
+
+from dlas.console.grid import COLOURS, Cell, Column, Grid, Notes, names
+from dlas.errors import unknown
+from dlas.rows.frame import AXES, MACHINE, select
+from dlas.rows.labels import MISSING, amount, duration, factor, interval_ms, points
+from dlas.rows.results import STATUSES
+
+GROUP = ("dataset", "model", "hardware", MACHINE, "batch")
+"""Points alike in these answer one question: how fast can this network run here?"""
+NAMES = ("dataset", "model", "hardware", MACHINE, "batch", "compression", "algorithm", "compiler", "seed")
+NOISY = "~"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A column of what was measured.
+
+    Parameters
+    ----------
+    header : str
+    column : str
+        Of the frame.
+    shown : callable
+        From a value of the frame to text.
+    drop : int
+        As in :class:`dlas.console.grid.Column`.
+    always : bool
+        Whether it is shown even where it is the same in all rows.
+    """
+
+    header: str
+    column: str
+    shown: Callable[[Any], str]
+    drop: int
+    always: bool = True
+
+
+QUANTITIES = (
+    Quantity("acc. %", "accuracy", lambda value: f"{100 * value:.2f}", drop=1),
+    Quantity("error", "error", lambda value: f"{value:.1e}", drop=3),
+    Quantity("memory", "peak_memory_bytes", lambda value: amount(value, "B"), drop=2),
+    Quantity("energy", "energy_j", lambda value: amount(value, "J"), drop=4),
+    Quantity("trials", "trials", lambda value: f"{value:,.0f}", drop=6),
+    Quantity("search", "search_s", duration, drop=4),
+    Quantity("pruned %", "ratio", lambda value: f"{100 * value:.1f}", drop=2),
+    Quantity("nonzeros", "nonzeros", amount, drop=8, always=False),
+    Quantity("size", "model_bytes", lambda value: amount(value, "B"), drop=5, always=False),
+    Quantity("as CSR", "csr_bytes", lambda value: amount(value, "B"), drop=7, always=False),
+    Quantity("parameters", "parameters", amount, drop=9, always=False),
+    Quantity("MACs", "macs", amount, drop=6, always=False),
+    Quantity("effective MACs", "effective_macs", amount, drop=8, always=False),
+)
+SORTS = {"latency": "latency_s", "accuracy": "accuracy", "error": "error", "memory": "peak_memory_bytes",
+         "energy": "energy_j", "size": "model_bytes", "csr": "csr_bytes", "macs": "macs", "ratio": "ratio",
+         "time": "started"}  # fmt: skip
+"""What ``sort`` may name besides the axes; accuracy starts with the best, the others with the least."""
+
+
+def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency") -> Grid:
+    """Return the table of all points.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What :func:`dlas.rows.frame.read` returned.
+    where : sequence of str
+        Filters, ``axis=pattern``.
+    sort : str
+        Order within a group: one of :data:`SORTS`, or an axis.
+
+    Returns
+    -------
+    Grid
+        To be printed.  Axes that do not vary are said once, above; what is not
+        ``ok`` has its reason below.
+
+    Raises
+    ------
+    InputError
+        If a filter or ``sort`` names what does not exist.
+    """
+    chosen = select(frame, where)
+    lines = _sorted(chosen.assign(relative=relative_to_fastest(chosen)), sort)
+    varying, constants = _split_names(lines)
+    notes = Notes()
+    outcome = _outcome_columns(lines, notes)
+    columns = [_name_column(lines, name) for name in varying] + outcome + _quantity_columns(lines)
+    numbers = lines["group_number"].tolist()
+    breaks = {i for i in range(len(numbers) - 1) if numbers[i] != numbers[i + 1]}
+    below = [_counts(lines), *notes.lines()]
+    return Grid(columns, breaks, _headline(frame, lines, constants), below)
+
+
+def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:
+    """Return each row's latency over that of its group's fastest; NaN for rows that are not ``ok``.
+
+    A group is the points of the same dataset, model, batch and hardware on the
+    same machine, whatever their compression, algorithm and compiler.
+    """
+    latency = frame["latency_s"].where(frame["status"] == "ok")
+    return latency / latency.groupby([frame[name] for name in GROUP], dropna=False).transform("min")
+
+
+def describe_constants(frame: pd.DataFrame, same: Sequence[str]) -> str:
+    """Return what is the same in all rows: ``dataset digits, batch 1``."""
+    kept = [(name, frame[name].iloc[0]) for name in same if len(frame) and pd.notna(frame[name].iloc[0])]
+    return ", ".join(f"{name} {value}" for name, value in kept if (name, value) != ("seed", 0))
+
+
+def _sorted(frame: pd.DataFrame, sort: str) -> pd.DataFrame:
+    """Return the rows by group, in the order in which groups appear, then as asked; not ok comes last."""
+    if sort not in SORTS and sort not in AXES:
+        raise unknown("column to sort by", sort, (*SORTS, *AXES))
+    keys = [frame[name] for name in GROUP]
+    grouped = frame.assign(
+        group_number=frame.groupby(keys, dropna=False, sort=False).ngroup(), bad=frame["status"] != "ok"
+    )
+    order = ["group_number", "bad", SORTS.get(sort, sort)]
+    return grouped.sort_values(order, ascending=[True, True, sort != "accuracy"], kind="stable")
+
+
+def _split_names(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Return the names that vary, and those that are the same in all rows."""
+    varies = {name: frame[name].nunique(dropna=False) > 1 for name in (*NAMES, "study", "folder")}
+    shown = [name for name in NAMES if varies[name]]
+    if varies["study"] and frame["study"].nunique() >= frame["folder"].nunique():
+        shown.insert(0, "study")
+    elif varies["folder"]:
+        shown.insert(0, "folder")
+    # One lone point still has a line, and a line needs a name.
+    shown = shown or ["model"]
+    return shown, [name for name in NAMES if not varies[name] and name not in shown]
+
+
+def _name_column(frame: pd.DataFrame, name: str) -> Column:
+    texts = [str(value) if pd.notna(value) else MISSING for value in frame[name]]
+    return names(name, texts, shared=name in GROUP)
+
+
+def _outcome_columns(frame: pd.DataFrame, notes: Notes) -> list[Column]:
+    """Return the columns of status, latency and speed."""
+    status, latency, relative = [], [], []
+    for row in frame.to_dict("records"):
+        ok, timed = row["status"] == "ok", row["status"] == "ok" and pd.notna(row["latency_s"])
+        reason = None if ok or pd.isna(row["reason"]) else row["reason"]
+        told = notes.mark(row["status"], reason)
+        status.append(Cell(told, COLOURS[row["status"]], two_lines=told.replace(" (", "\n(")))
+        if not timed:
+            latency.append(Cell(MISSING, "dim"))
+            relative.append(Cell(MISSING, "dim"))
+            continue
+        mark = NOISY if pd.notna(row["noisy"]) and row["noisy"] else ""
+        text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"])
+        latency.append(Cell(text + mark, two_lines=(text + mark).replace(" [", "\n[")))
+        relative.append(Cell(f"{factor(row['relative'])}x", "bold green" if row["relative"] == 1 else ""))
+    return [
+        Column(Cell("status"), status),
+        Column(Cell("ms [95 % interval]", two_lines="ms\n[95 %]"), latency),
+        Column(Cell("/ fastest", two_lines="/\nfastest"), relative),
+    ]
+
+
+def _quantity_columns(frame: pd.DataFrame) -> list[Column]:
+    """Return a column for each quantity that any row has."""
+    columns = []
+    for quantity in QUANTITIES:
+        values = frame[quantity.column]
+        if values.notna().any() and (quantity.always or values.nunique() > 1):
+            cells = [
+                Cell(quantity.shown(value)) if pd.notna(value) else Cell(MISSING, "dim") for value in values
+            ]
+            columns.append(Column(Cell(quantity.header), cells, drop=quantity.drop))
+    return columns
+
+
+def _headline(frame: pd.DataFrame, shown: pd.DataFrame, constants: Sequence[str]) -> list[Text]:
+    studies = ", ".join(sorted(frame["study"].dropna().unique())) or "no study"
+    count = points(len(frame)) if len(shown) == len(frame) else f"{len(shown):,} of {points(len(frame))}"
+    lines = [Text(f"{studies}: {count}", style="bold")]
+    same = describe_constants(shown, constants)
+    return [*lines, Text(f"all: {same}")] if same else lines
+
+
+def _counts(frame: pd.DataFrame) -> Text:
+    """Return how many points came to which end, and how many are noisy."""
+    counts = frame["status"].value_counts()
+    text = Text(f"{points(len(frame))}: ")
+    pieces = [
+        Text(f"{counts[status]:,} {status}", COLOURS[status]) for status in STATUSES if status in counts
+    ]
+    text.append_text(Text(", ").join(pieces or [Text("nothing has been run")]))
+    noisy = int((frame["noisy"].fillna(False) & (frame["status"] == "ok")).sum())
+    return text.append(f"; {noisy:,} noisy ({NOISY})" if noisy else "")

@@ -1,0 +1,243 @@
+"""The orchestrator: a point to the steps it needs, what they found to a row.
+
+    network -> [compress ...] -> [tune] -> build -> check -> measure -> row
+
+This file is meant to stay so short that it is the diagram; the steps
+themselves, which run in child processes, are in ``steps/``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dlas.measuring.machine import machine_name
+from dlas.stack import Hardware, Part, Settings, TuningCompiler
+from dlas.store import fingerprint
+from dlas.store.fingerprint import SourceTree
+from dlas.study import parts
+from dlas.study.point import NONE, Choice, Point
+
+NETWORK_TOOLS = (
+    "python",
+    "torch",
+    "torchvision",
+    "torch-pruning",
+    "pytorch-lightning",
+    "scikit-learn",
+    "numpy",
+    "onnxruntime",
+)
+
+
+BUILD_TOOLS = ("python", "apache-tvm", "apache-tvm-ffi", "torch", "onnx", "onnxruntime", "numpy")
+
+
+TUNE_TOOLS = (*BUILD_TOOLS, "xgboost")
+
+
+STEPS = "dlas.engine.steps"
+
+
+STEP_AXES: dict[str, tuple[str, ...]] = {
+    "network": ("dataset", "model", "compression"),
+    "tune": ("algorithm", "compiler"),
+    "build": ("algorithm", "compiler"),
+    "check": (),
+    "measure": ("hardware",),
+}
+"""The axes whose parts work in a step."""
+
+
+PLUMBING = ("dlas.processes", "dlas.store", "dlas.study")
+"""What finds parts, runs steps and stores what they make decides on none of it."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One process's worth of work.
+
+    Parameters
+    ----------
+    name : str
+        ``network``, ``tune``, ``build``, ``check`` or ``measure``.
+    key : str
+        Of the artifact it makes; of what it works on where it makes none.
+    arguments : dict
+        Its JSON-able arguments.
+    kind : str or None
+        Kind of the artifact that it makes, None where it makes none.
+    alone : bool
+        Whether it needs the device to itself.
+    imports : tuple of str
+        Modules that it needs and that take long to import.
+    """
+
+    name: str
+    key: str
+    arguments: dict[str, Any]
+    kind: str | None = None
+    alone: bool = False
+    imports: tuple[str, ...] = ()
+
+    @property
+    def function(self) -> str:
+        """The function to run, ``package.module:function``."""
+        return f"{STEPS}.{self.name}:run"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A point's steps before measuring, its measurement, and the key its row will carry."""
+
+    steps: tuple[Step, ...]
+    measure: Step
+    key: str
+
+    def artifacts(self) -> dict[str, str]:
+        """Return the key of the network's, of the tuning's and of the build's artifact."""
+        return {step.kind: step.key for step in self.steps if step.kind}
+
+
+class Planner:
+    """Says which steps points need, and under which keys the cache has what the steps make.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the measurement; they reach the row's key only.
+    root : Path
+        The cache folder.
+    code : SourceTree, optional
+        The sources that keys are made from.
+    """
+
+    def __init__(self, settings: Settings, root: Path, code: SourceTree | None = None) -> None:
+        self.settings, self.root = settings, root
+        self._code = code or SourceTree()
+        self._digest = functools.cache(self._code.digest)
+        self._closure = functools.cache(functools.partial(self._code.closure, outside=PLUMBING))
+        self._networks = functools.lru_cache(maxsize=1024)(self._network_steps)
+        self._target = functools.cache(_target)
+        self._machine = functools.cache(_machine)
+
+    def plan(self, point: Point) -> Plan:
+        """Return what has to be done for ``point``."""
+        networks = self._networks(replace(point, algorithm=NONE, compiler=NONE, hardware=NONE, batch=0))
+        network_key = networks[-1].key
+        tuning_key = self._tuning_key(point, network_key) if _tunes(point) else None
+        build_key = self._build_key(point, network_key, tuning_key)
+        common = {"content": point.content(), "root": str(self.root), "network_key": network_key}
+        tuned, built = {**common, "tuning_key": tuning_key}, {**common, "build_key": build_key}
+        steps = [
+            *networks,
+            Step("build", build_key, {**tuned, **built}, "build"),
+            Step("check", build_key, built),
+        ]
+        if tuning_key:
+            steps.insert(-2, Step("tune", tuning_key, tuned, "tuning", alone=True))
+        measure = Step("measure", build_key, {**built, "settings": asdict(self.settings)})
+        return Plan(tuple(steps), measure, self._row_key(point, build_key))
+
+    def plan_tuning(self, point: Point) -> Plan:
+        """Return what has to be done for ``point`` up to its tuning."""
+        plan = self.plan(point)
+        return replace(plan, steps=tuple(step for step in plan.steps if step.name in ("network", "tune")))
+
+    def modules(self, step: str, point: Point) -> frozenset[str]:
+        """Return the modules that decide what a step does: its own and its parts', with what they import."""
+        own = {type(part).__module__ for axis in STEP_AXES[step] for part in _made(axis, point)}
+        return self._closure(frozenset({f"{STEPS}.{step}", *own}))
+
+    def _network_steps(self, point: Point) -> tuple[Step, ...]:
+        """Return the steps that make the network, one for each network on the way; studies share them."""
+        labelled = parts.find("dataset", point.dataset.name).cls.labelled
+        dense = replace(point, compression=NONE)
+        steps = [self._network_step(dense, None, ())]
+        for passed in point.compression.way(labelled) if point.compression != NONE else ():
+            start = len(steps)
+            for choice in passed:
+                next_point = replace(point, compression=choice)
+                steps.append(self._network_step(next_point, steps[-1], steps[start - 1 :]))
+        return tuple(steps)
+
+    def _network_step(self, point: Point, before: Step | None, passed: Sequence[Step]) -> Step:
+        """Return the step that makes a network: the dense one, or by its last technique from the one before.
+
+        ``passed`` are the steps before it, from the one that its last technique started from.
+        """
+        key = fingerprint.key(
+            before=before.key if before else None,
+            seed=point.seed,
+            tools=fingerprint.versions(NETWORK_TOOLS),
+            **self._made_by("network", point),
+        )
+        known = [{"key": step.key, "content": step.arguments["content"]} for step in passed]
+        arguments = {"content": point.content(), "root": str(self.root), "key": key, "passed": known}
+        maker: Part = point.compression.make("compression") if passed else point.model.make("model")
+        imports = (*point.dataset.make("dataset").imports(), *maker.imports())
+        return Step("network", key, arguments, "network", imports=imports)
+
+    def _tuning_key(self, point: Point, network_key: str) -> str:
+        """Return what a search depends on: with the same key, records give the same schedules."""
+        return fingerprint.key(
+            network=network_key,
+            batch=point.batch,
+            target=self._target(point.hardware),
+            machine=self._machine(point.hardware),
+            tools=fingerprint.versions(TUNE_TOOLS),
+            **self._made_by("tune", point),
+        )
+
+    def _build_key(self, point: Point, network_key: str, tuning_key: str | None) -> str:
+        return fingerprint.key(
+            network=network_key,
+            tuning=tuning_key,
+            batch=point.batch,
+            target=self._target(point.hardware),
+            tools=fingerprint.versions(BUILD_TOOLS),
+            **self._made_by("build", point),
+        )
+
+    def _row_key(self, point: Point, build_key: str) -> str:
+        code = self._digest(self.modules("check", point) | self.modules("measure", point))
+        return fingerprint.key(id=point.id, build=build_key, settings=asdict(self.settings), code=code)
+
+    def _made_by(self, step: str, point: Point) -> dict[str, Any]:
+        """Return what a step and its parts put into a key: options, code, and the files they read."""
+        made = [part for axis in STEP_AXES[step] for part in _made(axis, point)]
+        return {
+            "options": [getattr(point, axis).content() for axis in STEP_AXES[step]],
+            "code": self._digest(self.modules(step, point)),
+            "files": fingerprint.file_digests(path for part in made for path in part.files()),
+        }
+
+
+def _made(axis: str, point: Point) -> Iterator[Part]:
+    """Yield the part on an axis and all that it leaves work to; none for kernels of the runtime's own."""
+    choice = getattr(point, axis)
+    if (axis, choice.name) != ("algorithm", parts.LIBRARY):
+        yield from _with_delegates(choice.make(axis))
+
+
+def _with_delegates(part: Part) -> Iterator[Part]:
+    """Yield a part and all that it leaves work to."""
+    yield part
+    for delegate in part.delegates():
+        yield from _with_delegates(delegate)
+
+
+def _tunes(point: Point) -> bool:
+    return issubclass(parts.find("compiler", point.compiler.name).cls, TuningCompiler)
+
+
+def _target(hardware: Choice) -> dict[str, Any]:
+    device: Hardware = hardware.make("hardware")
+    return {} if device.unsupported() else asdict(device.target())
+
+
+def _machine(hardware: Choice) -> str | None:
+    return machine_name(hardware.make("hardware").describe())

@@ -1,0 +1,39 @@
+"""Compile a network for its device."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dlas.engine.steps.artifacts import restored, verified
+from dlas.processes.child import Channel
+from dlas.stack import Compiler, Hardware
+from dlas.store.cache import Cache
+from dlas.study.point import Point
+
+
+def run(
+    content: dict[str, Any],
+    root: str,
+    network_key: str,
+    tuning_key: str | None,
+    build_key: str,
+    channel: Channel,
+) -> dict[str, Any]:
+    """Compile the network for the target, as the search decided where there was one."""
+    cache, point = Cache(Path(root)), Point.of(content)
+    compiler: Compiler = point.compiler.make("compiler")
+    algorithm = None if compiler.own_kernels else point.algorithm.make("algorithm")
+    device: Hardware = point.hardware.make("hardware")
+    device.prepare()
+    network = restored(cache, network_key, point)
+    with cache.create("build", build_key) as (folder, facts):
+        if tuning_key is not None:
+            found = verified(cache, "tuning", tuning_key)
+            for name in found.files:
+                shutil.copyfile(found.folder / name, folder / name)
+        built = compiler.compile(network, algorithm, device.target(), point.batch, folder)
+        facts.update(asdict(built))
+    return {}

@@ -1,0 +1,63 @@
+"""Compare a build with its network's reference function."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dlas.engine.steps.artifacts import stored
+from dlas.engine.steps.programs import load_program
+from dlas.engine.steps.samples import fill_batch, load_sample
+from dlas.processes.child import Channel
+from dlas.rows.intervals import wilson
+from dlas.stack import Images, Program
+from dlas.store.cache import Cache
+from dlas.study.point import Point
+
+CHECK_SECONDS = 60.0
+"""A slow build is checked on as many as it gets through in this time after the first, which may compile."""
+
+
+class WrongOutput(Exception):
+    """A build does not compute what its network's reference function computes."""
+
+
+def run(
+    content: dict[str, Any], root: str, network_key: str, build_key: str, channel: Channel
+) -> dict[str, Any]:
+    """Compare the build with the network's reference function, and count what it classifies rightly."""
+    cache, point = Cache(Path(root)), Point.of(content)
+    sample = load_sample(cache, network_key)
+    program = load_program(cache, network_key, build_key, point)
+    outputs = _run_in_batches(program, sample["images"], point.batch)
+    expected, labels = sample["outputs"][: len(outputs)], sample["labels"][: len(outputs)]
+    facts = stored(cache, "network", network_key).facts
+    scale = float(np.abs(expected).max()) or 1.0
+    error = float(np.abs(outputs - expected).max()) / scale
+    if not error <= facts["tolerance"]:  # a NaN is wrong too
+        raise WrongOutput(f"differs from the reference by {error:.3g} of its largest output; "
+                          f"at most {facts['tolerance']:.3g} is accepted")  # fmt: skip
+    accuracy = None
+    if facts["accuracy"] is not None:
+        right = int((outputs.argmax(axis=1) == labels).sum())
+        low, high = wilson(right, len(outputs))
+        accuracy = {"accuracy": right / len(outputs), "low": low, "high": high, "images": len(outputs)}
+    return {"error": error, "compiled_accuracy": accuracy}
+
+
+def _run_in_batches(program: Program, images: Images, batch: int) -> Images:
+    """Return the outputs for as many images as there is time for, through a fixed batch size."""
+    outputs: list[Images] = []
+    end = math.inf
+    for start in range(0, len(images), batch):
+        chunk = images[start : start + batch]
+        outputs.append(program.run(fill_batch(chunk, batch))[: len(chunk)])
+        if not start:
+            end = time.monotonic() + CHECK_SECONDS
+        elif time.monotonic() > end:
+            break
+    return np.concatenate(outputs)

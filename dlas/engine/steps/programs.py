@@ -1,0 +1,20 @@
+"""Load builds from the cache."""
+
+from __future__ import annotations
+
+import functools
+
+from dlas.engine.steps.artifacts import restored, verified
+from dlas.stack import Compiler, Hardware, Program
+from dlas.store.cache import Cache
+from dlas.study.point import Point
+
+
+def load_program(cache: Cache, network_key: str, build_key: str, point: Point) -> Program:
+    """Return the build as a program; the network itself is restored only if the compiler asks for it."""
+    device: Hardware = point.hardware.make("hardware")
+    device.prepare()
+    folder = verified(cache, "build", build_key).folder
+    network = functools.cache(lambda: restored(cache, network_key, point))
+    compiler: Compiler = point.compiler.make("compiler")
+    return compiler.load(folder, network, device.target())

@@ -1,0 +1,47 @@
+"""Test images that lie beside a network, with its reference outputs, to check builds with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from dlas.engine.steps.artifacts import verified
+from dlas.stack import Data, Images, Network
+from dlas.store.cache import Cache
+
+SAMPLE_IMAGES = 256
+SAMPLE_BYTES = 64 * 2**20
+"""At most so many test images, in at most so many bytes, go with a network for checking its builds."""
+INSENSITIVE = 1e-3
+"""Outputs that vary over the images by less than this share of the largest tell nothing about a build."""
+INSENSITIVE_NOTE = "its outputs hardly depend on the image, so a check of its builds says little"
+
+
+def save_sample(network: Network, data: Data, folder: Path) -> None:
+    """Keep some test images with their labels and reference outputs beside the network.
+
+    Outputs that are the same for every image would let any build pass; the
+    network's note says so.
+    """
+    count = max(1, min(SAMPLE_IMAGES, len(data.test), SAMPLE_BYTES // (4 * int(np.prod(data.shape)))))
+    chosen = np.random.default_rng(0).permutation(len(data.test))[:count]
+    images, labels = data.test[[int(index) for index in chosen]]
+    outputs = network.reference(images)
+    notes = [note for note in (network.facts.note or "").split("; ") if note not in ("", INSENSITIVE_NOTE)]
+    if np.ptp(outputs, axis=0).max() <= INSENSITIVE * np.abs(outputs).max():
+        notes.append(INSENSITIVE_NOTE)
+    network.facts.note = "; ".join(notes) or None
+    save_file({"images": images, "labels": labels, "outputs": outputs}, folder / "sample.safetensors")
+
+
+def load_sample(cache: Cache, network_key: str) -> dict[str, Any]:
+    """Return ``images`` [n, c, h, w] kept with a network, their ``labels`` and its ``outputs``."""
+    return load_file(verified(cache, "network", network_key).folder / "sample.safetensors")
+
+
+def fill_batch(images: Images, batch: int) -> Images:
+    """Return exactly ``batch`` images, repeating them where there are fewer."""
+    return np.ascontiguousarray(np.resize(images, (batch, *images.shape[1:])))

@@ -1,0 +1,28 @@
+"""Search for the schedules of a network on its device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dlas.engine.steps.artifacts import restored
+from dlas.processes.child import Channel
+from dlas.stack import Bench, TuningCompiler, Workspace
+from dlas.store.cache import Cache
+from dlas.study.point import Point
+
+
+def run(
+    content: dict[str, Any], root: str, network_key: str, tuning_key: str, channel: Channel
+) -> dict[str, Any]:
+    """Search for the network's schedules, alone on the device; what is on record is not tried again."""
+    cache, point = Cache(Path(root)), Point.of(content)
+    compiler: TuningCompiler = point.compiler.make("compiler")
+    algorithm = None if compiler.own_kernels else point.algorithm.make("algorithm")
+    workspace = Workspace(point.seed, cache.workspace(tuning_key), channel.say)
+    bench = Bench(point.hardware.make("hardware"), cache.records, workspace)
+    network = restored(cache, network_key, point)
+    with cache.create("tuning", tuning_key) as (folder, facts):
+        facts.update(compiler.tune(network, algorithm, point.batch, bench, folder))
+    cache.drop_workspace(tuning_key)
+    return {}

@@ -1,0 +1,113 @@
+"""The processors of this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from dlas.errors import InputError
+from dlas.hardware.profile import Profile
+from dlas.measuring import sampling
+from dlas.measuring.machine import Machine, use_threads
+from dlas.stack import Hardware, Images, Program, Settings, Target
+
+HIDEABLE = re.compile(r"avx2?|avx512\w*|avxvnni\w*|fma|f16c")
+"""What LLVM takes for granted of a processor by its name, and a hypervisor may have switched off."""
+
+
+@dataclass(frozen=True)
+class Local(Hardware):
+    """The processors of this machine, detected.
+
+    Parameters
+    ----------
+    profile : Profile
+    threads : int, optional
+        Worker threads, each on a physical core of its own.  By default one a
+        core that this process may use, by its affinity and its control group.
+    """
+
+    profile: Profile
+    threads: Annotated[int, Field(ge=1)] | None = None
+    machine: ClassVar[Machine] = Machine()
+
+    def verify(self) -> None:
+        """Refuse more threads than cores: they would take turns, and the times would mean nothing.
+
+        Raises
+        ------
+        InputError
+            Quoting both.
+        """
+        most = self.machine.most_threads()
+        if self.threads is not None and self.threads > most:
+            raise InputError(
+                f"threads = {self.threads}, but this process may use {most} physical "
+                f"core{'s' if most > 1 else ''} here"
+            )
+
+    @property
+    def device(self) -> str:
+        """One lock for all profiles of this machine: they share its processors."""
+        return "local"
+
+    def unsupported(self) -> str | None:
+        """Return the profile's reason, or that its target is another device than the processors."""
+        kind = self.profile.target.get("kind", "llvm")
+        if self.profile.unsupported or kind == "llvm":
+            return self.profile.unsupported
+        return f"its target is {kind}, and this version reaches no device here but the processors"
+
+    def target(self) -> Target:
+        """Return LLVM's name for this processor, the extensions it lacks, and the threads."""
+        threads = self.threads or self.machine.most_threads()
+        description = self.profile.target or self._detected()
+        return Target({**description, "num-cores": threads}, threads)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what was detected, with the threads used."""
+        threads = self.threads or self.machine.most_threads()
+        return {
+            "name": self.profile.name,
+            "threads": threads,
+            **self.machine.describe(),
+            **self.profile.facts,
+        }
+
+    def prepare(self) -> None:
+        """Bind this process to one logical processor of each core it uses, and fix every pool's threads.
+
+        Raises
+        ------
+        OSError
+            If the kernel refuses the affinity.
+        """
+        threads = self.threads or self.machine.most_threads()
+        use_threads(threads)
+        os.sched_setaffinity(0, [core[0] for core in self.machine.cores()[:threads]])
+
+    def measure(
+        self, program: Program, images: Images, settings: Settings, turn: Callable[[], None]
+    ) -> dict[str, Any]:
+        """Return what :func:`dlas.measuring.sampling.sample` returns for one inference on ``images``."""
+        return sampling.sample(program.bind(images), settings, turn)
+
+    def _detected(self) -> dict[str, Any]:
+        """Return the target that LLVM names, less what a hypervisor hides of that processor."""
+        from tvm.target import Target as TvmTarget
+        from tvm.target import codegen
+
+        mcpu = codegen.llvm_get_system_cpu()
+        present = {flag.replace("_", "") for flag in self.machine.flags()}
+        description: dict[str, Any] = {"kind": "llvm", "mcpu": mcpu}
+        if "avx" in present:
+            expected = {str(name) for name in codegen.llvm_get_cpu_features(TvmTarget(description))}
+            hidden = sorted(name for name in expected - present if HIDEABLE.fullmatch(name))
+            if hidden:
+                description["mattr"] = [f"-{name}" for name in hidden]
+        return description

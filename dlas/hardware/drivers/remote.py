@@ -1,0 +1,84 @@
+"""A device on another machine, which this version describes and compiles for but does not reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dlas.errors import InputError, Unsupported
+from dlas.hardware.profile import Profile
+from dlas.stack import Hardware, Images, Program, Settings, Target
+
+
+@dataclass(frozen=True)
+class Remote(Hardware):
+    """A board known by its profile.
+
+    Parameters
+    ----------
+    profile : Profile
+        Must hold a target, as nothing can be detected.
+    threads : int, optional
+        Worker threads; by default one a core of the profile.
+    """
+
+    profile: Profile
+    threads: Annotated[int, Field(ge=1)] | None = None
+
+    def verify(self) -> None:
+        """Refuse what could never be compiled for the device.
+
+        Raises
+        ------
+        InputError
+            If the profile has no target, or fewer cores than ``threads``.
+        """
+        if not self.profile.target:
+            raise InputError(f"profile {self.profile.name!r} has no [target], and a remote device needs one")
+        if self.threads is not None and self.threads > self._cores():
+            raise InputError(f"threads = {self.threads}, but the profile gives {self._cores()} cores")
+
+    @property
+    def device(self) -> str:
+        """The board's name where the profile gives one: its processors and its GPU share it."""
+        return str(self.profile.facts.get("board", self.profile.name))
+
+    @property
+    def local(self) -> bool:
+        """False: this machine's processors only wait."""
+        return False
+
+    def unsupported(self) -> str | None:
+        """Return the profile's reason, or that no driver sends work to another machine."""
+        return self.profile.unsupported or f"{self.profile.name}: this version has no transport to a device"
+
+    def target(self) -> Target:
+        """Return the profile's target with the threads asked for."""
+        threads = self.threads or self._cores()
+        description = dict(self.profile.target)
+        if description["kind"] == "llvm":
+            description["num-cores"] = threads
+        return Target(description, threads)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the profile's facts."""
+        return {"name": self.profile.name, "title": self.profile.title, **self.profile.facts}
+
+    def measure(
+        self, program: Program, images: Images, settings: Settings, turn: Callable[[], None]
+    ) -> dict[str, Any]:
+        """Raise the reason why nothing can be measured.
+
+        Raises
+        ------
+        Unsupported
+            Always.
+        """
+        raise Unsupported(self.unsupported())
+
+    def _cores(self) -> int:
+        target = self.profile.target
+        return int(target.get("num-cores") or target.get("host", {}).get("num-cores") or 1)

@@ -1,0 +1,14 @@
+"""TVM's form of a target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+
+from dlas.stack import Target
+
+
+def tvm_target(target: Target) -> Any:
+    """Return the target as TVM's own object."""
+    return tvm.target.Target(dict(target.description))

@@ -1,0 +1,215 @@
+"""Can this machine give numbers to be trusted: one check a question, each with what to do."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from packaging.requirements import Requirement
+
+from dlas.measuring import disturbance
+from dlas.measuring.disturbance import LIMITS, Disturbance
+from dlas.measuring.environment import CHECKOUT, version
+from dlas.measuring.machine import Machine
+from dlas.store import cache
+
+TVM_PINS = ("apache-tvm", "apache-tvm-ffi")
+PROBE = """
+import sys, tvm
+tvm.ir.save_json(tvm.tirx.IntImm("int32", 1))
+sys.stdout.write("saved")
+"""
+"""What every tuner does first, and what dies where the two packages do not belong together."""
+WANTED_GIB = 5
+"""Networks, builds and rows of a study of some hundred points; parameters are stored once."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question and its answer.
+
+    Parameters
+    ----------
+    name : str
+    status : {"ok", "warn", "fail"}
+        ``fail`` where a study cannot run as it should, ``warn`` where its
+        numbers would suffer or some parts are missing.
+    found : str
+    advice : str
+        What to do; empty where all is well.
+    """
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    found: str
+    advice: str = ""
+
+
+def checks(machine: Machine | None = None) -> list[Check]:
+    """Return every check of this machine; takes a few seconds, most of them to try out TVM."""
+    machine = machine or Machine()
+    return [
+        packages(),
+        torchvision(),
+        tvm_ffi(),
+        threads(machine),
+        clocks(machine),
+        load(machine),
+        disk("disk for the cache", cache.default_root()),
+        disk("disk for results", Path.cwd()),
+        compiler(),
+    ]
+
+
+def packages() -> Check:
+    """Compare what is installed with what this project requires."""
+    needed = required()
+    wrong = []
+    for requirement in needed:
+        installed = version(requirement.name)
+        if installed is None:
+            wrong.append(f"{requirement.name} is missing")
+        elif not requirement.specifier.contains(installed, prereleases=True):
+            wrong.append(f"{requirement.name} is {installed}, not {requirement.specifier}")
+    if wrong:
+        advice = "install with `pip install -c constraints.txt -e .` in the checkout, or reinstall dlas"
+        return Check("packages", "fail", "; ".join(wrong), advice)
+    shown = [f"{name} {version(name)}" for name in ("torch", *TVM_PINS, "onnxruntime")]
+    return Check("packages", "ok", f"all {len(needed)} as required, with {', '.join(shown)}")
+
+
+def required() -> list[Requirement]:
+    """Return the run-time requirements: the checkout's own, else the installed package's."""
+    settings = configparser.ConfigParser()
+    if settings.read(CHECKOUT / "setup.cfg"):
+        lines = settings.get("options", "install_requires", fallback="").splitlines()
+    else:
+        lines = [line for line in metadata.requires("dlas") or [] if "extra ==" not in line]
+    return [Requirement(line) for line in lines if line.strip()]
+
+
+def torchvision() -> Check:
+    """Compare torch with the one that torchvision was built for."""
+    name = "torchvision's torch"
+    if version("torchvision") is None or version("torch") is None:
+        return Check(name, "fail", "torch or torchvision is missing", "install both")
+    lines = [Requirement(line) for line in metadata.requires("torchvision") or []]
+    (wanted,) = [line.specifier for line in lines if line.name == "torch"]
+    found = f"torchvision {version('torchvision')} wants torch {wanted}; torch is {version('torch')}"
+    if wanted.contains(version("torch") or "", prereleases=True):
+        return Check(name, "ok", found)
+    return Check(name, "fail", found, "install the pair that constraints.txt names")
+
+
+def tvm_ffi(interpreter: str = sys.executable) -> Check:
+    """Try, in a process of its own, what dies where apache-tvm and apache-tvm-ffi do not belong together."""
+    pins = " ".join(str(line).replace(" ", "") for line in required() if line.name in TVM_PINS)
+    advice = f"pip install {pins}"
+    try:
+        done = subprocess.run(
+            [interpreter, "-c", PROBE], capture_output=True, text=True, timeout=120, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Check("TVM", "fail", "tvm.ir.save_json hung for two minutes", advice)
+    if done.returncode == 0 and done.stdout.endswith("saved"):
+        return Check("TVM", "ok", f"apache-tvm {version('apache-tvm')} saves and loads")
+    lines = done.stderr.strip().splitlines()
+    how = f"died of signal {-done.returncode}" if done.returncode < 0 else (lines or ["failed"])[-1]
+    found = f"tvm.ir.save_json {how} (apache-tvm-ffi {version('apache-tvm-ffi')})"
+    return Check("TVM", "fail", found, advice)
+
+
+def threads(machine: Machine) -> Check:
+    """Compare the cores of the machine with those that this process may use."""
+    allowed, cores, quota = machine.allowed(), machine.cores(), machine.quota()
+    everything = machine.cores(machine.online())
+    found = f"{len(cores)} of {len(everything)} cores ({len(allowed)} logical processors)"
+    if quota is not None:
+        found += f", a quota of {quota:g} processors"
+    if quota is not None and quota < len(cores):
+        advice = "a quota stops threads in mid-run: lift it, or study threads well below it"
+        return Check("threads", "warn", found, advice)
+    if len(cores) < len(everything):
+        return Check(
+            "threads", "warn", found, "others may have the rest: expect their noise, or lift the affinity"
+        )
+    return Check("threads", "ok", found)
+
+
+def clocks(machine: Machine) -> Check:
+    """Say whether the clock may change in the middle of a measurement."""
+    clock = machine.clocks()
+    if clock["governor"] is None:
+        found = "the kernel shows no clocks" + (" (a virtual machine)" if _virtual(machine) else "")
+        return Check(
+            "clocks", "warn", found, "they cannot be held: trust ratios within one run, not absolute times"
+        )
+    found = f"governor {clock['governor']}, boost {_said(clock['boost'])}"
+    if clock["governor"] == "performance" and clock["boost"] is not True:
+        return Check("clocks", "ok", found)
+    advice = "for steady times: cpupower frequency-set -g performance, and switch boost off"
+    return Check("clocks", "warn", found, advice)
+
+
+def load(machine: Machine, seconds: float = 0.5) -> Check:
+    """Watch for ``seconds`` how much of the processors others use."""
+    before = disturbance.read(machine)
+    time.sleep(seconds)
+    seen = Disturbance.between(before, disturbance.read(machine))
+    others = disturbance.fraction([seen.others_s], [seen.capacity_s])
+    stolen = disturbance.fraction([seen.steal_s], [seen.capacity_s])
+    if others is None or stolen is None:
+        return Check("load", "warn", "the kernel does not tell", "measure on Linux with /proc mounted")
+    found = f"others use {others:.0%} of the processors, {stolen:.0%} stolen by a hypervisor"
+    average = machine.load_average()
+    if average is not None:
+        found += f"; load average {average:g}"
+    if others > LIMITS["load"] or stolen > LIMITS["steal"]:
+        return Check("load", "warn", found, "stop what else is running, or rows will be marked noisy")
+    return Check("load", "ok", found)
+
+
+def disk(name: str, folder: Path) -> Check:
+    """Compare the free disk under a folder, which need not exist yet, with what a study takes."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(there).free / 2**30
+    found = f"{free:.0f} GiB free under {folder}"
+    if not os.access(there, os.W_OK):
+        return Check(name, "fail", f"{there} cannot be written", "choose another folder")
+    if free < 1:
+        return Check(name, "fail", found, "a study would stop: free some, or choose another folder")
+    if free < WANTED_GIB:
+        return Check(name, "warn", found, f"a study of a hundred points takes up to {WANTED_GIB} GiB")
+    return Check(name, "ok", found)
+
+
+def compiler() -> Check:
+    """Look for what torch.compile builds its kernels with."""
+    named = os.environ.get("CXX")
+    found = next((path for name in (named, "g++", "clang++") if name and (path := shutil.which(name))), None)
+    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
+    without = "without it torch_compile is unsupported, everything else works"
+    if found is None:
+        return Check("C++ compiler", "warn", f"no {named or 'g++'}", f"install g++: {without}")
+    if not header.exists():
+        return Check(
+            "C++ compiler", "warn", f"{found}, but no {header}", f"install Python's headers: {without}"
+        )
+    return Check("C++ compiler", "ok", found)
+
+
+def _virtual(machine: Machine) -> bool:
+    return bool(machine.describe()["hypervisor"])
+
+
+def _said(value: bool | None) -> str:
+    return {True: "on", False: "off", None: "not shown"}[value]

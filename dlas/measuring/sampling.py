@@ -1,0 +1,286 @@
+"""Take latency samples that can be trusted, or say why they cannot.
+
+One measurement is a first run timed apart, a warm-up that is dropped, and
+samples taken in slices.  Between slices others that will be compared with this
+program have their turn, so that slow changes of the machine fall on all alike.
+A slice that was disturbed is measured again a few times, then marked.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dlas.measuring import disturbance
+from dlas.measuring.disturbance import LIMITS, Disturbance, Reading
+from dlas.stack import Settings
+
+WARM_UP_S = 0.15
+"""Before the first slice: clocks rise and threads spread over the cores within this."""
+
+
+REWARM_S = 0.05
+"""Before every later slice: others have used the caches since."""
+
+
+LONG_CALL_S = 1.0
+"""A call this long warms itself up: what it does first weighs nothing."""
+
+
+RETRIES = 3
+"""How often a disturbed slice is measured again."""
+
+
+RETRIES_IN_ALL = 6
+"""How often slices are measured again in one measurement: noise that lasts is not waited out."""
+
+
+PAUSE_S = 0.1
+"""Wait before measuring again, doubled each time: most disturbances pass."""
+
+
+@dataclass(frozen=True)
+class Instruments:
+    """What a measurement is taken with; tests put in their own."""
+
+    clock: Callable[[], float] = time.perf_counter
+    sleep: Callable[[float], None] = time.sleep
+    sentinel: Callable[[], float] = disturbance.sentinel
+    read: Callable[[], Reading] = disturbance.read
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The samples of one turn and what disturbed them.
+
+    Parameters
+    ----------
+    samples : list of float
+        Seconds a call.
+    sentinel_s : tuple of float
+        The sentinel's seconds before and after.
+    seen : Disturbance
+    score : float
+        The worst measure over its limit; above 1 the slice is noisy.
+    reason : str
+        What that measure says.
+    """
+
+    samples: list[float]
+    sentinel_s: tuple[float, float]
+    seen: Disturbance
+    score: float
+    reason: str
+
+
+def sample(
+    run: Callable[[], Any],
+    settings: Settings,
+    turn: Callable[[], None],
+    instruments: Instruments | None = None,
+) -> dict[str, Any]:
+    """Time ``run``.
+
+    Parameters
+    ----------
+    run : callable
+        One inference; returns when it is done.
+    settings : Settings
+    turn : callable
+        Blocks until the device is this program's; called before each slice.
+    instruments : Instruments, optional
+
+    Returns
+    -------
+    dict
+        ``latency_s`` (samples, seconds a call), ``calls_per_sample``,
+        ``first_run_s``, ``bound`` (``repeats`` or ``seconds``: what ended it),
+        ``sentinel_s`` (before and after each slice), ``load`` and ``steal``
+        (fractions of the processors that others and the hypervisor had, None
+        where not known), ``noisy``, ``noisy_reason``, ``active_s``.
+    """
+    measurement = _Measurement(run, settings, instruments or Instruments())
+    turn()
+    first_run_s = measurement.start()
+    turns = max(1, min(settings.slices, settings.repeats))
+    kept = []
+    for index in range(turns):
+        if index:
+            turn()
+        kept.append(measurement.take(turns - index))
+    latency = [seconds for piece in kept for seconds in piece.samples]
+    reason = noise(kept)
+    return {
+        "latency_s": latency,
+        "calls_per_sample": measurement.calls,
+        "first_run_s": first_run_s,
+        "bound": "repeats" if len(latency) >= settings.repeats else "seconds",
+        "sentinel_s": [seconds for piece in kept for seconds in piece.sentinel_s],
+        "load": _overall(kept, "others_s"),
+        "steal": _overall(kept, "steal_s"),
+        "noisy": reason is not None,
+        "noisy_reason": reason,
+        "active_s": measurement.active_s,
+    }
+
+
+@dataclass
+class _Measurement:
+    """One program's measurement under way.
+
+    ``quickest_s`` is the shortest call yet, ``taken`` the samples kept and
+    ``active_s`` the seconds of the device used.
+    """
+
+    run: Callable[[], Any]
+    settings: Settings
+    tools: Instruments
+    calls: int = 1
+    quickest_s: float = math.inf
+    best_sentinel_s: float = math.inf
+    active_s: float = 0.0
+    taken: int = 0
+    retries_left: int = RETRIES_IN_ALL
+
+    def start(self) -> float:
+        """Return the seconds of the first run; then warm up and choose the calls a sample."""
+        with self._active():
+            first = self._call()
+        # The first run loads, allocates and compiles: it is no guide to the calls that follow.
+        self.quickest_s = math.inf
+        with self._active():
+            self._warm(min(WARM_UP_S, self.settings.seconds - self.active_s))
+        if self.quickest_s == math.inf:
+            self.quickest_s = first
+        shortest = max(self.quickest_s, 1e-9)
+        self.calls = max(1, math.ceil(self.settings.sample_seconds / shortest))
+        return first
+
+    def take(self, turns_left: int) -> Slice:
+        """Return this turn's slice, the least disturbed of a few attempts."""
+        best: Slice | None = None
+        for attempt in range(RETRIES + 1):
+            if attempt:
+                self.retries_left -= 1
+                self.tools.sleep(PAUSE_S * 2 ** (attempt - 1))
+            with self._active():
+                piece = self._slice(turns_left)
+            if best is None or piece.score < best.score:
+                best = piece
+            if best.score <= 1 or not self._may_repeat(turns_left):
+                break
+        assert best is not None
+        self.taken += len(best.samples)
+        return best
+
+    def _may_repeat(self, turns_left: int) -> bool:
+        """Return whether a slice can be measured again and the later ones still have their fewest samples."""
+        if self.retries_left == 0:
+            return False
+        fewest_s = self._needed(turns_left) * self.calls * self.quickest_s
+        return self.active_s + fewest_s * turns_left <= self.settings.seconds
+
+    def _needed(self, turns_left: int) -> int:
+        """Return the samples that a slice takes however long they last."""
+        minimum = min(self.settings.minimum, self.settings.repeats)
+        return max(1, math.ceil((minimum - self.taken) / turns_left))
+
+    def _slice(self, turns_left: int) -> Slice:
+        """Take one slice: its share of the samples that are left, within its share of the time left."""
+        share_s = max(0.0, self.settings.seconds - self.active_s) / turns_left
+        wanted = math.ceil(max(0, self.settings.repeats - self.taken) / turns_left)
+        needed = self._needed(turns_left)
+        if self.active_s < self.settings.seconds and self.quickest_s < LONG_CALL_S:
+            self._warm(min(REWARM_S, share_s))
+        samples: list[float] = []
+        clock = self.tools.clock
+        with _garbage_kept():
+            # The sentinel is no part of what is judged: a program's threads may spin beside it, and wait.
+            sentinel_before, before = self.tools.sentinel(), self.tools.read()
+            start = clock()
+            while len(samples) < wanted and (len(samples) < needed or clock() - start < share_s):
+                samples.append(self._sample())
+            after, sentinel_after = self.tools.read(), self.tools.sentinel()
+        return self._judged(samples, (sentinel_before, sentinel_after), Disturbance.between(before, after))
+
+    def _judged(self, samples: list[float], sentinel_s: tuple[float, float], seen: Disturbance) -> Slice:
+        """Return the slice with how noisy it was."""
+        self.best_sentinel_s = min(self.best_sentinel_s, *sentinel_s)
+        measures = seen.shares() | {"drift": max(sentinel_s) / self.best_sentinel_s - 1}
+        if (spread := disturbance.spread(samples)) is not None:
+            measures["spread"] = spread
+        return Slice(samples, sentinel_s, seen, *disturbance.worst(measures))
+
+    def _warm(self, seconds: float) -> None:
+        """Run untimed for ``seconds``, at least once where that is more than nothing."""
+        start = self.tools.clock()
+        while self.tools.clock() - start < seconds:
+            self._call()
+
+    def _call(self) -> float:
+        start = self.tools.clock()
+        self.run()
+        elapsed = self.tools.clock() - start
+        self.quickest_s = min(self.quickest_s, elapsed)
+        return elapsed
+
+    def _sample(self) -> float:
+        """Return the mean seconds of ``calls`` calls."""
+        run = self.run
+        start = self.tools.clock()
+        for _ in range(self.calls):
+            run()
+        return (self.tools.clock() - start) / self.calls
+
+    @contextmanager
+    def _active(self) -> Iterator[None]:
+        start = self.tools.clock()
+        try:
+            yield
+        finally:
+            self.active_s += self.tools.clock() - start
+
+
+def noise(slices: list[Slice]) -> str | None:
+    """Return why the slices together are noisy, or None where they are not.
+
+    Beside each slice's own score this sees what no slice sees of itself: a
+    sentinel slower than in another slice, and slices whose medians disagree.
+    """
+    best = min(seconds for piece in slices for seconds in piece.sentinel_s)
+    judged = []
+    for piece in slices:
+        late = disturbance.worst({"drift": max(piece.sentinel_s) / best - 1})
+        judged.append(max((piece.score, piece.reason), late))
+    noisy = [found for found in judged if found[0] > 1]
+    if noisy:
+        return f"{len(noisy)} of {len(slices)} slices disturbed: {max(noisy)[1]}"
+    medians = [statistics.median(piece.samples) for piece in slices if piece.samples]
+    apart = max(medians) / min(medians) - 1 if min(medians, default=0) > 0 else 0.0
+    if apart > LIMITS["spread"]:
+        return f"medians of the slices are {apart:.0%} apart"
+    return None
+
+
+def _overall(slices: list[Slice], name: Literal["others_s", "steal_s"]) -> float | None:
+    """Return a disturbance over all slices as a fraction of the processors' time."""
+    parts = [getattr(piece.seen, name) for piece in slices]
+    return disturbance.fraction(parts, [piece.seen.capacity_s for piece in slices])
+
+
+@contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Keep Python's collector from running in the middle of a sample."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,1 @@
+"""Networks in torch and ONNX: training, counting, scoring, exporting."""

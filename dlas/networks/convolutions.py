@@ -1,0 +1,147 @@
+"""The convolutions of a network, read without compiling it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import torch
+from onnx import helper, numpy_helper
+from torch import nn
+
+from dlas.networks.exporting import as_onnx, layer_of_node
+from dlas.networks.onnx_counting import infer_shapes
+from dlas.networks.torch_network import TorchNetwork
+from dlas.stack import Conv, Network, describe_layer
+
+
+def graph_convolutions(model: onnx.ModelProto) -> list[tuple[Conv, int]]:
+    """Return the 2-D convolutions with stored weights of a graph that is fixed to its batch.
+
+    Returns
+    -------
+    list of (Conv, int)
+        Each with the number of its weights that are not zero.
+
+    Raises
+    ------
+    ValueError
+        If ONNX cannot infer a shape that is needed.
+    """
+    shapes, _ = infer_shapes(model)
+    stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    # Integer networks have what a convolution reads dequantised in front of it: tensor, scale, zero point.
+    behind = {node.output[0]: node.input for node in model.graph.node if node.op_type == "DequantizeLinear"}
+    found = []
+    for index, node in enumerate(model.graph.node):
+        name = node.input[1] if node.op_type == "Conv" else ""
+        weight = stored.get(behind[name][0] if name in behind else name)
+        if weight is None or weight.ndim != 4:
+            continue
+        zero = stored.get(behind[node.input[0]][2]) if node.input[0] in behind else None
+        layer = layer_of_node(node, f"node{index}")
+        described = {**_geometry(node, weight.shape, shapes), **_numbers(weight, zero)}
+        found.append((Conv(layer, **described), int(np.count_nonzero(weight))))
+    return found
+
+
+def _geometry(node: onnx.NodeProto, weight: tuple[int, ...], shapes: dict[str, list[int]]) -> dict[str, Any]:
+    """Return the sizes of a convolution by their letters, strides, padding, dilation and groups."""
+    read, written = shapes.get(node.input[0], []), shapes.get(node.output[0], [])
+    if len(read) != 4 or len(written) != 4 or 0 in (*read, *written):
+        raise ValueError(f"the shapes at node {node.name or node.output[0]!r} cannot be inferred")
+    given = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    strides, dilation = (tuple(given.get(name, (1, 1))) for name in ("strides", "dilations"))
+    k, _, r, s = weight
+    padding = tuple(given.get("pads", (0, 0, 0, 0)))
+    if given.get("auto_pad", b"NOTSET").startswith(b"SAME"):
+        spans = zip(read[2:], written[2:], (r, s), strides, dilation, strict=True)
+        total = [max((p - 1) * stride + step * (r - 1) + 1 - h, 0) for h, p, r, stride, step in spans]
+        less, more = [size // 2 for size in total], [size - size // 2 for size in total]
+        padding = (*less, *more) if given["auto_pad"] == b"SAME_UPPER" else (*more, *less)
+    return {
+        **dict(zip("nchw", read, strict=True)),
+        **{"k": k, "r": r, "s": s, "strides": strides, "padding": padding},
+        **{"dilation": dilation, "groups": given.get("group", 1)},
+    }
+
+
+def _numbers(weight: npt.NDArray[Any], zero: npt.NDArray[Any] | None) -> dict[str, Any]:
+    """Return a convolution's types and what its padding holds, from weight and the input's zero point."""
+    if zero is None or weight.dtype.kind == "f":
+        kind = weight.dtype.name if weight.dtype.kind == "f" else "float32"
+        return dict.fromkeys(("input_type", "weight_type", "accumulator_type", "output_type"), kind)
+    return {
+        "input_type": zero.dtype.name,
+        "weight_type": weight.dtype.name,
+        "accumulator_type": "int32",
+        "output_type": zero.dtype.name,
+        "padding_value": int(zero.item()),
+    }
+
+
+def library_layers(network: Network, batch: int) -> list[dict[str, Any]]:
+    """Return the convolutions of a network as layers that a library computes.
+
+    Those of a torch module are met by running it once on zeros [batch, c, h, w].
+    """
+    if not isinstance(network, TorchNetwork):
+        found = graph_convolutions(as_onnx(network, batch))
+        return [describe_layer(conv, "library", nonzeros) for conv, nonzeros in found]
+    layers: list[dict[str, Any]] = []
+    calls = _Calls()
+
+    def note(name: str) -> Callable[..., None]:
+        def hook(layer: Any, inputs: Any, output: Any) -> None:
+            conv = _read_conv(calls.name(name), layer, inputs[0].shape)
+            layers.append(describe_layer(conv, "library", int(layer.weight.count_nonzero())))
+
+        return hook
+
+    module = network.module.eval()
+    handles = [
+        layer.register_forward_hook(note(name))
+        for name, layer in module.named_modules()
+        if isinstance(layer, nn.Conv2d)
+    ]
+    try:
+        device = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
+        with torch.inference_mode():
+            module(torch.zeros(batch, *network.facts.shape, device=device))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return layers
+
+
+def _read_conv(name: str, layer: nn.Conv2d, shape: torch.Size) -> Conv:
+    left, right, top, bottom = layer._reversed_padding_repeated_twice
+    n, c, h, w = shape
+    k, _, r, s = layer.weight.shape
+    kind = str(layer.weight.dtype).removeprefix("torch.")
+    return Conv(
+        name,
+        *(n, c, h, w, k, r, s),
+        strides=(layer.stride[0], layer.stride[1]),
+        padding=(top, left, bottom, right),
+        dilation=(layer.dilation[0], layer.dilation[1]),
+        groups=layer.groups,
+        input_type=kind,
+        weight_type=kind,
+        accumulator_type=kind,
+        output_type=kind,
+    )
+
+
+class _Calls:
+    """Numbers the calls of a layer within one run, as layers are named elsewhere: ``conv``, ``conv#2``."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def name(self, layer: str) -> str:
+        self._seen[layer] = self._seen.get(layer, 0) + 1
+        return layer if self._seen[layer] == 1 else f"{layer}#{self._seen[layer]}"

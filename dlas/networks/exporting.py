@@ -1,0 +1,120 @@
+"""Torch modules as ONNX files, and the names that layers keep on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import onnx
+import torch
+from torch import nn
+from torch.onnx import OnnxExporterError
+
+from dlas.errors import Unsupported
+from dlas.networks.counting import plain_attention
+from dlas.networks.onnx_counting import graph_input
+from dlas.networks.onnx_network import OnnxNetwork
+from dlas.networks.torch_network import TorchNetwork
+from dlas.stack import Network
+
+OPSET = 17
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the chatter of importers and exporters off the terminal; errors still surface."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def as_onnx(network: Network, batch: int | None) -> onnx.ModelProto:
+    """Return ``network`` as an ONNX graph of its own for inputs [batch, c, h, w].
+
+    Where ``batch`` is None the graph takes any, unless it came fixed to one.
+
+    Raises
+    ------
+    Unsupported
+        If the network has no such form.
+    """
+    if isinstance(network, OnnxNetwork):
+        return _with_batch(network, batch)
+    if isinstance(network, TorchNetwork):
+        return _export(network.module, network.facts.shape, batch)
+    raise Unsupported(f"only torch modules and ONNX graphs can be exported, not {type(network).__name__}")
+
+
+def _with_batch(network: OnnxNetwork, batch: int | None) -> onnx.ModelProto:
+    """Return a copy of the network's graph, its batch fixed where it takes any and one is given."""
+    model = onnx.ModelProto()
+    model.CopyFrom(network.model)
+    if batch is not None:
+        check_batch(network, batch)
+        graph_input(model).type.tensor_type.shape.dim[0].dim_value = batch
+    return model
+
+
+def check_batch(network: OnnxNetwork, batch: int) -> None:
+    """Refuse a batch that the graph is not made for.
+
+    Raises
+    ------
+    Unsupported
+    """
+    if network.batch not in (None, batch):
+        raise Unsupported(f"the ONNX graph is fixed to batch {network.batch}, not {batch}")
+
+
+def _export(module: nn.Module, shape: tuple[int, int, int], batch: int | None) -> onnx.ModelProto:
+    """Export by TorchScript, which folds batch norm and names nodes after modules."""
+    names = ("images", "outputs")
+    device = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
+    held = io.BytesIO()
+    try:
+        with quiet(), torch.no_grad(), plain_attention():
+            torch.onnx.export(
+                module.eval(),
+                (torch.zeros(batch or 1, *shape, device=device),),
+                held,  # type: ignore[arg-type]  # a file opened for writing will do
+                dynamo=False,
+                opset_version=OPSET,
+                input_names=names[:1],
+                output_names=names[1:],
+                dynamic_axes={name: {0: "batch"} for name in names} if batch is None else None,
+            )
+    except OnnxExporterError as error:
+        raise Unsupported(f"PyTorch cannot export this network to ONNX: {error}") from error
+    return onnx.load_from_string(held.getvalue())
+
+
+def layer_of_node(node: Any, otherwise: str) -> str:
+    """Return the layer behind an ONNX node.
+
+    The owner of its weight where the weight still tells it (``layer1.0.conv1.weight``),
+    else the scope in the node's name (``/layer1/layer1.0/conv1/Conv``), else the
+    name itself or ``otherwise``.
+    """
+    owner, _, kind = node.input[1].rpartition(".") if len(node.input) > 1 else ("", "", "")
+    if owner and kind == "weight":
+        return owner
+    return layer_of_scope(node.name) or node.name or otherwise
+
+
+def layer_of_scope(name: str) -> str:
+    """Return the module path in a node's name, '' where it holds none.
+
+    Containers repeat their own name in that of their items: ``/features/features.1/conv/conv.0/Conv``
+    is the layer ``features.1.conv.0``.
+    """
+    if not name.startswith("/"):
+        return ""
+    path: list[str] = []
+    for scope in name.split("/")[1:-1]:
+        if path and scope.startswith(path[-1] + "."):
+            path.pop()
+        path.append(scope)
+    return ".".join(path)

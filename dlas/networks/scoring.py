@@ -1,0 +1,81 @@
+"""Run networks over images, and count what they classify rightly."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
+
+from dlas.stack import Data, Images, Network, Outputs, Split
+
+EVALUATION_BATCH = 128
+
+
+def loading_processes(split: Split) -> int:
+    """Return how many worker processes reading ``split`` is worth (0: read in this one).
+
+    A split says with an attribute ``decodes`` that reading it costs processor time.
+    """
+    # A daemonic process, which a sweep's child may be, must not have children of its own.
+    if not getattr(split, "decodes", False) or multiprocessing.current_process().daemon:
+        return 0
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def batches(split: Split, size: int = EVALUATION_BATCH) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield images [n, c, h, w] and labels [n] of the whole split, in order, ``size`` at a time."""
+    in_order = BatchSampler(SequentialSampler(range(len(split))), size, drop_last=False)
+    loader: DataLoader[Any] = DataLoader(
+        split,  # type: ignore[arg-type]  # a Split is a map-style data set of batches
+        sampler=in_order,
+        batch_size=None,
+        num_workers=loading_processes(split),
+    )
+    yield from loader
+
+
+def accuracy(network: Network | Callable[[Images], Outputs], split: Split) -> float:
+    """Return the share of images whose largest output is that of their label.
+
+    Parameters
+    ----------
+    network : Network or callable
+        A network, or a function from images [n, c, h, w] to outputs [n, classes].
+    split : Split
+        Read in full.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+    """
+    outputs = network.reference if isinstance(network, Network) else network
+    right = 0
+    for images, labels in batches(split):
+        right += int((outputs(images.numpy()).argmax(axis=1) == labels.numpy()).sum())
+    return right / len(split)
+
+
+def score(network: Network, data: Data) -> None:
+    """Write the accuracy on all test and validation images into the network's facts."""
+    network.facts.accuracy = accuracy(network, data.test)
+    network.facts.validation_accuracy = accuracy(network, data.validation)
+    network.facts.test_images = len(data.test)
+
+
+def run_module(module: nn.Module, images: Images, batch: int = EVALUATION_BATCH) -> Outputs:
+    """Return the module's outputs [n, classes] in evaluation mode, whose mode is left as it was."""
+    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+    training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            parts = [module(part.to(device)).float().cpu() for part in torch.from_numpy(images).split(batch)]
+    finally:
+        module.train(training)
+    return torch.cat(parts).numpy()

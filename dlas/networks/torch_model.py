@@ -1,0 +1,216 @@
+"""What all models made of torch modules share: construction, weights from files, training, restoring."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from dlas.errors import InputError, Unsupported
+from dlas.networks.recipes import RECIPES, Recipe
+from dlas.networks.scoring import score
+from dlas.networks.torch_network import TorchNetwork
+from dlas.networks.weights import WEIGHTS_FILE, load_weights, read_weights
+from dlas.stack import Data, Facts, Model, Network, Workspace
+
+RecipeName = Literal["auto", "paper", "short", "none"]
+
+
+Epochs = Annotated[int, Field(ge=1, le=100_000)] | None
+
+
+Width = Annotated[float, Field(gt=0, le=8)]
+
+
+SETTLING_IMAGES = 16
+"""Images that an untrained network's batch norms take their statistics from."""
+
+
+class TorchModel(Model):
+    """A model whose network is a torch module.
+
+    Subclasses give :meth:`module`; one with options for training or weights
+    also overrides :meth:`recipe_for` and :meth:`weights_file`.
+    """
+
+    @abstractmethod
+    def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
+        """Return the network for images [c, h, w], with random weights.
+
+        Maps images [n, c, h, w] to outputs [n, classes].
+
+        Raises
+        ------
+        ValueError
+            If the architecture cannot take this shape or number of classes.
+        """
+
+    def recipe_for(self, data: Data) -> Recipe | None:
+        """Return how to train on ``data``, or None for not at all."""
+        return None
+
+    def imports(self) -> list[str]:
+        """Return what training imports, unless the option ``recipe`` says that there is none."""
+        return [] if getattr(self, "recipe", "none") == "none" else ["pytorch_lightning"]
+
+    def weights_file(self) -> Path | None:
+        """Return the file that the weights come from, or None for random ones."""
+        return None
+
+    def adapt(self, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return the tensors of a weights file under the names that the module uses."""
+        return state
+
+    def verify(self) -> None:
+        """Read the weights file, if one is named; whether it fits is known once there is a network."""
+        path = self.weights_file()
+        if path:
+            read_weights(path)
+
+    def files(self) -> list[Path]:
+        """Return the weights file, if there is one."""
+        path = self.weights_file()
+        return [path] if path else []
+
+    def build(self, data: Data, workspace: Workspace) -> Network:
+        """Construct the network, load or train its weights, and evaluate it in full.
+
+        Raises
+        ------
+        Unsupported
+            If the network cannot take images of this shape, or would have to
+            be trained on images without labels.
+        InputError
+            If the weights file is damaged or of another network, or options contradict each other.
+        """
+        recipe, path = self.recipe_for(data), self.weights_file()
+        if recipe and not data.labelled:
+            raise Unsupported(f"{self!r}: these images have no labels to train on; use recipe = 'none'")
+        network = self.construct(Facts(data.shape, data.classes), workspace.seed)
+        if path:
+            load_weights(network.module, self.adapt(read_weights(path)), str(path))
+        if recipe:
+            from dlas.networks.training import fit  # here, because importing Lightning takes seconds
+
+            fit(network.module, data, recipe, workspace)
+        facts = network.facts
+        facts.trained = bool(path or recipe)
+        if not facts.trained:
+            _settle_norms(network.module, data, workspace.seed)
+        facts.note = "untrained" if not facts.trained else f"weights from {path}" if path else None
+        if facts.trained and data.labelled:
+            workspace.say("evaluating")
+            score(network, data)
+        network.count()
+        return network
+
+    def restore(self, folder: Path, facts: Facts) -> Network:
+        """Return the network whose weights were saved in ``folder``."""
+        network = self.construct(facts, seed=0)
+        path = folder / WEIGHTS_FILE
+        load_weights(network.module, read_weights(path), str(path))
+        return network
+
+    def construct(self, facts: Facts, seed: int) -> TorchNetwork:
+        """Return the network with random weights that follow from ``seed``.
+
+        Raises
+        ------
+        Unsupported
+            If the architecture cannot take images of this shape.
+        """
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            try:
+                network = TorchNetwork(self.module(facts.shape, facts.classes), facts)
+                # One image now rather than after an hour of training.
+                with torch.no_grad():
+                    network.module(torch.zeros(1, *facts.shape))
+            except (RuntimeError, ValueError, AssertionError) as error:
+                size = "x".join(map(str, facts.shape))
+                raise Unsupported(f"{self!r} cannot take images {size}: {error}") from error
+        return network
+
+
+@dataclass(frozen=True)
+class CifarModel(TorchModel):
+    """A network for small images that is trained here.
+
+    Parameters
+    ----------
+    width : float
+        Multiplies the number of channels of every layer; see :func:`scaled`.
+    recipe : {"auto", "paper", "short", "none"}
+        How to train; "auto" takes what suits the data set, and does not train
+        where weights come from a file or images have no labels.
+    epochs : int, optional
+        Instead of the recipe's own number.
+    weights : str
+        "none", or a file to start from: safetensors, or a torch state dict.
+    """
+
+    width: Width = 1.0
+    recipe: RecipeName = "auto"
+    epochs: Epochs = None
+    weights: str = "none"
+
+    def recipe_for(self, data: Data) -> Recipe | None:
+        """Return how to train on ``data``, or None for not at all."""
+        return chosen_recipe(self.recipe, self.epochs, self.weights, data)
+
+    def weights_file(self) -> Path | None:
+        """Return the file to start from, if one is named."""
+        return None if self.weights == "none" else Path(self.weights).expanduser()
+
+
+def chosen_recipe(name: RecipeName, epochs: int | None, weights: str, data: Data) -> Recipe | None:
+    """Return the recipe that a model's options name, or None for not training.
+
+    "auto" is the data set's own, and none where weights come from a file or
+    images have no labels.
+
+    Raises
+    ------
+    InputError
+        If ``epochs`` is given for a training that does not take place.
+    """
+    if name == "none" and epochs:
+        raise InputError(f"epochs = {epochs} has no effect with recipe = 'none'")
+    if name == "none" or (name == "auto" and (weights != "none" or not data.labelled)):
+        return None
+    recipe = RECIPES[data.recipe if name == "auto" else name]
+    return replace(recipe, epochs=epochs) if epochs else recipe
+
+
+def scaled(channels: int, width: float) -> int:
+    """Return ``channels`` times ``width``, rounded to a multiple of 8 and at least 8.
+
+    Multiples of 8 keep vector units full at every width.
+    """
+    return max(8, 8 * round(channels * width / 8))
+
+
+def _settle_norms(module: nn.Module, data: Data, seed: int) -> None:
+    """Let batch norms see a few images, so that the outputs of an untrained network depend on its input.
+
+    With the statistics that they start from, signals fade from layer to layer
+    until only the last bias is left, and any build would seem to be right.
+    """
+    norms = [each for each in module.modules() if isinstance(each, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = None  # the statistics of exactly these images
+    images, _ = data.train[list(range(min(SETTLING_IMAGES, len(data.train))))]
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module.train()(torch.from_numpy(images))
+    module.eval()
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum

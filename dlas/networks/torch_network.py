@@ -1,0 +1,69 @@
+"""Networks as torch modules: reference outputs, accuracy, counts, storage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from dlas.networks.counting import count_macs, count_skippable_macs
+from dlas.networks.scoring import run_module
+from dlas.networks.weights import WEIGHTS_FILE
+from dlas.stack import Facts, Images, Network, Outputs, csr_bytes
+
+
+def conv_weights(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Return the weight [k, c / groups, r, s] of every 2-D convolution, by the layer's name."""
+    return {name: layer.weight for name, layer in module.named_modules() if isinstance(layer, nn.Conv2d)}
+
+
+class TorchNetwork(Network):
+    """A network held as a torch module.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Maps images [n, c, h, w] to outputs [n, classes].
+    facts : Facts
+    tolerance : float
+        Largest accepted relative deviation of a build from :meth:`reference`.
+    """
+
+    def __init__(self, module: nn.Module, facts: Facts, tolerance: float = 1e-4) -> None:
+        self.module = module.eval()
+        self.facts = facts
+        self.tolerance = tolerance
+
+    def reference(self, images: Images) -> Outputs:
+        """Return the module's own outputs [n, classes], in evaluation mode."""
+        return run_module(self.module, images)
+
+    def count(self) -> None:
+        """Write parameters, nonzeros, multiply-adds and bytes into :attr:`facts`.
+
+        Bytes are those of parameters and buffers as they are stored, and with
+        the weights of convolutions in compressed sparse rows instead.
+        """
+        parameters = list(self.module.parameters())
+        self.facts.parameters = sum(parameter.numel() for parameter in parameters)
+        self.facts.nonzeros = sum(int(parameter.count_nonzero()) for parameter in parameters)
+        self.facts.macs = count_macs(self.module, self.facts.shape)
+        self.facts.effective_macs = self.facts.macs - count_skippable_macs(self.module, self.facts.shape)
+        stored = self.module.state_dict().values()
+        self.facts.model_bytes = sum(tensor.numel() * tensor.element_size() for tensor in stored)
+        self.facts.csr_bytes = self.facts.model_bytes + sum(
+            csr_bytes(len(weight), int(weight.count_nonzero()), weight.element_size())
+            - weight.numel() * weight.element_size()
+            for weight in conv_weights(self.module).values()
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write ``weights.safetensors``."""
+        # Copies, because safetensors refuses tensors that share memory.
+        state = self.module.state_dict()
+        save_file(
+            {name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()},
+            folder / WEIGHTS_FILE,
+        )

@@ -1,0 +1,1 @@
+"""Steps in processes of their own: a server that forks them, limits, and how they end."""

@@ -1,0 +1,73 @@
+"""The report: one self-contained HTML page, and its figures and tables as files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dlas
+from dlas.analysis.roles import with_roles
+from dlas.errors import InputError
+from dlas.report.blocks import Section
+from dlas.report.context import Context
+from dlas.report.files import write_files
+from dlas.report.page import figures, page
+from dlas.report.sections import SECTIONS
+from dlas.rows.details import read_details
+from dlas.rows.frame import read, select
+
+
+def report(
+    folders: Sequence[str | os.PathLike[str]],
+    out: Path,
+    where: Sequence[str] = (),
+    files: Path | None = None,
+) -> None:
+    """Write the report of one folder or of several.
+
+    Parameters
+    ----------
+    folders : sequence of path
+        What ``dlas run --out`` wrote.
+    out : Path
+        The HTML file.
+    where : sequence of str
+        Filters, ``axis=pattern``.
+    files : Path, optional
+        A folder for every figure as SVG, PDF and PNG, and every table as
+        Markdown, CSV and LaTeX.
+
+    Raises
+    ------
+    InputError
+        If a folder holds no results, a filter names what does not exist, or
+        a file cannot be written.
+    """
+    names = [str(folder) for folder in folders]
+    frame = select(read(names), where)
+    points = with_roles(frame)
+    context = Context(names, points, len(frame) - len(points), read_details(names, points))
+    found = [section(context) for section in SECTIONS]
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    made = page(context, found, f"Made by dlas {dlas.__version__} on {now}.")
+    try:
+        _write(made, out)
+        if files is not None:
+            sections = [section for section in found if isinstance(section, Section)]
+            write_files(sections, figures(sections), files)
+    except OSError as error:
+        raise InputError(f"cannot write {error.filename or str(out)!r}: {error.strerror or error}") from None
+
+
+def _write(page: str, out: Path) -> None:
+    """Write the page in one step: whoever has the old one open never finds half of it."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    try:
+        # A row may hold half a character, which JSON can write and UTF-8 cannot.
+        partial.write_text(page, encoding="utf-8", errors="replace")
+        os.replace(partial, out)
+    finally:
+        partial.unlink(missing_ok=True)

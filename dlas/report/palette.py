@@ -1,0 +1,110 @@
+"""Colours that mean the same in every figure of every report.
+
+A part's colour follows from its name: the name's hash chooses one of twenty
+colours, and of two parts that choose the same one the later takes the next that is
+free.  Parts that ship with the tool choose first, so that what else is in the
+rows does not change their colours.  Variants of a part (its options) differ in
+lightness.  All are readable on white and on the dark background.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable
+
+from dlas.analysis.matching import natural
+from dlas.analysis.roles import DENSE
+from dlas.study import parts
+
+HUES = (
+    (0.58, 0.17, 255), (0.66, 0.16, 52), (0.60, 0.15, 150), (0.56, 0.19, 355), (0.54, 0.20, 297),
+    (0.64, 0.11, 200), (0.64, 0.13, 92), (0.55, 0.19, 27), (0.57, 0.14, 125), (0.66, 0.20, 328),
+)  # fmt: skip
+"""Lightness, chroma and hue in OKLCH; neighbours on the wheel differ in lightness too."""
+SALT = 10739
+"""Stirred into the hash; with this number the parts that ship today lie far apart."""
+SECOND = 0.09
+"""How far the second ten colours, of the same hues, lie from the first in lightness."""
+MIDDLE = 0.6
+NEUTRAL = (0.58, 0.02, 255)
+"""Of the dense network: no compression, no colour."""
+VARIANTS = ((0.0, 0), (0.06, 10), (-0.04, -12), (0.03, -20), (-0.03, 20))
+"""How a part's first, second, ... variant differs, in lightness and in hue."""
+
+
+def _second(lightness: float, chroma: float, hue: float) -> tuple[float, float, float]:
+    return (lightness + SECOND if lightness < MIDDLE else lightness - SECOND), chroma * 0.8, hue
+
+
+SLOTS = (*HUES, *(_second(*hue) for hue in HUES))
+
+
+def colours(axis: str, labels: Iterable[str]) -> dict[str, str]:
+    """Return the colour of each label of an axis.
+
+    Parameters
+    ----------
+    axis : str
+        One of the six layers.
+    labels : iterable of str
+        Parts with their options, ``weight_pruning(level=0.8)``.
+
+    Returns
+    -------
+    dict of str to str
+        ``#rrggbb``, in natural order of the labels.
+    """
+    ordered = sorted(set(labels), key=natural)
+    slots = _slots(axis, {_name(label) for label in ordered})
+    variants: dict[str, int] = {}
+    found = {}
+    for label in ordered:
+        name = _name(label)
+        variant = variants[name] = variants.get(name, -1) + 1
+        lightness, chroma, hue = NEUTRAL if name == DENSE else SLOTS[slots[name]]
+        lighter, turned = VARIANTS[variant % len(VARIANTS)]
+        found[label] = rgb(lightness + lighter, chroma, hue + turned)
+    return found
+
+
+def rgb(lightness: float, chroma: float, hue: float) -> str:
+    """Return a colour of OKLCH as ``#rrggbb``, its channels cut off at what a screen can show.
+
+    References
+    ----------
+    B. Ottosson, A perceptual color space for image processing, 2020.
+    """
+    a, b = chroma * math.cos(math.radians(hue)), chroma * math.sin(math.radians(hue))
+    long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
+    medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
+    short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
+    linear = (
+        4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short,
+        -1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short,
+        -0.0041960863 * long - 0.7034186147 * medium + 1.7076147010 * short,
+    )
+    return "#" + "".join(f"{round(255 * _gamma(min(1.0, max(0.0, value)))):02x}" for value in linear)
+
+
+def _gamma(value: float) -> float:
+    return 12.92 * value if value <= 0.0031308 else 1.055 * value ** (1 / 2.4) - 0.055
+
+
+def _name(label: str) -> str:
+    return label.partition("(")[0]
+
+
+def _slots(axis: str, names: set[str]) -> dict[str, int]:
+    """Return each name's hue, no two the same as long as there are enough."""
+    shipped = parts.names(axis) if axis in ("algorithm", "compression", "compiler") else []
+    slots: dict[str, int] = {}
+    for name in [*shipped, *sorted(names - set(shipped))]:
+        if name == DENSE:
+            continue
+        wanted = int(hashlib.sha256(f"{SALT}{name}".encode()).hexdigest(), 16) % len(SLOTS)
+        taken = set(slots.values()) if len(slots) < len(SLOTS) else set()
+        slots[name] = next(
+            slot for step in range(len(SLOTS)) if (slot := (wanted + step) % len(SLOTS)) not in taken
+        )
+    return slots

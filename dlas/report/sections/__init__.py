@@ -1,0 +1,35 @@
+"""The sections of a report, each from the same points; one file a theme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dlas.report.blocks import Absent, Section
+from dlas.report.context import Context
+from dlas.report.sections import (
+    accuracy,
+    break_even,
+    checks,
+    compression,
+    correlations,
+    costs,
+    curves,
+    dependence,
+    latency,
+    layers,
+    matrix,
+    promises,
+    question,
+    ratios,
+    summary,
+    trust,
+    winners,
+)
+
+SECTIONS: tuple[Callable[[Context], Section | Absent], ...] = (
+    summary.section, question.section, matrix.section, winners.section, latency.section, ratios.tuning,
+    ratios.runtimes, promises.section, break_even.section, accuracy.section, compression.section,
+    curves.section, layers.section, dependence.section, correlations.section, checks.section, costs.section,
+    trust.section,
+)  # fmt: skip
+"""In the order in which a reader meets them."""

@@ -1,0 +1,118 @@
+"""Accuracy against what it costs: time, size and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from dlas.analysis.matching import groups
+from dlas.analysis.pareto import COSTS, PLACE, accuracies, pareto
+from dlas.report import charts
+from dlas.report.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.report.context import Context, scale, significant
+from dlas.rows.labels import MISSING, amount
+
+UNITS = {"latency_s": ("ms", 1e3), "model_bytes": ("MB", 1e-6), "peak_memory_bytes": ("MB", 1e-6)}
+NETWORK = ["model", "compression", "seed"]
+
+
+def section(context: Context) -> Section | Absent:
+    """Return accuracy against latency, size and memory, each with what nothing else beats."""
+    title = "Accuracy against latency, size and memory"
+    fronts = {cost: _front(context, cost) for cost in COSTS}
+    if len(fronts["latency_s"].drop_duplicates(NETWORK)) < 2:
+        return Absent(title, "two networks with a time and an accuracy")
+    lead = (
+        "Of each network, a model under a compression, its cheapest point. Large dots on the line are the "
+        "Pareto set: no other network of the same dataset and device is as accurate for less, or better for "
+        "as little."
+    )
+    blocks: list[Block] = [_figure(context, fronts), _table(context, fronts["latency_s"])]
+    return Section("accuracy", title, lead, blocks)
+
+
+def _front(context: Context, cost: str) -> pd.DataFrame:
+    """Return each network's cheapest point with whether it is in the Pareto set of its place."""
+    points = context.points.assign(accuracy=accuracies(context.points))
+    usable = points[context.timed & points["accuracy"].notna() & points[cost].notna()]
+    cheapest = usable.sort_values(cost, kind="stable").drop_duplicates([*PLACE, *NETWORK])
+    return cheapest.assign(front=pareto(cheapest, cost))
+
+
+def _figure(context: Context, fronts: Mapping[str, pd.DataFrame]) -> Figure:
+    found = fronts["latency_s"]
+    coloured = "compression" if found["compression"].nunique() > 1 else "model"
+    colours = context.colours(coloured)
+    panels = [
+        _panel(context, cost, inside, coloured)
+        for place in groups(context.points, PLACE)
+        for cost, front in fronts.items()
+        if len(inside := front[front.index.isin(place)]) > 1
+    ]
+    specs = {
+        f"{cost} {name}": charts.scatter(
+            f"{title}, {UNITS[cost][0]}", "accuracy, %", colours, logarithmic=name == "log"
+        )
+        for cost, title in COSTS.items()
+        for name in ("linear", "log")
+    }
+    missing = len(context.points.drop_duplicates([*PLACE, *NETWORK])) - len(found)
+    sentence = (
+        f"Up and left is better. Of {len(found)} networks, {int(found['front'].sum())} are on the line "
+        "against latency: nothing beats them."
+        + (f" {missing} more have no time or no accuracy." if missing else "")
+    )
+    title = "Accuracy against what it costs"
+    return Figure("accuracy-and-cost", title, sentence, panels, specs, colours, coloured, across=3)
+
+
+def _panel(context: Context, cost: str, front: pd.DataFrame, coloured: str) -> Panel:
+    ordered = front.sort_values(cost, kind="stable")
+    columns = (ordered[name].tolist() for name in (cost, "accuracy", "front", coloured))
+    rows = [
+        {
+            "p": line, "x": significant(value * UNITS[cost][1]), "y": significant(100 * accuracy),
+            "fy": significant(100 * accuracy) if best else None, "f": best, "c": str(label),
+        }
+        for line, value, accuracy, best, label in zip(ordered.index.tolist(), *columns, strict=True)
+    ]  # fmt: skip
+    place = context.called(ordered.iloc[0], PLACE)
+    title = COSTS[cost] + (f" · {place}" if _several(context) else "")
+    return Panel(title, rows, f"{cost} {scale(row['x'] for row in rows)}")
+
+
+def _several(context: Context) -> bool:
+    return any(name in context.varying for name in PLACE)
+
+
+def _table(context: Context, front: pd.DataFrame) -> Table:
+    """Return the Pareto set of accuracy and latency."""
+    lines = [
+        _line(context, row)
+        for inside in groups(front, PLACE)
+        for row in front.iloc[inside].query("front").sort_values("latency_s").itertuples()
+    ]
+    columns = [
+        Column("place"), Column("network"), Column("accuracy", number=True),
+        Column("ms [95 % interval]", number=True), Column("computed by"), Column("size", number=True),
+        Column("peak memory", number=True),
+    ]  # fmt: skip
+    caption = "The Pareto set of accuracy and latency, the fastest first."
+    return Table("pareto", caption, columns, lines, names=2)
+
+
+def _line(context: Context, row: Any) -> Line:
+    line = int(row.Index)
+    cells = [
+        Cell(context.name(line, PLACE) if _several(context) else "all"),
+        Cell(context.name(line, NETWORK)), Cell(f"{100 * row.accuracy:.2f} %"),
+        Cell(context.interval(line), point=line), Cell(context.name(line, ("algorithm", "compiler"))),
+        Cell(_bytes(row.model_bytes)), Cell(_bytes(row.peak_memory_bytes)),
+    ]  # fmt: skip
+    return Line(cells, context.where(line, (*PLACE, "model", "compression")))
+
+
+def _bytes(value: Any) -> str:
+    return MISSING if pd.isna(value) else amount(float(value), "B")

@@ -1,0 +1,101 @@
+"""From which sparsity on a compressed network is faster than dense code: the chart of the break-even."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dlas.analysis.break_even import Curve, curves
+from dlas.analysis.matching import SETTING
+from dlas.report import charts
+from dlas.report.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.report.context import Context, significant
+from dlas.rows.labels import factor
+
+
+def section(context: Context) -> Section | Absent:
+    """Return speed against sparsity, and where each curve crosses the dense network's."""
+    title = "From which sparsity on it pays"
+    found = curves(context.points)
+    if not found:
+        return Absent(
+            title, "points of a network pruned to several levels, and dense ones in the same setting"
+        )
+    lead = (
+        "Each line is one algorithm under one compiler. Its speed is against the fastest dense point of the "
+        "setting, whichever algorithm, compiler or library that is; a ring is where the line crosses it, "
+        "between measured levels on the straight line of the speed's logarithm. Where a library ran the "
+        "pruned network too, its time there, taken in turns with ours, is that of the dense network."
+    )
+    return Section("break-even", title, lead, [_figure(context, found), _table(context, found)])
+
+
+def _figure(context: Context, found: Sequence[Curve]) -> Figure:
+    colours = context.colours("algorithm")
+    panels: dict[str, list[dict[str, Any]]] = {}
+    for number, curve in enumerate(found):
+        panels.setdefault(_place(context, curve), []).extend(_rows(context, curve, number))
+    crossed = sum(np.isfinite(curve.break_even) for curve in found)
+    above = sum(curve.break_even == -np.inf for curve in found)
+    sentence = (
+        f"Above the dashed line it is faster than dense code: {crossed} of {len(found)} lines cross it, "
+        f"{above} lie above it from their first level on."
+    )
+    spec = charts.rising(
+        "convolution weights removed, %", "times the speed of the fastest dense code", colours
+    )
+    drawn = [Panel(title, rows) for title, rows in panels.items()]
+    return Figure("break-even", "Speed by sparsity", sentence, drawn, {"": spec}, colours, "algorithm")
+
+
+def _place(context: Context, curve: Curve) -> str:
+    """Return what the lines of a panel share: setting, technique and compiler."""
+    setting = context.called(curve.setting) if set(SETTING) & set(context.varying) else ""
+    return " · ".join(filter(None, (setting, curve.technique, curve.compiler)))
+
+
+def _rows(context: Context, curve: Curve, number: int) -> list[dict[str, Any]]:
+    common = {"c": curve.algorithm, "d": str(number)}
+    rows = [
+        {**common, "p": line, "x": significant(100 * ratio), "y": significant(speed),
+         "lo": significant(low), "hi": significant(high), "e": False,
+         "t": f"{factor(speed)}x [{factor(low)}, {factor(high)}] the speed of {_dense(context, curve)}"}
+        for line, ratio, (speed, low, high) in zip(curve.points, curve.ratios, curve.speeds, strict=True)
+    ]  # fmt: skip
+    if np.isfinite(curve.break_even):
+        told = f"{curve.algorithm}: as fast as {_dense(context, curve)} at {curve.told}"
+        place = {"x": significant(100 * curve.break_even), "y": 1, "lo": None, "hi": None}
+        rows.append({**common, **place, "p": curve.points[-1], "e": True, "t": told})
+    return rows
+
+
+def _dense(context: Context, curve: Curve) -> str:
+    return f"{context.value(curve.dense, 'algorithm')} under {context.value(curve.dense, 'compiler')}"
+
+
+def _table(context: Context, found: Sequence[Curve]) -> Table:
+    columns = [
+        Column("setting"), Column("compression"), Column("algorithm"), Column("compiler"),
+        Column("break-even", number=True), Column("highest level", number=True),
+        Column("speed there [95 % interval]", number=True), Column("fastest dense"),
+    ]  # fmt: skip
+    caption = (
+        "The share of the convolutions' weights from which on each algorithm stays at least as fast as the "
+        "fastest dense point of its setting."
+    )
+    return Table("break-even", caption, columns, [_line(context, curve) for curve in found], names=4)
+
+
+def _line(context: Context, curve: Curve) -> Line:
+    speed, low, high = curve.speeds[-1]
+    style = "bad" if curve.break_even == np.inf else "good"
+    cells = [
+        Cell(context.called(curve.setting)), Cell(curve.technique), Cell(curve.algorithm),
+        Cell(curve.compiler), Cell(curve.told, style=style), Cell(f"{100 * curve.ratios[-1]:.0f} %"),
+        Cell(f"{factor(speed)}x [{factor(low)}, {factor(high)}]", point=curve.points[-1]),
+        Cell(_dense(context, curve), point=curve.dense),
+    ]  # fmt: skip
+    told = {**curve.setting, "algorithm": curve.algorithm, "compiler": curve.compiler}
+    return Line(cells, context.told(told))

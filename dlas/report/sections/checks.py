@@ -1,0 +1,47 @@
+"""The paper's observations, checked on these rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dlas.analysis.observations import FAILS, HOLDS, VERDICTS, Finding, observe
+from dlas.report.blocks import Absent, Cell, Column, Line, Section, Table
+from dlas.report.context import Context
+
+STYLES = {HOLDS: "good", FAILS: "bad"}
+
+
+def section(context: Context) -> Section | Absent:
+    """Return the thirteen observations with what these rows say of them."""
+    findings = observe(context.evidence)
+    counts = Counter(finding.verdict for finding in findings)
+    told = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
+    lead = (
+        "The thirteen observations of the paper's section 6 as checks over these rows, each with the claims "
+        f"that it consists of: {told}."
+    )
+    columns = [
+        Column("no."), Column("observation", wide=True), Column("verdict"), Column("numbers", wide=True)
+    ]  # fmt: skip
+    lines = [line for finding in findings for line in _lines(finding)]
+    caption = "An observation holds if all of its claims do; a claim without enough points leaves it open."
+    table = Table("observations", caption, columns, lines, names=2)
+    return Section("observations", "The paper's observations", lead, [table])
+
+
+def _lines(finding: Finding) -> list[Line]:
+    known = finding.observation
+    needs = "" if finding.verdict in STYLES else f"needs {known.needs}"
+    names = [Cell(text, style="head") for text in (known.number, known.statement)]
+    lines = [Line([*names, _verdict(finding.verdict), Cell(needs, style="muted")])]
+    for claim in finding.claims:
+        missing = f"Missing: {claim.missing}." if claim.missing else ""
+        numbers = f"{claim.numbers}. {missing}" if claim.numbers and missing else claim.numbers or missing
+        lines.append(
+            Line([Cell(""), Cell(claim.text, style="claim"), _verdict(claim.verdict), Cell(numbers)])
+        )
+    return lines
+
+
+def _verdict(verdict: str) -> Cell:
+    return Cell(verdict, style=STYLES.get(verdict, "muted"))

@@ -1,0 +1,222 @@
+"""What compression does to accuracy and to storage: the paper's Figure 3 and Tables 2 and 5."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from dlas.analysis.matching import natural
+from dlas.analysis.observations.evidence import networks
+from dlas.report import charts
+from dlas.report.blocks import Absent, Block, Figure, Panel, Section
+from dlas.report.context import Context, significant
+from dlas.report.sections.compression_tables import (
+    NETWORK,
+    accuracy_interval,
+    by_network,
+    choice,
+    images,
+    percent,
+    storage,
+)
+from dlas.rows.trajectories import ONLY, START, Place, Step, Trajectory, called
+
+
+def section(context: Context) -> Section | Absent:
+    """Return accuracy by compression, the networks to choose, and what storing each takes."""
+    title = "What compression does to accuracy and storage"
+    found = networks(context.points)
+    if not (found["kind"] != "dense").any():
+        return Absent(title, "points of a compressed network")
+    if found["accuracy"].isna().all():
+        lead = "No accuracy is known of these networks, so there are no levels to choose."
+        return Section("compression", title, lead, [storage(context, found)])
+    dense = by_network(found[found["kind"] == "dense"])
+    curves = [_with_start(curve, dense.get(curve.network)) for curve in context.details.trajectories]
+    blocks: list[Block] = [_figure(context, curves)] if curves else []
+    types = _types(context, found)
+    blocks += [types] if types.panels else []
+    blocks += [choice(context, found, curves, dense), storage(context, found)]
+    return Section("compression", title, _lead(curves), blocks)
+
+
+def _with_start(curve: Trajectory, dense: Mapping[Any, Any] | None) -> Trajectory:
+    """Return a curve with what is known of its dense network from a row of its own, where it lacks that."""
+    if dense is None:
+        return curve
+    steps = dict(curve.steps)
+    if START not in steps and pd.notna(dense["accuracy"]):
+        known = pd.notna(dense["validation_accuracy"])
+        validation = float(dense["validation_accuracy"]) if known else None
+        steps[START] = Step(*START, float(dense["accuracy"]), validation=validation)
+    return replace(curve, steps=steps, images=curve.images or images(dense))
+
+
+def _lead(curves: Sequence[Trajectory]) -> str:
+    """Return how far each technique can go, in a sentence each."""
+    held: dict[str, list[float]] = {}
+    for curve in curves:
+        place, why = curve.chosen()
+        if place is not None and why != ONLY:
+            held.setdefault(curve.name, []).append(curve.steps[place].ratio)
+    told = [
+        f"{name} removes {_span(ratios)} of the convolutions' weights"
+        + (f" of {len(ratios)} networks" if len(ratios) > 1 else "")
+        for name, ratios in sorted(held.items())
+    ]
+    lead = "Levels are chosen on validation images and reported on test images."
+    if not told:
+        return lead
+    return f"At its elbow, or within 1 point of the dense network, {'; '.join(told)}. {lead}"
+
+
+def _span(shares: Sequence[float]) -> str:
+    low, high = percent(min(shares)), percent(max(shares))
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+# ---------------------------------------------------------------- Figure 3
+
+
+def _figure(context: Context, curves: Sequence[Trajectory]) -> Figure:
+    """Return accuracy by the share of weights removed, a panel a technique and dataset."""
+    panels: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for number, curve in enumerate(curves):
+        panels.setdefault((curve.dataset, curve.technique), []).extend(_rows(context, curve, number))
+    titles = _titles(context, curves)
+    least = {
+        dataset: _lower_end(row for key, rows in panels.items() if key[0] == dataset for row in rows)
+        for dataset in {dataset for dataset, _ in panels}
+    }
+    colours = context.colours("model")
+    specs = {
+        dataset: charts.falling("convolution weights removed, %", "accuracy on test images, %", colours, low)
+        for dataset, low in least.items()
+    }
+    drawn = [
+        Panel(titles[key], panels[key], key[0])
+        for key in sorted(panels, key=lambda key: natural(titles[key]))
+    ]
+    rings = sum(len(curve.elbows) for curve in curves)
+    sentence = (
+        "How far a network can be compressed before its line falls; at 0 stands the dense network. The solid "
+        "line is after fine-tuning, the dashed one before it"
+        + (", rings are elbows" if rings else "")
+        + (", bars 95 % intervals for the number of test images" if any(c.images for c in curves) else "")
+        + f". {_fallen(curves)}"
+    )
+    title = "Accuracy against compression"
+    return Figure("accuracy-by-ratio", title, sentence, drawn, specs, colours, "model", False)
+
+
+def _titles(context: Context, curves: Sequence[Trajectory]) -> dict[tuple[str, str], str]:
+    """Return what the panel of each dataset and technique is called."""
+    names = called(curves)
+    return {
+        (curve.dataset, curve.technique): names[curve.technique]
+        + (f" · {curve.dataset}" if "dataset" in context.varying else "")
+        for curve in curves
+    }
+
+
+def _lower_end(rows: Iterable[Mapping[str, Any]]) -> float:
+    known = [row[name] for row in rows for name in ("y", "b", "lo") if row[name] is not None]
+    return max(0.0, math.floor(min(known, default=0.0) / 5) * 5.0)
+
+
+def _fallen(curves: Sequence[Trajectory]) -> str:
+    """Return how far the most compressed networks fell."""
+    drops = [
+        steps[0][1].accuracy - steps[-1][1].accuracy
+        for curve in curves
+        if len(steps := curve.ordered) > 1 and START in curve.steps
+    ]
+    if not drops:
+        return "No dense network is there to compare them with."
+    return (
+        f"At their last level, the {len(drops)} lines are between {100 * min(drops):.1f} and "
+        f"{100 * max(drops):.1f} points below their dense network."
+        if len(drops) > 1
+        else f"At its last level, the line is {100 * drops[0]:.1f} points below its dense network."
+    )
+
+
+def _rows(context: Context, curve: Trajectory, number: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "p": curve.lines.get(place), "x": _shown(step.ratio), "y": _shown(step.accuracy),
+            "b": _shown(step.accuracy if place == START and _tuned(curve) else step.before),
+            "lo": _shown(interval[0]), "hi": _shown(interval[1]), "e": place in curve.elbows,
+            "c": curve.model, "d": number, "t": _told(curve, place, step),
+        }
+        for place, step in curve.ordered
+        for interval in [accuracy_interval(step.accuracy, curve.images)]
+    ]  # fmt: skip
+
+
+def _tuned(curve: Trajectory) -> bool:
+    return any(step.before is not None for step in curve.steps.values())
+
+
+def _shown(share: float | None) -> float | None:
+    return None if share is None else significant(100 * share)
+
+
+def _told(curve: Trajectory, place: Place, step: Step) -> str:
+    if place == START:
+        return f"{curve.model}, dense: {100 * step.accuracy:.2f} %"
+    told = f"{curve.model}, level {step.level:g}: {100 * step.accuracy:.2f} %"
+    told += f", {100 * step.before:.2f} % before fine-tuning" if step.before is not None else ""
+    return told + (", the elbow" if place in curve.elbows else "")
+
+
+# ---------------------------------------------------------------- types
+
+
+def _types(context: Context, found: pd.DataFrame) -> Figure:
+    """Return the accuracy of networks of smaller types beside that of the dense ones."""
+    kept = found[(found["bits"] > 0) | (found["kind"] == "dense")].dropna(subset=["accuracy"])
+    colours = context.colours("model")
+    panels = []
+    for dataset, inside in kept.groupby("dataset", sort=False):
+        if inside["kind"].nunique() < 2:
+            continue
+        title = str(dataset) if "dataset" in context.varying else ""
+        panels.append(Panel(title, [_mark(row) for row in inside.to_dict("records")]))
+    x = "accuracy on test images, %"
+    spec = charts.intervals(x, colours, logarithmic=False, domain=_domain(panels))
+    sentence = f"Networks with values of fewer bits beside the dense ones. {_most_lost(kept)}"
+    title = "Accuracy of types"
+    return Figure("accuracy-of-types", title, sentence, panels, {"": spec}, colours, "model", False)
+
+
+def _mark(row: Mapping[Any, Any]) -> dict[str, Any]:
+    low, high = accuracy_interval(row["accuracy"], images(row))
+    text = f"{row['model']}, {row['compression']}: {100 * row['accuracy']:.2f} %"
+    return {
+        "p": row["line"], "y": row["compression"], "c": row["model"], "x": significant(100 * row["accuracy"]),
+        "lo": _shown(low), "hi": _shown(high), "s": "", "n": False, "t": text,
+    }  # fmt: skip
+
+
+def _domain(panels: Sequence[Panel]) -> tuple[float, float]:
+    rows = [row for panel in panels for row in panel.rows]
+    known = [row[name] for row in rows for name in ("x", "lo") if row[name] is not None]
+    return max(0.0, math.floor(min(known, default=0.0) / 5) * 5.0), 100.0
+
+
+def _most_lost(kept: pd.DataFrame) -> str:
+    """Return which network of smaller types lost most, beside its dense network."""
+    dense = kept[kept["kind"] == "dense"].set_index([*NETWORK])["accuracy"]
+    types = kept[kept["kind"] != "dense"].join(dense.rename("dense"), on=[*NETWORK])
+    types = types.assign(lost=types["dense"] - types["accuracy"]).dropna(subset=["lost"])
+    if types.empty:
+        return "No dense network is there to compare them with."
+    worst = max(types.to_dict("records"), key=lambda row: row["lost"])
+    return (
+        f"The most lost is {100 * worst['lost']:.2f} points: {worst['model']} under {worst['compression']}."
+    )

@@ -1,0 +1,157 @@
+"""The tables of compression: the level to choose for each technique, and what each network takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dlas.analysis.matching import natural
+from dlas.report.blocks import Cell, Column, Line, Table
+from dlas.report.context import Context
+from dlas.rows.frame import FINE_TUNING
+from dlas.rows.intervals import wilson
+from dlas.rows.labels import MISSING, amount, duration
+from dlas.rows.trajectories import Trajectory, called
+
+NETWORK = ("dataset", "model", "seed")
+"""What tells one dense network from another."""
+FLOAT_BITS = 32
+COUNTS = {
+    "parameters": "parameters", "nonzeros": "nonzeros", "macs": "MACs", "effective_macs": "effective MACs",
+}  # fmt: skip
+Dense = Mapping[tuple[Any, ...], Mapping[Any, Any]]
+"""What is known of the dense networks, by dataset, model and seed."""
+
+
+def by_network(dense: pd.DataFrame) -> Dense:
+    """Return the lines of dense networks by what tells them from one another."""
+    return {tuple(row[name] for name in NETWORK): row for row in dense.to_dict("records")}
+
+
+def accuracy_interval(accuracy: float, images: int | None) -> tuple[float | None, float | None]:
+    """Return the interval of an accuracy on so many images, of level 0.95; None where it has none."""
+    if not images or not 0 <= accuracy <= 1:
+        return None, None
+    return wilson(round(accuracy * images), images)
+
+
+def images(row: Mapping[Any, Any]) -> int | None:
+    """Return on how many images a network's accuracy was found."""
+    return int(row["test_images"]) if pd.notna(row["test_images"]) else None
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, without the sign."""
+    return f"{100 * share:.3g}"
+
+
+def choice(context: Context, found: pd.DataFrame, curves: Sequence[Trajectory], dense: Dense) -> Table:
+    """Return each model's accuracy and share removed under each technique at the level to choose."""
+    keys = found[[*NETWORK]].itertuples(index=False, name=None)
+    cells: dict[tuple[Any, ...], dict[str, Cell]] = {key: {} for key in keys}
+    titles = called(curves)
+    for curve in curves:
+        cells[curve.network].setdefault(curve.technique, _pruned(curve))
+    for row in found[found["bits"] > 0].to_dict("records"):
+        cells[tuple(row[name] for name in NETWORK)][row["compression"]] = _typed(row)
+    types = {name for row in cells.values() for name in row if name not in titles}
+    techniques = [*sorted(titles, key=natural), *sorted(types, key=natural)]
+    columns = [
+        Column("network"), Column("parameters", number=True), Column("MACs", number=True),
+        Column("dense", number=True), *(Column(titles.get(name, name), number=True) for name in techniques),
+    ]  # fmt: skip
+    lines = []
+    for key, under in cells.items():
+        values = dict(zip(NETWORK, key, strict=True))
+        told = [under.get(name, Cell(MISSING, style="muted")) for name in techniques]
+        first = Cell(context.called(values, NETWORK) if set(NETWORK) & set(context.varying) else key[1])
+        lines.append(Line([first, *_dense(dense.get(key)), *told], context.told(values)))
+    caption = (
+        "Accuracy on test images, and behind it the share of the convolutions' bits that is gone, at the "
+        "elbow, or where none was asked for at the highest level within 1 point of the dense network on "
+        "validation images."
+    )
+    return Table("compressed-networks", caption, columns, lines)
+
+
+def _dense(facts: Mapping[Any, Any] | None) -> list[Cell]:
+    """Return parameters, multiply-adds and accuracy of a dense network."""
+    if facts is None:
+        return [Cell(MISSING, style="muted")] * 3
+    told = [
+        Cell(amount(float(facts[name]))) if pd.notna(facts[name]) else Cell(MISSING, style="muted")
+        for name in ("parameters", "macs")
+    ]
+    if pd.isna(facts["accuracy"]):
+        return [*told, Cell(MISSING, style="muted")]
+    low, high = accuracy_interval(facts["accuracy"], images(facts))
+    note = f"[{100 * low:.2f}, {100 * high:.2f}]" if low is not None and high is not None else ""
+    return [*told, Cell(f"{100 * facts['accuracy']:.2f} %", note)]
+
+
+def _pruned(curve: Trajectory) -> Cell:
+    place, why = curve.chosen()
+    if place is None:
+        return Cell(MISSING, why, style="muted")
+    step = curve.steps[place]
+    told = f"{percent(step.ratio)} % gone, {why}"
+    return Cell(f"{100 * step.accuracy:.2f} %", told, point=curve.lines.get(place))
+
+
+def _typed(row: Mapping[Any, Any]) -> Cell:
+    if pd.isna(row["accuracy"]):
+        return Cell(MISSING, "no accuracy", style="muted")
+    ratio = row["ratio"] if pd.notna(row["ratio"]) else 0.0
+    gone = 1 - (1 - ratio) * row["bits"] / FLOAT_BITS
+    return Cell(f"{100 * row['accuracy']:.2f} %", f"{percent(gone)} % gone", point=row["line"])
+
+
+def storage(context: Context, found: pd.DataFrame) -> Table:
+    """Return what storing and computing each network takes, in the formats there are.
+
+    Parameters
+    ----------
+    found : DataFrame
+        What :func:`dlas.analysis.observations.evidence.networks` returned.
+    """
+    headers = (*COUNTS.values(), "bytes dense", "bytes as CSR", "CSR / dense", "fine-tuning")
+    columns = [Column("network"), *(Column(name, number=True) for name in headers)]
+    lines = [_line(context, row) for row in found.to_dict("records")]
+    return Table("storage", _caption(found), columns, lines)
+
+
+def _caption(found: pd.DataFrame) -> str:
+    known = found.dropna(subset=["csr_bytes", "model_bytes"])
+    caption = (
+        "Storage and work of each network. Effective multiply-adds leave out those with a weight of zero; "
+        "fine-tuning is the time for all levels on the way."
+    )
+    if known.empty:
+        return caption
+    larger = int((known["csr_bytes"] > known["model_bytes"]).sum())
+    return (
+        f"{caption} With its indices counted, compressed sparse rows (CSR) take more bytes than dense "
+        f"storage for {larger} of {len(known)} networks."
+    )
+
+
+def _line(context: Context, row: Mapping[Any, Any]) -> Line:
+    counts = [_cell(row[name]) for name in COUNTS]
+    dense, csr = row["model_bytes"], row["csr_bytes"]
+    share = float(csr) / float(dense) if pd.notna(csr) and pd.notna(dense) and dense else None
+    larger = share is not None and share > 1
+    cells = [
+        Cell(context.called(row, (*NETWORK, "compression"))), *counts, _cell(dense, "B"),
+        _cell(csr, "B", style="bad" if larger else "", note="larger" if larger else ""),
+        Cell(MISSING, style="muted") if share is None else Cell(f"{share:.2f}"),
+        Cell(duration(row[FINE_TUNING])) if pd.notna(row[FINE_TUNING]) else Cell(MISSING, style="muted"),
+    ]  # fmt: skip
+    return Line(cells, context.told({name: row[name] for name in (*NETWORK, "compression")}))
+
+
+def _cell(value: Any, unit: str = "", style: str = "", note: str = "") -> Cell:
+    if pd.isna(value):
+        return Cell(MISSING, style="muted")
+    return Cell(amount(float(value), unit), note, style=style)

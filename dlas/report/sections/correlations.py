@@ -1,0 +1,81 @@
+"""Whether multiply-adds, parameters, accuracy and latency put networks in the same order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dlas.analysis.correlations import FEWEST, PLACE, QUANTITIES, STRONG, strength
+from dlas.report import charts
+from dlas.report.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.report.context import Context, significant
+from dlas.report.palette import HUES, rgb
+from dlas.rows.labels import MISSING
+
+MARK = "rank correlation"
+
+
+def section(context: Context) -> Section | Absent:
+    """Return the rank correlations of each two quantities, in each place."""
+    title = "What correlates"
+    found = context.evidence.correlations.to_dict("records")
+    if all(row["missing"] for row in found):
+        return Absent(title, f"{FEWEST} networks in one place, with two of {', '.join(QUANTITIES.values())}")
+    lead = "Whether multiply-adds, parameters, accuracy and latency put networks in the same order."
+    return Section("correlations", title, lead, [_figure(context, found), _table(context, found)])
+
+
+def _figure(context: Context, found: list[dict[Any, Any]]) -> Figure:
+    known = [row for row in found if not row["missing"]]
+    places: dict[str, list[dict[str, Any]]] = {}
+    for row in known:
+        places.setdefault(context.called(row, PLACE), []).append(
+            {
+                "y": _pair(row), "c": MARK, "x": significant(row["correlation"]), "s": "", "n": False,
+                "lo": significant(row["low"]), "hi": significant(row["high"]),
+                "t": f"{_pair(row)}: {_told(row)}",
+            }
+        )  # fmt: skip
+    strong = sum(strength(row["low"], row["high"]) == "strong" for row in known)
+    sentence = (
+        "Far from the dashed line, one quantity tells the order of the other: "
+        f"{strong} of {len(known)} correlations are strong."
+    )
+    spec = charts.intervals(
+        "Spearman's rank correlation", {MARK: rgb(*HUES[0])}, logarithmic=False, reference=0, grouped=False,
+        domain=(-1, 1),
+    )  # fmt: skip
+    panels = [Panel(place if len(places) > 1 else "", rows) for place, rows in places.items()]
+    return Figure("rank-correlations", "Rank correlations", sentence, panels, {"": spec}, filtered=False)
+
+
+def _table(context: Context, found: list[dict[Any, Any]]) -> Table:
+    lines = []
+    for row in found:
+        verdict = MISSING if row["missing"] else strength(row["low"], row["high"])
+        told = Cell(row["missing"], style="muted") if row["missing"] else Cell(_told(row))
+        cells = [
+            Cell(context.called(row, PLACE)),
+            Cell(_pair(row)),
+            told,
+            Cell(str(row["networks"])),
+            Cell(verdict),
+        ]
+        lines.append(Line(cells, context.told({name: row[name] for name in PLACE})))
+    columns = [
+        Column("place"), Column("quantities"), Column("correlation [95 % interval]", number=True),
+        Column("networks", number=True), Column("strength"),
+    ]  # fmt: skip
+    caption = (
+        "Rank correlations over networks (a model under a compression, at its fastest). Strong: the whole "
+        f"interval is {STRONG} or more in size; weak: all of it is less; open: neither. Networks without a "
+        "time are not among them."
+    )
+    return Table("correlations", caption, columns, lines, names=2)
+
+
+def _pair(row: dict[Any, Any]) -> str:
+    return f"{QUANTITIES[row['first']]} and {QUANTITIES[row['second']]}"
+
+
+def _told(row: dict[Any, Any]) -> str:
+    return f"{row['correlation']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"

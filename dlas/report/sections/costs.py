@@ -1,0 +1,77 @@
+"""Where the sweep's time went."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from dlas.analysis.matching import natural
+from dlas.report import charts
+from dlas.report.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.report.context import Context, significant
+from dlas.report.palette import HUES, rgb
+from dlas.rows.frame import SECONDS
+from dlas.rows.labels import duration
+from dlas.rows.labels import points as counted
+
+UNITS = (("h", 3600), ("min", 60), ("s", 1))
+COLOURS = {column: rgb(*hue) for column, hue in zip(SECONDS, HUES, strict=False)}
+
+
+def section(context: Context) -> Section | Absent:
+    """Return seconds by step and compiler."""
+    title = "Where the sweep's time went"
+    seconds = context.points[list(SECONDS)]
+    total = float(seconds.sum().sum())
+    if total <= 0:
+        return Absent(title, "rows that say how long their steps took")
+    lead = (
+        f"{duration(total)} of steps for {counted(int((seconds.sum(axis=1) > 0).sum()))}. A step is counted "
+        "at the point that had it done; who came later found its artifact ready. Steps that ran side by side "
+        "are added up."
+    )
+    return Section("costs", title, lead, [_figure(context, total), _table(seconds, total)])
+
+
+def _figure(context: Context, total: float) -> Figure:
+    unit, size = next((unit for unit in UNITS if total >= 3 * unit[1]), UNITS[-1])
+    seconds = context.points.groupby("compiler")[list(SECONDS)].sum()
+    rows = [
+        {
+            "y": compiler, "c": _step(column), "x": significant(took / size), "o": order,
+            "t": f"{compiler}, {_step(column)}: {duration(took)}",
+        }
+        for compiler in sorted(seconds.index, key=natural)
+        for order, column in enumerate(SECONDS)
+        if (took := float(seconds[column][compiler])) > 0
+    ]  # fmt: skip
+    sums = seconds.sum()
+    colours = {_step(column): colour for column, colour in COLOURS.items() if sums[column] > 0}
+    longest = str(sums.idxmax())
+    share = 100 * float(sums[longest]) / total
+    sentence = f"The longest bars are where to save: {_step(longest)} took {share:.0f} % of it all."
+    spec = charts.bars(f"time in steps, {unit}", colours)
+    title = "Time by compiler and step"
+    return Figure("seconds", title, sentence, [Panel("", rows)], {"": spec}, colours, filtered=False)
+
+
+def _table(seconds: pd.DataFrame, total: float) -> Table:
+    lines = []
+    for column in SECONDS:
+        known = seconds[column][seconds[column] > 0]
+        if known.empty:
+            continue
+        lines.append(
+            Line([
+                Cell(_step(column)), Cell(duration(float(known.sum()))),
+                Cell(f"{100 * known.sum() / total:.1f} %"), Cell(str(len(known))),
+                Cell(duration(float(known.median()))),
+                Cell(duration(float(known.max())), point=int(known.index[int(known.argmax())])),
+            ])
+        )  # fmt: skip
+    numbers = ("together", "share", "points", "median", "longest")
+    columns = [Column("step"), *(Column(name, number=True) for name in numbers)]
+    return Table("seconds-by-step", "Time by step, over the points that had it done.", columns, lines)
+
+
+def _step(column: str) -> str:
+    return column.removesuffix("_s")

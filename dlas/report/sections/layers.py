@@ -1,0 +1,91 @@
+"""Time per layer of a chosen point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dlas.report import charts
+from dlas.report.blocks import Absent, Chooser, Figure, Panel, Section
+from dlas.report.context import Context, significant
+from dlas.report.palette import HUES, rgb
+from dlas.rows.labels import points as counted
+
+MOST_LAYERS = 150_000
+"""Layers on the page, over all points: about 2 MB."""
+MOST_BARS = 40
+"""Layers drawn of a network: its slowest."""
+COLOURS = {"first": rgb(*HUES[0]), "second": rgb(*HUES[1])}
+NETWORK = ("dataset", "model", "compression", "hardware", "machine", "batch", "seed")
+
+
+def section(context: Context) -> Section | Absent:
+    """Return the layers of the fastest point, beside another's; a reader may choose others."""
+    title = "Time per layer"
+    kept = shown(context)
+    if not kept:
+        return Absent(title, "points whose layers were timed")
+    first = kept[0]
+    second = _beside(context, first, kept)
+    lead = (
+        f"Choose a point, and another beside it. The {MOST_BARS} slowest layers stand in the order of the "
+        "network; their times are measured one by one, so that they need not add up to the latency."
+    )
+    left = len(context.details.layers) - len(kept)
+    if left:
+        lead += f" {counted(left)}, the slowest, are left out to keep this page small."
+    spec = charts.bars("time, µs", COLOURS, grouped=True)
+    names = [context.name(line) for line in (first, second) if line is not None]
+    panel = Panel(" and ".join(names), _rows(context, first, second))
+    figure = Figure("layers", title, _sentence(context, first), [panel], {"": spec}, COLOURS, filtered=False)
+    return Section("layers", title, lead, [Chooser(figure, first, second)])
+
+
+def shown(context: Context) -> list[int]:
+    """Return the points whose layers are on the page: the fastest, as many as fit, the fastest first."""
+    kept, count = [], 0
+    for line in sorted(context.details.layers, key=context.median_ms):
+        count += len(context.details.layers[line])
+        if count > MOST_LAYERS:
+            break
+        kept.append(line)
+    return kept
+
+
+def _beside(context: Context, first: int, kept: list[int]) -> int | None:
+    """Return the fastest other point of the same network and setting, if possible of another compiler."""
+    same = [
+        line
+        for line in kept
+        if line != first and all(context.value(first, axis) == context.value(line, axis) for axis in NETWORK)
+    ]
+    compiler = context.value(first, "compiler")
+    others = [line for line in same if context.value(line, "compiler") != compiler]
+    return next(iter(others + same), None)
+
+
+def _rows(context: Context, first: int, second: int | None) -> list[dict[str, Any]]:
+    """Return the marks of one point's layers, or of two points' beside each other."""
+    chosen = {"first": first} | ({} if second is None else {"second": second})
+    times: dict[str, float] = {}
+    for line in chosen.values():
+        for layer in context.details.layers[line]:
+            times[layer.name] = max(times.get(layer.name, 0.0), layer.latency_s)
+    drawn = sorted(times, key=lambda name: -times[name])[:MOST_BARS]
+    return [
+        {
+            "y": layer.name, "c": which, "x": significant(layer.latency_s * 1e6),
+            "t": f"{layer.name}, {layer.algorithm}: {layer.latency_s * 1e6:.4g} µs",
+        }
+        for which, line in chosen.items()
+        for layer in context.details.layers[line]
+        if layer.name in drawn
+    ]  # fmt: skip
+
+
+def _sentence(context: Context, line: int) -> str:
+    layers = context.details.layers[line]
+    total = sum(layer.latency_s for layer in layers)
+    longest = sorted(layers, key=lambda layer: -layer.latency_s)[:3]
+    share = 100 * sum(layer.latency_s for layer in longest) / total if total else 0
+    named = ", ".join(layer.name for layer in longest)
+    return f"The fastest point spends {share:.0f} % of its layers' time in {named}."

@@ -1,0 +1,133 @@
+"""What compression promises and what comes of it: the paper's section 5.1.2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlas.analysis.matching import SETTING, groups
+from dlas.analysis.roles import DENSE
+from dlas.report import charts
+from dlas.report.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.report.context import Context, significant
+from dlas.rows.labels import MISSING, factor
+
+CASE = [*SETTING, "compiler"]
+PLACE = [name for name in CASE if name != "model"]
+
+
+def section(context: Context) -> Section | Absent:
+    """Return expected and achieved speed-ups."""
+    title = "Expected against achieved speed-up"
+    found = context.evidence.all_speedups
+    if found.empty:
+        return Absent(title, "points of a compressed network")
+    lead = (
+        "Expected is what the work saved would give: 1 / (1 - ratio) for pruning, 32 / bits for types. "
+        "Achieved is the time of the fastest dense algorithm over that of the compression's fastest "
+        "algorithm, in the same setting under the same compiler; the share is achieved over expected. "
+        "Masks leave a dense kernel all its work; removed channels do not."
+    )
+    figure, means = _figure(context, found), _means(context, found)
+    blocks: list[Block] = [figure] if figure.panels else []
+    blocks += [means] if means.lines else []
+    return Section("promises", title, lead, [*blocks, _table(context, found)])
+
+
+def _figure(context: Context, found: pd.DataFrame) -> Figure:
+    colours = {name: hue for name, hue in context.colours("compression").items() if name != DENSE}
+    panels = []
+    for lines in groups(found, CASE):
+        case = found.iloc[lines]
+        rows = [_mark(row) for row in case.to_dict("records") if row["expected"] > 0]
+        if any(row["x"] for row in rows):
+            panels.append(Panel(context.called(case.iloc[0], CASE), rows))
+    known = found.dropna(subset=["share"])
+    kept, slower = int((known["share"] >= 1).sum()), int((known["achieved"] < 1).sum())
+    sentence = (
+        "The diamond is the promise, the dot what came of it, the number its share: "
+        f"{kept} of {len(known)} reach their diamond, and {slower} lie left of the dashed line, slower than "
+        "the dense network."
+    )
+    spec = charts.dumbbells("speed-up over the fastest dense algorithm", colours)
+    return Figure(
+        "expected-and-achieved", "Promise and result", sentence, panels, {"": spec}, colours, "compression"
+    )
+
+
+def _mark(row: dict[Any, Any]) -> dict[str, Any]:
+    return {
+        "p": None if row["point"] < 0 else row["point"],
+        "y": row["compression"],
+        "c": row["compression"],
+        "x": significant(row["achieved"]),
+        "lo": significant(row["low"]),
+        "hi": significant(row["high"]),
+        "e": significant(row["expected"]),
+        "share": "" if row["missing"] else percent(row["share"]),
+        "s": f"✕ {row['missing']}" if row["missing"] else "",
+        "t": row["missing"] or f"{percent(row['share'])} of {factor(row['expected'])}x expected",
+    }
+
+
+def _table(context: Context, found: pd.DataFrame) -> Table:
+    columns = [
+        Column("setting"), Column("compiler"), Column("compression"), Column("expected", number=True),
+        Column("achieved [95 % interval]", number=True), Column("share", number=True),
+        Column("fastest algorithm"), Column("fastest dense"),
+    ]  # fmt: skip
+    lines = [_line(context, row) for row in found.to_dict("records")]
+    caption = "Expected and achieved speed-up of each compression. “2 of 3”: one of three points has no time."
+    return Table("expected-speedup", caption, columns, lines, names=3)
+
+
+def _line(context: Context, row: dict[Any, Any]) -> Line:
+    interval = f"{factor(row['achieved'])}x [{factor(row['low'])}, {factor(row['high'])}]"
+    achieved = Cell(row["missing"], style="bad") if row["missing"] else Cell(interval, point=row["point"])
+    tried = f"{row['tried'] - row['failed']} of {row['tried']}" if row["failed"] else ""
+    cells = [
+        Cell(context.called(row)), Cell(row["compiler"]), Cell(row["compression"]),
+        Cell(f"{factor(row['expected'])}x" if row["expected"] > 0 else "not told"), achieved,
+        Cell(percent(row["share"]), style="good" if row["share"] >= 1 else ""),
+        _algorithm(context, row["point"], tried), _algorithm(context, row["dense_point"]),
+    ]  # fmt: skip
+    return Line(cells, context.told({name: row[name] for name in (*CASE, "compression")}))
+
+
+def _algorithm(context: Context, line: int, note: str = "") -> Cell:
+    if line < 0:
+        return Cell(MISSING, note=note, style="muted")
+    return Cell(context.value(line, "algorithm"), note=note, point=line)
+
+
+def _means(context: Context, found: pd.DataFrame) -> Table:
+    """Return the mean share over the models of a place that have one under every compression."""
+    lines = []
+    for place in groups(found, PLACE):
+        inside = found.iloc[place]
+        shares = inside.pivot(index="model", columns="compression", values="share")
+        complete = shares.dropna()
+        if len(complete) < 2:
+            continue
+        first = inside.iloc[0]
+        where = context.told({name: first[name] for name in PLACE})
+        for compression, mean in complete.mean().items():
+            cells = [
+                Cell(context.called(first, PLACE)), Cell(str(compression)), Cell(percent(mean)),
+                Cell(f"{len(complete)} of {len(shares)}"),
+            ]  # fmt: skip
+            lines.append(Line(cells, {**where, "compression": str(compression)}))
+    numbers = [Column(name, number=True) for name in ("mean share", "models")]
+    columns = [Column("place"), Column("compression"), *numbers]
+    caption = (
+        "The mean share of the expected speed-up, as the paper gives it, over those models of a place that "
+        "have a time under every compression."
+    )
+    return Table("mean-share", caption, columns, lines, names=2)
+
+
+def percent(share: float) -> str:
+    """Return a share as the paper writes it: ``13.0 %``."""
+    return f"{100 * share:.1f} %" if np.isfinite(share) else MISSING

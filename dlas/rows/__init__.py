@@ -1,0 +1,1 @@
+"""Rows: written by sweeps, read as a table."""

@@ -1,0 +1,139 @@
+"""Bootstrap intervals for many rows at once, and of rank correlations.
+
+A resample of n samples is n positions drawn with replacement, and its median
+needs only the middle one or two of those positions in the ordered samples.
+The positions depend on n alone, so they are drawn once a number of samples and
+serve every row that has as many; a row's interval is then a look-up.  It is
+the interval that :func:`dlas.rows.intervals.median_interval` gives for the ordered
+samples, number for number: nothing is saved on the resamples.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dlas.rows.intervals import LEVEL, RESAMPLES
+
+Array = npt.NDArray[np.float64]
+QUANTILES = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+ROWS_AT_ONCE = 512
+"""Rows whose resampled medians are in memory together."""
+
+
+def medians(samples: Sequence[Array]) -> Array:
+    """Return each row's median with its interval of level 0.95.
+
+    Parameters
+    ----------
+    samples : sequence of ndarray, [rows][n]
+        Rows may have different n; one without samples gives NaN.
+
+    Returns
+    -------
+    ndarray, [rows, 3]
+        Median, low, high, in the samples' unit.
+    """
+    found = np.full((len(samples), 3), np.nan)
+    for rows in _portions(samples):
+        chosen = [samples[row] for row in rows]
+        found[rows, 0] = [np.median(values) for values in chosen]
+        found[rows, 1:] = np.quantile(_resampled(chosen, stream=0), QUANTILES, axis=1).T
+    return found
+
+
+def ratios(
+    numerators: Sequence[Array], denominators: Sequence[Array], streams: tuple[int, int] = (0, 1)
+) -> Array:
+    """Return each ratio of two rows' medians with its interval of level 0.95.
+
+    The quantiles are taken of the logarithm, so that exchanging numerators and
+    denominators, and the streams with them, gives exactly the inverse interval.
+
+    Parameters
+    ----------
+    numerators, denominators : sequence of ndarray, [pairs][n]
+        Positive samples, at least one a row.
+    streams : pair of int
+        Which random numbers resample the numerators and which the
+        denominators; they differ, or the two would err together.
+
+    Returns
+    -------
+    ndarray, [pairs, 3]
+        Ratio, low, high.
+    """
+    found = np.empty((len(numerators), 3))
+    for start in range(0, len(numerators), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        above, below = numerators[rows], denominators[rows]
+        found[rows, 0] = [
+            np.log(np.median(a)) - np.log(np.median(b)) for a, b in zip(above, below, strict=True)
+        ]
+        logs = np.log(_resampled(above, streams[0])) - np.log(_resampled(below, streams[1]))
+        found[rows, 1:] = np.quantile(logs, QUANTILES, axis=1).T
+    return np.exp(found)
+
+
+def rank_correlation(x: Array, y: Array) -> tuple[float, float, float]:
+    """Return Spearman's rank correlation of two quantities with its interval of level 0.95.
+
+    Parameters
+    ----------
+    x, y : ndarray, [n]
+        One number a thing, no NaN.
+
+    Returns
+    -------
+    correlation, low, high : float
+        The things are resampled; resamples in which either quantity is the
+        same for all say nothing and are passed over.  NaN where either is the
+        same throughout.
+    """
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return np.nan, np.nan, np.nan
+    chosen = np.random.default_rng(0).integers(len(x), size=(RESAMPLES, len(x)))
+    resampled = _correlations(x[chosen], y[chosen])
+    low, high = np.nanquantile(resampled, QUANTILES)
+    return float(_correlations(x[None], y[None])[0]), float(low), float(high)
+
+
+def _correlations(x: Array, y: Array) -> Array:
+    """Return the correlation of the ranks in each line, NaN where a line is constant."""
+    ranks = [pd.DataFrame(values).rank(axis=1).to_numpy() for values in (x, y)]
+    a, b = (rank - rank.mean(axis=1, keepdims=True) for rank in ranks)
+    spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    found: Array = np.where(spread > 0, (a * b).sum(axis=1) / np.where(spread > 0, spread, 1), np.nan)
+    return found
+
+
+def _portions(samples: Sequence[Array]) -> Iterator[list[int]]:
+    """Yield the rows that have samples, so many at a time that their resamples fit in memory."""
+    rows = [row for row, values in enumerate(samples) if len(values)]
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        yield rows[start : start + ROWS_AT_ONCE]
+
+
+def _resampled(samples: Sequence[Array], stream: int) -> Array:
+    """Return the medians of each row's resamples, [rows, RESAMPLES]."""
+    found = np.empty((len(samples), RESAMPLES))
+    lengths = np.array([len(values) for values in samples])
+    for n in np.unique(lengths):
+        rows = np.flatnonzero(lengths == n)
+        ordered = np.sort(np.stack([samples[row] for row in rows.tolist()]), axis=1)
+        low, high = _middle(int(n), stream)
+        found[rows] = (ordered[:, low] + ordered[:, high]) / 2
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _middle(n: int, stream: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return the lower and upper middle position of each resample of ``n`` samples, [RESAMPLES]."""
+    chosen = np.random.default_rng(stream).integers(n, size=(RESAMPLES, n))
+    lower, upper = (n - 1) // 2, n // 2
+    chosen.partition((lower, upper), axis=1)
+    return chosen[:, lower].astype(np.int32), chosen[:, upper].astype(np.int32)

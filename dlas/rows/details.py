@@ -1,0 +1,138 @@
+"""What the table of rows leaves out: layers, curves of tuning and compression, machine and software."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dlas.rows.results import CURVES, Row, read_rows
+from dlas.rows.trajectories import Trajectories, Trajectory
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer's time: its name, what computes it, seconds a call."""
+
+    name: str
+    algorithm: str
+    latency_s: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How one workload's search went.
+
+    Parameters
+    ----------
+    layers : tuple of str
+        The layers that it computes.
+    trials : int
+        How many programs were tried.
+    best : list of (int, float)
+        Trials, and seconds a call of the best so far, wherever it got better.
+    """
+
+    layers: tuple[str, ...]
+    trials: int
+    best: list[tuple[int, float]]
+
+
+@dataclass
+class Details:
+    """Details of the points of a frame.
+
+    Parameters
+    ----------
+    layers : dict of int to list of Layer
+        By line of the frame, in the network's order; lines without times of layers are not there.
+    curves : dict of int to list of Curve
+        By line of the frame, for points that were tuned.
+    unreadable : int
+        Files of curves that are damaged.
+    trajectories : list of Trajectory
+        How the networks were compressed, each training once.
+    facts : dict of str to Counter
+        What is known of machines and software: by name, each value with how many rows have it.
+    """
+
+    layers: dict[int, list[Layer]] = field(default_factory=dict)
+    curves: dict[int, list[Curve]] = field(default_factory=dict)
+    unreadable: int = 0
+    trajectories: list[Trajectory] = field(default_factory=list)
+    facts: dict[str, Counter[str]] = field(default_factory=dict)
+
+
+def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
+    """Return the details of ``points``, read from their folders.
+
+    Parameters
+    ----------
+    folders : sequence of str
+        As the frame's column ``folder`` names them.
+    points : DataFrame
+        One line a point, with ``folder`` and ``id``.
+    """
+    lines = {key: line for line, key in enumerate(zip(points["folder"], points["id"], strict=True))}
+    found, trajectories = Details(), Trajectories()
+    for folder in folders:
+        for row in read_rows(Path(folder)):
+            line = lines.get((folder, row.id))
+            if line is None:
+                continue
+            if layers := list(_layers(row)):
+                found.layers[line] = layers
+            trajectories.add(row, line)
+            for name, value in _facts(row):
+                found.facts.setdefault(name, Counter())[value] += 1
+            _add_curves(found, line, Path(folder) / CURVES / f"{row.id}.json")
+    found.trajectories = trajectories.found
+    return found
+
+
+def _add_curves(found: Details, line: int, path: Path) -> None:
+    """Add what a side file says of how a row's search went, if there is one."""
+    if not path.is_file():
+        return
+    try:
+        curves = [_curve(one) for one in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError, KeyError):
+        found.unreadable += 1
+        return
+    found.curves[line] = [curve for curve in curves if curve.best]
+
+
+def _curve(one: Mapping[str, Any]) -> Curve:
+    best = [(int(trials), float(latency_s)) for trials, _, latency_s in one["best"]]
+    last = best[-1][0] if best else 0
+    return Curve(tuple(map(str, one["layers"])), max(int(one.get("trials") or 0), last), best)
+
+
+def _layers(row: Row) -> Iterator[Layer]:
+    for layer in row.layers or ():
+        if isinstance(layer, Mapping) and isinstance(layer.get("latency_s"), int | float):
+            algorithm = layer.get("algorithm") or "other"
+            yield Layer(sys.intern(str(layer.get("name"))), sys.intern(str(algorithm)), layer["latency_s"])
+
+
+def _facts(row: Row) -> Iterator[tuple[str, str]]:
+    """Yield what is known of the software and the machine of a row."""
+    for prefix, found in (("", row.environment), ("device.", row.device)):
+        yield from _flat(found, prefix)
+
+
+def _flat(found: Any, prefix: str) -> Iterator[tuple[str, str]]:
+    if not isinstance(found, Mapping):
+        return
+    for key, value in found.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        elif value is not None:
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            yield f"{prefix}{key}", text

@@ -1,0 +1,62 @@
+"""Write the rows for other programs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+
+from dlas.errors import InputError, unknown
+from dlas.rows.frame import SAMPLES
+
+SUFFIXES = (".csv", ".parquet")
+
+
+def export(frame: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
+    """Write a frame as the file's suffix says, replacing what is there in one step.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What :func:`dlas.rows.frame.read` returned.
+    path : path
+        ``*.parquet`` holds every column, the raw samples as lists of seconds;
+        ``*.csv`` leaves the raw samples out, as a cell of text is no place for them.
+
+    Returns
+    -------
+    Path
+        What was written.
+
+    Raises
+    ------
+    InputError
+        If the suffix is another, or the file cannot be written.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise unknown(f"suffix of {str(path)!r}", path.suffix, SUFFIXES)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        if suffix == ".csv":
+            frame.drop(columns=SAMPLES, errors="ignore").to_csv(partial, index=False)
+        else:
+            pyarrow.parquet.write_table(_arrow(frame), partial)
+        os.replace(partial, path)
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+def _arrow(frame: pd.DataFrame) -> pa.Table:
+    """Return the frame as Arrow, the samples typed even where no row has any."""
+    plain = pa.Table.from_pandas(frame.drop(columns=SAMPLES, errors="ignore"), preserve_index=False)
+    if SAMPLES not in frame:
+        return plain
+    return plain.append_column(SAMPLES, pa.array(frame[SAMPLES].tolist(), type=pa.list_(pa.float64())))

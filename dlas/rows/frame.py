@@ -1,0 +1,282 @@
+"""The rows of one sweep or of several as a table: one line a row, one column a quantity.
+
+``dlas.read(folder)`` is :func:`read`.  Columns are named as in a row; the unit
+is the name's suffix; what a row does not have is NA (NaN in a column of
+floats), in a column of the same type whether one row has it or all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlas.errors import InputError, unknown
+from dlas.measuring.machine import machine_name
+from dlas.rows import bootstrap
+from dlas.rows.labels import label, options
+from dlas.rows.results import Row, read_rows
+from dlas.rows.trajectories import fine_tuning_seconds
+from dlas.stack import PART_AXES
+
+AXES = (*PART_AXES, "batch", "seed")
+"""What tells one point from another."""
+MACHINE = "machine"
+SAMPLES = "latency_samples_s"
+"""Column of the raw samples: an ndarray of seconds in every cell, empty where nothing was measured."""
+STEPS = ("network", "tune", "build", "check", "measure")
+FILTERS = (*AXES, MACHINE, "status", "study")
+
+TEXTS = ("reason", "step", "bound", "noisy_reason", "note", "started")
+TRUTHS = ("noisy",)
+FLOATS = (
+    "first_run_s", "load", "steal", "error", "accuracy", "validation_accuracy",
+    "expected_speedup", "energy_j",
+)  # fmt: skip
+REACHED = ("level", "units", "ratio", "bits")
+"""What a compression says that it attained: the level that it is at, the shares of units and of weights
+pruned, the bits a value."""
+FINE_TUNING = "fine_tuning_s"
+"""Column of the seconds spent on pruning and fine-tuning, all levels on the way included."""
+INTEGERS = (
+    "batch", "seed", "calls_per_sample", "peak_memory_bytes", "test_images", "parameters", "nonzeros", "macs",
+    "effective_macs", "model_bytes", "csr_bytes", "library_bytes",
+)  # fmt: skip
+SECONDS = tuple(f"{step}_s" for step in STEPS)
+ACCURACIES = (
+    "accuracy", "validation_accuracy", "compiled_accuracy", "compiled_accuracy_low", "compiled_accuracy_high",
+)  # fmt: skip
+NUMBERS = (*FLOATS, *ACCURACIES, *SECONDS, *REACHED, FINE_TUNING, "coverage", "drift", "search_s")
+ORDER = (
+    "id", "study", *AXES, "status", "reason", "step",
+    "latency_s", "latency_low_s", "latency_high_s", "samples", "calls_per_sample", "bound", "first_run_s",
+    "noisy", "noisy_reason", "load", "steal", "drift", "error", *ACCURACIES, "test_images",
+    "note", "image_height", "parameters", "nonzeros", "macs", "effective_macs", "model_bytes", "csr_bytes",
+    "library_bytes", "peak_memory_bytes", "energy_j", "expected_speedup", *REACHED, FINE_TUNING, "coverage",
+    "trials", "search_s", *SECONDS, "cpu", "threads", "processor", MACHINE, "host", "started", "folder",
+    *(name for axis in PART_AXES for name in (f"{axis}_name", f"{axis}.")), SAMPLES,
+)  # fmt: skip
+"""Columns from left to right; one that ends in a dot stands for an axis's options."""
+
+
+def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> pd.DataFrame:
+    """Return the rows of one folder or of several.
+
+    Parameters
+    ----------
+    folders : path or iterable of path
+        What ``dlas run --out`` wrote.
+
+    Returns
+    -------
+    DataFrame
+        One line a row, in the order of the files.  Each part axis is a short
+        label (``weight_pruning(level=0.8)``), ``<axis>_name`` is the part's
+        name alone and ``<axis>.<option>`` an option that any row gives
+        (rows leave defaults out).  ``latency_s`` is the median with
+        ``latency_low_s`` and ``latency_high_s``, its bootstrap interval of
+        level 0.95; the raw samples are in ``latency_samples_s``.  ``coverage``
+        is the share of multiply-adds that use the algorithm asked for,
+        ``level``, ``units``, ``ratio`` and ``bits`` what the compression attained,
+        ``image_height`` the pixels that the first convolution reads from top to bottom,
+        ``fine_tuning_s`` the time that its levels took, ``trials`` the
+        programs that a tuner measured, ``drift`` by what fraction the
+        sentinel's slowest run was slower than its fastest.
+        ``machine`` says where a row was measured; a row that ended before
+        measuring has the machine of its folder's other rows of that hardware,
+        if there is just one.
+
+    Raises
+    ------
+    InputError
+        If a folder holds no results, or a line of them is damaged.
+    """
+    paths = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
+    # A row's layers are most of it: it is reduced to what the table holds before the next one is read.
+    frame = _frame([_record(str(path), row) for path in paths for row in read_rows(Path(path))])
+    frame[MACHINE] = _filled_machines(frame)
+    return frame
+
+
+def select(frame: pd.DataFrame, where: Sequence[str]) -> pd.DataFrame:
+    """Return the lines that match every ``axis=pattern``; of several patterns for one axis, any.
+
+    Parameters
+    ----------
+    where : sequence of str
+        A pattern (``*``, ``?``, ``[...]``) is matched with the label and with
+        the part's name alone.
+
+    Raises
+    ------
+    InputError
+        If a filter is malformed, or no row at all has such a value.
+    """
+    wanted: dict[str, list[str]] = {}
+    for text in where:
+        axis, equals, pattern = (piece.strip() for piece in text.partition("="))
+        if not equals:
+            raise InputError(f"--where {text!r} is not of the form axis=pattern, e.g. model=cifar_*")
+        if axis not in FILTERS:
+            raise unknown("axis in --where", axis, FILTERS)
+        wanted.setdefault(axis, []).append(pattern)
+    kept = np.ones(len(frame), dtype=bool)
+    for axis, patterns in wanted.items():
+        kept &= np.any([_matches(frame, axis, pattern) for pattern in patterns], axis=0)
+    return frame[kept]
+
+
+def _matches(frame: pd.DataFrame, axis: str, pattern: str) -> np.ndarray:
+    """Return which lines have a value that the pattern describes."""
+    values = frame[axis].astype("string").fillna("")
+    names = frame[f"{axis}_name"].fillna("") if axis in PART_AXES else values
+    matching = {value for value in {*values, *names} if fnmatchcase(value, pattern)}
+    if not matching and len(frame):
+        raise unknown(f"{axis} in --where", pattern, {value for value in values if value})
+    return (values.isin(matching) | names.isin(matching)).to_numpy(dtype=bool)
+
+
+# ---------------------------------------------------------------- a row to a record
+
+
+def _record(folder: str, row: Row) -> dict[str, Any]:
+    """Return what the table holds of a row; each axis's options as a mapping under ``<axis>.``."""
+    record: dict[str, Any] = {"folder": folder, SAMPLES: np.asarray(row.latency_s or [], dtype=float)}
+    for name in ("id", "study", "status", *TEXTS, *FLOATS, *INTEGERS, *TRUTHS):
+        record[name] = getattr(row, name)
+    record |= {axis: label(getattr(row, axis)) for axis in PART_AXES}
+    record |= {f"{axis}_name": _part_name(getattr(row, axis)) for axis in PART_AXES}
+    record |= {f"{axis}.": options(getattr(row, axis)) for axis in PART_AXES}
+    for suffix, key in (("", "accuracy"), ("_low", "low"), ("_high", "high")):
+        record[f"compiled_accuracy{suffix}"] = _of(row.compiled_accuracy, key)
+    record |= {name: _of(row.reached, name) for name in REACHED}
+    record[FINE_TUNING] = fine_tuning_seconds(row)
+    record["coverage"] = _of(row.coverage, "macs")
+    record["image_height"] = _of(row.layers[0], "h") if isinstance(row.layers, list) and row.layers else None
+    record |= {"trials": _of(row.tuning, "trials"), "search_s": _of(row.tuning, "seconds")}
+    record["drift"] = _drift(row.sentinel_s)
+    record |= {f"{step}_s": _of(row.seconds, step) for step in STEPS}
+    record["host"] = _of(_of(row.environment, "host"), "name")
+    record |= {"cpu": _of(row.device, "cpu"), "threads": _of(row.device, "threads")}
+    record[MACHINE], record["processor"] = machine_name(row.device), _processor(row.device)
+    return record
+
+
+def _part_name(content: Any) -> str | None:
+    """Return a part's name, of a chain the techniques' joined by ``+``."""
+    if not isinstance(content, Mapping):
+        return None if content is None else str(content)
+    links = content.get("chain") or [content]
+    return "+".join(str(_of(link, "name")) for link in links)
+
+
+def _processor(device: Any) -> str | None:
+    """Return ``gpu`` or ``cpu``: a device that has a GPU was measured for its sake."""
+    return "gpu" if _first(device, "gpu") else "cpu" if _first(device, "cpu") else None
+
+
+def _drift(sentinel_s: Any) -> float | None:
+    """Return how much slower the sentinel's slowest run was than its fastest, as a fraction."""
+    times = [time for time in sentinel_s or () if time]
+    return max(times) / min(times) - 1 if times else None
+
+
+def _filled_machines(frame: pd.DataFrame) -> pd.Series:
+    """Return the machines, where a row has none that of the rows it belongs with."""
+    among = frame.groupby(["folder", "hardware"], dropna=False)[MACHINE]
+    only = among.transform("first").where(among.transform("nunique") == 1)
+    return frame[MACHINE].fillna(only)
+
+
+# ---------------------------------------------------------------- records to columns
+
+
+def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
+    samples = [record[SAMPLES] for record in records]
+    held = np.empty(len(records), dtype=object)
+    held[:] = samples
+    median, low, high = bootstrap.medians(samples).T
+    derived = {
+        "latency_s": median,
+        "latency_low_s": low,
+        "latency_high_s": high,
+        "samples": _number([len(values) for values in samples], whole=True),
+    }
+    columns: dict[str, Any] = {}
+    for name in ORDER:
+        values = [record[name] for record in records] if name not in derived else []
+        if name in derived:
+            columns[name] = derived[name]
+        elif name == SAMPLES:
+            columns[name] = held
+        elif name.endswith("."):
+            columns |= _option_columns(name, values)
+        elif name == "started":
+            columns[name] = _times(values)
+        elif name in TRUTHS:
+            columns[name] = pd.array(
+                [None if value is None else bool(value) for value in values], dtype="boolean"
+            )
+        elif name in (*INTEGERS, "image_height", "threads", "trials"):
+            columns[name] = _number(values, whole=True)
+        else:
+            columns[name] = _number(values) if name in NUMBERS else _text(values)
+    return pd.DataFrame(columns)
+
+
+def _option_columns(prefix: str, given: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a column for every option that any row gives."""
+    found = sorted({option for row in given for option in row})
+    return {f"{prefix}{option}": _inferred([row.get(option) for row in given]) for option in found}
+
+
+def _of(mapping: Any, key: str) -> Any:
+    """Return a value of what should be a mapping, and in an older row may be anything."""
+    return mapping.get(key) if isinstance(mapping, Mapping) else None
+
+
+def _first(mapping: Any, *keys: str) -> Any:
+    return next((value for key in keys if (value := _of(mapping, key))), None)
+
+
+def _text(values: Iterable[Any]) -> Any:
+    # JSON can hold half a character, and neither Arrow nor a terminal can.
+    texts = [None if value is None else str(value).encode("utf-8", "replace").decode() for value in values]
+    return pd.array(texts, dtype="string")
+
+
+def _number(values: list[Any], whole: bool = False) -> Any:
+    """Return numbers; whatever is none is missing."""
+    numbers = pd.Series(pd.to_numeric(pd.Series(values, dtype=object), errors="coerce"), dtype="float64")
+    if not whole:
+        return numbers.to_numpy()
+    kept = [
+        value if isinstance(value, int) else None if np.isnan(number) else round(number)
+        for value, number in zip(values, numbers, strict=True)
+    ]
+    return pd.array(kept, dtype="Int64")
+
+
+def _times(values: Iterable[Any]) -> pd.Series:
+    # The unit would otherwise depend on how the times are written.
+    times = pd.to_datetime(pd.Series(_text(values)), utc=True, errors="coerce", format="ISO8601")
+    return times.astype("datetime64[us, UTC]")
+
+
+def _inferred(values: list[Any]) -> Any:
+    """Return an option's values in the narrowest type that holds them all: truth, whole, number, text."""
+    types = set(_types(values))
+    if types <= {bool}:
+        return pd.array(values, dtype="boolean")
+    if types <= {int}:
+        return _number(values, whole=True)
+    return _number(values) if types <= {int, float} else _text(values)
+
+
+def _types(values: Iterable[Any]) -> Iterator[type]:
+    return (type(value) for value in values if value is not None)

@@ -1,0 +1,209 @@
+"""How networks were compressed step by step: the curves in rows, each training once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dlas.rows.labels import label
+from dlas.rows.results import Row
+
+ELBOW = "elbow"
+CHOOSING = ("level", "elbow", "tolerance")
+"""Options that say where on its curve a technique stops."""
+TOLERANCE = 0.01
+"""Where no elbow was asked for, a level counts as harmless up to this loss on validation images."""
+
+Place = tuple[float, float]
+"""Level and ratio of a step."""
+ONLY = "only level"
+"""Why a step is reported where there is no other."""
+START: Place = (0.0, 0.0)
+"""The dense network's."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A network on a curve: shares of convolution weights and accuracies as fractions, None where unknown.
+
+    ``before`` is the accuracy on test images before the fine-tuning of this step.
+    """
+
+    level: float
+    ratio: float
+    accuracy: float
+    before: float | None = None
+    validation: float | None = None
+    epochs: float | None = None
+    seconds: float | None = None
+
+
+@dataclass
+class Trajectory:
+    """One technique carried on step by step, from one dense network.
+
+    Parameters
+    ----------
+    dataset, model : str
+        Labels, as in the frame.
+    seed : int
+    technique, name : str
+        The compression with the options that do not say where to stop, and without options.
+    steps : dict of (float, float) to Step
+        By level and ratio.
+    lines : dict of (float, float) to int
+        Line in the frame of a step that a row stands for.
+    elbows : set of (float, float)
+        Steps that were asked for as the elbow.
+    images : int or None
+        Test images.
+    """
+
+    dataset: str
+    model: str
+    seed: int
+    technique: str
+    name: str
+    steps: dict[Place, Step] = field(default_factory=dict)
+    lines: dict[Place, int] = field(default_factory=dict)
+    elbows: set[Place] = field(default_factory=set)
+    images: int | None = None
+
+    @property
+    def network(self) -> tuple[str, str, int]:
+        """Dataset, model and seed."""
+        return self.dataset, self.model, self.seed
+
+    @property
+    def ordered(self) -> list[tuple[Place, Step]]:
+        """The steps by rising ratio."""
+        return sorted(self.steps.items(), key=lambda item: (item[1].ratio, item[0]))
+
+    def chosen(self) -> tuple[Place | None, str]:
+        """Return the step to report, and why it is that one or there is none.
+
+        It is the elbow where one was asked for (the mildest of several), or else the
+        highest level within 1 point of the dense network on validation images.  A
+        curve of one level has no choice.
+        """
+        steps = [(place, step) for place, step in self.ordered if step.ratio > 0]
+        elbows = [place for place, _ in self.ordered if place in self.elbows]
+        if elbows:
+            return elbows[0], "elbow"
+        start = self.steps.get(START)
+        dense = start.validation if start else None
+        if dense is None or any(step.validation is None for _, step in steps):
+            return (steps[0][0], ONLY) if len(steps) == 1 else (None, "no validation accuracy")
+        place = self._within(dense)
+        return (place, "within 1 point") if place else (None, "every level loses over 1 point")
+
+    def _within(self, dense: float) -> Place | None:
+        """Return the last step that loses at most :data:`TOLERANCE` of the accuracy on validation images."""
+        held = [
+            place
+            for place, step in self.ordered
+            if step.ratio > 0 and step.validation is not None and dense - step.validation <= TOLERANCE + 1e-12
+        ]
+        return held[-1] if held else None
+
+    def agrees(self, steps: Mapping[Place, Step]) -> bool:
+        """Return whether the steps may belong to this training: none is known otherwise."""
+        return all(self.steps.get(place, step) == step for place, step in steps.items())
+
+
+class Trajectories:
+    """What rows say of how their networks were compressed, in :attr:`found`."""
+
+    def __init__(self) -> None:
+        self.found: list[Trajectory] = []
+        self._alike: dict[tuple[str, str, int, str], list[Trajectory]] = {}
+
+    def add(self, row: Row, line: int) -> None:
+        """Add a row's curve, or its one step where it has none, to the training that it belongs to."""
+        steps = dict(_steps(row))
+        if not steps:
+            return
+        technique, name = _technique(row.compression)
+        one = Trajectory(label(row.dataset), label(row.model), row.seed, technique, name)
+        alike = self._alike.setdefault((*one.network, technique), [])
+        kept = next((other for other in alike if other.agrees(steps)), one)
+        if kept is one:
+            alike.append(one)
+            self.found.append(one)
+        kept.steps |= steps
+        kept.images = kept.images or row.test_images
+        own = _place(row.reached, row.compression)
+        if own in kept.steps:
+            kept.lines.setdefault(own, line)
+            if _links(row.compression)[-1].get("level") == ELBOW:
+                kept.elbows.add(own)
+                kept.lines[own] = line
+
+
+def called(trajectories: Iterable[Trajectory]) -> dict[str, str]:
+    """Return what each technique is called: its name alone where its options do not tell it from another."""
+    names: dict[str, set[str]] = {}
+    for each in trajectories:
+        names.setdefault(each.name, set()).add(each.technique)
+    return {
+        technique: name if len(alike) == 1 else technique
+        for name, alike in names.items()
+        for technique in alike
+    }
+
+
+def fine_tuning_seconds(row: Row) -> float | None:
+    """Return the seconds spent on pruning and fine-tuning, all levels on the way included."""
+    known = [seconds for step in _curve(row) if (seconds := _number(step.get("seconds"))) is not None]
+    return sum(known) if known else None
+
+
+def _curve(row: Row) -> list[Mapping[str, Any]]:
+    curve = row.reached.get("curve") if isinstance(row.reached, Mapping) else None
+    return [step for step in curve if isinstance(step, Mapping)] if isinstance(curve, list) else []
+
+
+def _steps(row: Row) -> Iterator[tuple[Place, Step]]:
+    """Yield the steps with an accuracy; a row without a curve is a step itself, if it is pruned."""
+    for raw in _curve(row):
+        place = _number(raw.get("level")) or 0.0, _number(raw.get("ratio")) or 0.0
+        told = ("accuracy_before", "validation_accuracy", "epochs", "seconds")
+        accuracy, *others = (_number(raw.get(name)) for name in ("accuracy", *told))
+        if accuracy is not None:
+            yield place, Step(*place, accuracy, *others)
+    accuracy = _number(row.accuracy)
+    if not _curve(row) and isinstance(row.reached, Mapping) and accuracy is not None:
+        place = _place(row.reached, row.compression)
+        if place[1] > 0 and not row.reached.get("bits"):
+            yield place, Step(*place, accuracy, validation=_number(row.validation_accuracy))
+
+
+def _place(reached: Any, compression: Any) -> Place:
+    """Return the level and ratio of the network that a row measured."""
+    ratio = _number(reached.get("ratio")) or 0.0
+    asked = (reached.get("level"), _links(compression)[-1].get("level"), ratio)
+    return next(level for each in asked if (level := _number(each)) is not None), ratio
+
+
+def _number(value: Any) -> float | None:
+    """Return a number, None for what is none."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _links(compression: Any) -> list[Mapping[str, Any]]:
+    """Return a compression's techniques in order, up to the last that prunes to a level."""
+    if not isinstance(compression, Mapping):
+        return [{"name": compression}]
+    links = list(compression.get("chain") or [compression])
+    pruning = [place for place, link in enumerate(links, start=1) if "level" in link]
+    return links[: pruning[-1]] if pruning else links
+
+
+def _technique(compression: Any) -> tuple[str, str]:
+    """Return what the steps of a trajectory have in common: its label, and its name alone."""
+    *before, last = _links(compression)
+    common = {key: value for key, value in last.items() if key not in CHOOSING}
+    names = "+".join(str(link.get("name")) for link in (*before, last))
+    return "+".join(map(label, (*before, common))), names

@@ -1,0 +1,63 @@
+"""The interfaces of the stack, one file an axis, and the values that pass between them.
+
+A *part* is one choice on one axis: a frozen dataclass whose fields are its
+options and whose constructor only stores.  Each axis has one short abstract
+class here with one required verb; everything else has a working default.
+Nothing here imports torch or tvm, so that studies, rows and reports
+can be handled where neither is installed.  Parts import from ``dlas.stack`` alone.
+
+The letters of a convolution are those of :mod:`dlas.stack.convolution`.
+"""
+
+from dlas.errors import InputError, MissingData, Unsupported, unknown
+from dlas.stack.algorithm import Algorithm, Decisions
+from dlas.stack.compiler import Build, Compiler, Program, describe_layer
+from dlas.stack.compression import Compression
+from dlas.stack.convolution import CHANGE_LAYOUT, Conv, Tail, blocked_shape, channel_block
+from dlas.stack.dataset import Arrays, Data, Dataset, Images, Labels, Split
+from dlas.stack.hardware import Hardware, Settings
+from dlas.stack.model import Model, Workspace
+from dlas.stack.network import INDEX_BYTES, Facts, Kept, Network, Outputs, csr_bytes
+from dlas.stack.part import PART_AXES, Part
+from dlas.stack.target import Target
+from dlas.stack.tuning import Bench, TuningCompiler
+
+__all__ = [
+    "CHANGE_LAYOUT",
+    "INDEX_BYTES",
+    "PART_AXES",
+    "Algorithm",
+    "Arrays",
+    "Bench",
+    "Build",
+    "Compiler",
+    "Compression",
+    "Conv",
+    "Data",
+    "Dataset",
+    "Decisions",
+    "Facts",
+    "Hardware",
+    "Images",
+    "InputError",
+    "Kept",
+    "Labels",
+    "MissingData",
+    "Model",
+    "Network",
+    "Outputs",
+    "Part",
+    "Program",
+    "Settings",
+    "Split",
+    "Tail",
+    "Target",
+    "TuningCompiler",
+    "Unsupported",
+    "Workspace",
+    "blocked_shape",
+    "channel_block",
+    "csr_bytes",
+    "describe_layer",
+    "unknown",
+]

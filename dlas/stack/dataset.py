@@ -1,0 +1,102 @@
+"""Data sets: labelled images in three splits."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.stack.part import Part
+
+Images = npt.NDArray[np.float32]
+"""Images of shape [n, c, h, w]."""
+
+
+Labels = npt.NDArray[np.int64]
+"""Class indices of shape [n]."""
+
+
+class Split(Protocol):
+    """Labelled images, read by index so that they need not fit in memory."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, indices: Sequence[int]) -> tuple[Images, Labels]:
+        """Return normalised images [len(indices), c, h, w] and their labels."""
+        ...
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A split held in memory.
+
+    Parameters
+    ----------
+    images : ndarray of float32, [n, c, h, w]
+    labels : ndarray of int64, [n]
+    """
+
+    images: Images
+    labels: Labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, indices: Sequence[int]) -> tuple[Images, Labels]:
+        return self.images[indices], self.labels[indices]
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a dataset part loads.
+
+    Parameters
+    ----------
+    train, validation, test : Split
+        Disjoint.  ``validation`` serves choices (early stops, pruning levels,
+        calibration); ``test`` is only ever reported.
+    shape : tuple of int
+        One image, (c, h, w).
+    classes : int
+        Number of classes.
+    labelled : bool
+        False where labels mean nothing (random images): accuracy is then null.
+    augment : callable, optional
+        Maps a batch of training images (a torch tensor [n, c, h, w]) to an
+        augmented one of the same shape.
+    recipe : {"paper", "short"}
+        The training recipe that suits the dataset's size.
+    fine_tuning : {"cifar10", "imagenet", "short"}
+        The recipe for training on after compression.
+    """
+
+    train: Split
+    validation: Split
+    test: Split
+    shape: tuple[int, int, int]
+    classes: int
+    labelled: bool = True
+    augment: Callable[[Any], Any] | None = None
+    recipe: Literal["paper", "short"] = "paper"
+    fine_tuning: Literal["cifar10", "imagenet", "short"] = "short"
+
+
+class Dataset(Part, ABC):
+    """The problem: images and labels in three disjoint splits."""
+
+    labelled: ClassVar[bool] = True
+    """False where labels mean nothing, so that nothing is trained on them."""
+
+    @abstractmethod
+    def load(self) -> Data:
+        """Read the data.
+
+        Raises
+        ------
+        MissingData
+            If the files are not where the options say.
+        """

@@ -1,0 +1,79 @@
+"""Hardware: devices, and how programs are timed on them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dlas.stack.compiler import Program
+from dlas.stack.dataset import Images
+from dlas.stack.part import Part
+from dlas.stack.target import Target
+
+
+class Hardware(Part, ABC):
+    """A device: what it is, and how a program is timed on it."""
+
+    @property
+    @abstractmethod
+    def device(self) -> str:
+        """The name of the lock that makes tuning and measuring exclusive."""
+
+    @property
+    def local(self) -> bool:
+        """Whether measuring needs this machine's processors to be otherwise idle."""
+        return True
+
+    def unsupported(self) -> str | None:
+        """Return why this device cannot be used here, or None."""
+        return None
+
+    @abstractmethod
+    def target(self) -> Target:
+        """Return what compilers need to know."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return the device in full, as it is written into a row."""
+
+    def prepare(self) -> None:
+        """Set threads and affinity in the process that is about to run a program."""
+
+    @abstractmethod
+    def measure(
+        self, program: Program, images: Images, settings: Any, turn: Callable[[], None]
+    ) -> dict[str, Any]:
+        """Return raw samples and counters.
+
+        ``turn`` blocks until this program may use the device for its next slice
+        of samples; between slices other points of the comparison have theirs.
+        """
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long and how often to measure.
+
+    Parameters
+    ----------
+    repeats : int
+        Samples to take.
+    seconds : float
+        At most this long of running, first run, warm-up and repeated slices included.
+    minimum : int
+        Samples to take even where ``seconds`` has passed.
+    sample_seconds : float
+        Shortest sample: fast programs are called several times a sample.
+    slices : int
+        Turns that the samples are spread over.
+    """
+
+    repeats: Annotated[int, Field(ge=1)] = 150
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    minimum: Annotated[int, Field(ge=1)] = 5
+    sample_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-3
+    slices: Annotated[int, Field(ge=1)] = 5

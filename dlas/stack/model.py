@@ -1,0 +1,44 @@
+"""Models: architectures, and how they get their weights."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlas.stack.dataset import Data
+from dlas.stack.network import Facts, Network
+from dlas.stack.part import Part
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """What a long step is given beside its inputs.
+
+    Parameters
+    ----------
+    seed : int
+        Everything random follows from it.
+    folder : Path
+        A private folder that outlives a killed process; what is found there is
+        where the step had got to.
+    say : callable
+        Takes one line of progress ("epoch 3 of 20").
+    """
+
+    seed: int
+    folder: Path
+    say: Callable[[str], None] = print
+
+
+class Model(Part, ABC):
+    """An architecture and how it gets its weights."""
+
+    @abstractmethod
+    def build(self, data: Data, workspace: Workspace) -> Network:
+        """Return the network for ``data``: constructed, and trained or loaded."""
+
+    @abstractmethod
+    def restore(self, folder: Path, facts: Facts) -> Network:
+        """Return the network that :meth:`Network.save` wrote into ``folder``."""

@@ -1,0 +1,100 @@
+"""Networks: what passes between the steps of a point, and what is known of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.stack.dataset import Images
+
+
+@dataclass
+class Facts:
+    """What is known of a network, in the units of a row.
+
+    ``accuracy`` and ``validation_accuracy`` are fractions; None where there are
+    no labels or the network is ``untrained``.  ``macs`` counts multiply-adds of
+    convolutions and linear layers for one image.  ``reached`` holds what a
+    compression attained, under names that reports know:
+
+    ``ratio``
+        Share of the convolutions' weights that are zero or gone.
+    ``bits``
+        Bits a value.
+    ``level``, ``units``
+        Share to prune as asked for, and as reached, of what the technique prunes.
+    ``layers``
+        ``ratio`` by layer.
+    ``curve``
+        What was passed on the way, in order: level, ratio, accuracies before and
+        after fine-tuning, epochs, seconds.
+
+    ``effective_macs`` leaves out those with a weight of zero; ``csr_bytes`` is
+    ``model_bytes`` with the weights of convolutions in compressed sparse rows.
+    ``dense_shapes`` are those of the convolutions' weights before any channel was
+    removed, by layer; it is empty where none was.
+    """
+
+    shape: tuple[int, int, int]
+    classes: int
+    trained: bool = False
+    note: str | None = None
+    accuracy: float | None = None
+    validation_accuracy: float | None = None
+    test_images: int | None = None
+    parameters: int | None = None
+    nonzeros: int | None = None
+    macs: int | None = None
+    effective_macs: int | None = None
+    model_bytes: int | None = None
+    csr_bytes: int | None = None
+    reached: dict[str, Any] = field(default_factory=dict)
+    dense_shapes: dict[str, list[int]] = field(default_factory=dict)
+
+
+class Network(ABC):
+    """A network with its own reference function: what a compiled build of it must compute.
+
+    Attributes
+    ----------
+    facts : Facts
+    tolerance : float
+        Largest accepted ``max|y - reference| / max|reference|``.
+    """
+
+    facts: Facts
+    tolerance: float = 1e-4
+
+    @abstractmethod
+    def reference(self, images: Images) -> npt.NDArray[np.float32]:
+        """Return the outputs [n, classes] that a build is compared with."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write what :meth:`Model.restore` needs into ``folder``; no pickles."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A network that was made before: what is known of it, and how to get it."""
+
+    facts: Facts
+    restore: Callable[[], Network]
+
+
+INDEX_BYTES = 4
+"""Of a column or a row's start in compressed sparse rows."""
+
+
+Outputs = npt.NDArray[np.float32]
+
+
+def csr_bytes(filters: int, nonzeros: int, value_bytes: int = 4) -> int:
+    """Return the size of a weight in compressed sparse rows, a row a filter: values, columns, row starts."""
+    return nonzeros * (value_bytes + INDEX_BYTES) + (filters + 1) * INDEX_BYTES

@@ -1,0 +1,41 @@
+"""What parts of every axis have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+PART_AXES = ("dataset", "model", "compression", "algorithm", "compiler", "hardware")
+"""The six layers, from the problem down to the machine (DLAS paper, section 2.2)."""
+
+
+class Part:
+    """What parts of every axis have in common."""
+
+    def verify(self) -> None:
+        """Look at the outside files that the options name, cheaply, before anything starts.
+
+        Raises
+        ------
+        MissingData, ValueError, OSError
+            One clear message: what is wrong with which file.
+        """
+        for part in self.delegates():
+            part.verify()
+
+    def files(self) -> list[Path]:
+        """Return the outside files whose content decides what the part makes: those its options name."""
+        options = [os.path.expanduser(value) for value in vars(self).values() if isinstance(value, str)]
+        return [Path(option) for option in options if os.path.isfile(option)]
+
+    def imports(self) -> list[str]:
+        """Return the modules that take long to import and that only the part's verb imports.
+
+        A sweep imports them once for all its steps, as soon as one needs them.
+        """
+        return [name for part in self.delegates() for name in part.imports()]
+
+    def delegates(self) -> Sequence[Part]:
+        """Return the parts that this one leaves work to; their code and files count as its own."""
+        return ()

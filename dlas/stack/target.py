@@ -1,0 +1,38 @@
+"""Targets: what a compiler needs to know of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a compiler needs to know of a device.
+
+    Parameters
+    ----------
+    description : mapping
+        A TVM target as a mapping, e.g. ``{"kind": "llvm", "mcpu": "znver4", "num-cores": 2}``.
+    threads : int
+        Worker threads at run time.
+    """
+
+    description: Mapping[str, Any]
+    threads: int
+
+    @property
+    def kind(self) -> str:
+        """What code is generated for: ``llvm``, ``cuda``, ``opencl``, ..."""
+        return str(self.description["kind"])
+
+    @property
+    def on_processors(self) -> bool:
+        """Whether loops run on the threads and vectors of processors."""
+        return self.kind == "llvm"
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether loops are bound to a GPU's threads."""
+        return not self.on_processors

@@ -1,0 +1,1 @@
+"""Files that outlive a process: artifacts and their keys, journals, locks, bounded TOML."""

@@ -1,0 +1,225 @@
+"""Artifacts between steps: folders with a manifest, in a bounded cache that sweeps share.
+
+An artifact appears whole or not at all (it is written aside and renamed), its
+files are checked against the manifest before they are used, and large files
+are stored once by content, as hard links into ``blobs``.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlas.store.fingerprint import file_digest
+from dlas.store.locks import _alive, take_lock
+
+MANIFEST = "manifest.json"
+
+
+BLOB_BYTES = 2**20
+"""Files of at least this size are stored once by content."""
+
+
+LIMIT_BYTES = 20 * 2**30
+
+
+OLD_SECONDS = 30 * 86400
+"""A lock that nobody took, or a training that nobody resumed, for so long is nobody's."""
+
+
+KINDS = ("network", "tuning", "build")
+
+
+RECORDS = "records"
+
+
+class CorruptArtifact(Exception):
+    """An artifact's file is not what its manifest says; it has to be made again."""
+
+
+def default_root() -> Path:
+    """Return the cache folder: ``$DLAS_CACHE``, else ``dlas`` in the user's cache folder."""
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("DLAS_CACHE") or user / "dlas")
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A finished folder and what its maker noted of it."""
+
+    kind: str
+    key: str
+    folder: Path
+    facts: dict[str, Any]
+    files: dict[str, tuple[int, str]]
+
+    @property
+    def bytes(self) -> int:
+        """Size of its files together."""
+        return sum(size for size, _ in self.files.values())
+
+    def verify(self) -> None:
+        """Compare every file's content with the manifest.
+
+        Raises
+        ------
+        CorruptArtifact
+        """
+        for name, (_, digest) in self.files.items():
+            try:
+                same = file_digest(self.folder / name) == digest
+            except OSError as error:
+                raise CorruptArtifact(f"{self.kind} {self.key}: {name}: {error.strerror}") from None
+            if not same:
+                raise CorruptArtifact(f"{self.kind} {self.key}: {name} has changed since it was written")
+
+
+class Cache:
+    """Artifacts by kind and key.
+
+    Parameters
+    ----------
+    root : Path
+        Created if it is not there.
+    limit : int
+        Bytes; past it the artifacts used longest ago are dropped.
+    """
+
+    def __init__(self, root: Path, limit: int = LIMIT_BYTES) -> None:
+        self.root = root
+        self.limit = limit
+        for name in (*KINDS, "blobs", "work", "locks", "aside"):
+            (root / name).mkdir(parents=True, exist_ok=True)
+        self._added = 0
+
+    @property
+    def records(self) -> Path:
+        """Where tuning records are: shared by all studies, outside every limit, never dropped."""
+        return self.root / RECORDS
+
+    def get(self, kind: str, key: str) -> Artifact | None:
+        """Return the artifact if it is there with files of the right sizes, else None."""
+        folder = self.root / kind / key
+        try:
+            raw = json.loads((folder / MANIFEST).read_text())
+            files = {name: (int(size), str(digest)) for name, (size, digest) in raw["files"].items()}
+            whole = all((folder / name).stat().st_size == size for name, (size, _) in files.items())
+            if whole:
+                os.utime(folder / MANIFEST)  # the artifacts used longest ago are the first to go
+                return Artifact(kind, key, folder, raw["facts"], files)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pass
+        if folder.exists():
+            self.discard(kind, key)
+        return None
+
+    @contextmanager
+    def create(self, kind: str, key: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """Give a folder and a mapping of facts to fill; both become the artifact at the end."""
+        aside = self._aside()
+        aside.mkdir()
+        facts: dict[str, Any] = {}
+        try:
+            yield aside, facts
+            files = self._seal(aside, facts)
+            target = self.root / kind / key
+            try:
+                aside.rename(target)
+                self._added += sum(size for size, _ in files.values())
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+    def discard(self, kind: str, key: str) -> None:
+        """Drop an artifact; nobody sees half of it."""
+        aside = self._aside()
+        with suppress(FileNotFoundError):
+            (self.root / kind / key).rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+    def workspace(self, key: str) -> Path:
+        """Return the folder where the maker of an artifact keeps what it would resume from."""
+        folder = self.root / "work" / key
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def drop_workspace(self, key: str) -> None:
+        """Drop what is no longer needed once the artifact is there."""
+        shutil.rmtree(self.root / "work" / key, ignore_errors=True)
+
+    def try_lock(self, name: str) -> int | None:
+        """Return :func:`take_lock`'s descriptor for the making of one artifact."""
+        return take_lock(self.root / "locks" / name)
+
+    def tidy(self) -> None:
+        """Drop what killed processes left, what was long forgotten, and the oldest past the limit."""
+        for aside in (self.root / "aside").iterdir():
+            if not _alive(int(aside.name.partition("-")[0])):
+                shutil.rmtree(aside, ignore_errors=True)
+        for path in [*(self.root / "locks").iterdir(), *(self.root / "work").iterdir()]:
+            if time.time() - path.stat().st_mtime > OLD_SECONDS:
+                path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)
+        self._added = self.limit
+        self.bound()
+
+    def bound(self) -> None:
+        """Keep the cache within its limit; looks only after a tenth of the limit was added."""
+        if self._added < self.limit // 10:
+            return
+        self._added = 0
+        artifacts = sorted(self._artifacts())
+        total = sum(size for _, size, _, _ in artifacts)
+        for _, size, kind, key in artifacts:
+            if total <= self.limit:
+                break
+            self.discard(kind, key)
+            total -= size
+        for blob in (self.root / "blobs").iterdir():
+            with suppress(FileNotFoundError):
+                if blob.stat().st_nlink == 1:
+                    blob.unlink()
+
+    def _artifacts(self) -> Iterator[tuple[float, int, str, str]]:
+        """Yield (last use, bytes, kind, key) of every artifact."""
+        for kind in KINDS:
+            for folder in (self.root / kind).iterdir():
+                with suppress(OSError):
+                    used = (folder / MANIFEST).stat().st_mtime
+                    yield used, sum(f.stat().st_size for f in folder.iterdir()), kind, folder.name
+
+    def _aside(self) -> Path:
+        return self.root / "aside" / f"{os.getpid()}-{uuid.uuid4().hex}"
+
+    def _seal(self, folder: Path, facts: dict[str, Any]) -> dict[str, tuple[int, str]]:
+        """Write the manifest; not synced to disk, since a damaged artifact is noticed and made again."""
+        files = {}
+        for path in sorted(folder.iterdir()):
+            files[path.name] = (path.stat().st_size, file_digest(path))
+            if files[path.name][0] >= BLOB_BYTES:
+                self._share(path, files[path.name][1])
+        (folder / MANIFEST).write_text(json.dumps({"files": files, "facts": facts}, indent=1))
+        return files
+
+    def _share(self, path: Path, digest: str) -> None:
+        """Make ``path`` a hard link to the one copy of its content."""
+        blob = self.root / "blobs" / digest
+        with suppress(OSError):  # a file system without hard links keeps the copy
+            if blob.exists() and file_digest(blob) == digest:
+                link = path.with_name(path.name + ".link")
+                os.link(blob, link)
+                link.replace(path)
+            else:
+                link = self._aside()
+                os.link(path, link)
+                link.replace(blob)

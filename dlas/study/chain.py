@@ -1,0 +1,38 @@
+"""Several compression techniques in order, as a study's ``chain = [...]`` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlas.stack import Compression, Data, Facts, Kept, Model, Network, Part, Workspace
+
+
+@dataclass(frozen=True)
+class Chain(Compression):
+    """The last technique, on what those before it made; each of their networks is kept by itself.
+
+    Parameters
+    ----------
+    links : tuple of Compression
+    """
+
+    links: tuple[Compression, ...]
+
+    def delegates(self) -> Sequence[Part]:
+        """Return the techniques."""
+        return self.links
+
+    def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
+        """Return the network after the last technique."""
+        return self.links[-1].compress(network, data, workspace)
+
+    def choose(self, passed: Sequence[Kept]) -> Network | None:
+        """Return what the last technique chooses, if it does."""
+        return self.links[-1].choose(passed)
+
+    def restore(self, model: Model, folder: Path, facts: Facts) -> Network:
+        """Return the saved network, by the last technique that changed its structure."""
+        changing = [link for link in self.links if type(link).restore is not Compression.restore]
+        return (changing or self.links)[-1].restore(model, folder, facts)

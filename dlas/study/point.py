@@ -1,0 +1,128 @@
+"""One choice a layer: what a row is the answer to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dlas.stack import PART_AXES
+from dlas.study import parts
+from dlas.study.chain import Chain
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One part with the options that differ from its defaults.
+
+    Parameters
+    ----------
+    name : str
+    options : tuple of (str, value)
+        Sorted by name.
+    chain : tuple of Choice
+        The techniques of a compression chain, in order; empty for one part.
+    """
+
+    name: str
+    options: tuple[tuple[str, Any], ...] = ()
+    chain: tuple[Choice, ...] = ()
+
+    def content(self) -> dict[str, Any]:
+        """Return the choice as it stands in a row: the name and the options."""
+        if self.chain:
+            return {"name": self.name, "chain": [link.content() for link in self.chain]}
+        return {"name": self.name, **dict(self.options)}
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Choice:
+        """Return the choice that :meth:`content` described."""
+        if "chain" in content:
+            return cls(content["name"], chain=tuple(map(cls.of, content["chain"])))
+        return cls(content["name"], tuple(sorted((k, v) for k, v in content.items() if k != "name")))
+
+    def make(self, axis: str) -> Any:
+        """Return the part itself."""
+        if self.chain:
+            return Chain(tuple(link.make(axis) for link in self.chain))
+        return parts.make(axis, self.name, dict(self.options))
+
+    def way(self, labelled: bool) -> list[tuple[Choice, ...]]:
+        """Return, for a compression, what it passes on the way from the dense network and itself.
+
+        Parameters
+        ----------
+        labelled : bool
+            Whether the data set has labels to train on.
+
+        Returns
+        -------
+        list of tuple of Choice
+            One for each technique, in order: the choices it passes, the one that it ends with last.
+        """
+        if self.chain:
+            done: tuple[Choice, ...] = ()
+            found = []
+            for link in self.chain:
+                (passed,) = link.way(labelled)
+                found.append(tuple(chained((*done, choice)) for choice in passed))
+                done = (*done, link)
+            return found
+        options = self.make("compression").way(labelled)
+        return [(*(self.varied("compression", each) for each in options), self)]
+
+    def varied(self, axis: str, options: Mapping[str, Any]) -> Choice:
+        """Return the part with some options given another value."""
+        given = parts.find(axis, self.name).validate(self.name, {**dict(self.options), **options})
+        return replace(self, options=tuple(sorted(given.items())))
+
+    def __str__(self) -> str:
+        if self.chain:
+            return " + ".join(map(str, self.chain))
+        options = ", ".join(f"{key}={value}" for key, value in self.options)
+        return f"{self.name}({options})" if options else self.name
+
+
+def chained(links: tuple[Choice, ...]) -> Choice:
+    """Return techniques in order as one choice; one alone is itself."""
+    return Choice("+".join(link.name for link in links), chain=links) if len(links) > 1 else links[0]
+
+
+NONE = Choice("none")
+"""No compression."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One choice a layer: what a row is the answer to."""
+
+    dataset: Choice
+    model: Choice
+    compression: Choice
+    algorithm: Choice
+    compiler: Choice
+    hardware: Choice
+    batch: int
+    seed: int
+
+    def content(self) -> dict[str, Any]:
+        """Return everything that identifies the point, JSON-able."""
+        axes = {axis: getattr(self, axis).content() for axis in PART_AXES}
+        return {**axes, "batch": self.batch, "seed": self.seed}
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Point:
+        """Return the point that :meth:`content` described."""
+        axes = {axis: Choice.of(content[axis]) for axis in PART_AXES}
+        return cls(**axes, batch=content["batch"], seed=content["seed"])
+
+    @property
+    def id(self) -> str:
+        """Sixteen hexadecimal digits that stay the same as long as the meaning does."""
+        text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        return " / ".join(str(getattr(self, axis)) for axis in PART_AXES) + f" / batch {self.batch}"

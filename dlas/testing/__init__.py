@@ -1,0 +1,1 @@
+"""Contracts that every part is held to, ours and those of others."""

@@ -1,0 +1,1 @@
+"""Loop transformations that the dense algorithms share."""

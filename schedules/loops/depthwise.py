@@ -1,0 +1,61 @@
+"""Depthwise convolution: a block of channels by itself, whose lanes are channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dlas.schedules.loops.registers import (
+    WIDE,
+    filters_a_block,
+    output_and_sum,
+    pad_at,
+    split_blocks,
+    sum_in_registers,
+    unroll_vectors,
+    whole_tiles,
+)
+from dlas.schedules.loops.vectors import divisors, vector_unit
+from dlas.stack import Conv, Decisions, Target
+
+SLAB_BYTES = 40_000
+"""What padded rows of a block of channels may take, so that they stay in or next to a first-level cache."""
+
+
+def depthwise_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
+    """Return rows that share their padded input, and columns of a tile, the best guess first."""
+    unit, t = vector_unit(target), filters_a_block(conv)
+    vectors = {lanes: -(-lanes // unit.lanes) for lanes in unit.lane_choices(t)}
+    tiles = [
+        (lanes, width)
+        for lanes in vectors
+        for width in divisors(whole_tiles(conv), WIDE)
+        if vectors[lanes] * (width + 1) + 1 <= unit.registers
+    ]
+    tiles.sort(key=lambda tile: (abs(vectors[tile[0]] * tile[1] - unit.sums), -tile[0]))
+    padded_row = 4 * t * (conv.w + conv.padding[1] + conv.padding[3])
+    most = (SLAB_BYTES // padded_row - conv.r) // conv.strides[0] + 1
+    rows = sorted(divisors(conv.p, conv.p), key=lambda rows: (rows > max(most, 1), abs(rows - most)))
+    return [{"rows": r, "lanes": lanes, "columns": w} for lanes, w in tiles[:4] for r in rows[:4]]
+
+
+def compute_channels_in_registers(schedule: Any, conv: Conv, decisions: Decisions) -> None:
+    """Compute a row's tile of one block of channels in registers; the lanes are channels.
+
+    The sum is stage ``conv`` [n, k / t, p, q, t].  A few rows share their padded
+    input, which stays in the first-level cache.
+    """
+    output, convolution = output_and_sum(schedule)
+    n, block, row, column, lane = schedule.get_loops(output)
+    blocks, block, lane = split_blocks(schedule, block, lane, decisions)
+    rows, row = schedule.split(row, [None, int(decisions["rows"])])
+    columns, column = schedule.split(column, [None, int(decisions["columns"])])
+    schedule.reorder(n, blocks, rows, row, columns, block, column, lane)
+    schedule.compute_at(convolution, columns, preserve_unit_loops=True)
+    schedule.set_scope(convolution, 0, "local")
+    pad_at(schedule, conv, rows)
+    schedule.parallel(schedule.fuse(n, blocks, rows))
+    terms = sum_in_registers(schedule, convolution, 3)
+    for term in terms:
+        schedule.unroll(term)
+    unroll_vectors(schedule, [column, lane])

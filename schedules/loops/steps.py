@@ -1,0 +1,161 @@
+"""The small named steps that schedules of several algorithms are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import te, tirx
+
+from dlas.stack import Conv, channel_block
+
+THREADS_PER_BLOCK = 256
+"""Threads of a block on a GPU."""
+
+
+def only_nchw(conv: Conv) -> str | None:
+    """Return why an algorithm that knows no blocked layout declines ``conv``, or None."""
+    if (conv.input_layout, conv.output_layout) != ("NCHW", "NCHW"):
+        return f"reads and writes NCHW, not {conv.input_layout} and {conv.output_layout}"
+    return None
+
+
+def pad(x: Any, conv: Conv, columns: int = 0) -> Any:
+    """Return ``x`` with its border, as stage ``pad``; ``x`` itself where there is none.
+
+    Parameters
+    ----------
+    x : te.Tensor
+        The input in ``conv.input_layout``.
+    conv : Conv
+    columns : int
+        Columns of the output that are computed where that is more than ``conv.q``.
+    """
+    height, width = padded_size(conv, columns)
+    if (height, width) == (conv.h, conv.w):
+        return x
+    top, left, _, _ = conv.padding
+    value = tirx.const(conv.padding_value, x.dtype)
+
+    def point(n: Any, c: Any, i: Any, j: Any, *lane: Any) -> Any:
+        inside = tirx.all(i >= top, i < conv.h + top, j >= left, j < conv.w + left)
+        return tirx.if_then_else(inside, x(n, c, i - top, j - left, *lane), value)
+
+    n, c, _, _, *lanes = x.shape
+    return te.compute((n, c, height, width, *lanes), point, name="pad")
+
+
+def padded_size(conv: Conv, columns: int) -> tuple[int, int]:
+    """Return height and width of the padded input of which ``columns`` columns of the output are computed."""
+    top, left, bottom, right = conv.padding
+    read = (columns - 1) * conv.strides[1] + (conv.s - 1) * conv.dilation[1] + 1
+    return conv.h + top + bottom, max(conv.w + left + right, read)
+
+
+def stage(schedule: Any, name: str) -> Any | None:
+    """Return the block of a stage, or None where this convolution has none of that name."""
+    blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
+    return next((block for block in blocks if schedule.get(block).name_hint == name), None)
+
+
+def out_of_blocks(convolved: Any, conv: Conv) -> Any:
+    """Return blocks of filters [n, k / t, p, q, t] in the output's layout, as stage ``unpack``.
+
+    Columns beyond the output's are left out; ``convolved`` itself is returned where
+    nothing has to change.
+    """
+    *_, columns, t = (int(extent) for extent in convolved.shape)
+    if channel_block(conv.output_layout) == t and columns == conv.q:
+        return convolved
+
+    def point(n: Any, k: Any, p: Any, q: Any, *lane: Any) -> Any:
+        return convolved(n, k, p, q, *lane) if lane else convolved(n, k // t, p, q, k % t)
+
+    return te.compute(conv.output_shape, point, name="unpack")
+
+
+def inline(schedule: Any, name: str) -> None:
+    """Compute a stage where it is read; the last one, which is the output, stays."""
+    block = stage(schedule, name)
+    if block is not None and schedule.get(output_block(schedule)).name_hint != name:
+        schedule.compute_inline(block)
+
+
+def output_block(schedule: Any) -> Any:
+    """Return the block that writes the finished output: the tail, or the convolution itself."""
+    return schedule.get_child_blocks(schedule.get_sblock("root"))[-1]
+
+
+def spread(schedule: Any, block: Any, points: int, gpu: bool) -> None:
+    """Spread a block's ``points`` outermost loops over a GPU's threads, or the first three over a CPU's."""
+    if gpu:
+        bind(schedule, block, points)
+    else:
+        parallelise(schedule, block, 3)
+
+
+def parallelise(schedule: Any, block: Any, outer: int) -> Any:
+    """Share a block's ``outer`` outermost loops among the CPU's threads; return the loop inside them."""
+    loops = schedule.get_loops(block)
+    schedule.parallel(schedule.fuse(*loops[:outer]))
+    return loops[outer]
+
+
+def bind(schedule: Any, block: Any, outer: int) -> None:
+    """Give every point of a block's ``outer`` outermost loops a GPU thread."""
+    points = schedule.fuse(*schedule.get_loops(block)[:outer])
+    groups, thread = schedule.split(points, [None, THREADS_PER_BLOCK])
+    schedule.bind(groups, "blockIdx.x")
+    schedule.bind(thread, "threadIdx.x")
+
+
+def accumulate_at(schedule: Any, output: Any, points: int, gpu: bool) -> Any:
+    """Sum a point's products right where the point is finished; return the block that finishes it.
+
+    To be done before loops are spread: TVM does not see through loops that were
+    fused and split.
+
+    Parameters
+    ----------
+    schedule : tvm.s_tir.Schedule
+        The sum is its block ``conv``.
+    output : SBlockRV
+        The block that finishes a point; ``conv`` itself where nothing follows.
+    points : int
+        Its outermost loops that run over points.
+    gpu : bool
+        Whether the sum is kept in a thread's registers.
+    """
+    convolution = schedule.get_sblock("conv")
+    if schedule.get(output).name_hint == "conv":
+        return in_registers(schedule, output, points) if gpu else output
+    schedule.compute_at(convolution, schedule.get_loops(output)[points - 1], preserve_unit_loops=True)
+    schedule.set_scope(convolution, 0, "local" if gpu else "global")
+    return output
+
+
+def in_registers(schedule: Any, block: Any, points: int) -> Any:
+    """Keep a block's sums in a GPU thread's registers; return the block that writes them to memory."""
+    written = schedule.cache_write(block, 0, "local")
+    schedule.compute_at(block, schedule.get_loops(written)[points - 1], preserve_unit_loops=True)
+    return written
+
+
+def start_once(schedule: Any, reductions: int) -> None:
+    """Set the sum ``conv``, whose innermost ``reductions`` loops run over terms, to zero before the first."""
+    convolution = schedule.get_sblock("conv")
+    schedule.decompose_reduction(convolution, schedule.get_loops(convolution)[-reductions])
+
+
+def schedule_padding(schedule: Any, gpu: bool) -> None:
+    """Write the padded input by all threads; on a GPU test for the border at every read instead.
+
+    Tests in the innermost loop made a depthwise convolution ten times slower on
+    a CPU, while a second parallel loop costs microseconds.
+    """
+    padding = stage(schedule, "pad")
+    if padding is None:
+        return
+    if gpu:
+        schedule.compute_inline(padding)
+    else:
+        parallelise(schedule, padding, 3)

@@ -1,0 +1,1 @@
+"""What algorithms on compressed rows share: formats, loops, and their GPU form."""

@@ -1,0 +1,156 @@
+"""Compressed sparse rows: a matrix as its nonzeros alone, row by row."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.stack import csr_bytes
+
+Array = npt.NDArray[Any]
+Indices = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Csr:
+    """A matrix [rows, width] of numbers, or of blocks of them, in compressed sparse rows.
+
+    Nothing is copied, and nothing looked at before :meth:`check`.
+
+    Parameters
+    ----------
+    values : ndarray, [entries] or [entries, size of a block]
+        What is stored, row by row.
+    columns : ndarray of int32, [entries]
+        Ascending within a row.
+    starts : ndarray of int32, [rows + 1]
+        Where each row begins among the entries; the last is where all end.
+    width : int
+        Columns of the matrix.
+
+    References
+    ----------
+    DLAS paper, section 3.4.
+    """
+
+    values: Array
+    columns: Indices
+    starts: Indices
+    width: int
+
+    @classmethod
+    def of(cls, matrix: Array) -> Csr:
+        """Return a dense matrix [rows, width] or [rows, width, size of a block] without its zeros.
+
+        A block is left out if all of it is zero.
+
+        Raises
+        ------
+        ValueError
+            If a value is not a finite number.
+        """
+        rows, columns = np.nonzero(matrix if matrix.ndim == 2 else matrix.any(axis=2))
+        starts = np.searchsorted(rows, np.arange(len(matrix) + 1))
+        found = cls(matrix[rows, columns], columns.astype(np.int32), starts.astype(np.int32), matrix.shape[1])
+        found.check()
+        return found
+
+    def check(self) -> None:
+        """Look at everything that a kernel trusts.
+
+        Raises
+        ------
+        ValueError
+            If sizes do not match, starts of rows decrease or do not end with the entries, a
+            column is out of range or not behind the one before it, or a value is not a
+            finite number: which of them, and where.
+        """
+        self._check_sizes()
+        _refuse(np.diff(self.starts) < 0, "row {} ends before it starts")
+        outside = (self.columns < 0) | (self.columns >= self.width)
+        _refuse(outside, f"the column of entry {{}} is not one of 0 to {self.width - 1}")
+        follows = np.diff(self.row_of_each, prepend=-1) == 0
+        back = np.diff(self.columns, prepend=-1) <= 0
+        _refuse(follows & back, "the column of entry {} is not behind the one before it")
+        if np.issubdtype(self.values.dtype, np.floating):
+            an_entry = math.prod(self.values.shape[1:])
+            finite = np.isfinite(self.values).reshape(len(self.values), an_entry)
+            _refuse(~np.all(finite, axis=1), "the value of entry {} is not a finite number")
+
+    def _check_sizes(self) -> None:
+        for name, array in (("columns", self.columns), ("starts", self.starts)):
+            if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+                raise _wrong(f"{name} are {array.dtype} {list(array.shape)}, not one row of integers")
+        if self.values.ndim not in (1, 2) or len(self.values) != len(self.columns):
+            raise _wrong(f"values {list(self.values.shape)} do not match {len(self.columns)} columns")
+        ends = [int(start) for start in (*self.starts[:1], *self.starts[-1:])]
+        if ends != [0, len(self.columns)]:
+            raise _wrong(f"starts begin and end with {ends}, not with 0 and the {len(self.columns)} entries")
+
+    @property
+    def rows(self) -> int:
+        """Rows of the matrix."""
+        return len(self.starts) - 1
+
+    @property
+    def lengths(self) -> Indices:
+        """Entries of each row [rows]."""
+        return np.diff(self.starts)
+
+    @property
+    def row_of_each(self) -> npt.NDArray[np.int64]:
+        """The row of each entry [entries]."""
+        return np.repeat(np.arange(self.rows), self.lengths)
+
+    @property
+    def density(self) -> float:
+        """Share of the matrix that is stored; 0 of an empty one."""
+        return len(self.columns) / max(self.rows * self.width, 1)
+
+    @property
+    def stored_bytes(self) -> int:
+        """What values, columns and starts take, indices of 32 bits."""
+        an_entry = self.values.dtype.itemsize * math.prod(self.values.shape[1:])
+        return csr_bytes(self.rows, len(self.columns), an_entry)
+
+    def dense(self) -> Array:
+        """Return the matrix with its zeros, [rows, width] or [rows, width, size of a block]."""
+        matrix = np.zeros((self.rows, self.width, *self.values.shape[1:]), self.values.dtype)
+        matrix[self.row_of_each, self.columns] = self.values
+        return matrix
+
+
+def balanced_order(lengths: npt.NDArray[Any]) -> Indices:
+    """Return an order of rows in which any run of neighbours has its share of all entries.
+
+    Runs go to different threads, and how many there are is not known when a weight is
+    packed.  The longest rows are dealt out to two halves in turns, and those of each
+    half again.
+
+    Parameters
+    ----------
+    lengths : ndarray, [rows]
+    """
+    return _dealt(np.argsort(-lengths, kind="stable")).astype(np.int32)
+
+
+def _dealt(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return rows, the longest first, in two halves: one has the first and the fourth of each four."""
+    if len(rows) < 3:
+        return rows
+    outer = np.isin(np.arange(len(rows)) % 4, (0, 3))
+    return np.concatenate([_dealt(rows[outer]), _dealt(rows[~outer])])
+
+
+def _refuse(wrong: Array, words: str) -> None:
+    """Refuse what is wrong somewhere; ``words`` take the first place."""
+    if wrong.any():
+        raise _wrong(words.format(int(np.argmax(wrong))))
+
+
+def _wrong(words: str) -> ValueError:
+    return ValueError(f"not compressed sparse rows: {words}")

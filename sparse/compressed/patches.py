@@ -1,0 +1,56 @@
+"""The patches of the input, written out as often as a kernel is wide, and no more.
+
+Row (c, r, s) of the matrix of patches holds the input under weight (c, r, s) of every
+output.  Rows that differ in r alone hold the same, some rows of the output apart, so one
+plane for each (c, s) holds them all; a weight's offset says where its row begins.  There are
+no gaps between rows, or such that vectors are read from where a vector or a half of one
+begins: from anywhere else it takes longer, since they lie in two lines of the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dlas.schedules.loops.vectors import divisors
+from dlas.sparse.compressed.planes import WIDEST, Band, Indices, Planes
+
+CROSSING = 0.5
+"""What it costs, beside a vector's product, to read it from where not even a half of one begins."""
+
+
+@dataclass(frozen=True)
+class Patches(Planes):
+    """Where the patches of a convolution's outputs lie, written out for each band by itself.
+
+    References
+    ----------
+    M. Cho and D. Brand, "MEC: Memory-efficient Convolution for Deep Neural Network", 2017.
+    """
+
+    apart: ClassVar[bool] = True
+
+    def shapes(self) -> Iterator[tuple[int, int, int]]:
+        """Yield rows, columns and pitch: without gaps, or with rows a multiple of half a vector."""
+        half = WIDEST // 2
+        for rows in divisors(self.conv.p, self.conv.p):
+            for pitch in sorted({self.conv.q, -(-self.conv.q // half) * half}):
+                yield rows, self.conv.q, pitch
+
+    def price(self, band: Band) -> float:
+        """Return what a vector of a band costs, reading it included."""
+        across = self.steps(0)[0] * band.pitch % (WIDEST // 2) != 0
+        return super().price(band) * (1 + CROSSING * float(across.mean()))
+
+    def steps(self, axis: int) -> tuple[Indices, Indices]:
+        """Return how many rows further each weight reads, and in which phase; each column has its own."""
+        if axis == 0:
+            return super().steps(axis)
+        return np.zeros(self.conv.s, np.int64), np.arange(self.conv.s)
+
+    def begin(self, axis: int, phase: int) -> int:
+        """Return the row or column of the padded input that is a phase's first."""
+        return phase * (self.conv.dilation[1] if axis else 1)

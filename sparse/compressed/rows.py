@@ -1,0 +1,310 @@
+"""Sparse convolution by rows: each nonzero meets a run of outputs whose sums are in registers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as T
+
+from dlas.schedules.loops.steps import only_nchw, parallelise
+from dlas.schedules.loops.vectors import VectorUnit, divisors, vector_unit
+from dlas.sparse.compressed.blocks import argument, block, scratch, whole
+from dlas.sparse.compressed.csr import Csr, balanced_order
+from dlas.sparse.compressed.gpu import compute_on_threads, give_outputs_threads, pad_by_threads, thread_tiles
+from dlas.sparse.compressed.guards import end_loops_early
+from dlas.sparse.compressed.planes import Planes, lay_at, spread_planes
+from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
+
+Array = npt.NDArray[Any]
+MOST = VectorUnit(lanes=16, registers=32)
+"""The most registers that a processor has: formats are made before the target is known."""
+LEAST_ENTRIES = 12
+"""Entries of a row in a block of channels, at least: each block adds its sums to those before it."""
+CACHED_BYTES = 24_000
+"""What the inputs of a block of channels under a band may take, to stay in a first-level cache."""
+SMALLEST_PART = 4
+"""Numbers of the smallest vector."""
+SHARES_A_THREAD = 4
+"""Shares of the filters for each thread, at most."""
+
+
+class SparseRows(Algorithm):
+    """What sparse convolutions by rows of numbers and by rows of blocks have in common.
+
+    A row is so many filters one below the other; an entry is what these have in one
+    column, stored unless all of it is zero.  Its column is translated, when the network is
+    compiled, into the distance that leads from any output to its input.  Rows are in an
+    order in which neighbours have their share of the entries, and channels in blocks
+    whose inputs stay in a cache; the order is undone where outputs are written.
+    """
+
+    inputs: ClassVar[type[Planes]] = Planes
+    """Where the inputs of outputs lie."""
+
+    @property
+    def height(self) -> int:
+        """Filters of a row: one, unless there are blocks of them."""
+        return 1
+
+    def supports(self, conv: Conv) -> str | None:
+        """Return why ``conv`` is declined: depthwise ones are, and layouts other than NCHW."""
+        if conv.depthwise:
+            return f"each filter of a depthwise convolution has only {conv.r}x{conv.s} weights to leave out"
+        return only_nchw(conv)
+
+    def planes(self, conv: Conv) -> Planes:
+        """Return where the inputs of a convolution lie."""
+        return self.inputs(conv, vectors_a_tile(MOST, self.height))
+
+    def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
+        """Return values [entries, height], offsets [entries], starts of rows, and the filters of all rows.
+
+        Each block of channels has every row.  A filter that only fills up a row is
+        ``conv.k``.  TVM has no empty arrays: without entries there is one of no row.
+        """
+        planes, rows = self.planes(conv), self._rows(weight, conv)
+        lengths = rows.any(axis=2).sum(axis=1)
+        order = balanced_order(lengths)
+        channels = channels_a_block(planes, float(lengths.mean()))
+        csr = Csr.of(_by_blocks(rows[order], channels * conv.r * conv.s))
+        number, row = np.divmod(csr.row_of_each, len(rows))
+        group = order[row] * conv.groups // len(rows)
+        columns = group * rows.shape[1] + number * csr.width + csr.columns
+        spare = 0 if len(columns) else 1
+        offsets = np.pad(planes.offsets().ravel()[columns], (0, spare))
+        return np.pad(csr.values, ((0, spare), (0, 0))), offsets, csr.starts, self._filters(conv)[order]
+
+    def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
+        """Return the weight [k, c / groups, r, s] with its zeros."""
+        values, offsets, starts, filters = packed
+        known = self.planes(conv).offsets().ravel()
+        ascending = np.argsort(known)
+        columns = ascending[np.searchsorted(known, offsets[: starts[-1]], sorter=ascending)]
+        row = np.repeat(np.arange(len(starts) - 1) % len(filters), np.diff(starts))
+        matrix = np.zeros((conv.k + 1, len(known) // conv.groups), values.dtype)
+        matrix[filters[row], columns[:, None] % matrix.shape[1]] = values[: starts[-1]]
+        return matrix[:-1].reshape(conv.k, -1, conv.r, conv.s)
+
+    def _filters(self, conv: Conv) -> npt.NDArray[np.int32]:
+        """Return the filters of each row [rows, height]: those of a group fill rows of their own."""
+        filters = np.arange(conv.k, dtype=np.int32).reshape(conv.groups, -1)
+        filled = np.pad(filters, ((0, 0), (0, -filters.shape[1] % self.height)), constant_values=conv.k)
+        return filled.reshape(-1, self.height)
+
+    def _rows(self, weight: Array, conv: Conv) -> Array:
+        """Return the weight as rows [rows, c / groups r s, height]."""
+        matrix = weight.reshape(conv.k, -1)
+        nothing = np.zeros_like(matrix[:1])
+        return np.concatenate([matrix, nothing])[self._filters(conv)].transpose(0, 2, 1)
+
+    def arguments(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
+        """Return what :meth:`pack` does: rows that start anywhere would be read from anywhere."""
+        return self.pack(weight, conv)
+
+    def passes(self, conv: Conv, target: Target) -> Sequence[Any]:
+        """Return what ends the loop over a row's entries with the row, and on a GPU lays the input out."""
+        return (end_loops_early, pad_by_threads(self.planes(conv))) if target.on_gpu else (end_loops_early,)
+
+    def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
+        """Return the function of (x, values, offsets, starts, filters, *tail.operands, output)."""
+        planes = self.planes(conv)
+        with IRBuilder() as builder, T.prim_func(s_tir=True):
+            T.func_name("sparse")
+            T.func_attr({"tirx.noalias": True})
+            given, *arrays = map(argument, (x, *packed, *tail.operands))
+            output = T.arg("output", T.Buffer(conv.output_shape, conv.output_type))
+            *format_, filters = arrays[: len(packed)]
+            sums = _sum(planes, planes.lay(given), format_, filters.shape)
+            _finish(planes, sums, filters, output, tail, arrays[len(packed) :])
+        return builder.get()
+
+    def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
+        """Spread the padded input, then the sums, then the output's points, over threads."""
+        if target.on_gpu:
+            give_outputs_threads(schedule)
+            return
+        output, sums, products = (schedule.get_sblock(name) for name in ("output", "conv", "products"))
+        schedule.compute_at(products, schedule.get_loops(sums)[-1], preserve_unit_loops=True)
+        parallelise(schedule, output, 3)
+        parallelise(schedule, sums, 3)
+        for each in (sums, products):
+            schedule.decompose_reduction(each, schedule.get_loops(each)[-1])
+        spread_planes(schedule)
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return tiles of outputs that fit in the registers of a vector unit, or of a GPU's threads."""
+        if target.on_gpu:
+            planes, filters = self.planes(conv), self._filters(conv)
+            of_a_band = (planes.band.rows, planes.band.columns)
+            return thread_tiles((conv.n, planes.bands, *filters.shape, *of_a_band), target)
+        return self._tiles(conv, target)
+
+    def _tiles(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        planes, unit, rows = self.planes(conv), vector_unit(target), len(self._filters(conv))
+        most = vectors_a_tile(unit, self.height)
+        vectors = divisors(planes.band.places // unit.lanes, most)[::-1]
+        # More sums save a few loads and cost as much where rows are short.
+        vectors.sort(key=lambda tile: abs(tile * self.height - unit.registers // 2))
+
+        def idle(share: int) -> float:
+            """Threads' time that is lost while the last of them works."""
+            tasks = conv.n * planes.bands * (rows // share)
+            return round(-(-tasks // target.threads) * target.threads / tasks, 1)
+
+        shares = [share for share in divisors(rows, rows) if share * SHARES_A_THREAD * target.threads >= rows]
+        shares.sort(key=lambda share: (idle(share), -share))
+        return [{"vectors": v, "rows": share} for v in vectors[:4] for share in shares]
+
+    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+        """Compute tiles of outputs in registers, entry by entry, and finish a share of a band at once."""
+        if target.on_gpu:
+            compute_on_threads(schedule, decisions)
+        else:
+            compute_bands(schedule, vector_unit(target).lanes, decisions)
+
+
+# ---------------------------------------------------------------- format
+
+
+def vectors_a_tile(unit: VectorUnit, height: int) -> int:
+    """Return how many vectors of outputs fit in the registers, for as many filters as a row has.
+
+    There are their sums, a value, and the input unless a single filter reads it from memory.
+    """
+    return max((unit.registers - 2) // (height + (height > 1)), 1)
+
+
+def channels_a_block(planes: Planes, entries: float) -> int:
+    """Return how many channels of a group are walked together, if a row has so many entries in all.
+
+    Few enough that their inputs under a band stay in a first-level cache, and enough
+    that a row has some entries among them.
+    """
+    channels = planes.conv.c // planes.conv.groups
+    fit = CACHED_BYTES // (4 * planes.under_a_band)
+    enough = math.ceil(LEAST_ENTRIES * channels / max(entries, 1))
+    blocks = -(-channels // min(max(fit, enough, 1), channels))
+    return -(-channels // blocks)
+
+
+def _by_blocks(rows: Array, width: int) -> Array:
+    """Return rows [rows, columns, height] cut into blocks of columns, [blocks rows, width, height]."""
+    count, columns, height = rows.shape
+    padded = np.pad(rows, ((0, 0), (0, -columns % width), (0, 0)))
+    return padded.reshape(count, -1, width, height).swapaxes(0, 1).reshape(-1, width, height)
+
+
+# ---------------------------------------------------------------- mathematics
+
+
+def _sum(planes: Planes, laid: Any, csr: Sequence[Any], shape: Sequence[Any]) -> Any:
+    """Write the sums [n, bands, rows, height, band] as block ``conv``, over blocks of channels.
+
+    Those of each block are block ``products``.
+    """
+    values, offsets, starts = csr
+    conv, (rows, height) = planes.conv, map(int, shape)
+    points = {"n": conv.n, "band": planes.bands, "row": rows, "filter": height, "place": planes.band.places}
+    blocks, most = {"block": (int(starts.shape[0]) - 1) // rows}, conv.c // conv.groups * conv.r * conv.s
+    zero = tirx.const(0, conv.accumulator_type)
+    products = scratch("products", (*blocks.values(), *points.values()), conv.accumulator_type)
+    sums = scratch("sums", tuple(points.values()), conv.accumulator_type)
+    with block("products", {**blocks, **points}, {"entry": most}) as (*at, entry):
+        part, n, band, row, lane, place = at
+        start, end = (starts[part * rows + row + i] for i in (0, 1))
+        T.reads(*map(whole, csr), planes.written(laid, n, band))
+        T.writes(products[tuple(at)])
+        with T.init():
+            T.buffer_store(products, zero, at)
+        with T.If(entry < end - start), T.Then():
+            value = values[start + entry, lane].astype(conv.accumulator_type)
+            pixel = planes.pixel(laid, n, offsets[start + entry], band, place)
+            product = value * pixel.astype(conv.accumulator_type)
+            T.buffer_store(products, products[tuple(at)] + product, at)
+    with block("conv", points, blocks) as (*at, part):
+        T.reads(products[(part, *at)])
+        T.writes(sums[tuple(at)])
+        with T.init():
+            T.buffer_store(sums, zero, at)
+        T.buffer_store(sums, sums[tuple(at)] + products[(part, *at)], at)
+    return sums
+
+
+def _finish(
+    planes: Planes, sums: Any, filters: Any, output: Any, tail: Tail, operands: Sequence[Any]
+) -> None:
+    """Write the block ``output``: each filter's finished outputs at its own place."""
+    conv, (rows, height) = planes.conv, map(int, filters.shape)
+    points = {"n": conv.n, "band": planes.bands, "row": rows, "filter": height}
+    of_a_band = {"p": planes.band.rows, "q": planes.band.columns}
+    with block("output", {**points, **of_a_band}) as (n, band, row, lane, p, q):
+        at = (n, filters[row, lane], *planes.output(band, p, q))
+        T.reads(sums[n, band, row, lane, 0 : planes.band.places], *map(whole, (filters, *operands)))
+        T.writes(output[n, 0 : conv.k, at[2], at[3]])
+        finished = tail.scalar(sums[n, band, row, lane, p * planes.band.pitch + q], at, operands)
+        if rows * height == conv.k:
+            T.buffer_store(output, finished, at)
+        else:
+            with T.If(filters[row, lane] < conv.k), T.Then():
+                T.buffer_store(output, finished, at)
+
+
+# ---------------------------------------------------------------- loops
+
+
+def compute_bands(schedule: Any, lanes: int, decisions: Decisions) -> None:
+    """Compute a band of the output for a share of the rows, in tiles of vectors.
+
+    The whole share is summed over a block of channels before the next block, if there
+    are several, so that the block's inputs stay in the cache.
+    """
+    output, sums, products = (schedule.get_sblock(name) for name in ("output", "conv", "products"))
+    n, band, row, _, _, column = schedule.get_loops(output)
+    share, row = schedule.split(row, [None, int(decisions["rows"])])
+    several = int(schedule.get(schedule.get_loops(sums)[-1]).extent) > 1
+    schedule.compute_at(sums, share if several else row, preserve_unit_loops=True)
+    *_, each, lane, place, part = schedule.get_loops(sums)
+    tile, vector, element = schedule.split(place, [None, int(decisions["vectors"]), lanes])
+    schedule.reorder(part, each, tile, lane, vector, element)
+    schedule.compute_at(products, tile, preserve_unit_loops=True)
+    schedule.set_scope(products, 0, "local")
+    *_, own_lane, own_place, entry = schedule.get_loops(products)
+    own_vector, own_element = schedule.split(own_place, [None, lanes])
+    schedule.reorder(entry, own_lane, own_vector, own_element)
+    # A thread that computes all of a band has its input in the cache from laying it out.
+    laid = schedule.get(share).extent == 1 and lay_at(schedule, share)
+    schedule.parallel(schedule.fuse(n, band, share))
+    _in_vectors(schedule, lane, vector, element)
+    _in_vectors(schedule, own_lane, own_vector, own_element)
+    for sum_of, first in [(products, entry)] + [(sums, part)] * several:
+        start = schedule.decompose_reduction(sum_of, first)
+        _in_vectors(schedule, *schedule.get_loops(start)[-3:])
+    _vectorise_row(schedule, column, lanes)
+    if not laid:
+        spread_planes(schedule)
+
+
+def _vectorise_row(schedule: Any, column: Any, lanes: int) -> None:
+    """Write a row of the output in parts of the vectors that summed it, where some divide it.
+
+    A row as a single vector is put together number by number where LLVM keeps a band's
+    sums in registers.
+    """
+    columns = int(schedule.get(column).extent)
+    part = math.gcd(columns, lanes)
+    if SMALLEST_PART <= part < columns:
+        _, column = schedule.split(column, [None, part])
+    schedule.vectorize(column)
+
+
+def _in_vectors(schedule: Any, *loops: Any) -> None:
+    """Make the innermost loop a vector and write the others out."""
+    for loop in loops[:-1]:
+        schedule.unroll(loop)
+    schedule.vectorize(loops[-1])

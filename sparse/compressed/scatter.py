@@ -1,0 +1,58 @@
+"""Outputs written to places that an array tells: what TE cannot say of a stage that it computes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tvm_ffi
+from tvm import s_tir, tirx
+
+from dlas.sparse.compressed.blocks import whole
+from dlas.stack import Conv
+
+FINISHED, REMOVED = "finished", "removed"
+"""Stages of finished outputs: of the filters that are left, and of those that are gone."""
+
+
+def scattered(function: Any, conv: Conv, filters: int) -> Any:
+    """Return a function whose stages ``finished`` and ``removed`` write to one output [n, k, p, q].
+
+    Parameters
+    ----------
+    function : tirx.PrimFunc
+        With both stages' tensors as its last parameters, or with ``finished`` alone.
+    conv : Conv
+    filters : int
+        Which parameter is the array [groups, k] of the filters that ``finished`` holds, of which
+        those that are ``conv.k`` are not written; the next is that [k] of ``removed``.
+    """
+    params = list(function.params)
+    output = tirx.decl_buffer(conv.output_shape, conv.output_type, "output")
+    stages = {FINISHED: params[filters]}
+    if params[-2].name == REMOVED:
+        stages[REMOVED] = params[filters + 1]
+    every = sum(math.prod(map(int, places.shape)) for places in stages.values()) == conv.k
+
+    def moved(block: Any) -> Any:
+        places = stages.get(block.name_hint)
+        return block if places is None else _moved(block, output, places, every)
+
+    body = tvm_ffi.structural_map(function.body, [(s_tir.SBlock, moved)])
+    return tirx.PrimFunc([*params[: -len(stages)], output], body, function.ret_type, function.attrs)
+
+
+def _moved(block: Any, output: Any, places: Any, every: bool) -> Any:
+    """Return a block that writes to where ``places`` say, ``every`` one of them or those in the output."""
+    n, k, p, q = block.body.indices
+    filters = int(output.shape[1])
+    at = places[k] if len(places.shape) == 1 else places[k // places.shape[1], k % places.shape[1]]
+    store = tirx.BufferStore(output, block.body.value, [n, at, p, q])
+    reads = [region for region in block.reads if not region.source.same_as(places)]
+    return s_tir.SBlock(
+        block.iter_vars,
+        [*reads, whole(places)],
+        [output[n, 0:filters, p, q]],
+        block.name_hint,
+        store if every else tirx.IfThenElse(at < filters, store, None),
+    )

@@ -1,0 +1,33 @@
+"""The input cut into tiles, each with all that a tile of the output reads."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dlas.schedules.loops.vectors import divisors
+from dlas.sparse.compressed.planes import WIDEST, Band, Planes
+
+OVERLAP = 0.05
+"""What it costs to lay out a number of the input for each output, beside the output's products."""
+
+
+@dataclass(frozen=True)
+class Tiles(Planes):
+    """Where the inputs of tiles of outputs lie: a band is a tile, of some rows and some columns."""
+
+    apart: ClassVar[bool] = True
+
+    def shapes(self) -> Iterator[tuple[int, int, int]]:
+        """Yield rows, columns and pitch of tiles of the output."""
+        p, q = self.conv.p, self.conv.q
+        for rows, columns in itertools.product(divisors(p, p), divisors(q, q)):
+            if columns >= min(q, WIDEST - self.halo(1)):
+                yield rows, columns, columns + self.halo(1)
+
+    def price(self, band: Band) -> float:
+        """Return what a vector costs with what it is to lay out inputs that tiles have in common."""
+        read = (band.rows + self.halo(0)) * band.pitch
+        return super().price(band) * (1 + OVERLAP * read / (band.rows * band.columns))
