@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.engine import run, study_of
+from tests.fixtures.engine import run, study_of
 
 SIZES = (10, 100, 1_000, 10_000)
 
@@ -28,8 +28,9 @@ def main(sizes: tuple[int, ...]) -> None:
     table = Table("points", "ms a point", "resumed, ms a point", "peak resident MiB of the sweep", box=None)
     for points in sizes:
         study = study_of(
-            f'algorithm = [{{name = "tests.stubs:StubAlgorithm", number = {list(range(10))}}}]\n'
-            f'compiler = [{{name = "tests.stubs:StubCompiler", number = {list(range(points // 10))}}}]'
+            f'algorithm = [{{name = "tests.fixtures.stubs:StubAlgorithm", number = {list(range(10))}}}]\n'
+            'compiler = [{name = "tests.fixtures.stubs:StubCompiler", '
+            f"number = {list(range(points // 10))}}}]"
         )
         with tempfile.TemporaryDirectory() as folder:
             first = seconds(study, Path(folder))

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from dlas.report import report
-from tests.browser import opened, resize
+from tests.fixtures.browser import opened, resize
 
 PICTURES = {"report": (1280, 860, False, "summary"), "report-phone": (400, 860, True, "points")}
 """Width and height in pixels, whether in the dark, and the section at the top, by the picture's name."""

@@ -67,6 +67,6 @@ def opencl() -> Any:
         cl.get_platforms()
     except cl.LogicError as absent:
         pytest.skip(f"pyopencl finds no OpenCL device: {absent}")
-    from tests import opencl
+    from tests.fixtures import opencl
 
     return opencl

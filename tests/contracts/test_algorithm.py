@@ -19,7 +19,7 @@ from dlas.schedules.gemm import Gemm
 from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
 from dlas.study import parts
 from dlas.testing.algorithms import ACTIVATIONS, CASES, POINTS, Case, check_algorithm, check_case
-from tests.contracts.convolutions import cases
+from tests.fixtures.convolutions import cases
 
 PADDED, BIAS_AND_RELU = (
     next(case for case in CASES if case.conv.name == name) for name in ("padded", "bias and relu")

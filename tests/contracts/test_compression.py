@@ -15,13 +15,13 @@ from dlas.engine.steps.artifacts import network_facts
 from dlas.stack import Compression
 from dlas.study import parts
 from dlas.study.point import Choice
-from tests.tiny import make_network, the_point
+from tests.fixtures.tiny import make_network, the_point
 
 NEEDED = {"level": 0.25}
 """Values for options without a default."""
 COUNTS = ("parameters", "nonzeros", "model_bytes")
 DATA = {
-    "trained": 'dataset = ["tests.tiny:TinyDataset"]',
+    "trained": 'dataset = ["tests.fixtures.tiny:TinyDataset"]',
     "noise": 'dataset = [{ name = "random", size = 8, images = 16, classes = 4 }]',
 }
 

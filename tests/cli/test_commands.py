@@ -1,0 +1,203 @@
+"""The command line as a person meets it, in processes of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dlas.cli import main
+
+ROOT = Path(__file__).parents[2]
+STUBS = """
+name = "s"
+[axes]
+dataset = ["tests.fixtures.stubs:StubDataset"]
+model = ["tests.fixtures.stubs:StubModel"]
+algorithm = ["tests.fixtures.stubs:StubAlgorithm"]
+compiler = [
+    {name = "tests.fixtures.stubs:StubCompiler", number = [0, 1]},
+    {name = "tests.fixtures.stubs:StubCompiler", trouble = "exception"},
+]
+hardware = ["tests.fixtures.stubs:StubHardware"]
+"""
+
+
+def dlas(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DLAS_CACHE": str(folder / "cache")}
+    return subprocess.run(
+        [sys.executable, "-m", "dlas", *words], cwd=folder, env=environment, capture_output=True, text=True
+    )
+
+
+@pytest.fixture
+def said_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Run a command in this process, which saves imports; return its exit code and errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DLAS_CACHE", str(tmp_path / "cache"))
+
+    def said(*words: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["dlas", *words])
+        with pytest.raises(SystemExit) as left:
+            main()
+        return left.value.code, capsys.readouterr().err  # type: ignore[return-value]
+
+    return said
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(STUBS)
+    return path
+
+
+def test_run_table_compare_show_export(tmp_path: Path, study: Path) -> None:
+    ran = dlas(tmp_path, "run", "study.toml", "--out", "out")
+    assert ran.returncode == 0, ran.stderr
+    assert "s: 3 points" in ran.stdout
+    assert "rows written: 1 failed, 2 ok; kept from before: 0; measured: 2" in ran.stdout
+    again = dlas(tmp_path, "run", "study.toml", "--out", "out")
+    assert "rows written: none; kept from before: 3; measured: 0" in again.stdout
+    retried = dlas(tmp_path, "run", "study.toml", "--out", "out", "--retry", "failed")
+    assert "rows written: 1 failed; kept from before: 2; measured: 0" in retried.stdout
+    table = dlas(tmp_path, "table", "out")
+    assert table.returncode == 0, table.stderr
+    assert "this stub raises" in table.stdout
+    compared = dlas(tmp_path, "compare", "out", "--axis", "compiler")
+    assert compared.returncode == 0, compared.stderr
+    row = (tmp_path / "out" / "results.jsonl").read_text().partition('"id":"')[2][:8]
+    shown = dlas(tmp_path, "show", "out", row)
+    assert shown.returncode == 0, shown.stderr
+    assert row in shown.stdout
+    for name in ("rows.csv", "rows.parquet"):
+        written = dlas(tmp_path, "export", "out", "--to", name)
+        assert written.returncode == 0, written.stderr
+        assert (tmp_path / name).stat().st_size > 0
+
+
+def damaged(tmp_path: Path) -> str:
+    (tmp_path / "bad.safetensors").write_bytes(b"not weights")
+    return str(tmp_path / "bad.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        ('dataset = [{name = "cifar10", root = "nowhere"}]', "nowhere"),
+        ('model = [{name = "resnet18", weights = "nowhere.safetensors"}]', "nowhere.safetensors"),
+        ('model = [{name = "resnet18", weights = "bad.safetensors"}]', "bad.safetensors"),
+        ('model = [{name = "onnx", path = "nowhere.onnx"}]', "nowhere.onnx"),
+        ('model = [{name = "onnx", path = "escape.onnx"}]', "escape.onnx"),
+        ('hardware = [{name = "local_cpu", threads = 4096}]', "4096"),
+        ('hardware = ["nowhere.toml"]', "nowhere.toml"),
+        ('compiler = ["untunde"]', "did you mean 'untuned'"),
+        ('algorithm = ["per_layer"]', "per_layer needs a table"),
+        ('algorithm = [{name = "per_layer", path = "nowhere.toml"}]', "nowhere.toml"),
+        ('algorithm = [{name = "per_layer", path = "study.toml"}]', "unknown key 'name'"),
+    ],
+)
+def test_bad_input_is_one_message_exit_code_2_and_nothing_written(
+    tmp_path: Path, said_here: Callable[..., tuple[int, str]], axes: str, said: str
+) -> None:
+    damaged(tmp_path)
+    escaping_onnx(tmp_path)
+    (tmp_path / "study.toml").write_text(f'name = "s"\n[axes]\n{axes}\n')
+    before = sorted(tmp_path.rglob("*"))
+    code, errors = said_here("run", "study.toml", "--out", "out")
+    assert code == 2, errors
+    assert said in errors
+    assert len(errors.splitlines()) <= 3
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def escaping_onnx(tmp_path: Path) -> None:
+    """Write a model whose weights lie outside its own folder."""
+    import numpy as np
+    import onnx
+    from onnx import helper, numpy_helper
+
+    weight = numpy_helper.from_array(np.zeros((4, 3, 1, 1), np.float32), "w")
+    weight.ClearField("raw_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="../../etc/passwd")
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", 1, [1, 3, 8, 8])],
+        [helper.make_tensor_value_info("y", 1, [1, 4, 8, 8])],
+        [weight],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    (tmp_path / "escape.onnx").write_bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "nothing.toml", "--out", "out"], "nothing.toml"),
+        (["run", "study.toml"], "--out"),
+        (["run", "study.toml", "--out", "out", "--retry", "faild"], "did you mean 'failed'"),
+        (["run", "study.toml", "--out", "out", "--jobs", "0"], "jobs"),
+        (["list", "compilr"], "did you mean 'compiler'"),
+        (["table", "nowhere"], "nowhere"),
+        (["compare", "nowhere", "--axis", "compiler"], "nowhere"),
+        (["show", "nowhere", "abc"], "nowhere"),
+        (["export", "nowhere", "--to", "rows.csv"], "nowhere"),
+        (["tabel"], "tabel"),
+    ],
+)
+def test_wrong_words_end_in_exit_code_2(
+    tmp_path: Path, study: Path, said_here: Callable[..., tuple[int, str]], words: list[str], said: str
+) -> None:
+    code, errors = said_here(*words)
+    assert code == 2, errors
+    assert said in errors
+    assert not (tmp_path / "out").exists()
+
+
+def test_list_names_parts_with_their_options(tmp_path: Path) -> None:
+    listed = dlas(tmp_path, "list", "dataset")
+    assert listed.returncode == 0, listed.stderr
+    assert "digits" in listed.stdout
+    assert "root" in listed.stdout
+
+
+OWN = """
+from dataclasses import dataclass
+from dlas.schedules.gemm import Gemm
+
+@dataclass(frozen=True)
+class Mine(Gemm):
+    def supports(self, conv):
+        if conv.groups > 1:
+            return "only groups of one"
+        return "only 1x1" if conv.r * conv.s > 1 else None
+"""
+
+
+def test_check_holds_a_users_own_algorithm_to_the_contract(
+    tmp_path: Path, said_here: Callable[..., tuple[int, str]]
+) -> None:
+    (tmp_path / "mine.py").write_text(OWN)
+    checked = dlas(tmp_path, "check", "algorithm", "mine:Mine")
+    assert checked.returncode == 0, checked.stderr
+    assert "mine:Mine: right on" in checked.stdout
+    assert "declines 'depthwise': only groups of one" in checked.stdout
+    doubled = "    def pack(self, weight, conv):\n        return super().pack(weight * 2, conv)\n"
+    (tmp_path / "doubled.py").write_text(OWN + doubled)
+    code, errors = said_here("check", "algorithm", "doubled:Mine")
+    assert code == 1
+    assert "relative error" in errors
+    lost = '    def schedule(self, schedule, conv, target):\n        schedule.get_sblock("nowhere")\n'
+    (tmp_path / "lost.py").write_text(OWN + lost)
+    code, errors = said_here("check", "algorithm", "lost:Mine")
+    assert code == 1
+    assert "Cannot find a block with the name: nowhere" in errors
+    assert "lost.py:" in errors and "Traceback" not in errors

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dlas.engine.planning import Planner
+from dlas.stack import Compression, Data, Network, Settings, Workspace
+from dlas.study.point import Choice, Point
+
+
+@dataclass(frozen=True)
+class Masks(Compression):
+    """Reads a file of its own."""
+
+    path: str
+
+    def verify(self) -> None:
+        if not Path(self.path).is_file():
+            raise ValueError(f"no {self.path}")
+
+    def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
+        return network
+
+
+def chained(path: Path) -> Choice:
+    links = (Choice("none"), Choice(f"{__name__}:Masks", (("path", str(path)),)))
+    return Choice("none+masks", chain=links)
+
+
+def network_key(compression: Choice, root: Path) -> str:
+    stub = {
+        axis: Choice(f"tests.fixtures.stubs:Stub{axis.capitalize()}")
+        for axis in ("dataset", "model", "compiler")
+    }
+    choices = {"algorithm": Choice("direct"), "hardware": Choice("local_cpu"), "compression": compression}
+    planner = Planner(Settings(), root)
+    return planner.plan(Point(**stub, **choices, batch=1, seed=0)).artifacts()["network"]
+
+
+def test_what_a_chain_leaves_to_its_techniques_is_verified_and_counts(tmp_path: Path) -> None:
+    masks = tmp_path / "masks"
+    with pytest.raises(ValueError, match=r"no .*masks$"):
+        chained(masks).make("compression").verify()
+    masks.write_text("1")
+    chained(masks).make("compression").verify()
+    key = network_key(chained(masks), tmp_path)
+    assert network_key(chained(masks), tmp_path) == key
+    masks.write_text("22")
+    assert network_key(chained(masks), tmp_path) != key

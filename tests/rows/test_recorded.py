@@ -1,0 +1,53 @@
+"""A results folder of version 0.1.0, from before its modules moved, reads and prints as it did then."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dlas
+from dlas.rows.results import read_rows
+from dlas.study.study import Study
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def test_its_table_has_the_columns_that_it_had() -> None:
+    frame = dlas.read(RECORDED)
+    columns = json.loads((RECORDED / "columns.json").read_text())
+    assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == columns
+    assert frame["status"].value_counts().to_dict() == {"ok": 15, "unsupported": 7}
+
+
+def test_its_points_are_those_of_its_study_today() -> None:
+    points = {point.id for point in Study.read(RECORDED / "study.toml").points()}
+    assert points == {row.id for row in read_rows(RECORDED)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["table"], "metaschedule(trials=2)"),
+        (["compare", "--axis", "compiler"], "times its speed"),
+        (["observations"], "XIII"),
+        (["export", "--to", "rows.csv"], "rows.csv"),
+        (["report", "--out", "report.html"], "report.html"),
+    ],
+    ids=lambda each: each[0] if isinstance(each, list) else "",
+)
+def test_every_command_reads_it(tmp_path: Path, arguments: list[str], says: str) -> None:
+    command, *options = arguments
+    done = subprocess.run(
+        [sys.executable, "-m", "dlas", command, str(RECORDED), *options],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert says in done.stdout

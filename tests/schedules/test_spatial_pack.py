@@ -1,0 +1,119 @@
+"""The design space of spatial pack on several processors: what fits, and who does how much."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tvm
+
+from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
+from dlas.lowering.tail import Step
+from dlas.schedules.loops.vectors import vector_unit
+from dlas.schedules.spatial_pack import SpatialPack
+from dlas.stack import Conv, Target
+from dlas.testing.algorithms import HOST, Case, check_case
+from tests.sparse.test_compressed import AVX2, AVX512, NEON, SQUARE
+
+TARGETS = [pytest.param(AVX512, id="avx512"), pytest.param(AVX2, id="avx2"), pytest.param(NEON, id="neon")]
+BIAS = (Step("relax.add", (("value", 0), ("operand", 0))),)
+
+
+def kernel_of(conv: Conv) -> Kernel:
+    weight = np.ones((conv.k, conv.c // conv.groups, conv.r, conv.s), np.float32)
+    bias = np.ones((conv.k, 1, 1), np.float32)
+    return make_kernel(SpatialPack(layout="blocked"), conv, weight, "main", BIAS, [bias])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("filters", [51, 34, 13, 2])
+def test_every_point_takes_filters_that_fill_no_vectors(filters: int, target: Target) -> None:
+    kernel = kernel_of(Conv("odd", 1, 9, 8, 16, filters, 1, 1))
+    points = kernel.algorithm.space(kernel.conv, target)
+    assert points
+    for point in points:
+        schedule_kernel(kernel, target, point)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("size", [56, 28, 14, 7])
+def test_threads_pad_for_themselves_and_have_equal_shares(size: int, target: Target) -> None:
+    kernel = kernel_of(replace(SQUARE, h=size, w=size))
+    best = kernel.algorithm.space(kernel.conv, target)[0]
+    script = schedule_kernel(kernel, target, best).script()
+    (shares,) = re.findall(r"in T\.parallel\((\d+)\)", script)
+    assert int(shares) % target.threads == 0
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("groups", [1, 64], ids=["dense", "depthwise"])
+@pytest.mark.parametrize("size", [56, 28, 14, 7])
+def test_the_best_guess_has_sums_enough_to_keep_the_multipliers_busy(
+    size: int, groups: int, target: Target
+) -> None:
+    kernel = kernel_of(replace(SQUARE, c=64, k=64, groups=groups, h=size, w=size))
+    best, unit = kernel.algorithm.space(kernel.conv, target)[0], vector_unit(target)
+    vectors = int(best.get("filters", 1)) * -(-int(best["lanes"]) // unit.lanes)
+    sums = vectors * int(best["columns"])
+    assert 7 <= sums <= unit.registers - vectors - 1
+
+
+def test_long_pointwise_reductions_walk_by_columns_where_all_weights_stay() -> None:
+    def order(channels: int, filters: int) -> object:
+        conv = Conv("pointwise", 1, channels, 14, 14, filters, 1, 1)
+        kernel = kernel_of(conv)
+        return kernel.algorithm.space(kernel.conv, AVX2)[0]["order"]
+
+    assert (order(64, 384), order(384, 64), order(1024, 256)) == ("filters", "columns", "filters")
+
+
+def test_a_point_needs_no_share_where_nothing_is_padded() -> None:
+    kernel = kernel_of(Conv("pointwise", 1, 64, 14, 14, 64, 1, 1))
+    assert not any("parts" in point for point in kernel.algorithm.space(kernel.conv, AVX512))
+
+
+SAME = (1, 1, 1, 1)
+ODD = (
+    Conv("filters and channels", 2, 19, 9, 7, 21, 3, 3, padding=SAME),
+    Conv("depthwise", 2, 19, 9, 9, 19, 3, 3, strides=(2, 2), padding=SAME, groups=19),
+    Conv("strides", 1, 20, 15, 16, 24, 3, 3, strides=(2, 2), padding=SAME),
+    Conv("dilation", 1, 17, 13, 13, 5, 3, 3, padding=(2, 2, 2, 2), dilation=(2, 2)),
+    Conv("one vector and one channel", 2, 33, 7, 7, 17, 1, 1),
+    Conv("1x1, stride 2", 1, 23, 8, 8, 40, 1, 1, strides=(2, 2)),
+    Conv("few", 1, 3, 9, 9, 5, 5, 5, padding=(2, 2, 2, 2)),
+    Conv("groups that divide", 2, 20, 8, 8, 40, 3, 3, padding=SAME, groups=5),
+    Conv("groups that do not", 1, 21, 8, 8, 27, 3, 3, padding=SAME, groups=3),
+    Conv("many columns", 1, 18, 3, 53, 18, 3, 3, padding=SAME),
+    Conv("one output point", 1, 37, 3, 3, 10, 3, 3),
+    Conv("a border of 1.5", 1, 19, 9, 9, 19, 3, 3, padding=SAME, groups=19, padding_value=1.5),
+)
+FAST = 2
+
+
+@pytest.mark.parametrize(
+    "conv",
+    [
+        pytest.param(conv, id=conv.name, marks=[pytest.mark.slow] if at >= FAST else [])
+        for at, conv in enumerate(ODD)
+    ],
+)
+def test_channels_that_fill_no_blocks_are_right(conv: Conv) -> None:
+    case = Case(conv, bias=True, residual=conv.p > 1, activation="sigmoid")
+    assert check_case(SpatialPack(layout="blocked"), case, points=2) is None
+
+
+@pytest.mark.parametrize("conv", ODD[:FAST], ids=[conv.name for conv in ODD[:FAST]])
+def test_what_lies_beyond_the_channels_changes_nothing(conv: Conv) -> None:
+    kernel = kernel_of(conv)
+    program = tvm.tirx.build(schedule_kernel(kernel, HOST).with_attr("global_symbol", "main"), target="llvm")
+    x = np.random.default_rng(0).standard_normal(kernel.conv.input_shape).astype(np.float32)
+    found = []
+    for beyond in (0, np.nan):
+        x[:, -1, :, :, conv.c % 16 :] = beyond
+        output = tvm.runtime.tensor(np.zeros(kernel.conv.output_shape, np.float32))
+        program["main"](*map(tvm.runtime.tensor, (x, *kernel.packed, *kernel.operands)), output)
+        channels = np.moveaxis(output.numpy(), 4, 2).reshape(conv.n, -1, conv.p, conv.q)
+        found.append(channels[:, : conv.k])
+    assert np.array_equal(*found) and np.isfinite(found[0]).all()
