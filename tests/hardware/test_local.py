@@ -268,7 +268,7 @@ def test_measuring_runs_the_bound_program(quad: Machine) -> None:
 PREPARED = """
 import json, os, sys
 from pathlib import Path
-from dlas import parts
+from dlas.study import parts
 device = parts.make("hardware", "local_cpu", {"threads": 1})
 device.prepare()
 import tvm

@@ -31,9 +31,11 @@ def test_reading_needs_neither_torch_nor_tvm(tmp_path: Path) -> None:
     script = f"""
 import sys, dlas
 assert "pandas" not in sys.modules and "numpy" not in sys.modules, "import dlas is to stay light"
-from dlas.analysis import compare, export, grid, show, tables
+from dlas.analysis import compare
+from dlas.console import comparison, grid, show, tables
+from dlas.rows import export
 frame = dlas.read({str(tmp_path)!r})
-tables.table(frame), compare.compare(frame, "compiler"), show.show({str(tmp_path)!r}, frame["id"][0])
+tables.table(frame), comparison.grid(compare.compare(frame, "compiler")), show.show({str(tmp_path)!r}, frame["id"][0])
 found = [name for name in sys.modules if name.split(".")[0] in ("torch", "torchvision", "tvm", "onnx")]
 assert not found, found
 """
