@@ -202,7 +202,7 @@ def _network(row: Row) -> Iterator[tuple[str, str]]:
 
 
 def _compressed(curve: Sequence[Mapping[str, Any]]) -> Grid:
-    """Return the levels passed on the way: what each pruned, cost in accuracy and took."""
+    """Return the levels of a pruning: what each pruned, cost in accuracy and took."""
     columns = [
         _column("level", [_maybe(step.get("level"), _decimal) for step in curve]),
         _column("pruned", [_maybe(step.get("ratio"), _percent) for step in curve]),

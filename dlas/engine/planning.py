@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas.measuring.machine import machine_name
-from dlas.stack import Hardware, Part, Settings, TuningCompiler
+from dlas.stack import Hardware, MeasureSettings, Part, TuningCompiler
 from dlas.store import fingerprint
 from dlas.store.fingerprint import SourceTree
 from dlas.study import parts
@@ -107,7 +107,7 @@ class Planner:
 
     Parameters
     ----------
-    settings : Settings
+    settings : MeasureSettings
         Of the measurement; they reach the row's key only.
     root : Path
         The cache folder.
@@ -115,7 +115,7 @@ class Planner:
         The sources that keys are made from.
     """
 
-    def __init__(self, settings: Settings, root: Path, code: SourceTree | None = None) -> None:
+    def __init__(self, settings: MeasureSettings, root: Path, code: SourceTree | None = None) -> None:
         self.settings, self.root = settings, root
         self._code = code or SourceTree()
         self._digest = functools.cache(self._code.digest)
@@ -153,13 +153,13 @@ class Planner:
         return self._closure(frozenset({f"{STEPS}.{step}", *own}))
 
     def _network_steps(self, point: Point) -> tuple[Step, ...]:
-        """Return the steps that make the network, one for each network on the way; studies share them."""
+        """Return the steps that make the network, the dense one's first; studies share them."""
         labelled = parts.find("dataset", point.dataset.name).cls.labelled
         dense = replace(point, compression=NONE)
         steps = [self._network_step(dense, None, ())]
-        for passed in point.compression.way(labelled) if point.compression != NONE else ():
+        for choices in point.compression.milestones(labelled) if point.compression != NONE else ():
             start = len(steps)
-            for choice in passed:
+            for choice in choices:
                 next_point = replace(point, compression=choice)
                 steps.append(self._network_step(next_point, steps[-1], steps[start - 1 :]))
         return tuple(steps)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from dlas.measuring import disturbance
 from dlas.measuring.disturbance import LIMITS, Disturbance, Reading
-from dlas.stack import Settings
+from dlas.stack import MeasureSettings
 
 WARM_UP_S = 0.15
 """Before the first slice: clocks rise and threads spread over the cores within this."""
@@ -81,7 +81,7 @@ class Slice:
 
 def sample(
     run: Callable[[], Any],
-    settings: Settings,
+    settings: MeasureSettings,
     turn: Callable[[], None],
     instruments: Instruments | None = None,
 ) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def sample(
     ----------
     run : callable
         One inference; returns when it is done.
-    settings : Settings
+    settings : MeasureSettings
     turn : callable
         Blocks until the device is this program's; called before each slice.
     instruments : Instruments, optional
@@ -139,7 +139,7 @@ class _Measurement:
     """
 
     run: Callable[[], Any]
-    settings: Settings
+    settings: MeasureSettings
     tools: Instruments
     calls: int = 1
     quickest_s: float = math.inf

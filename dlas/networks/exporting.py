@@ -1,4 +1,4 @@
-"""Torch modules as ONNX files, and the names that layers keep on the way."""
+"""Torch modules as ONNX files, and the names that layers keep in them."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from dlas.stack.compiler import Build, Compiler, Program, describe_layer
 from dlas.stack.compression import Compression
 from dlas.stack.convolution import CHANGE_LAYOUT, Conv, Tail, blocked_shape, channel_block
 from dlas.stack.dataset import Arrays, Data, Dataset, Images, Labels, Split
-from dlas.stack.hardware import Hardware, Settings
+from dlas.stack.hardware import Hardware, MeasureSettings
 from dlas.stack.model import Model, Workspace
-from dlas.stack.network import INDEX_BYTES, Facts, Kept, Network, Outputs, csr_bytes
+from dlas.stack.network import INDEX_BYTES, Facts, Network, Outputs, SavedNetwork, csr_bytes
 from dlas.stack.part import PART_AXES, Part
 from dlas.stack.target import Target
 from dlas.stack.tuning import Bench, TuningCompiler
@@ -40,15 +40,15 @@ __all__ = [
     "Hardware",
     "Images",
     "InputError",
-    "Kept",
     "Labels",
+    "MeasureSettings",
     "MissingData",
     "Model",
     "Network",
     "Outputs",
     "Part",
     "Program",
-    "Settings",
+    "SavedNetwork",
     "Split",
     "Tail",
     "Target",

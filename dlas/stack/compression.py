@@ -9,18 +9,19 @@ from typing import Any
 
 from dlas.stack.dataset import Data
 from dlas.stack.model import Model, Workspace
-from dlas.stack.network import Facts, Kept, Network
+from dlas.stack.network import Facts, Network, SavedNetwork
 from dlas.stack.part import Part
 
 
 class Compression(Part, ABC):
     """Makes a network smaller or cheaper."""
 
-    def way(self, labelled: bool) -> Sequence[Mapping[str, Any]]:
-        """Return the options that differ in the compressions passed on the way to this one, mildest first.
+    def milestones(self, labelled: bool) -> Sequence[Mapping[str, Any]]:
+        """Return the milder settings whose networks are made before this one, mildest first.
 
-        Each of their networks is kept, and the next one starts from it: a study
-        that asks for five levels of a pruning trains once.
+        Each milestone gives the options in which it differs from this compression.  Its
+        network is saved, and the next one starts from it: a study that asks for five
+        levels of a pruning trains once.
 
         Parameters
         ----------
@@ -31,7 +32,14 @@ class Compression(Part, ABC):
 
     @abstractmethod
     def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
-        """Return the compressed network; ``network``, the last one on the way, may be changed in place.
+        """Return the compressed network.
+
+        Parameters
+        ----------
+        network : Network
+            That of the last milestone, the dense one where there is none; it may be changed in place.
+        data : Data
+        workspace : Workspace
 
         Raises
         ------
@@ -39,13 +47,13 @@ class Compression(Part, ABC):
             If this network, or this data, is not one that the technique is for.
         """
 
-    def choose(self, passed: Sequence[Kept]) -> Network | None:
-        """Return one of the networks on the way, if this compression is a choice among them.
+    def choose(self, candidates: Sequence[SavedNetwork]) -> Network | None:
+        """Return one of the networks made before, if this compression is a choice among them.
 
         Parameters
         ----------
-        passed : sequence of Kept
-            What the way started from, then its networks in order.
+        candidates : sequence of SavedNetwork
+            The network that the first milestone started from, then those of the milestones in order.
         """
         return None
 

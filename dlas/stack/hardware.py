@@ -15,6 +15,31 @@ from dlas.stack.part import Part
 from dlas.stack.target import Target
 
 
+@dataclass(frozen=True)
+class MeasureSettings:
+    """How long and how often to measure.
+
+    Parameters
+    ----------
+    repeats : int
+        Samples to take.
+    seconds : float
+        At most this long of running, first run, warm-up and repeated slices included.
+    minimum : int
+        Samples to take even where ``seconds`` has passed.
+    sample_seconds : float
+        Shortest sample: fast programs are called several times a sample.
+    slices : int
+        Turns that the samples are spread over.
+    """
+
+    repeats: Annotated[int, Field(ge=1)] = 150
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    minimum: Annotated[int, Field(ge=1)] = 5
+    sample_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-3
+    slices: Annotated[int, Field(ge=1)] = 5
+
+
 class Hardware(Part, ABC):
     """A device: what it is, and how a program is timed on it."""
 
@@ -45,35 +70,10 @@ class Hardware(Part, ABC):
 
     @abstractmethod
     def measure(
-        self, program: Program, images: Images, settings: Any, turn: Callable[[], None]
+        self, program: Program, images: Images, settings: MeasureSettings, turn: Callable[[], None]
     ) -> dict[str, Any]:
         """Return raw samples and counters.
 
         ``turn`` blocks until this program may use the device for its next slice
         of samples; between slices other points of the comparison have theirs.
         """
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How long and how often to measure.
-
-    Parameters
-    ----------
-    repeats : int
-        Samples to take.
-    seconds : float
-        At most this long of running, first run, warm-up and repeated slices included.
-    minimum : int
-        Samples to take even where ``seconds`` has passed.
-    sample_seconds : float
-        Shortest sample: fast programs are called several times a sample.
-    slices : int
-        Turns that the samples are spread over.
-    """
-
-    repeats: Annotated[int, Field(ge=1)] = 150
-    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
-    minimum: Annotated[int, Field(ge=1)] = 5
-    sample_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-3
-    slices: Annotated[int, Field(ge=1)] = 5

@@ -32,8 +32,8 @@ class Facts:
     ``layers``
         ``ratio`` by layer.
     ``curve``
-        What was passed on the way, in order: level, ratio, accuracies before and
-        after fine-tuning, epochs, seconds.
+        The milestones and the network itself, in order: level, ratio, accuracies before
+        and after fine-tuning, epochs, seconds.
 
     ``effective_macs`` leaves out those with a weight of zero; ``csr_bytes`` is
     ``model_bytes`` with the weights of convolutions in compressed sparse rows.
@@ -81,8 +81,8 @@ class Network(ABC):
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A network that was made before: what is known of it, and how to get it."""
+class SavedNetwork:
+    """A network in the cache: its facts, and a function that restores it."""
 
     facts: Facts
     restore: Callable[[], Network]

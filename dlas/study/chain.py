@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlas.stack import Compression, Data, Facts, Kept, Model, Network, Part, Workspace
+from dlas.stack import Compression, Data, Facts, Model, Network, Part, SavedNetwork, Workspace
 
 
 @dataclass(frozen=True)
 class Chain(Compression):
-    """The last technique, on what those before it made; each of their networks is kept by itself.
+    """The last technique, applied to the network of those before it; each of their networks is saved.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class Chain(Compression):
         """Return the network after the last technique."""
         return self.links[-1].compress(network, data, workspace)
 
-    def choose(self, passed: Sequence[Kept]) -> Network | None:
+    def choose(self, candidates: Sequence[SavedNetwork]) -> Network | None:
         """Return what the last technique chooses, if it does."""
-        return self.links[-1].choose(passed)
+        return self.links[-1].choose(candidates)
 
     def restore(self, model: Model, folder: Path, facts: Facts) -> Network:
         """Return the saved network, by the last technique that changed its structure."""

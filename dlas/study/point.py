@@ -49,8 +49,8 @@ class Choice:
             return Chain(tuple(link.make(axis) for link in self.chain))
         return parts.make(axis, self.name, dict(self.options))
 
-    def way(self, labelled: bool) -> list[tuple[Choice, ...]]:
-        """Return, for a compression, what it passes on the way from the dense network and itself.
+    def milestones(self, labelled: bool) -> list[tuple[Choice, ...]]:
+        """Return, for a compression, itself after the compressions whose networks are made before it.
 
         Parameters
         ----------
@@ -60,18 +60,18 @@ class Choice:
         Returns
         -------
         list of tuple of Choice
-            One for each technique, in order: the choices it passes, the one that it ends with last.
+            One for each technique, in order: its milestones, mildest first, then the technique itself.
         """
         if self.chain:
-            done: tuple[Choice, ...] = ()
-            found = []
+            before: tuple[Choice, ...] = ()
+            techniques = []
             for link in self.chain:
-                (passed,) = link.way(labelled)
-                found.append(tuple(chained((*done, choice)) for choice in passed))
-                done = (*done, link)
-            return found
-        options = self.make("compression").way(labelled)
-        return [(*(self.varied("compression", each) for each in options), self)]
+                (choices,) = link.milestones(labelled)
+                techniques.append(tuple(chained((*before, choice)) for choice in choices))
+                before = (*before, link)
+            return techniques
+        milder = self.make("compression").milestones(labelled)
+        return [(*(self.varied("compression", options) for options in milder), self)]
 
     def varied(self, axis: str, options: Mapping[str, Any]) -> Choice:
         """Return the part with some options given another value."""

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import pydantic
 
 from dlas.errors import InputError, unknown
-from dlas.stack import PART_AXES, Settings
+from dlas.stack import PART_AXES, MeasureSettings
 from dlas.store import toml
 from dlas.study import parts
 from dlas.study.point import Choice, Point, chained
@@ -90,7 +90,7 @@ class Study:
         Choices by axis; integers for ``batch``.
     seed : int
     skip : tuple of Skip
-    measure : Settings
+    measure : MeasureSettings
     limits : Limits
     """
 
@@ -98,7 +98,7 @@ class Study:
     axes: Mapping[str, tuple[Any, ...]]
     seed: int = 0
     skip: tuple[Skip, ...] = ()
-    measure: Settings = field(default_factory=Settings)
+    measure: MeasureSettings = field(default_factory=MeasureSettings)
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
@@ -132,7 +132,7 @@ class Study:
             axes=axes,
             seed=_checked("seed", raw.get("seed", 0), Annotated[int, pydantic.Field(ge=0, lt=2**32)]),
             skip=tuple(_skip(number, rule) for number, rule in enumerate(_list("skip", raw), start=1)),
-            measure=_section("measure", raw.get("measure", {}), Settings),
+            measure=_section("measure", raw.get("measure", {}), MeasureSettings),
             limits=_section("limits", raw.get("limits", {}), Limits),
         )
 
@@ -146,7 +146,7 @@ class Study:
         Parameters
         ----------
         expansion : Expansion, optional
-            Its counts of skipped and merged points are filled in on the way.
+            Its counts of skipped and merged points are filled in as points are yielded.
         """
         counts = expansion or self.expansion()
         seen: set[bytes] = set()

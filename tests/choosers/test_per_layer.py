@@ -15,7 +15,7 @@ from dlas.errors import InputError, Unsupported
 from dlas.lowering.lower import Lowered, lower, schedule
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
-from dlas.stack import Conv, Settings
+from dlas.stack import Conv, MeasureSettings
 from dlas.store.fingerprint import SourceTree
 from dlas.study import parts
 from dlas.study.point import Choice, Point
@@ -198,7 +198,7 @@ def build_key(algorithm: PerLayer, edits: dict[str, str] | None = None) -> str:
     point = Point(
         **stub, compression=Choice("none"), algorithm=choice, hardware=Choice("local_cpu"), batch=1, seed=0
     )
-    planner = Planner(Settings(), Path(algorithm.path).parent, SourceTree(edits))
+    planner = Planner(MeasureSettings(), Path(algorithm.path).parent, SourceTree(edits))
     return planner.plan(point).artifacts()["build"]
 
 

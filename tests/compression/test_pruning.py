@@ -25,7 +25,7 @@ from dlas.models.cifar_resnet18 import CifarResnet18
 from dlas.networks import training
 from dlas.networks.recipes import Recipe
 from dlas.networks.torch_network import TorchNetwork, conv_weights
-from dlas.stack import Arrays, Data, Facts, Kept, csr_bytes
+from dlas.stack import Arrays, Data, Facts, SavedNetwork, csr_bytes
 from dlas.study import parts
 from tests.fixtures.tiny import (
     CLASSES,
@@ -287,36 +287,36 @@ def test_the_elbow_by_knee(accuracies: list[float], place: int) -> None:
     assert knee(LEVELS_OF_CURVE, accuracies) == place
 
 
-def kept(number: int, level: float, accuracy: float | None) -> Kept:
+def saved_network(number: int, level: float, accuracy: float | None) -> SavedNetwork:
     curve = [{"level": level, "place": number}]
     facts = Facts(SHAPE, CLASSES, validation_accuracy=accuracy, reached={"curve": curve} if number else {})
-    return Kept(facts, lambda: TorchNetwork(nn.Identity(), facts))
+    return SavedNetwork(facts, lambda: TorchNetwork(nn.Identity(), facts))
 
 
-def passed(accuracies: Sequence[float | None]) -> list[Kept]:
+def curve_of(accuracies: Sequence[float | None]) -> list[SavedNetwork]:
     levels = (0.0, *WeightPruning.GRID)
-    return [kept(number, *each) for number, each in enumerate(zip(levels, accuracies, strict=True))]
+    return [saved_network(number, *each) for number, each in enumerate(zip(levels, accuracies, strict=True))]
 
 
 def test_the_network_at_the_elbow_is_chosen_with_the_whole_curve() -> None:
     curve = [0.9, 0.9, 0.9, 0.895, 0.8, 0.7, 0.5, 0.1]
-    chosen = WeightPruning(level="elbow").choose(passed(curve))
+    chosen = WeightPruning(level="elbow").choose(curve_of(curve))
     assert chosen is not None
     assert (chosen.facts.reached["level"], chosen.facts.validation_accuracy) == (0.7, 0.895)
     assert chosen.facts.reached["curve"] == [{"level": 0.99, "place": 7}]
-    wider = WeightPruning(level="elbow", tolerance=0.25).choose(passed(curve))
+    wider = WeightPruning(level="elbow", tolerance=0.25).choose(curve_of(curve))
     assert wider is not None and wider.facts.reached["level"] == 0.9
 
 
 def test_the_dense_network_is_the_elbow_when_nothing_holds() -> None:
-    chosen = WeightPruning(level="elbow").choose(passed([0.9, 0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.1]))
+    chosen = WeightPruning(level="elbow").choose(curve_of([0.9, 0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.1]))
     assert chosen is not None
     assert (chosen.facts.reached["level"], chosen.facts.validation_accuracy) == (0.0, 0.9)
 
 
 def test_an_elbow_needs_accuracies(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="needs a trained network and images with labels"):
-        WeightPruning(level="elbow").choose(passed([None] * 8))
+        WeightPruning(level="elbow").choose(curve_of([None] * 8))
     point = the_point(f"{NOISE}\n" + LEVELS % '"elbow"')
     assert len(network_steps(point, tmp_path)) == 2  # said before anything is pruned
     with pytest.raises(Unsupported, match="needs a trained network"):

@@ -99,7 +99,7 @@ def test_five_levels_train_each_step_once_and_studies_share(trainings: list[int]
 
 
 @pytest.mark.parametrize(
-    ("level", "way"),
+    ("level", "milestones"),
     [
         (0.85, [0.5, 0.6, 0.7, 0.8]),
         (0.8, [0.5, 0.6, 0.7]),
@@ -108,8 +108,8 @@ def test_five_levels_train_each_step_once_and_studies_share(trainings: list[int]
         ("elbow", list(WeightPruning.GRID)),
     ],
 )
-def test_a_level_branches_from_the_step_of_the_grid_below(level: Any, way: list[float]) -> None:
-    assert [each["level"] for each in WeightPruning(level=level).way(labelled=True)] == way
+def test_a_level_branches_from_the_step_of_the_grid_below(level: Any, milestones: list[float]) -> None:
+    assert [each["level"] for each in WeightPruning(level=level).milestones(labelled=True)] == milestones
 
 
 def test_epochs_are_shared_evenly_among_the_grids_levels() -> None:
@@ -223,7 +223,7 @@ def test_pruning_at_once_equals_pruning_level_by_level_without_training(
 ) -> None:
     at_once, by_levels = tiny(), tiny()
     part = technique(level=0.9, recipe="none")
-    assert part.way(labelled=True) == []
+    assert part.milestones(labelled=True) == []
     part.prune(at_once, 0.9, tiny_data(), workspace(Path()))
     for level in technique.GRID[:5]:
         part.prune(by_levels, level, tiny_data(), workspace(Path()))

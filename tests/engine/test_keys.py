@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dlas.engine.planning import PLUMBING, Planner
-from dlas.stack import PART_AXES, Program, Settings
+from dlas.stack import PART_AXES, MeasureSettings, Program
 from dlas.store.fingerprint import SourceTree
 from dlas.study import parts
 from dlas.study.point import Choice, Point
@@ -66,7 +66,7 @@ def keys(edits: dict[str, str], compiler: str = "hand") -> dict[str, str]:
         batch=1,
         seed=0,
     )
-    plan = Planner(Settings(), Path("cache"), SourceTree(edits)).plan(point)
+    plan = Planner(MeasureSettings(), Path("cache"), SourceTree(edits)).plan(point)
     return {**plan.artifacts(), "row": plan.key}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlas.engine.planning import Planner
-from dlas.stack import Compression, Data, Network, Settings, Workspace
+from dlas.stack import Compression, Data, MeasureSettings, Network, Workspace
 from dlas.study.point import Choice, Point
 
 
@@ -35,7 +35,7 @@ def network_key(compression: Choice, root: Path) -> str:
         for axis in ("dataset", "model", "compiler")
     }
     choices = {"algorithm": Choice("direct"), "hardware": Choice("local_cpu"), "compression": compression}
-    planner = Planner(Settings(), root)
+    planner = Planner(MeasureSettings(), root)
     return planner.plan(Point(**stub, **choices, batch=1, seed=0)).artifacts()["network"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from dlas.hardware.drivers.local import Local
 from dlas.hardware.profile import Profile
 from dlas.measuring.machine import Machine
-from dlas.stack import Settings
+from dlas.stack import MeasureSettings
 from dlas.study import parts
 from tests.hardware.test_profiles import written
 
@@ -259,7 +259,7 @@ def test_measuring_runs_the_bound_program(quad: Machine) -> None:
             return run
 
     program = Counting()
-    settings = Settings(repeats=2, slices=1, sample_seconds=1e-6)
+    settings = MeasureSettings(repeats=2, slices=1, sample_seconds=1e-6)
     found = Local(PROFILE).measure(program, None, settings, lambda: None)  # type: ignore[arg-type]
     assert len(found["latency_s"]) == 2
     assert program.runs > 2

@@ -10,7 +10,7 @@ import pytest
 from dlas.errors import InputError, Unsupported
 from dlas.hardware.drivers.remote import Remote
 from dlas.hardware.profile import Profile
-from dlas.stack import Hardware, Settings
+from dlas.stack import Hardware, MeasureSettings
 from dlas.study import parts
 
 BOARDS = ["agx_xavier_cpu", "agx_xavier_gpu", "hikey_970_cpu", "hikey_970_gpu", "intel_i7_8700", "jetson_agx"]
@@ -29,7 +29,7 @@ def test_a_board_is_described_and_says_why_it_cannot_be_used(name: str) -> None:
     assert board.target().threads >= 1
     assert json.loads(json.dumps(board.describe()))["source"]
     with pytest.raises(Unsupported, match="this version"):
-        board.measure(None, None, Settings(), lambda: None)  # type: ignore[arg-type]
+        board.measure(None, None, MeasureSettings(), lambda: None)  # type: ignore[arg-type]
 
 
 def test_facts_are_the_papers_own() -> None:

@@ -17,7 +17,7 @@ from dlas.measuring import disturbance
 from dlas.measuring.disturbance import Disturbance, Reading, fraction, read, sentinel, spread, worst
 from dlas.measuring.memory import PeakMemory
 from dlas.measuring.sampling import RETRIES_IN_ALL, Instruments, sample
-from dlas.stack import Settings
+from dlas.stack import MeasureSettings
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Bench:
 
     def measure(self, **settings: float) -> dict[str, Any]:
         tools = Instruments(lambda: self.now, self.sleep, self.sentinel, self.read)
-        checked = TypeAdapter(Settings).validate_python(settings)
+        checked = TypeAdapter(MeasureSettings).validate_python(settings)
         return sample(self.run, checked, self.turn, tools)
 
 
@@ -214,7 +214,7 @@ def test_a_program_that_fails_is_not_swallowed() -> None:
         raise RuntimeError("device lost")
 
     with pytest.raises(RuntimeError, match="device lost"):
-        sample(fail, Settings(), lambda: None)
+        sample(fail, MeasureSettings(), lambda: None)
     assert gc.isenabled()
 
 
@@ -223,12 +223,12 @@ def test_a_program_that_fails_is_not_swallowed() -> None:
 )
 def test_impossible_settings_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValidationError):
-        TypeAdapter(Settings).validate_python(wrong)
+        TypeAdapter(MeasureSettings).validate_python(wrong)
 
 
 def test_real_instruments_measure_a_real_program() -> None:
     x = np.linspace(0, 1, 4096)
-    found = sample(lambda: np.sqrt(x), Settings(repeats=10, seconds=5, slices=2), lambda: None)
+    found = sample(lambda: np.sqrt(x), MeasureSettings(repeats=10, seconds=5, slices=2), lambda: None)
     assert len(found["latency_s"]) == 10
     assert min(found["latency_s"]) > 0
     assert found["calls_per_sample"] >= 1

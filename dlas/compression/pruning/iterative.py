@@ -23,7 +23,7 @@ from dlas.errors import InputError, Unsupported
 from dlas.networks.recipes import FINE_TUNING, Recipe
 from dlas.networks.scoring import score
 from dlas.networks.torch_network import TorchNetwork, conv_weights
-from dlas.stack import Compression, Data, Kept, Network, Workspace
+from dlas.stack import Compression, Data, Network, SavedNetwork, Workspace
 
 Level = Annotated[float, Field(gt=0, lt=1)] | Literal["elbow"]
 ELBOW = "elbow"
@@ -62,7 +62,7 @@ class IterativePruning(Compression):
     """
 
     GRID: ClassVar[tuple[float, ...]]
-    """The levels passed on the way to a higher one, rising."""
+    """The levels that a higher one is reached by, rising."""
 
     level: Level
     scope: Scope = "global"
@@ -96,7 +96,7 @@ class IterativePruning(Compression):
         """Return what fine-tuning imports."""
         return [] if self.recipe == "none" else ["pytorch_lightning"]
 
-    def way(self, labelled: bool) -> Sequence[Mapping[str, Any]]:
+    def milestones(self, labelled: bool) -> Sequence[Mapping[str, Any]]:
         """Return the levels of the grid below this one; for the elbow, all of them."""
         levels: list[float] = []
         end = self.level if isinstance(self.level, float) else 1.0
@@ -141,10 +141,11 @@ class IterativePruning(Compression):
         self._note(network, dense, before, recipe, time.monotonic() - started)
         return network
 
-    def choose(self, passed: Sequence[Kept]) -> Network | None:
+    def choose(self, candidates: Sequence[SavedNetwork]) -> Network | None:
         """Return the network at the elbow of the curve, if that is what the level says.
 
-        A level that was passed already, by a part that would choose otherwise, is that network.
+        A level whose network exists already, by a part that differs only in how it would
+        choose an elbow, is that network.
 
         Raises
         ------
@@ -152,17 +153,17 @@ class IterativePruning(Compression):
             If there is no accuracy to choose by.
         """
         if self.level != ELBOW:
-            return passed[-1].restore() if self._stands_for_another() else None
-        accuracies = [kept.facts.validation_accuracy for kept in passed]
-        known = [accuracy for accuracy in accuracies if accuracy is not None]
-        if len(known) < len(accuracies):
+            return candidates[-1].restore() if self._stands_for_another() else None
+        measured = [candidate.facts.validation_accuracy for candidate in candidates]
+        accuracies = [accuracy for accuracy in measured if accuracy is not None]
+        if len(accuracies) < len(measured):
             raise Unsupported("level = 'elbow' needs a trained network and images with labels to choose by")
         levels = (0.0, *self.GRID)
-        place = last_within(known, self.tolerance) if self.elbow == "tolerance" else knee(levels, known)
-        network = passed[place].restore()
-        network.facts.reached = {
-            **network.facts.reached, "level": levels[place], "curve": passed[-1].facts.reached["curve"]
-        }  # fmt: skip
+        by_tolerance = self.elbow == "tolerance"
+        place = last_within(accuracies, self.tolerance) if by_tolerance else knee(levels, accuracies)
+        network = candidates[place].restore()
+        curve = candidates[-1].facts.reached["curve"]
+        network.facts.reached = {**network.facts.reached, "level": levels[place], "curve": curve}
         return network
 
     def _recipe(self, data: Data, level: float, labelled: bool) -> Recipe | None:

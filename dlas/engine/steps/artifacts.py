@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dlas.stack import Compression, Facts, Kept, Network
+from dlas.stack import Compression, Facts, Network, SavedNetwork
 from dlas.store.cache import Artifact, Cache, CorruptArtifact
 from dlas.study.point import Point
 
@@ -32,10 +32,10 @@ def verified(cache: Cache, kind: str, key: str) -> Artifact:
     return artifact
 
 
-def saved(cache: Cache, key: str, point: Point) -> Kept:
+def saved(cache: Cache, key: str, point: Point) -> SavedNetwork:
     """Return what is known of a network, which is restored when it is asked for."""
     facts = network_facts(stored(cache, "network", key))
-    return Kept(facts, lambda: restored(cache, key, point))
+    return SavedNetwork(facts, lambda: restored(cache, key, point))
 
 
 def restored(cache: Cache, key: str, point: Point) -> Network:

@@ -9,7 +9,7 @@ from dlas.engine.steps.programs import load_program
 from dlas.engine.steps.samples import fill_batch, load_sample
 from dlas.measuring.memory import PeakMemory
 from dlas.processes.child import Channel
-from dlas.stack import Hardware, Settings
+from dlas.stack import Hardware, MeasureSettings
 from dlas.store.cache import Cache
 from dlas.study.point import Point
 
@@ -30,7 +30,7 @@ def run(
     images = fill_batch(load_sample(cache, network_key)["images"], point.batch)
     memory = PeakMemory.start()
     program = load_program(cache, network_key, build_key, point)
-    measured = device.measure(program, images, Settings(**settings), channel.turn)
+    measured = device.measure(program, images, MeasureSettings(**settings), channel.turn)
     peak = memory.bytes_above()
     channel.turn()
     layers = program.layers(images, LAYER_REPEATS)

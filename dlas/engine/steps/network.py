@@ -23,8 +23,9 @@ def run(
     workspace = Workspace(point.seed, cache.workspace(key), channel.say)
     if passed:
         compression: Compression = point.compression.make("compression")
-        kept = [saved(cache, each["key"], Point.of(each["content"])) for each in passed]
-        network = compression.choose(kept) or compression.compress(kept[-1].restore(), data, workspace)
+        candidates = [saved(cache, each["key"], Point.of(each["content"])) for each in passed]
+        network = compression.choose(candidates)
+        network = network or compression.compress(candidates[-1].restore(), data, workspace)
     else:
         network = point.model.make("model").build(data, workspace)
     with cache.create("network", key) as (folder, facts):

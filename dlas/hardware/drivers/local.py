@@ -14,7 +14,7 @@ from dlas.errors import InputError
 from dlas.hardware.profile import Profile
 from dlas.measuring import sampling
 from dlas.measuring.machine import Machine, use_threads
-from dlas.stack import Hardware, Images, Program, Settings, Target
+from dlas.stack import Hardware, Images, MeasureSettings, Program, Target
 
 HIDEABLE = re.compile(r"avx2?|avx512\w*|avxvnni\w*|fma|f16c")
 """What LLVM takes for granted of a processor by its name, and a hypervisor may have switched off."""
@@ -92,7 +92,7 @@ class Local(Hardware):
         os.sched_setaffinity(0, [core[0] for core in self.machine.cores()[:threads]])
 
     def measure(
-        self, program: Program, images: Images, settings: Settings, turn: Callable[[], None]
+        self, program: Program, images: Images, settings: MeasureSettings, turn: Callable[[], None]
     ) -> dict[str, Any]:
         """Return what :func:`dlas.measuring.sampling.sample` returns for one inference on ``images``."""
         return sampling.sample(program.bind(images), settings, turn)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from dlas.errors import InputError, Unsupported
 from dlas.hardware.profile import Profile
-from dlas.stack import Hardware, Images, Program, Settings, Target
+from dlas.stack import Hardware, Images, MeasureSettings, Program, Target
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Remote(Hardware):
         return {"name": self.profile.name, "title": self.profile.title, **self.profile.facts}
 
     def measure(
-        self, program: Program, images: Images, settings: Settings, turn: Callable[[], None]
+        self, program: Program, images: Images, settings: MeasureSettings, turn: Callable[[], None]
     ) -> dict[str, Any]:
         """Raise the reason why nothing can be measured.
 
