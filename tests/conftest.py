@@ -70,3 +70,23 @@ def opencl() -> Any:
     from tests.fixtures import opencl
 
     return opencl
+
+
+@pytest.fixture(scope="session")
+def cifar_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a small CIFAR-10."""
+    from tests.fixtures.image_files import write_cifar10
+
+    root = tmp_path_factory.mktemp("cifar")
+    write_cifar10(root)
+    return root
+
+
+@pytest.fixture(scope="session")
+def imagenet_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a small ImageNet."""
+    from tests.fixtures.image_files import write_imagenet
+
+    root = tmp_path_factory.mktemp("imagenet")
+    write_imagenet(root)
+    return root

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-FOLDERS = {"dlas": ROOT / "dlas", "dlas.schedules": ROOT / "schedules", "dlas.sparse": ROOT / "sparse"}
+from tests.fixtures.package import ROOT, modules
 
 STOREYS = """
     __main__
@@ -27,24 +27,6 @@ STOREYS = """
 """
 """The rooms of the package: imports point from a higher storey to a lower one, or stay in their room."""
 HEAVY = ("torch", "tvm")
-
-
-@functools.cache
-def modules() -> dict[str, Path]:
-    """Return every module of the package by its installed name; links are followed once."""
-    found = {}
-    for package, folder in FOLDERS.items():
-        for path in folder.rglob("*.py"):
-            inside = path.relative_to(folder)
-            if package == "dlas" and inside.parts[0] in (
-                "schedules",
-                "sparse",
-                "experiments",
-                "hardware_profiles",
-            ):
-                continue
-            found[".".join((package, *inside.with_suffix("").parts)).removesuffix(".__init__")] = path
-    return found
 
 
 def imports(path: Path) -> set[str]:
@@ -119,3 +101,23 @@ LIGHT = """
 def test_reading_results_imports_neither_torch_nor_tvm(module: str) -> None:
     code = f"import sys, {module}; sys.exit(any(name in sys.modules for name in {HEAVY}))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
+TESTS = ROOT / "tests"
+
+
+def test_no_test_file_imports_another() -> None:
+    for path in TESTS.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [f"{'.' * node.level}{node.module}.{alias.name}" for alias in node.names]
+            wrong = [name for name in names if re.match(r"\.|tests\.(\w+\.)?test_", name)]
+            assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}: what tests share is in tests/fixtures"
+
+
+def test_tests_lie_in_the_rooms_of_what_they_test() -> None:
+    folders = {path.parent.name for path in TESTS.glob("*/*.py")}
+    assert folders <= {room(module) for module in modules()} | {"fixtures", "contracts"}

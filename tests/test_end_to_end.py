@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from dlas.rows.results import FILE, Row, read_rows
+from tests.fixtures.package import ROOT
 
-ROOT = Path(__file__).parents[1]
 STUDY = """
 name = "end-to-end"
 [axes]

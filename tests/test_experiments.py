@@ -21,11 +21,9 @@ from dlas.rows.results import Row, read_rows
 from dlas.stack import Facts
 from dlas.study import parts
 from dlas.study.study import Study, check_size
-from tests.datasets.test_files import cifar_root as cifar_root
-from tests.datasets.test_files import imagenet_root as imagenet_root
 from tests.fixtures import rows as made_rows
+from tests.fixtures.package import ROOT
 
-ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
 STUDIES = sorted(EXPERIMENTS.glob("*/*.toml"))
 READMES = sorted(EXPERIMENTS.glob("*/README.md"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.fixtures.package import ROOT
 
 
 def listed(key: str) -> list[str]:

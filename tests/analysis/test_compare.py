@@ -16,7 +16,7 @@ from dlas.console.comparison import grid
 from dlas.errors import InputError
 from dlas.rows.frame import read
 from dlas.rows.results import Row
-from tests.console.test_tables import printed
+from tests.fixtures.printing import printed
 from tests.fixtures.rows import CPU, again, failing, row, write
 
 TUNED = {"name": "metaschedule", "trials": 64}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dlas.cli import main
+from tests.fixtures.commands import dlas
 
-ROOT = Path(__file__).parents[2]
 STUBS = """
 name = "s"
 [axes]
@@ -25,13 +23,6 @@ compiler = [
 ]
 hardware = ["tests.fixtures.stubs:StubHardware"]
 """
-
-
-def dlas(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DLAS_CACHE": str(folder / "cache")}
-    return subprocess.run(
-        [sys.executable, "-m", "dlas", *words], cwd=folder, env=environment, capture_output=True, text=True
-    )
 
 
 @pytest.fixture

@@ -20,9 +20,8 @@ from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Conv, Decisions, Target
 from dlas.study import parts
 from dlas.testing.algorithms import HOST
-from tests.fixtures.small_network import error, images, network
+from tests.fixtures.small_network import LAYERS, error, images, network
 from tests.fixtures.tiled import bench
-from tests.lowering.test_lower import LAYERS
 
 REFERENCES = ["onnxruntime", "torch_eager", "torch_compile"]
 OURS = ["untuned", "hand"]

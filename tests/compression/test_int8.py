@@ -28,9 +28,8 @@ from dlas.stack import Data, Images, Labels, Split, Workspace, csr_bytes
 from dlas.study import parts
 from dlas.study.chain import Chain
 from dlas.testing.algorithms import HOST
-from tests.fixtures.small_network import SHAPE, Small, error, images, network, trained
-from tests.lowering.test_lower import LAYERS
-from tests.networks.test_onnx import small_graph
+from tests.fixtures.onnx_graphs import small_graph
+from tests.fixtures.small_network import LAYERS, SHAPE, Small, error, images, network, trained
 
 NOISE = Random(size=SHAPE[1], images=8).load()
 

@@ -35,6 +35,7 @@ from dlas.stack import Data, Facts
 from dlas.store.cache import Cache
 from dlas.study.chain import Chain
 from dlas.study.point import NONE
+from tests.fixtures.package import ROOT
 from tests.fixtures.stubs import StubNetwork
 from tests.fixtures.tiny import (
     CLASSES,
@@ -54,7 +55,6 @@ from tests.fixtures.tiny import (
     workspace,
 )
 
-ROOT = Path(__file__).parents[2]
 TECHNIQUES = (WeightPruning, ChannelPruning, BlockPruning)
 
 

@@ -27,8 +27,8 @@ from dlas.study.point import Choice
 from dlas.study.study import Study
 from tests.fixtures.engine import rows as rows_of
 from tests.fixtures.engine import run
+from tests.fixtures.lowering import Net
 from tests.fixtures.rows import row, write
-from tests.lowering.test_layouts import Net
 
 PLAIN, BLOCKED = ("NCHW", "NCHW"), ("NCHW16c", "NCHW16c")
 PACKED = {"name": "spatial_pack", "layout": "blocked"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from pathlib import Path
@@ -11,28 +10,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console, RenderableType
 
-from dlas.console.grid import Grid, print_whole
+from dlas.console.grid import Grid
 from dlas.console.show import find, show
 from dlas.console.tables import relative_to_fastest, table
 from dlas.errors import InputError
 from dlas.rows.frame import read
 from dlas.rows.labels import MISSING
 from dlas.rows.results import CURVES, STATUSES
+from tests.fixtures.printing import printed
 from tests.fixtures.rows import CPU, failing, row, write
 from tests.fixtures.sweeps import curve
 
 PRUNED = {"name": "weight_pruning", "level": 0.95}
 CHAIN = {"name": "chain", "chain": [{"name": "compact_channel_pruning", "level": 0.5}, {"name": "int8"}]}
-
-
-def printed(renderable: RenderableType, width: int = 80, terminal: bool = False) -> str:
-    console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None)
-    print_whole(console, renderable)
-    file = console.file
-    assert isinstance(file, io.StringIO)
-    return file.getvalue()
 
 
 def body(text: str) -> list[str]:

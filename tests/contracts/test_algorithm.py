@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,8 +16,8 @@ from dlas.lowering.tail import Chain
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
 from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
-from dlas.study import parts
 from dlas.testing.algorithms import ACTIVATIONS, CASES, POINTS, Case, check_algorithm, check_case
+from tests.fixtures.algorithms import choices
 from tests.fixtures.convolutions import cases
 
 PADDED, BIAS_AND_RELU = (
@@ -43,28 +42,6 @@ def check_random_cases(
         hypothesis.assume(check_case(algorithm, case) is None)
 
     check()
-
-
-def choices() -> list[Any]:
-    """Return every algorithm as it is by default and, for slow runs, with each other choice of an option.
-
-    One that leaves all to another by default is for slow runs too.
-    """
-    found = []
-    for name in parts.names("algorithm"):
-        made = parts.make("algorithm", name, {})
-        delegates = made.for_layer(PADDED.conv) is not made
-        found.append(pytest.param(made, id=name, marks=[pytest.mark.slow] if delegates else []))
-        cls = parts.find("algorithm", name).cls
-        for option in dataclasses.fields(cls):
-            hint = typing.get_type_hints(cls)[option.name]
-            for value in typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ():
-                if value != option.default:
-                    made = parts.make("algorithm", name, {option.name: value})
-                    found.append(
-                        pytest.param(made, id=f"{name} {option.name}={value}", marks=pytest.mark.slow)
-                    )
-    return found
 
 
 @pytest.mark.parametrize("points", [0, pytest.param(8, marks=pytest.mark.slow)])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
-import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from dlas.datasets import cifar10, digits, imagenet
 from dlas.datasets.cifar10 import Cifar10
@@ -20,6 +18,7 @@ from dlas.datasets.random import Random
 from dlas.errors import InputError, MissingData
 from dlas.networks.scoring import batches
 from dlas.stack import Data
+from tests.fixtures.image_files import python2_batch
 
 # ---------------------------------------------------------------- digits
 
@@ -60,36 +59,6 @@ def test_digits_are_normalised_by_training_images_and_augmented_gently(digits_da
 
 
 # ---------------------------------------------------------------- CIFAR-10
-
-
-def python2_batch(pixels: np.ndarray, labels: list[int], shape: tuple[int, int] | None = None) -> bytes:
-    """Write a batch as the archive's authors did: a pickle of Python 2, protocol 2, opcode by opcode."""
-
-    def short(text: bytes) -> bytes:
-        return b"U" + bytes([len(text)]) + text
-
-    rows, columns = shape or pixels.shape
-    sizes = b"J" + struct.pack("<i", rows) + b"J" + struct.pack("<i", columns) + b"\x86"
-    empty = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85" + short(b"b") + b"tR"
-    minus_one = b"J\xff\xff\xff\xff"
-    kind = b"cnumpy\ndtype\n(" + short(b"u1") + b"K\x00K\x01tR(K\x03" + short(b"|") + b"NNN"
-    kind += minus_one * 2 + b"K\x00tb"
-    raw = b"T" + struct.pack("<i", pixels.size) + pixels.tobytes()
-    array = empty + b"(K\x01" + sizes + kind + b"\x89" + raw + b"tb"
-    numbers = b"](" + b"".join(b"K" + bytes([label]) for label in labels) + b"e"
-    body = short(b"batch_label") + short(b"a batch") + short(b"labels") + numbers + short(b"data") + array
-    return b"\x80\x02}q\x01(" + body + short(b"filenames") + b"]u."
-
-
-@pytest.fixture(scope="module")
-def cifar_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("cifar")
-    (root / cifar10.FOLDER).mkdir()
-    generator = np.random.default_rng(0)
-    for name in (*cifar10.TRAIN_FILES, cifar10.TEST_FILE):
-        pixels = generator.integers(0, 256, (20, 3072), np.uint8)
-        (root / cifar10.FOLDER / name).write_bytes(python2_batch(pixels, [i % 10 for i in range(20)]))
-    return root
 
 
 def test_the_batches_of_these_tests_are_what_pickle_reads(cifar_root: Path) -> None:
@@ -185,22 +154,6 @@ def test_cropping_moves_each_image_and_fills_with_black() -> None:
 
 
 # ---------------------------------------------------------------- ImageNet
-
-
-@pytest.fixture(scope="module")
-def imagenet_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("imagenet")
-    generator = np.random.default_rng(0)
-    for split, count in (("train", 12), ("val", 3)):
-        for wnid in ("n01440764", "n01443537"):
-            (root / split / wnid).mkdir(parents=True)
-            for number in range(count):
-                pixels = generator.integers(0, 256, (50 + number, 40 + 3 * number, 3), np.uint8)
-                Image.fromarray(pixels).save(root / split / wnid / f"{wnid}_{number}.JPEG")
-    odd = root / "val" / "n01440764"
-    Image.new("CMYK", (60, 40)).save(odd / "n01440764_0.JPEG")
-    Image.new("L", (60, 40)).save(odd / "n01440764_1.JPEG", format="PNG")
-    return root
 
 
 def test_imagenet_reads_lazily_and_holds_out_a_tenth(imagenet_root: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -21,62 +20,24 @@ from dlas.processes.outcome import DiskFull
 from dlas.rows.results import FILE, Results, Row
 from dlas.store.cache import Cache
 from tests.fixtures.engine import in_fork, rows, run, same, study_of
+from tests.fixtures.package import ROOT
+from tests.fixtures.processes import descendants, running, wait_for
 from tests.fixtures.stubs import StubHardware, StubModel
 
-ROOT = Path(__file__).parents[2]
 PROCESSES = 2
-MANY = """
-compression = ["none", "tests.fixtures.stubs:StubCompression"]
-compiler = [
-    "tests.fixtures.stubs:StubCompiler",
-    {name = "tests.fixtures.stubs:StubCompiler", trouble = "exception"},
-]
-"""
 
 
 @pytest.mark.parametrize("kills", [30, pytest.param(200, marks=pytest.mark.slow)])
 def test_killed_sweeps_resume_to_the_rows_of_an_undisturbed_one(tmp_path: Path, kills: int) -> None:
     # In processes of their own, because forking this one, with torch and tvm loaded, takes far longer.
-    call = "from tests.engine.test_faults import kill_and_resume; kill_and_resume({}, {!r}, {})"
-    running = [
+    call = "from tests.fixtures.kills import kill_and_resume; kill_and_resume({}, {!r}, {})"
+    sweeps = [
         subprocess.Popen(
             [sys.executable, "-c", call.format(number, str(tmp_path), kills // PROCESSES)], cwd=ROOT
         )
         for number in range(PROCESSES)
     ]
-    assert [process.wait() for process in running] == [0] * PROCESSES
-
-
-def kill_and_resume(seed: int, where: str, kills: int) -> None:
-    """Kill a sweep at a random moment and resume it, ``kills`` times, on a device of its own."""
-    study = study_of(MANY + f'hardware = [{{name = "tests.fixtures.stubs:StubHardware", place = "{seed}"}}]')
-    home = Path(where) / f"{seed}"
-    home.mkdir()
-    run(study, home / "undisturbed")
-    expected = same(rows(home / "undisturbed"))
-    started = time.monotonic()
-    os.waitpid(in_fork(lambda: run(study, home / "timed")), 0)
-    seconds = time.monotonic() - started
-    chance = random.Random(seed)
-    killed = torn = 0
-    for number in range(kills):
-        folder = home / f"{number}"
-        pid = in_fork(lambda: run(study, folder))  # noqa: B023 - the fork runs at once
-        time.sleep(chance.uniform(0, seconds))
-        os.kill(pid, signal.SIGKILL)
-        killed += os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
-        torn += (folder / "out" / FILE).exists() and 0 < len(_lines(folder)) < len(expected)
-        run(study, folder)
-        assert same(rows(folder)) == expected
-        assert len(_lines(folder)) == len(expected)
-        shutil.rmtree(folder)
-    assert killed > kills / 2, killed
-    assert torn > kills / 10, torn
-
-
-def _lines(folder: Path) -> list[dict[str, object]]:
-    text = (folder / "out" / FILE).read_text()
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    assert [process.wait() for process in sweeps] == [0] * PROCESSES
 
 
 def test_nothing_outlives_a_killed_sweep(tmp_path: Path) -> None:
@@ -85,40 +46,11 @@ def test_nothing_outlives_a_killed_sweep(tmp_path: Path) -> None:
         f'model = [{{name = "tests.fixtures.stubs:StubModel", seconds = {mark}, trace = "{tmp_path}/t"}}]'
     )
     pid = in_fork(lambda: run(study, tmp_path))
-    _wait_for(lambda: _descendants(pid) >= 2)
-    group = _all_descendants(pid)
+    wait_for(lambda: len(descendants(pid)) >= 2)
+    group = descendants(pid)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    _wait_for(lambda: not any(_running(each) for each in group))
-
-
-def _all_descendants(pid: int) -> list[int]:
-    found: list[int] = []
-    waiting = [pid]
-    while waiting:
-        children = Path(f"/proc/{waiting.pop()}/task")
-        for thread in children.iterdir():
-            waiting += map(int, (thread / "children").read_text().split())
-        found = sorted({*found, *waiting})
-    return found
-
-
-def _descendants(pid: int) -> int:
-    return len(_all_descendants(pid))
-
-
-def _running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def _wait_for(condition: object, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_for(lambda: not any(running(each) for each in group))
 
 
 @pytest.mark.parametrize("at", ["compile", "load", "run"])
@@ -377,7 +309,7 @@ def test_ctrl_c_ends_cleanly_and_the_next_run_goes_on(tmp_path: Path) -> None:
         'model = [{name = "tests.fixtures.stubs:StubModel", factor = [1.0, 2.0, 3.0], seconds = 0.2}]'
     )
     pid = in_fork(lambda: run(study, tmp_path))
-    _wait_for(lambda: (tmp_path / "out" / FILE).exists() and (tmp_path / "out" / FILE).stat().st_size > 0)
+    wait_for(lambda: (tmp_path / "out" / FILE).exists() and (tmp_path / "out" / FILE).stat().st_size > 0)
     os.kill(pid, signal.SIGINT)
     os.waitpid(pid, 0)
     before = len(rows(tmp_path))

@@ -13,7 +13,7 @@ from dlas.stack import PART_AXES, MeasureSettings, Program
 from dlas.store.fingerprint import SourceTree
 from dlas.study import parts
 from dlas.study.point import Choice, Point
-from tests.test_architecture import modules
+from tests.fixtures.package import modules
 
 READERS = ("dlas.analysis", "dlas.cli.app", "dlas.rows.results", "dlas.report", "dlas.console")
 """What reads rows or shows them; what it says decides on no row."""

@@ -13,8 +13,8 @@ import pytest
 
 from dlas.study.study import Study
 from dlas.tuning.records import Records, read_sections
-from tests.engine.test_faults import _all_descendants, _running, _wait_for
 from tests.fixtures.engine import in_fork, rows, run, study_of
+from tests.fixtures.processes import descendants, running, wait_for
 
 HARDWARE = 'hardware = [{name = "local_cpu", threads = 1}]\n'
 
@@ -95,14 +95,14 @@ def test_killed_in_the_middle_it_goes_on_with_nothing_lost_or_tried_twice(
     trace = tmp_path / "trace"
     study = tiled(more=f', trouble_at = "wait", trace = "{trace}"')
     pid = in_fork(lambda: run(study, tmp_path))
-    _wait_for(lambda: _trials(tmp_path) >= 2)
-    group = _all_descendants(pid)
+    wait_for(lambda: _trials(tmp_path) >= 2)
+    group = descendants(pid)
     if victim == "child":
         os.kill(_tune_child(group), signal.SIGKILL)
     else:
         os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    _wait_for(lambda: not any(_running(each) for each in group))
+    wait_for(lambda: not any(running(each) for each in group))
     before = dict(on_file(tmp_path).trials)
     assert 2 <= len(before) < 8
     Path(f"{trace}.go").touch()

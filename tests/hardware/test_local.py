@@ -15,7 +15,7 @@ from dlas.hardware.profile import Profile
 from dlas.measuring.machine import Machine
 from dlas.stack import MeasureSettings
 from dlas.study import parts
-from tests.hardware.test_profiles import written
+from tests.fixtures.profiles import write_profile
 
 PROFILE = Profile.read(parts.PROFILES / "local_cpu.toml")
 
@@ -234,7 +234,7 @@ def test_threads_default_to_one_a_core(quad: Machine) -> None:
 
 
 def test_a_profile_may_override_what_llvm_says(quad: Machine, tmp_path: Path) -> None:
-    path = written(tmp_path, 'title = "x"\ndriver = "local"\n[target]\nkind = "llvm"\nmcpu = "haswell"')
+    path = write_profile(tmp_path, 'title = "x"\ndriver = "local"\n[target]\nkind = "llvm"\nmcpu = "haswell"')
     target = parts.make("hardware", str(path), {"threads": 3}).target()
     assert target.description == {"kind": "llvm", "mcpu": "haswell", "num-cores": 3}
     assert target.threads == 3
@@ -242,7 +242,7 @@ def test_a_profile_may_override_what_llvm_says(quad: Machine, tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", ["cuda", "opencl"])
 def test_a_gpu_of_this_machine_is_unsupported(kind: str, quad: Machine, tmp_path: Path) -> None:
-    path = written(tmp_path, f'title = "x"\ndriver = "local"\n[target]\nkind = "{kind}"')
+    path = write_profile(tmp_path, f'title = "x"\ndriver = "local"\n[target]\nkind = "{kind}"')
     device = parts.make("hardware", str(path), {})
     assert str(device.unsupported()).startswith(f"its target is {kind}, and this version reaches no device")
     assert Local(PROFILE).unsupported() is None

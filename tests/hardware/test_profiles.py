@@ -12,6 +12,7 @@ from dlas.hardware.drivers.remote import Remote
 from dlas.hardware.profile import Profile
 from dlas.stack import Hardware, MeasureSettings
 from dlas.study import parts
+from tests.fixtures.profiles import write_profile
 
 BOARDS = ["agx_xavier_cpu", "agx_xavier_gpu", "hikey_970_cpu", "hikey_970_gpu", "intel_i7_8700", "jetson_agx"]
 
@@ -45,12 +46,6 @@ def test_a_boards_processors_and_gpu_share_a_lock() -> None:
     assert len(set(xavier)) == 1
 
 
-def written(folder: Path, text: str) -> Path:
-    path = folder / "my_board.toml"
-    path.write_text(text)
-    return path
-
-
 BOARD = 'title = "x"\ndriver = "remote"\n'
 
 
@@ -78,7 +73,7 @@ BOARD = 'title = "x"\ndriver = "remote"\n'
 )
 def test_a_bad_profile_is_one_clear_message(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint) as caught:
-        Profile.read(written(tmp_path, text))
+        Profile.read(write_profile(tmp_path, text))
     assert "my_board.toml" in str(caught.value)
     assert len(str(caught.value).splitlines()) <= 2, "the second line shows the broken one"
 
@@ -90,7 +85,7 @@ def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_new_board_is_a_new_file_and_no_python(tmp_path: Path) -> None:
     target = '[target]\nkind = "llvm"\nmcpu = "cortex-a76"\nnum-cores = 8\n[facts]\nboard = "My board"'
-    path = written(tmp_path, BOARD + target)
+    path = write_profile(tmp_path, BOARD + target)
     board = parts.make("hardware", str(path), {"threads": 2})
     assert (board.profile.name, board.device) == ("my_board", "My board")
     assert board.target().description == {"kind": "llvm", "mcpu": "cortex-a76", "num-cores": 2}
@@ -100,6 +95,6 @@ def test_a_new_board_is_a_new_file_and_no_python(tmp_path: Path) -> None:
 
 def test_a_board_that_could_not_be_compiled_for_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="profile 'my_board' has no"):
-        Remote(Profile.read(written(tmp_path, BOARD))).verify()
+        Remote(Profile.read(write_profile(tmp_path, BOARD))).verify()
     with pytest.raises(InputError, match="threads = 5, but the profile gives 4 cores"):
         parts.make("hardware", "hikey_970_cpu", {"threads": 5}).verify()

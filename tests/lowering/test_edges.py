@@ -13,8 +13,8 @@ from torch.nn import functional as F
 from dlas.lowering.lower import lower
 from dlas.schedules.direct import Direct
 from dlas.schedules.spatial_pack import SpatialPack
+from tests.fixtures.lowering import Net
 from tests.fixtures.small_network import network
-from tests.lowering.test_layouts import Net
 
 PLANES = 2 * 32 * 20 * 20 * 4
 """Bytes of what the first two convolutions write."""

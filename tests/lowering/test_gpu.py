@@ -19,11 +19,12 @@ from dlas.lowering.lower import lower, schedule
 from dlas.lowering.operators import schedule_operators
 from dlas.stack import Algorithm
 from dlas.testing.algorithms import CASES, Case, check_algorithm, lower_case, run_here
-from tests.contracts.test_algorithm import choices
+from tests.fixtures.algorithms import choices
 from tests.fixtures.convolutions import cases
 from tests.fixtures.gpu_code import check_compiles, compile_cuda, source, split
+from tests.fixtures.operators import OPERATORS, network_of
 from tests.fixtures.small_network import error, images, network
-from tests.lowering.test_lower import CUDA, OPENCL, OPERATORS, only
+from tests.fixtures.targets import CUDA, OPENCL
 
 pytestmark = pytest.mark.slow
 
@@ -70,12 +71,12 @@ def test_a_network_compiles_for_cuda(algorithm: Algorithm) -> None:
 @pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize("name", ON_GPUS)
 def test_operators_compile_for_cuda(name: str) -> None:
-    check_compiles(schedule_operators(only(name), CUDA), CUDA)
+    check_compiles(schedule_operators(network_of(name), CUDA), CUDA)
 
 
 @pytest.mark.usefixtures("nvrtc")
 def test_a_kernel_that_is_no_cuda_does_not_compile() -> None:
-    _, kernels = split(schedule_operators(only("mean"), CUDA), CUDA)
+    _, kernels = split(schedule_operators(network_of("mean"), CUDA), CUDA)
     text = source(kernels, CUDA)
     assert compile_cuda(text, CUDA)
     with pytest.raises(RuntimeError, match="no member"):
@@ -99,7 +100,7 @@ def test_a_network_is_right_on_opencl(algorithm: Algorithm, batch: int, opencl: 
 
 @pytest.mark.parametrize("name", ON_GPUS)
 def test_operators_are_right_on_opencl(name: str, opencl: Any) -> None:
-    module = only(name)
+    module = network_of(name)
     x = np.random.default_rng(0).standard_normal((1, 32, 32, 32)).astype(np.float32)
     y = opencl.run(schedule_operators(module, OPENCL), [x], OPENCL)
     np.testing.assert_allclose(y, run_here(module, [x]), rtol=1e-4, atol=1e-4)

@@ -17,8 +17,8 @@ from dlas.lowering.lower import lower
 from dlas.networks.torch_network import TorchNetwork
 from dlas.schedules.direct import Direct
 from dlas.stack import Facts
+from tests.fixtures.lowering import Calls, run
 from tests.fixtures.small_network import error, images, network
-from tests.lowering.test_lower import Calls, run
 
 SHAPE = (4, 8, 8)
 

@@ -15,7 +15,7 @@ from dlas.lowering.target import tvm_target
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.stack import CHANGE_LAYOUT, Target
 from dlas.testing.algorithms import HOST
-from tests.sparse.test_compressed import AVX2, AVX512, NEON
+from tests.fixtures.targets import AVX2, AVX512, NEON
 
 
 def change(shape: tuple[int, int, int, int], block: int, to_blocks: bool, dtype: str = "float32") -> Any:

@@ -12,12 +12,11 @@ from torch import nn
 from torch.nn import functional as F
 from tvm import te
 
-from dlas.compilers.programs.tvm import TvmProgram, write_program
 from dlas.lowering.layouts import block_array
-from dlas.lowering.lower import Lowered, lower, schedule
+from dlas.lowering.lower import Lowered, lower
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import CHANGE_LAYOUT, Algorithm, Conv, Tail, blocked_shape, channel_block
-from dlas.testing.algorithms import HOST
+from tests.fixtures.lowering import Net, run
 from tests.fixtures.small_network import error, images, network
 
 
@@ -45,28 +44,6 @@ class Blocks(Algorithm):
             return te.sum(pixel * weight[block * 16 + lane, channel, r, s], axis=[channel, r, s])
 
         return tail(te.compute(conv.output_shape, point, name="conv"))
-
-
-class Net(nn.Module):
-    """Three convolutions, with whatever the test says between the second and the third."""
-
-    def __init__(self, between: Callable[..., torch.Tensor], channels: int = 32, width: int = 32) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(3, width, 3, padding=1)
-        self.second = nn.Conv2d(width, width, 3, padding=1)
-        self.norm = nn.BatchNorm2d(channels)
-        self.third = nn.Conv2d(channels, 16, 3, padding=1)
-        self.between = between
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.first(x)
-        y = self.between(self.second(x), x, self.norm)
-        return F.relu(self.third(y)).mean((2, 3))
-
-
-def run(lowered: Lowered, folder: Path, x: np.ndarray) -> np.ndarray:
-    write_program(lowered, schedule(lowered, HOST), HOST, folder)
-    return TvmProgram(folder, HOST).run(x)
 
 
 def changes(lowered: Lowered) -> int:

@@ -10,9 +10,9 @@ import torch
 import tvm
 from torch import nn
 from torch.nn import functional as F
-from tvm import relax, s_tir, te, tirx, topi
+from tvm import s_tir, te, tirx
 
-from dlas.compilers.programs.tvm import TvmProgram, build_module, write_program
+from dlas.compilers.programs.tvm import build_module, write_program
 from dlas.errors import Unsupported
 from dlas.lowering import operators
 from dlas.lowering.linear import pack_linear
@@ -23,11 +23,10 @@ from dlas.lowering.target import tvm_target
 from dlas.schedules.direct import Direct
 from dlas.stack import Conv, Target
 from dlas.testing.algorithms import HOST
-from tests.fixtures.small_network import error, images, network
-
-CUDA = Target({"kind": "cuda", "arch": "sm_90", "host": {"kind": "llvm"}}, 1)
-OPENCL = Target({"kind": "opencl", "host": {"kind": "llvm"}}, 1)
-LAYERS = ["stem.0", "first", "second", "depthwise", "pointwise", "squeeze"]
+from tests.fixtures.lowering import Calls, run
+from tests.fixtures.operators import OPERATORS, network_of
+from tests.fixtures.small_network import LAYERS, error, images, network
+from tests.fixtures.targets import CUDA, OPENCL
 
 
 @dataclass(frozen=True)
@@ -36,26 +35,9 @@ class NoDepthwise(Direct):
         return "no depthwise here" if conv.depthwise else None
 
 
-class Calls(nn.Module):
-    """Does with one convolution what the function says."""
-
-    def __init__(self, use: Callable[..., torch.Tensor], channels: int = 4) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(channels, 4, 3, padding=1)
-        self.use = use
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.use(self.conv, x).flatten(1)
-
-
 @pytest.fixture(scope="module")
 def lowered() -> Lowered:
     return lower(network(), Direct(), 2)
-
-
-def run(lowered: Lowered, folder: Path, x: np.ndarray) -> np.ndarray:
-    write_program(lowered, schedule(lowered, HOST), HOST, folder)
-    return TvmProgram(folder, HOST).run(x)
 
 
 def prim_functions(module: tvm.IRModule) -> dict[str, tirx.PrimFunc]:
@@ -253,22 +235,6 @@ def placeholder(*shape: int, dtype: str = "float32") -> te.Tensor:
     return te.placeholder(shape, dtype, "x")
 
 
-OPERATORS: dict[str, Callable[[te.Tensor], te.Tensor]] = {
-    "max pool": lambda x: topi.nn.pool2d(x, [3, 3], [2, 2], [1, 1], [1, 1, 1, 1], "max"),
-    "average pool": lambda x: topi.nn.pool2d(x, [2, 2], [2, 2], [1, 1], [0, 0, 0, 0], "avg"),
-    "adaptive pool": lambda x: topi.nn.adaptive_pool(x, (3, 3), "avg"),
-    "mean": lambda x: topi.divide(topi.sum(x, [2, 3], keepdims=True), 1024.0),
-    "softmax": lambda x: topi.nn.softmax(x, 1),
-    "concatenate": lambda x: topi.nn.relu(topi.concatenate([x, topi.tanh(x)], 1)),
-    "transpose": lambda x: topi.transpose(x, [0, 2, 3, 1]),
-    "resize": lambda x: topi.image.resize2d(x, [0, 0, 32, 32], (50, 50), "NCHW", "linear"),
-    "argmax": lambda x: topi.argmax(x, 1),
-    "cumulative sum": lambda x: topi.cumsum(x, 3),
-    "scalar": lambda x: topi.sum(x),
-    "matmul": lambda x: topi.matmul(topi.reshape(x, (16, 2048)), topi.reshape(x, (2048, 16))),
-}
-
-
 @pytest.mark.parametrize("name", OPERATORS)
 def test_the_common_schedule_changes_no_answer(name: str) -> None:
     x = placeholder(1, 32, 32, 32)
@@ -315,16 +281,6 @@ def test_an_operator_whose_schedule_does_not_compile_runs_as_it_is(
     assert build_module(module, HOST, lowered.module) is not None
 
 
-def only(name: str) -> tvm.IRModule:
-    """Return a network of one operator."""
-    x = relax.Var("x", relax.TensorType((1, 32, 32, 32), "float32"))
-    builder = relax.BlockBuilder()
-    with builder.function("main", [x]):
-        hint = name.replace(" ", "_")
-        builder.emit_func_output(builder.emit_te(OPERATORS[name], x, primfunc_name_hint=hint))
-    return builder.get()
-
-
 @pytest.mark.parametrize("target", [CUDA, OPENCL], ids=["cuda", "opencl"])
 def test_gpu_kernels_give_every_point_a_thread(target: Target, lowered: Lowered) -> None:
     functions = prim_functions(schedule(lowered, target))
@@ -335,13 +291,13 @@ def test_gpu_kernels_give_every_point_a_thread(target: Target, lowered: Lowered)
 
 @pytest.mark.parametrize("target", [CUDA, OPENCL], ids=["cuda", "opencl"])
 def test_operators_that_tvm_has_no_gpu_schedule_for(target: Target) -> None:
-    module = only("adaptive pool")
+    module = network_of("adaptive pool")
     scheduled = operators.schedule_operators(module, target)
     assert "threadIdx.x" in scheduled["adaptive_pool"].script()
     assert "threadIdx.x" not in module["adaptive_pool"].script(), "what is given stays as it is"
     kind = target.kind
     with pytest.raises(Unsupported, match=f"cumulative_sum has no schedule for {kind}"):
-        operators.schedule_operators(only("cumulative sum"), target)
+        operators.schedule_operators(network_of("cumulative sum"), target)
 
 
 def test_kernels_are_fused_with_nothing_else(lowered: Lowered) -> None:

@@ -14,7 +14,6 @@ import torchvision
 from safetensors.torch import save_file
 from torch import nn
 
-from dlas.datasets.random import Random
 from dlas.errors import InputError, MissingData, Unsupported
 from dlas.models.cifar_mobilenet_v1 import CifarMobilenetV1
 from dlas.models.cifar_vgg16 import CifarVgg16
@@ -25,7 +24,8 @@ from dlas.networks.scoring import accuracy
 from dlas.networks.torch_model import TorchModel, scaled
 from dlas.networks.torch_network import TorchNetwork
 from dlas.networks.weights import load_weights, read_weights
-from dlas.stack import Arrays, Data, Facts, Workspace
+from dlas.stack import Arrays, Facts, Workspace
+from tests.fixtures.data import labelled, noise
 
 CIFAR = {
     # name: (class, parameters and multiply-adds of Table 2, in millions)
@@ -47,15 +47,6 @@ IMAGENET = {
 def cifar_model(name: str, **options: Any) -> TorchModel:
     model: TorchModel = getattr(importlib.import_module(f"dlas.models.{name}"), CIFAR[name][0])(**options)
     return model
-
-
-def noise(size: int = 32, classes: int = 10) -> Data:
-    return Random(size=size, classes=classes, images=4).load()
-
-
-def labelled(data: Data) -> Data:
-    split = Arrays(*data.test[range(4)])
-    return Data(split, split, split, data.shape, data.classes, recipe="short")
 
 
 @pytest.fixture

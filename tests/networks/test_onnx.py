@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from torch import nn
 
 from dlas.errors import InputError
@@ -20,35 +20,13 @@ from dlas.networks.onnx_counting import count_graph_macs
 from dlas.networks.onnx_network import OnnxNetwork
 from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Facts, Workspace
-from tests.models.test_cifar import labelled, noise
+from tests.fixtures.data import labelled, noise
+from tests.fixtures.onnx_graphs import small_graph
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     return Workspace(0, tmp_path / "work", say=lambda line: None)
-
-
-def small_graph(batch: int | str = "n", classes: int = 10) -> onnx.ModelProto:
-    """Return convolution, global average and linear layer: 4 filters 3x3 on 3x8x8."""
-    generator = np.random.default_rng(0)
-    stored = {
-        "weight": generator.standard_normal((4, 3, 3, 3)).astype(np.float32),
-        "matrix": generator.standard_normal((classes, 4)).astype(np.float32),
-    }
-    nodes = [
-        helper.make_node("Conv", ["x", "weight"], ["a"], pads=[1, 1, 1, 1]),
-        helper.make_node("GlobalAveragePool", ["a"], ["b"]),
-        helper.make_node("Flatten", ["b"], ["c"]),
-        helper.make_node("Gemm", ["c", "matrix"], ["y"], transB=1),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "small",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 3, 8, 8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, classes])],
-        [numpy_helper.from_array(array, name) for name, array in stored.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
 
 
 @pytest.mark.parametrize("batch", ["n", 1, 3])

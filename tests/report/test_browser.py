@@ -11,9 +11,9 @@ import pytest
 from dlas.report import report
 from dlas.rows.results import Row
 from tests.fixtures.browser import opened, resize
+from tests.fixtures.odd_rows import EVIL, ODD
 from tests.fixtures.rows import failing, row, write
 from tests.fixtures.sweeps import REASONS, sweep, write_curves
-from tests.report.test_page import EVIL, ODD
 
 pytestmark = pytest.mark.slow
 

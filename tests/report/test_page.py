@@ -23,17 +23,10 @@ from dlas.report.sections import SECTIONS
 from dlas.rows.details import read_details
 from dlas.rows.frame import read
 from dlas.rows.results import CURVES, Row
+from tests.fixtures.odd_rows import EVIL, ODD
 from tests.fixtures.rows import CPU, failing, row, write
 from tests.fixtures.sweeps import REASONS, sweep, write_curves
 
-EVIL = '<img src=x onerror="window.hacked=1">\'&</script><script>window.hacked=1</script>'
-OLD = (
-    '{"id":"a","key":"k","study":"s","dataset":"digits","model":{"name":"m"},"compression":{"name":"none"},'
-    '"algorithm":{"name":"direct"},"compiler":{"name":"untuned"},"hardware":{"name":"local_cpu"},"batch":1,'
-    '"seed":0,"status":"ok","latency_s":[0.1,0.2],"seconds":null,"device":null,"coverage":0.5,"layers":null,'
-    '"macs":"many","environment":[],"gone":1}\n'
-)
-BOARD = {"name": "board", "title": "A board", "gpu": "Some GPU"}
 VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
 
 
@@ -240,27 +233,6 @@ assert not found, found
 
 
 # ---------------------------------------------------------------- whatever the rows
-
-
-ODD: dict[str, tuple[list[Row], str]] = {
-    "no rows": ([], ""),
-    "one point": ([row()], ""),
-    "one failure": ([failing()], ""),
-    "only failures": ([failing(status, batch=n) for n, status in enumerate(REASONS, 1)], ""),
-    "an older schema": ([], OLD),
-    "mixed devices": ([row(), row(9, hardware="board", device=BOARD), failing(hardware="elsewhere"),
-                       row(3, id="x", device={**CPU, "cpu": "Another"}), row(batch=8, device=None)], ""),
-    "one sample each": ([row(samples=1), row(2, samples=1, algorithm="gemm")], ""),
-    "only runtimes": ([row(n, algorithm="library", compiler=f"runtime{n}") for n in (1, 2)], ""),
-    "the same times": ([row(10, spread=0, algorithm=a, compiler=c) for a in "ab" for c in "cd"], ""),
-    "nothing known": ([row(latency_s=[], noisy=None, accuracy=None, macs=None, device={}, seconds={},
-                           started=None, environment={}, coverage=None, compiled_accuracy=None)], ""),
-    "odd layers": ([row(layers=[{"latency_s": None}, {"name": 3, "latency_s": 0.1}, None])], ""),
-    "half a character": ([row(study="\ud83d", model="\ud83d"), failing(reason="\ud83d", model="\ud83d")], ""),
-    "a ratio of one": ([row(), row(5, compression="p", reached={"ratio": 1.0})], ""),
-    "odd curves": ([row(compression="p", reached={"ratio": "x", "level": [], "layers": 3, "curve": curve})
-                    for curve in (1, [None, {"level": "x", "accuracy": 0.5}, {"accuracy": "high"}])], ""),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ODD)

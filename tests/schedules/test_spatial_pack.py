@@ -15,7 +15,8 @@ from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Conv, Target
 from dlas.testing.algorithms import HOST, Case, check_case
-from tests.sparse.test_compressed import AVX2, AVX512, NEON, SQUARE
+from tests.fixtures.convolutions import SQUARE
+from tests.fixtures.targets import AVX2, AVX512, NEON
 
 TARGETS = [pytest.param(AVX512, id="avx512"), pytest.param(AVX2, id="avx2"), pytest.param(NEON, id="neon")]
 BIAS = (Step("relax.add", (("value", 0), ("operand", 0))),)

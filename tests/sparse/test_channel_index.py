@@ -23,9 +23,10 @@ from dlas.study import parts
 from dlas.testing import algorithms
 from dlas.testing.algorithms import CASES, HOST, Case, check_case
 from dlas.tuning.workload import Workload
+from tests.fixtures.convolutions import SQUARE
 from tests.fixtures.small_network import error, images, network
+from tests.fixtures.targets import AVX2, AVX512
 from tests.fixtures.tiny import tiny_data, workspace
-from tests.sparse.test_compressed import AVX2, AVX512, SQUARE
 
 UNEVEN = Conv("uneven", 2, 12, 9, 8, 20, 3, 3, strides=(2, 1), padding=(1, 0, 2, 1), groups=2)
 INDEX = ChannelIndex()

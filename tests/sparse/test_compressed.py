@@ -32,33 +32,13 @@ from dlas.stack import Conv, Target, csr_bytes
 from dlas.study import parts
 from dlas.testing.algorithms import HOST, Case, check_case
 from dlas.tuning.workload import MAIN, Workload
-from tests.fixtures.convolutions import convolutions
+from tests.fixtures.convolutions import SQUARE, UNEVEN, convolutions, pruned
 from tests.fixtures.small_network import error, images, network
+from tests.fixtures.targets import AVX2, AVX512, NEON
 
-AVX512, AVX2 = (Target({"kind": "llvm", "mcpu": mcpu, "num-cores": 2}, 2) for mcpu in ("znver4", "x86-64-v3"))
-NEON = Target(
-    {
-        "kind": "llvm",
-        "mtriple": "aarch64-linux-gnu",
-        "mcpu": "cortex-a73",
-        "mattr": ["+neon"],
-        "num-cores": 4,
-    },
-    4,
-)
 MATRIX = np.array([[0, 2, 0, 3], [0, 0, 0, 0], [5, 0, 7, 11], [1, 2, 3, 4]], np.float32)
-UNEVEN = Conv("uneven", 2, 6, 9, 8, 10, 3, 3, strides=(2, 1), padding=(1, 0, 2, 1), groups=2)
-SQUARE = Conv("square", 1, 64, 14, 14, 64, 3, 3, padding=(1, 1, 1, 1))
 INPUTS: list[type[Planes]] = [Planes, Patches, Tiles]
 ALGORITHMS: list[SparseRows] = [CsrDirect(), BsrDirect(), CsrGemm(), CsrSpatialPack(), BsrDirect(size=3)]
-
-
-def pruned(conv: Conv, sparsity: float, seed: int = 0) -> np.ndarray:
-    """Return a random weight [k, c / groups, r, s] of which a share is zero."""
-    draw = np.random.default_rng(seed)
-    weight = draw.standard_normal((conv.k, conv.c // conv.groups, conv.r, conv.s)).astype(np.float32)
-    weight[draw.random(weight.shape) < sparsity] = 0
-    return weight
 
 
 # ---------------------------------------------------------------- format

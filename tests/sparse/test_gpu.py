@@ -36,11 +36,11 @@ from dlas.testing.algorithms import HOST, Case, check_case, lower_case, run_here
 from dlas.tuning import tuner
 from dlas.tuning.lab import Lab
 from dlas.tuning.workload import MAIN, Workload
+from tests.fixtures.convolutions import SQUARE, UNEVEN, pruned
 from tests.fixtures.gpu_code import check_compiles
 from tests.fixtures.small_network import error, images, network
+from tests.fixtures.targets import CUDA, OPENCL
 from tests.fixtures.tiled import bench
-from tests.lowering.test_lower import CUDA, OPENCL
-from tests.sparse.test_compressed import SQUARE, UNEVEN, pruned
 
 SMALL_GPU = Target({**OPENCL.description, "max_threads_per_block": 64}, 1)
 BATCH = replace(SQUARE, n=4, h=28, w=28)

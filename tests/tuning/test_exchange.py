@@ -12,7 +12,7 @@ from dlas.cli.app import app
 from dlas.errors import InputError
 from dlas.tuning.exchange import everything, export, merge
 from dlas.tuning.records import Baseline, Choice, Header, Round, Store, Trial
-from tests.cli.test_commands import dlas
+from tests.fixtures.commands import dlas
 
 HEADER = Header({"workload": "w", "machine": "here"}, {"name": "conv"})
 

@@ -15,8 +15,7 @@ from dlas.study import parts
 from dlas.tuning.rules import Evolution, _without_intrinsics
 from dlas.tuning.tuner import Settings, tune
 from dlas.tuning.workload import Workload, short_form
-from tests.fixtures.tiled import CONV, Tiled, bench, kernel
-from tests.tuning.test_tuner import one
+from tests.fixtures.tiled import CONV, Tiled, bench, kernel, tune_one
 
 FOUR = Settings("rules", trials=4, per_round=2)
 
@@ -28,9 +27,9 @@ def cpu() -> Hardware:
 
 
 def test_rules_are_searched_and_the_search_goes_on_in_another_process(tmp_path: Path, cpu: Hardware) -> None:
-    short = one(tmp_path, cpu, Tiled(), replace(FOUR, trials=1))
+    short = tune_one(tmp_path, cpu, Tiled(), replace(FOUR, trials=1))
     assert (short.count, short.records.rounds) == (1, [2])
-    long = one(tmp_path, cpu, Tiled(), FOUR)
+    long = tune_one(tmp_path, cpu, Tiled(), FOUR)
     assert (long.count, long.records.rounds) == (4, [2, 2])
     assert long.records.trials[0] == short.records.trials[0]
     assert len({str(candidate) for candidate in long.records.candidates}) == 4

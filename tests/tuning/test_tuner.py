@@ -21,25 +21,17 @@ from dlas.tuning import trials
 from dlas.tuning.lab import difference
 from dlas.tuning.records import Records, Trial, read_sections
 from dlas.tuning.trials import NoSchedule
-from dlas.tuning.tuner import Settings, Tuned, make_tasks, tune
+from dlas.tuning.tuner import Settings, make_tasks, tune
 from dlas.tuning.workload import Workload
 from tests.fixtures.engine import in_fork
 from tests.fixtures.stubs import StubHardware
-from tests.fixtures.tiled import CONV, Broken, Tiled, bench, kernel
-
-EIGHT = Settings("algorithm", trials=8, per_round=4)
+from tests.fixtures.tiled import CONV, EIGHT, Broken, Tiled, bench, kernel, tune_one
 
 
 @pytest.fixture
 def cpu() -> Hardware:
     device: Hardware = parts.make("hardware", "local_cpu", {"threads": 1})
     return device
-
-
-def one(folder: Path, hardware: Hardware, algorithm: Tiled, settings: Settings = EIGHT) -> Tuned:
-    """Tune one convolution."""
-    (tuned,) = tune([kernel(algorithm)], settings, bench(folder, hardware))
-    return tuned
 
 
 def on_file(folder: Path) -> Records:
@@ -87,7 +79,7 @@ def test_candidates_in_trouble_are_counted_and_contained(
 ) -> None:
     if trouble == "hang":
         monkeypatch.setattr(trials, "BUILD_S", 5.0)
-    tuned = one(tmp_path, cpu, Tiled(trouble=trouble))
+    tuned = tune_one(tmp_path, cpu, Tiled(trouble=trouble))
     bad = [trial for trial in tuned.records.trials.values() if not trial.valid]
     assert {tuned.records.candidates[trial.number]["decisions"]["part"] for trial in bad} == {4}
     assert [trial.failed for trial in bad] == [failed] * 2
@@ -99,17 +91,17 @@ def test_no_valid_candidate_is_an_error_in_the_words_of_most(tmp_path: Path, cpu
     words = "conv: none of 8 candidates is valid: 8 x build: ValueError: no point can be scheduled"
     for _ in range(2):
         with pytest.raises(NoSchedule, match=words):
-            one(tmp_path, cpu, Broken())
+            tune_one(tmp_path, cpu, Broken())
     assert len(on_file(tmp_path).trials) == 8
 
 
 def test_what_is_on_record_is_not_tried_again(tmp_path: Path, cpu: Hardware) -> None:
     trace = tmp_path / "trace"
-    first = one(tmp_path / "a", cpu, Tiled(trace=str(trace)))
+    first = tune_one(tmp_path / "a", cpu, Tiled(trace=str(trace)))
     applied = Counter(trace.read_text().splitlines())
     assert len(applied) == 8
     content = on_file(tmp_path / "a")
-    again = one(tmp_path / "a", cpu, Tiled(trace=str(trace)))
+    again = tune_one(tmp_path / "a", cpu, Tiled(trace=str(trace)))
     assert (again.choice, again.seconds) == (first.choice, first.seconds)
     assert on_file(tmp_path / "a") == content
     assert Counter(trace.read_text().splitlines()) == applied
@@ -117,23 +109,23 @@ def test_what_is_on_record_is_not_tried_again(tmp_path: Path, cpu: Hardware) -> 
 
 def test_few_trials_choose_alike_whether_many_are_on_record_or_not(tmp_path: Path, cpu: Hardware) -> None:
     few, many = replace(EIGHT, trials=3), replace(EIGHT, trials=8)
-    one(tmp_path, cpu, Tiled(), many)
-    after = one(tmp_path, cpu, Tiled(), few)
+    tune_one(tmp_path, cpu, Tiled(), many)
+    after = tune_one(tmp_path, cpu, Tiled(), few)
     assert after.count == 3
     assert set(after.choice.finalists) <= {"0", "1", "2"}
     # The choice is on record now: the one of the many does not replace it, and it is not made again.
-    one(tmp_path, cpu, Tiled(), many)
-    assert one(tmp_path, cpu, Tiled(), few).choice == after.choice
+    tune_one(tmp_path, cpu, Tiled(), many)
+    assert tune_one(tmp_path, cpu, Tiled(), few).choice == after.choice
     assert [choice.trials for choice in on_file(tmp_path).choices] == [8, 3]
     # What comes first is the same where nobody has tried many.
-    alone = one(tmp_path / "alone", cpu, Tiled(), few)
+    alone = tune_one(tmp_path / "alone", cpu, Tiled(), few)
     assert alone.records.candidates[:3] == after.records.candidates[:3]
     assert len(alone.records.trials) == 3
 
 
 def test_a_longer_search_goes_on_where_a_shorter_one_ended(tmp_path: Path, cpu: Hardware) -> None:
-    short = one(tmp_path, cpu, Tiled(), replace(EIGHT, trials=3))
-    long = one(tmp_path, cpu, Tiled(), EIGHT)
+    short = tune_one(tmp_path, cpu, Tiled(), replace(EIGHT, trials=3))
+    long = tune_one(tmp_path, cpu, Tiled(), EIGHT)
     assert [long.records.trials[n] for n in range(3)] == [short.records.trials[n] for n in range(3)]
     assert len(long.records.trials) == 8
 
@@ -176,14 +168,14 @@ def test_a_killed_search_goes_on_with_nothing_lost_or_tried_twice(
 ) -> None:
     trace = tmp_path / "trace"
     algorithm = Tiled(trace=str(trace))
-    pid = in_fork(lambda: one(tmp_path, cpu, algorithm))
+    pid = in_fork(lambda: tune_one(tmp_path, cpu, algorithm))
     _wait_for_trials(tmp_path, int(8 * moment))
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     before = dict(on_file(tmp_path).trials)
     assert before
     trace.unlink()
-    tuned = one(tmp_path, cpu, algorithm)
+    tuned = tune_one(tmp_path, cpu, algorithm)
     assert {number: tuned.records.trials[number] for number in before} == before
     assert len(tuned.records.trials) == 8
     again = set(trace.read_text().split()) if trace.exists() else set()
@@ -214,7 +206,7 @@ def test_layers_share_trials_by_their_weight_in_the_networks_time(tmp_path: Path
 
 
 def test_early_stop_ends_a_search(tmp_path: Path, cpu: Hardware) -> None:
-    tuned = one(tmp_path, cpu, Tiled(trouble="raise"), replace(EIGHT, early_stop=1))
+    tuned = tune_one(tmp_path, cpu, Tiled(trouble="raise"), replace(EIGHT, early_stop=1))
     first = [tuned.records.trials[n] for n in range(tuned.count)]
     assert tuned.count < 8
     assert not first[-1].valid or first[-1].median_s >= min(t.median_s for t in first[:-1])
@@ -227,7 +219,7 @@ def test_a_device_elsewhere_is_unsupported(tmp_path: Path) -> None:
             return False
 
     with pytest.raises(Unsupported, match="this machine's own devices"):
-        one(tmp_path, Elsewhere(), Tiled())
+        tune_one(tmp_path, Elsewhere(), Tiled())
 
 
 def test_a_kernel_that_writes_nothing_is_not_taken_for_right() -> None:
