@@ -115,7 +115,9 @@ def test_no_test_file_imports_another() -> None:
             elif isinstance(node, ast.ImportFrom):
                 names = [f"{'.' * node.level}{node.module}.{alias.name}" for alias in node.names]
             wrong = [name for name in names if re.match(r"\.|tests\.(\w+\.)?test_", name)]
-            assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}: what tests share is in tests/fixtures"
+            assert not wrong, (
+                f"{path.relative_to(ROOT)} imports {wrong}: what tests share is in tests/fixtures"
+            )
 
 
 def test_tests_lie_in_the_rooms_of_what_they_test() -> None:

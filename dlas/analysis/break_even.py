@@ -20,7 +20,7 @@ import pandas as pd
 from dlas.analysis.matching import SETTING, groups, natural
 from dlas.analysis.roles import DENSE
 from dlas.analysis.winners import Times
-from dlas.rows import bootstrap
+from dlas.rows import intervals
 from dlas.rows.frame import SAMPLES
 from dlas.rows.trajectories import CHOOSING
 from dlas.study.parts import LIBRARY
@@ -176,7 +176,7 @@ def _curve(
     dense_s = float(known["latency_s"].iloc[dense])
     labels = known["compression"].iloc[lines].astype(str)
     against = [beside.get(label, (dense, dense_s)) for label in labels]
-    ratios = bootstrap.ratios([samples[line] for line, _ in against], [samples[line] for line in lines])
+    ratios = intervals.ratios([samples[line] for line, _ in against], [samples[line] for line in lines])
     ratios = ratios * np.array([[dense_s / taken] for _, taken in against])
     return Curve(
         setting={name: told[name] for name in SETTING},

@@ -25,7 +25,7 @@ import pandas as pd
 
 from dlas.analysis.matching import identity, latest, natural
 from dlas.errors import InputError, unknown
-from dlas.rows import bootstrap
+from dlas.rows import intervals
 from dlas.rows.frame import AXES, SAMPLES
 from dlas.study.parts import LIBRARY
 from dlas.study.study import DEFAULTS
@@ -298,7 +298,7 @@ def _with_ratios(frame: pd.DataFrame, axis: str, groups: Sequence[Matched], base
     ]
     samples, batch = frame[SAMPLES].tolist(), frame["batch"].tolist()
 
-    def times(number: int, value: str) -> bootstrap.Array:
+    def times(number: int, value: str) -> intervals.Array:
         row = groups[number].rows[value].row
         share = batch[row] if axis == "batch" else 1
         return np.asarray(samples[row], dtype=float) / share
@@ -310,7 +310,7 @@ def _with_ratios(frame: pd.DataFrame, axis: str, groups: Sequence[Matched], base
         chosen = [(number, value) for number, value in pairs if (value < baseline) is swapped]
         above = [times(number, baseline) for number, _ in chosen]
         below = [times(number, value) for number, value in chosen]
-        found = bootstrap.ratios(above, below, streams=(1, 0) if swapped else (0, 1))
+        found = intervals.ratios(above, below, streams=(1, 0) if swapped else (0, 1))
         for (number, value), (ratio, low, high) in zip(chosen, found.tolist(), strict=True):
             filled[number][value] = replace(filled[number][value], ratio=(ratio, low, high))
     return [replace(group, rows=rows) for group, rows in zip(groups, filled, strict=True)]

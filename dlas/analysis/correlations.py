@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dlas.analysis.matching import groups, timed
-from dlas.rows import bootstrap
+from dlas.rows import intervals
 from dlas.rows.frame import MACHINE
 
 PLACE = ("dataset", "hardware", MACHINE, "batch", "seed")
@@ -74,7 +74,7 @@ def _correlated(there: pd.DataFrame) -> dict[str, object]:
     nothing = {"networks": len(both), "correlation": np.nan, "low": np.nan, "high": np.nan}
     if len(both) < FEWEST:
         return nothing | {"missing": f"{FEWEST} networks with {names} are needed, there are {len(both)}"}
-    value, low, high = bootstrap.rank_correlation(*both.T)
+    value, low, high = intervals.rank_correlation(*both.T)
     if np.isnan(value):
         return nothing | {"missing": "one of them is the same for all"}
     return {"networks": len(both), "correlation": value, "low": low, "high": high, "missing": ""}

@@ -18,7 +18,7 @@ import pandas as pd
 from dlas.analysis.matching import SETTING, groups
 from dlas.analysis.roles import DENSE
 from dlas.analysis.winners import Times, Winner
-from dlas.rows import bootstrap
+from dlas.rows import intervals
 from dlas.rows.frame import SAMPLES
 
 COLUMNS = [
@@ -88,6 +88,6 @@ def _with_ratios(points: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     above = [samples[line] for line in found.loc[both, "dense_point"]]
     below = [samples[line] for line in found.loc[both, "point"]]
     ratios = np.full((len(found), 3), np.nan)
-    ratios[both] = bootstrap.ratios(above, below)
+    ratios[both] = intervals.ratios(above, below)
     found = found.assign(achieved=ratios[:, 0], low=ratios[:, 1], high=ratios[:, 2])
     return found.assign(share=found["achieved"] / found["expected"])

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from dlas.console.grid import COLOURS, Cell, Column, Grid, names
 from dlas.errors import InputError
-from dlas.rows.intervals import median_interval
+from dlas.rows import intervals
 from dlas.rows.labels import (
     MISSING,
     amount,
@@ -132,7 +132,7 @@ def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
     yield "log", str(log) if log.exists() else f"{log} (not there)"
     if row.latency_s:
         fastest, slowest = min(row.latency_s), max(row.latency_s)
-        yield "latency", f"{interval_ms(*median_interval(row.latency_s))} ms (median, 95 % interval)"
+        yield "latency", f"{interval_ms(*intervals.median(row.latency_s))} ms (median, 95 % interval)"
         calls = f" of {row.calls_per_sample} calls" if (row.calls_per_sample or 1) > 1 else ""
         bound = f", ended by {row.bound}" if row.bound else ""
         yield (

@@ -135,7 +135,7 @@ class Planner:
         steps = [
             *networks,
             Step("build", build_key, {**tuned, **built}, "build"),
-            Step("check", build_key, built),
+            Step("check", build_key, built, imports=("scipy.stats",)),
         ]
         if tuning_key:
             steps.insert(-2, Step("tune", tuning_key, tuned, "tuning", alone=True))

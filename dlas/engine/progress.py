@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.text import Text
 
-from dlas.rows.intervals import median_interval
+from dlas.rows import intervals
 from dlas.rows.results import Row
 from dlas.study.point import Choice
 
@@ -88,7 +88,7 @@ class Progress:
         self._said = ""
         what = (row.reason or "").partition("\n")[0]
         if row.latency_s:
-            median, low, high = median_interval(row.latency_s)
+            median, low, high = intervals.median(row.latency_s)
             what = f"{median * 1e3:.3g} ms [{low * 1e3:.3g}, {high * 1e3:.3g}]" + (
                 " noisy" if row.noisy else ""
             )

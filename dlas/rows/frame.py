@@ -18,7 +18,7 @@ import pandas as pd
 
 from dlas.errors import InputError, unknown
 from dlas.measuring.machine import machine_name
-from dlas.rows import bootstrap
+from dlas.rows import intervals
 from dlas.rows.labels import label, options
 from dlas.rows.results import Row, read_rows
 from dlas.rows.trajectories import fine_tuning_seconds
@@ -200,7 +200,7 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
     samples = [record[SAMPLES] for record in records]
     held = np.empty(len(records), dtype=object)
     held[:] = samples
-    median, low, high = bootstrap.medians(samples).T
+    median, low, high = intervals.medians(samples).T
     derived = {
         "latency_s": median,
         "latency_low_s": low,

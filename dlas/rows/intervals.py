@@ -1,70 +1,156 @@
-"""Intervals for what was measured: medians, ratios of medians, shares."""
+"""Bootstrap intervals of level 0.95: of medians, of ratios of medians, and of rank correlations.
+
+A resample of n samples is n positions drawn with replacement, and its median
+needs only the middle one or two of those positions in the ordered samples.
+The positions depend on n alone, so they are drawn once a number of samples and
+serve every row that has as many; a row's interval is then a look-up.  The random
+numbers have a fixed seed: the same samples always give the same interval, in
+whichever order they were taken.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+Array = npt.NDArray[np.float64]
 LEVEL = 0.95
 RESAMPLES = 1000
+QUANTILES = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+ROWS_AT_ONCE = 512
+"""Rows whose resampled medians are in memory together."""
 
 
-def median_interval(samples: Sequence[float]) -> tuple[float, float, float]:
-    """Return the median of the samples with its bootstrap interval.
+def median(samples: Sequence[float]) -> tuple[float, float, float]:
+    """Return the median of the samples with its interval of level 0.95.
 
     Parameters
     ----------
     samples : sequence of float, [n]
+        At least one; a single sample is its own interval.
 
     Returns
     -------
     median, low, high : float
-        Percentile interval of level 0.95 over 1,000 resamples from a fixed
-        seed, so that the same samples always give the same interval.  A single
-        sample is its own interval.
+        In the samples' unit.
     """
-    values = np.asarray(samples, dtype=float)
-    medians = _resampled_medians(values, seed=0)
-    low, high = np.quantile(medians, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(np.median(values)), float(low), float(high)
+    middle, low, high = medians([np.asarray(samples, dtype=float)])[0].tolist()
+    return middle, low, high
 
 
-def ratio_interval(numerator: Sequence[float], denominator: Sequence[float]) -> tuple[float, float, float]:
-    """Return the ratio of two medians with its bootstrap interval.
+def medians(samples: Sequence[Array]) -> Array:
+    """Return each row's median with its interval of level 0.95.
 
     Parameters
     ----------
-    numerator, denominator : sequence of float
-        Independent samples, not necessarily as many.
+    samples : sequence of ndarray, [rows][n]
+        Rows may have different n; one without samples gives NaN.
+
+    Returns
+    -------
+    ndarray, [rows, 3]
+        Median, low, high, in the samples' unit.
     """
-    above, below = np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)
-    ratios = _resampled_medians(above, seed=0) / _resampled_medians(below, seed=1)
-    low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(np.median(above) / np.median(below)), float(low), float(high)
+    intervals = np.full((len(samples), 3), np.nan)
+    for rows in _portions(samples):
+        chosen = [samples[row] for row in rows]
+        intervals[rows, 0] = [np.median(values) for values in chosen]
+        intervals[rows, 1:] = np.quantile(_resampled(chosen, stream=0), QUANTILES, axis=1).T
+    return intervals
 
 
-def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """Return the Wilson score interval of level 0.95 for a share.
+def ratios(
+    numerators: Sequence[Array], denominators: Sequence[Array], streams: tuple[int, int] = (0, 1)
+) -> Array:
+    """Return each ratio of two rows' medians with its interval of level 0.95.
 
-    References
+    The quantiles are taken of the logarithm, so that exchanging numerators and
+    denominators, and the streams with them, gives exactly the inverse interval.
+
+    Parameters
     ----------
-    E. B. Wilson, Probable inference, the law of succession, and statistical
-    inference. Journal of the American Statistical Association, 1927.
+    numerators, denominators : sequence of ndarray, [pairs][n]
+        Positive samples, at least one a row.
+    streams : pair of int
+        Which random numbers resample the numerators and which the
+        denominators; they differ, or the two would err together.
+
+    Returns
+    -------
+    ndarray, [pairs, 3]
+        Ratio, low, high.
     """
-    if trials == 0:
-        return 0.0, 1.0
-    z = 1.959963984540054
-    share = successes / trials
-    centre = share + z * z / (2 * trials)
-    spread = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    scale = 1 + z * z / trials
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+    intervals = np.empty((len(numerators), 3))
+    for start in range(0, len(numerators), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        above, below = numerators[rows], denominators[rows]
+        intervals[rows, 0] = [
+            np.log(np.median(a)) - np.log(np.median(b)) for a, b in zip(above, below, strict=True)
+        ]
+        logs = np.log(_resampled(above, streams[0])) - np.log(_resampled(below, streams[1]))
+        intervals[rows, 1:] = np.quantile(logs, QUANTILES, axis=1).T
+    return np.exp(intervals)
 
 
-def _resampled_medians(values: np.ndarray, seed: int) -> np.ndarray:
-    chosen = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
-    # Sorted, so that the interval does not depend on the order in which samples were taken.
-    medians: np.ndarray = np.median(np.sort(values)[chosen], axis=1)
-    return medians
+def rank_correlation(x: Array, y: Array) -> tuple[float, float, float]:
+    """Return Spearman's rank correlation of two quantities with its interval of level 0.95.
+
+    Parameters
+    ----------
+    x, y : ndarray, [n]
+        One number an item (a network, say), no NaN.
+
+    Returns
+    -------
+    correlation, low, high : float
+        The items are resampled; a resample in which either quantity is constant
+        has no correlation and is left out.  NaN where either is constant in all items.
+    """
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return np.nan, np.nan, np.nan
+    chosen = np.random.default_rng(0).integers(len(x), size=(RESAMPLES, len(x)))
+    resampled = _correlations(x[chosen], y[chosen])
+    low, high = np.nanquantile(resampled, QUANTILES)
+    return float(_correlations(x[None], y[None])[0]), float(low), float(high)
+
+
+def _correlations(x: Array, y: Array) -> Array:
+    """Return the correlation of the ranks in each line, NaN where a line is constant."""
+    import pandas as pd
+
+    ranks = [pd.DataFrame(values).rank(axis=1).to_numpy() for values in (x, y)]
+    a, b = (rank - rank.mean(axis=1, keepdims=True) for rank in ranks)
+    spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    ranked: Array = np.where(spread > 0, (a * b).sum(axis=1) / np.where(spread > 0, spread, 1), np.nan)
+    return ranked
+
+
+def _portions(samples: Sequence[Array]) -> Iterator[list[int]]:
+    """Yield the rows that have samples, so many at a time that their resamples fit in memory."""
+    rows = [row for row, values in enumerate(samples) if len(values)]
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        yield rows[start : start + ROWS_AT_ONCE]
+
+
+def _resampled(samples: Sequence[Array], stream: int) -> Array:
+    """Return the medians of each row's resamples, [rows, RESAMPLES]."""
+    resampled = np.empty((len(samples), RESAMPLES))
+    lengths = np.array([len(values) for values in samples])
+    for n in np.unique(lengths):
+        rows = np.flatnonzero(lengths == n)
+        ordered = np.sort(np.stack([samples[row] for row in rows.tolist()]), axis=1)
+        low, high = _middle(int(n), stream)
+        resampled[rows] = (ordered[:, low] + ordered[:, high]) / 2
+    return resampled
+
+
+@functools.lru_cache(maxsize=1024)
+def _middle(n: int, stream: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return the lower and upper middle position of each resample of ``n`` samples, [RESAMPLES]."""
+    chosen = np.random.default_rng(stream).integers(n, size=(RESAMPLES, n))
+    lower, upper = (n - 1) // 2, n // 2
+    chosen.partition((lower, upper), axis=1)
+    return chosen[:, lower].astype(np.int32), chosen[:, upper].astype(np.int32)

@@ -18,7 +18,7 @@ from dlas.analysis.matching import blocks, natural
 from dlas.analysis.pareto import pareto, undominated
 from dlas.analysis.rankings import ranking, rankings
 from dlas.analysis.roles import with_roles
-from dlas.rows import bootstrap
+from dlas.rows import intervals
 from dlas.rows.frame import read
 from dlas.rows.results import Row
 from tests.fixtures.rows import CPU, failing, row, write
@@ -192,7 +192,7 @@ def test_rankings_begin_with_what_flips_most(tmp_path: Path) -> None:
 @given(st.lists(st.tuples(st.floats(0, 9), st.floats(0, 9)), min_size=4, max_size=12))
 def test_a_rank_correlation_is_the_textbooks(pairs: list[tuple[float, float]]) -> None:
     x, y = (np.array(values) for values in zip(*pairs, strict=True))
-    value, low, high = bootstrap.rank_correlation(x, y)
+    value, low, high = intervals.rank_correlation(x, y)
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         assert np.isnan([value, low, high]).all()
     else:

@@ -15,7 +15,7 @@ from dlas.study import parts
 from dlas.study.point import Choice, Point
 from tests.fixtures.package import modules
 
-READERS = ("dlas.analysis", "dlas.cli.app", "dlas.rows.results", "dlas.report", "dlas.console")
+READERS = ("dlas.analysis", "dlas.cli.app", "dlas.rows", "dlas.report", "dlas.console")
 """What reads rows or shows them; what it says decides on no row."""
 BUILDERS = (
     "dlas.lowering",
@@ -54,9 +54,9 @@ def test_nothing_that_builds_is_in_a_networks_key(axis: str, name: str) -> None:
     assert not under(closure(axis, name), BUILDERS)
 
 
-def keys(edits: dict[str, str], compiler: str = "hand") -> dict[str, str]:
-    """Return the keys of a pruned network, its build and its row, were the sources so edited."""
-    point = Point(
+def pruned(compiler: str) -> Point:
+    """Return a point with a pruned network."""
+    return Point(
         Choice("digits"),
         Choice("cifar_resnet18"),
         Choice("weight_pruning", (("level", 0.5),)),
@@ -66,7 +66,18 @@ def keys(edits: dict[str, str], compiler: str = "hand") -> dict[str, str]:
         batch=1,
         seed=0,
     )
-    plan = Planner(MeasureSettings(), Path("cache"), SourceTree(edits)).plan(point)
+
+
+@pytest.mark.parametrize("step", ["network", "tune", "build", "check", "measure"])
+def test_nothing_that_reads_rows_is_in_the_key_of_a_step(step: str) -> None:
+    modules = Planner(MeasureSettings(), Path("cache")).modules(step, pruned("metaschedule"))
+    assert f"dlas.engine.steps.{step}" in modules
+    assert not under(modules, READERS)
+
+
+def keys(edits: dict[str, str], compiler: str = "hand") -> dict[str, str]:
+    """Return the keys of a pruned network, its build and its row, were the sources so edited."""
+    plan = Planner(MeasureSettings(), Path("cache"), SourceTree(edits)).plan(pruned(compiler))
     return {**plan.artifacts(), "row": plan.key}
 
 

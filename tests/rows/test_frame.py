@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 import dlas
 from dlas.errors import InputError
-from dlas.rows import bootstrap
+from dlas.rows import intervals
 from dlas.rows.frame import SAMPLES, read, select
-from dlas.rows.intervals import median_interval, ratio_interval
 from dlas.rows.labels import amount, factor, label, options, shortened
 from tests.fixtures.rows import CPU, again, failing, row, write
 from tests.fixtures.sweeps import curve
@@ -35,7 +34,8 @@ from dlas.analysis import compare
 from dlas.console import comparison, grid, show, tables
 from dlas.rows import export
 frame = dlas.read({str(tmp_path)!r})
-tables.table(frame), comparison.grid(compare.compare(frame, "compiler")), show.show({str(tmp_path)!r}, frame["id"][0])
+tables.table(frame), comparison.grid(compare.compare(frame, "compiler"))
+show.show({str(tmp_path)!r}, frame["id"][0])
 found = [name for name in sys.modules if name.split(".")[0] in ("torch", "torchvision", "tvm", "onnx")]
 assert not found, found
 """
@@ -188,18 +188,31 @@ def test_a_filter_that_cannot_be_meant_is_refused(tmp_path: Path, where: str, me
         select(frame, [where])
 
 
+def resampled(samples: list[float], stream: int) -> np.ndarray:
+    """Return the medians of 1,000 resamples, each drawn and ordered by itself."""
+    places = np.random.default_rng(stream).integers(len(samples), size=(1000, len(samples)))
+    medians: np.ndarray = np.median(np.sort(samples)[places], axis=1)
+    return medians
+
+
 @given(st.lists(st.lists(st.floats(1e-6, 10), min_size=1, max_size=30), min_size=1, max_size=8))
-def test_intervals_for_many_rows_are_those_of_each_row(samples: list[list[float]]) -> None:
-    found = bootstrap.medians([np.array(values) for values in samples])
-    for values, interval in zip(samples, found, strict=True):
-        assert tuple(interval) == median_interval(sorted(values))
+def test_intervals_of_many_rows_are_percentiles_of_each_rows_resampled_medians(
+    samples: list[list[float]],
+) -> None:
+    together = intervals.medians([np.array(values) for values in samples])
+    for values, interval in zip(samples, together.tolist(), strict=True):
+        low, high = np.quantile(resampled(values, stream=0), [(1 - 0.95) / 2, (1 + 0.95) / 2])
+        assert interval == [np.median(values), low, high]
+        assert tuple(interval) == intervals.median(values) == intervals.median(sorted(values))
 
 
-def test_ratios_agree_with_those_of_single_pairs() -> None:
+def test_intervals_of_ratios_are_percentiles_of_ratios_of_resampled_medians() -> None:
     draw = np.random.default_rng(7)
     above, below = draw.lognormal(0, 0.1, 150), draw.lognormal(1, 0.1, 140)
-    (found,) = bootstrap.ratios([above], [below])
-    assert found == pytest.approx(ratio_interval(above.tolist(), below.tolist()), rel=0.01)
+    (ratio,) = intervals.ratios([above], [below])
+    drawn = resampled(above.tolist(), stream=0) / resampled(below.tolist(), stream=1)
+    expected = [np.median(above) / np.median(below), *np.quantile(drawn, [0.025, 0.975])]
+    assert ratio == pytest.approx(expected, rel=0.01)
 
 
 def test_amounts_are_read_at_a_glance() -> None:

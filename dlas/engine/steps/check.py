@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 
 from dlas.engine.steps.artifacts import stored
 from dlas.engine.steps.programs import load_program
 from dlas.engine.steps.samples import fill_batch, load_sample
 from dlas.processes.child import Channel
-from dlas.rows.intervals import wilson
 from dlas.stack import Images, Program
 from dlas.store.cache import Cache
 from dlas.study.point import Point
@@ -44,8 +44,9 @@ def run(
     accuracy = None
     if facts["accuracy"] is not None:
         right = int((outputs.argmax(axis=1) == labels).sum())
-        low, high = wilson(right, len(outputs))
-        accuracy = {"accuracy": right / len(outputs), "low": low, "high": high, "images": len(outputs)}
+        low, high = binomtest(right, len(outputs)).proportion_ci(method="wilson")
+        share = right / len(outputs)
+        accuracy = {"accuracy": share, "low": float(low), "high": float(high), "images": len(outputs)}
     return {"error": error, "compiled_accuracy": accuracy}
 
 

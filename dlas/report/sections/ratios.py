@@ -13,7 +13,7 @@ from dlas.analysis.roles import TUNINGS
 from dlas.report import charts
 from dlas.report.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
 from dlas.report.context import Context, significant, slug
-from dlas.rows import bootstrap
+from dlas.rows import intervals
 from dlas.rows.frame import SAMPLES
 from dlas.rows.labels import MISSING, factor
 
@@ -80,7 +80,7 @@ def _ratios(context: Context, first: pd.Series, second: pd.Series, same: Sequenc
     """Return matched pairs with the interval of their ratio."""
     pairs = paired(context.points, first, second, same)
     samples = context.points[SAMPLES].tolist()
-    found = bootstrap.ratios(
+    found = intervals.ratios(
         [samples[line] for line in pairs["first"]], [samples[line] for line in pairs["second"]]
     )
     pairs = pairs.assign(low=found[:, 1], high=found[:, 2])
