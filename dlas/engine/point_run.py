@@ -1,4 +1,4 @@
-"""Points on their way to rows, as a sweep keeps them."""
+"""A point on its way to its row, and what a sweep has done so far."""
 
 from __future__ import annotations
 
@@ -13,8 +13,28 @@ from dlas.study.point import Point
 
 
 @dataclass(eq=False)
-class Active:
-    """A point on its way to a row."""
+class PointRun:
+    """A point on its way to a row.
+
+    Parameters
+    ----------
+    point : Point
+    plan : Plan
+    started : str
+        When, as rows write it.
+    log : Path
+        Gets what its steps print.
+    done : int
+        Steps before measuring that are behind it.
+    job : int or None
+        What works on it now.
+    facts : dict
+        What check and measure returned so far, by the row's column.
+    seconds : dict
+        Seconds each step took.
+    remakes : int
+        How often its artifacts were made again because they were damaged.
+    """
 
     point: Point
     plan: Plan
@@ -22,13 +42,19 @@ class Active:
     log: Path
     done: int = 0
     job: int | None = None
-    found: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     remakes: int = 0
 
     def took(self, step: str, seconds: float) -> None:
         """Add to the time that a step took, which may have run more than once."""
         self.seconds[step] = self.seconds.get(step, 0.0) + seconds
+
+    def restart(self) -> None:
+        """Go back to the first step; artifacts that are whole are found again."""
+        self.remakes += 1
+        self.done = 0
+        self.job = None
 
     @property
     def ready(self) -> bool:
@@ -41,8 +67,8 @@ class Active:
         return self.plan.measure if self.ready else self.plan.steps[self.done]
 
     @property
-    def group(self) -> tuple[object, ...]:
-        """Points of one group will be compared, so they are measured in turns."""
+    def comparison(self) -> tuple[object, ...]:
+        """Points that agree in this will be compared, so they are measured in turns."""
         return self.point.dataset, self.point.model, self.point.hardware, self.point.batch
 
     @property

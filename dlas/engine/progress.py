@@ -17,7 +17,7 @@ from dlas.rows.results import Row
 from dlas.study.point import Choice
 
 if TYPE_CHECKING:
-    from dlas.engine.point_run import Active, Summary
+    from dlas.engine.point_run import PointRun, Summary
 
 COLOURS = {"ok": "green", "failed": "red", "timeout": "red", "wrong": "red", "unsupported": "yellow"}
 SPOKEN_EVERY_SECONDS = 10.0
@@ -65,17 +65,17 @@ class Progress:
             self._spoke = time.monotonic()
             self.console.print(f"  {escape(text)}", highlight=False)
 
-    def show(self, active: Sequence[Active], summary: Summary, idle: bool) -> None:
+    def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:
         """Redraw the live line."""
         self._kept = summary.kept
         if self._live is None:
             return
         written = sum(summary.written.values())
         bad = written - summary.written["ok"]
-        running = [each for each in active if each.job is not None]
+        running = [run for run in runs if run.job is not None]
         line = f"{summary.kept + written}/{self.total} points, {len(running)} running, {bad} not ok"
         line += f", {self._left(written)} left" if written else ""
-        stages = [f"{each.step.name}: {self._names(each.point.content())}" for each in running[:2]]
+        stages = [f"{run.step.name}: {self._names(run.point.content())}" for run in running[:2]]
         if idle:
             stages = ["waiting for a device or an artifact that another sweep holds"]
         said = [self._said] if self._said and running else []

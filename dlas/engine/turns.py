@@ -1,38 +1,177 @@
-"""Points that take turns on a device."""
+"""Who has a device: points that take turns to be measured, or one that is tuned."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
-from dlas.engine.point_run import Active
+from dlas.engine.point_run import PointRun
+from dlas.measuring.machine import Machine
+from dlas.processes.server import Server
+from dlas.store.cache import Cache
+from dlas.store.locks import take_lock
+
+INTERLEAVE = 12
+"""At most so many points of a comparison take turns on the device, each with its program in memory."""
+FREE_MEMORY = 0.25
+"""Another member starts only while this share of the memory is free."""
 
 
-@dataclass
-class Heat:
-    """Points that have their device to themselves: in turns to be measured, or one to be tuned.
+class Turns:
+    """Gives a device to the members of a comparison, one at a time, or to one point that is tuned.
+
+    Each member runs up to its first turn, then they go on in a circle, so that
+    whatever disturbs the machine meanwhile disturbs all of them alike.
 
     Parameters
     ----------
-    members : list of Active
-    locks : list of int
-        Descriptors to be closed at the end.
-    turn_of : Active or None
+    server : Server
+        Carries out turns and pauses.
+    cache : Cache
+        Locks what a search makes.
+    launch : callable
+        Starts a member's step and returns the number of its job.
+    most : int
+        Members at a time, each with its program in memory.
+    free_memory : callable, optional
+        Returns the share of the memory that is free; by default this machine's.
     """
 
-    members: list[Active]
-    locks: list[int]
-    turn_of: Active | None = None
+    def __init__(
+        self,
+        server: Server,
+        cache: Cache,
+        launch: Callable[[PointRun], int],
+        most: int = INTERLEAVE,
+        free_memory: Callable[[], float] | None = None,
+    ) -> None:
+        self.most = most
+        self._server, self._cache = server, cache
+        self._launch = launch
+        self._free_memory = free_memory or Machine().free_memory
+        self._waiting: list[PointRun] = []
+        self._members: dict[int, PointRun] = {}  # by job; the one that waited longest for its turn is first
+        self._turn_of: int | None = None
+        self._locks: list[int] = []
+        self._paused: list[int] = []
+        self.fills_machine = False
+        """Whether the device that is taken is this machine, so that nothing else may run on it."""
+
+    @property
+    def taken(self) -> bool:
+        """Whether a device is given to somebody."""
+        return bool(self._locks)
+
+    def start(self, runs: Sequence[PointRun], jobs: Iterable[int]) -> None:
+        """Unless one is taken, give a device to the first points that can be measured or tuned.
+
+        Parameters
+        ----------
+        runs : sequence of PointRun
+            All points under way, in order.
+        jobs : iterable of int
+            All other jobs: they are paused while this machine is the device.
+        """
+        if self.taken:
+            return
+        self._waiting, self._locks = self._measurable(runs) or self._tunable(runs) or ([], [])
+        if not self.taken:
+            return
+        self.fills_machine = self._waiting[0].device.local
+        self._paused = list(jobs) if self.fills_machine else []
+        for job in self._paused:
+            self._server.pause(job)
+        self._next()
+
+    def member(self, job: int) -> PointRun:
+        """Return the member that a job works on."""
+        return self._members[job]
+
+    def asked(self, job: int) -> None:
+        """Give the turn to another member, now that a job has asked for its next one."""
+        if job == self._turn_of:
+            self._next()
+
+    def ended(self, job: int) -> None:
+        """Go on without a member whose job has ended; after the last one the device is free."""
+        del self._members[job]
+        self.asked(job)
+
+    def _next(self) -> None:
+        """Start the next member, or let the one go on that waited longest."""
+        if self._waiting and self._members and self._free_memory() < FREE_MEMORY:
+            self._waiting.clear()  # they have their turns later, when these are done
+        if self._waiting:
+            run = self._waiting.pop(0)
+            self._turn_of = run.job = self._launch(run)
+            self._members[run.job] = run
+        elif self._members:
+            self._turn_of = next(iter(self._members))
+            self._members[self._turn_of] = self._members.pop(self._turn_of)
+            self._server.turn(self._turn_of)
+        else:
+            self._release()
+
+    def _release(self) -> None:
+        """Free the device and let the other jobs go on."""
+        for lock in self._locks:
+            os.close(lock)
+        for job in self._paused:
+            self._server.resume(job)
+        self._locks, self._paused, self._turn_of = [], [], None
+        self.fills_machine = False
+
+    def _measurable(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[int]] | None:
+        """Return the first comparison's next points, if all of them are ready, and the device's lock."""
+        for comparison in dict.fromkeys(run.comparison for run in runs):
+            together = next_together([run for run in runs if run.comparison == comparison], self.most)
+            if all(run.ready for run in together):
+                lock = lock_device(together[0].device.device)
+                if lock is not None:
+                    return together, [lock]
+        return None
+
+    def _tunable(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[int]] | None:
+        """Return the first point whose next step needs the device, alone, and its locks."""
+        for run in runs:
+            if run.job is None and not run.ready and run.step.alone:
+                locks = self._tuning_locks(run)
+                if locks:
+                    return [run], locks
+        return None
+
+    def _tuning_locks(self, run: PointRun) -> list[int]:
+        """Return locks of the device and of what is made on it; none if either is taken, or it is there."""
+        kind, key = str(run.step.kind), run.step.key
+        device = lock_device(run.device.device)
+        artifact = self._cache.try_lock(f"{kind}-{key}") if device is not None else None
+        locks = [lock for lock in (device, artifact) if lock is not None]
+        if len(locks) == 2 and self._cache.get(kind, key) is None:
+            return locks
+        for lock in locks:
+            os.close(lock)
+        return []
 
 
-def next_heat(group: Sequence[Active], most: int) -> list[Active]:
-    """Return the first points of a group, ``most`` of them or a few less.
+def next_together(comparison: Sequence[PointRun], most: int) -> list[PointRun]:
+    """Return the first points of a comparison, ``most`` of them or a few less.
 
     A network is not divided, unless it alone has more points: what a kernel is compared
     with on the same weights takes turns with it.
     """
-    first = list(group[:most])
-    if len(group) == len(first) or group[most].point.compression != first[-1].point.compression:
+    first = list(comparison[:most])
+    if len(comparison) == len(first):
         return first
-    whole = [active for active in first if active.point.compression != first[-1].point.compression]
-    return whole or first
+    network = first[-1].point.compression
+    if comparison[most].point.compression != network:
+        return first
+    return [run for run in first if run.point.compression != network] or first
+
+
+def lock_device(device: str) -> int | None:
+    """Return a descriptor that holds the device for this process, or None while another sweep has it."""
+    folder = Path(tempfile.gettempdir()) / f"dlas-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return take_lock(folder / f"device-{device}.lock")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from dlas.engine.turns import lock_device
 from dlas.errors import InputError
 from dlas.processes.outcome import DiskFull
 from dlas.rows.results import FILE, Results, Row
@@ -113,7 +114,7 @@ def test_a_wrong_answer_is_never_a_time(tmp_path: Path, trouble: str) -> None:
 
 
 @pytest.mark.parametrize("trouble", ["exception", "segfault", "hang"])
-def test_trouble_while_measuring_spares_the_others_of_the_heat(tmp_path: Path, trouble: str) -> None:
+def test_trouble_while_measuring_spares_the_others_that_take_turns(tmp_path: Path, trouble: str) -> None:
     study = study_of(
         'compiler = ["tests.fixtures.stubs:StubCompiler", "tests.fixtures.stubs:StubLibrary"]\n'
         f'hardware = [{{name = "tests.fixtures.stubs:StubHardware", trouble = ["none", "{trouble}"]}}]'
@@ -281,13 +282,11 @@ def test_jobs_run_networks_side_by_side_and_start_none_while_measuring(
 
 
 def test_the_device_belongs_to_one_sweep_at_a_time(tmp_path: Path) -> None:
-    from dlas.engine.sweep import _lock_device
-
-    held = _lock_device("stub-only")
+    held = lock_device("stub-only")
     assert held is not None
-    assert _lock_device("stub-only") is None
+    assert lock_device("stub-only") is None
     os.close(held)
-    again = _lock_device("stub-only")
+    again = lock_device("stub-only")
     assert again is not None
     os.close(again)
 
