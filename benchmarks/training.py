@@ -32,8 +32,8 @@ from dlas.datasets.digits import Digits
 from dlas.measuring.machine import Machine
 from dlas.models.cifar_mobilenet_v2 import CifarMobilenetV2
 from dlas.models.cifar_resnet18 import CifarResnet18
+from dlas.networks.forward import EVALUATION_BATCH
 from dlas.networks.recipes import RECIPES, Recipe
-from dlas.networks.scoring import EVALUATION_BATCH
 from dlas.networks.training import channels_last_is_safe, fit
 from dlas.stack import Data, Facts, Workspace
 

@@ -16,8 +16,8 @@ from dlas.compression.pruning import channels
 from dlas.compression.pruning.channels import Channels
 from dlas.compression.pruning.coupling import Coupling, Unit
 from dlas.compression.pruning.iterative import IterativePruning, ratios
-from dlas.compression.pruning.masks import judge
 from dlas.compression.pruning.widths import narrow
+from dlas.compression.pruning.worth import judge
 from dlas.errors import InputError, Unsupported
 from dlas.networks.torch_model import TorchModel
 from dlas.networks.torch_network import TorchNetwork, conv_weights
@@ -122,7 +122,7 @@ def _least(
     most : int
         How many filters may go altogether.
     """
-    values = {name: each.numpy() for name, each in worth.items()}
+    values = {name: of_filters.numpy() for name, of_filters in worth.items()}
 
     def mean(unit: Unit) -> float:
         total = sum(float(values[name][list(indices)].sum()) for name, indices in unit.filters.items())

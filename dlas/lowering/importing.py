@@ -16,7 +16,8 @@ from tvm.relax.frontend.onnx import from_onnx
 
 from dlas.errors import Unsupported
 from dlas.lowering.from_torch import translate
-from dlas.networks.exporting import check_batch, layer_of_node, quiet
+from dlas.networks.exporting import check_batch, quiet
+from dlas.networks.layer_names import layer_of_node
 from dlas.networks.onnx_counting import graph_input
 from dlas.networks.onnx_network import OnnxNetwork, number_type
 from dlas.networks.torch_network import TorchNetwork

@@ -13,9 +13,7 @@ from torch import nn
 
 from dlas.errors import MissingData, unknown
 from dlas.networks import torch_model
-from dlas.networks.recipes import Recipe
-from dlas.networks.torch_model import Epochs, RecipeName, chosen_recipe
-from dlas.stack import Data
+from dlas.networks.torch_model import Epochs, RecipeName
 
 AUXILIARY = ("aux1.", "aux2.", "AuxLogits.")
 """Classifiers that GoogLeNet and Inception v3 have for training only."""
@@ -69,10 +67,6 @@ class Torchvision(torch_model.TorchModel):
         module: nn.Module = torchvision.models.get_model(self.name, weights=None, **options)
         return module
 
-    def recipe_for(self, data: Data) -> Recipe | None:
-        """Return how to train on ``data``, or None for not at all."""
-        return chosen_recipe(self.recipe, self.epochs, self.weights, data)
-
     def weights_file(self) -> Path | None:
         """Return the file that the weights come from.
 
@@ -81,10 +75,8 @@ class Torchvision(torch_model.TorchModel):
         MissingData
             If torchvision's own weights are asked for and not in torch's cache.
         """
-        if self.weights == "none":
-            return None
         if self.weights != "default":
-            return Path(self.weights).expanduser()
+            return super().weights_file()
         url = torchvision.models.get_model_weights(self.name).DEFAULT.url
         path = Path(torch.hub.get_dir(), "checkpoints", url.rpartition("/")[2])
         if not path.is_file():
@@ -97,8 +89,8 @@ class Torchvision(torch_model.TorchModel):
 
     def adapt(self, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return a weights file's tensors under today's names, without auxiliary classifiers."""
-        kept = {name: tensor for name, tensor in state.items() if not name.startswith(AUXILIARY)}
+        tensors = {name: tensor for name, tensor in state.items() if not name.startswith(AUXILIARY)}
         if self.name.startswith("densenet"):  # its files still say norm.1 for norm1
             dotted = re.compile(r"(denselayer\d+\.(?:norm|conv))\.(\d)")
-            kept = {dotted.sub(r"\1\2", name): tensor for name, tensor in kept.items()}
-        return kept
+            tensors = {dotted.sub(r"\1\2", name): tensor for name, tensor in tensors.items()}
+        return tensors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,9 @@ import torch
 from onnx import helper, numpy_helper
 from torch import nn
 
-from dlas.networks.exporting import as_onnx, layer_of_node
+from dlas.networks.exporting import as_onnx
+from dlas.networks.forward import hooked, run_on_zeros
+from dlas.networks.layer_names import CallNames, layer_of_node
 from dlas.networks.onnx_counting import infer_shapes
 from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Conv, Network, describe_layer
@@ -35,7 +36,7 @@ def graph_convolutions(model: onnx.ModelProto) -> list[tuple[Conv, int]]:
     stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     # Integer networks have what a convolution reads dequantised in front of it: tensor, scale, zero point.
     behind = {node.output[0]: node.input for node in model.graph.node if node.op_type == "DequantizeLinear"}
-    found = []
+    convolutions = []
     for index, node in enumerate(model.graph.node):
         name = node.input[1] if node.op_type == "Conv" else ""
         weight = stored.get(behind[name][0] if name in behind else name)
@@ -44,8 +45,8 @@ def graph_convolutions(model: onnx.ModelProto) -> list[tuple[Conv, int]]:
         zero = stored.get(behind[node.input[0]][2]) if node.input[0] in behind else None
         layer = layer_of_node(node, f"node{index}")
         described = {**_geometry(node, weight.shape, shapes), **_numbers(weight, zero)}
-        found.append((Conv(layer, **described), int(np.count_nonzero(weight))))
-    return found
+        convolutions.append((Conv(layer, **described), int(np.count_nonzero(weight))))
+    return convolutions
 
 
 def _geometry(node: onnx.NodeProto, weight: tuple[int, ...], shapes: dict[str, list[int]]) -> dict[str, Any]:
@@ -86,34 +87,21 @@ def _numbers(weight: npt.NDArray[Any], zero: npt.NDArray[Any] | None) -> dict[st
 def library_layers(network: Network, batch: int) -> list[dict[str, Any]]:
     """Return the convolutions of a network as layers that a library computes.
 
-    Those of a torch module are met by running it once on zeros [batch, c, h, w].
+    A torch module is run once, on zeros [batch, c, h, w], to meet them in their order.
     """
     if not isinstance(network, TorchNetwork):
-        found = graph_convolutions(as_onnx(network, batch))
-        return [describe_layer(conv, "library", nonzeros) for conv, nonzeros in found]
+        convolutions = graph_convolutions(as_onnx(network, batch))
+        return [describe_layer(conv, "library", nonzeros) for conv, nonzeros in convolutions]
     layers: list[dict[str, Any]] = []
-    calls = _Calls()
+    calls = CallNames()
 
-    def note(name: str) -> Callable[..., None]:
-        def hook(layer: Any, inputs: Any, output: Any) -> None:
-            conv = _read_conv(calls.name(name), layer, inputs[0].shape)
-            layers.append(describe_layer(conv, "library", int(layer.weight.count_nonzero())))
+    def describe(name: str, layer: nn.Module, read: torch.Tensor, written: torch.Tensor) -> None:
+        assert isinstance(layer, nn.Conv2d)
+        conv = _read_conv(calls.next(name), layer, read.shape)
+        layers.append(describe_layer(conv, "library", int(layer.weight.count_nonzero())))
 
-        return hook
-
-    module = network.module.eval()
-    handles = [
-        layer.register_forward_hook(note(name))
-        for name, layer in module.named_modules()
-        if isinstance(layer, nn.Conv2d)
-    ]
-    try:
-        device = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
-        with torch.inference_mode():
-            module(torch.zeros(batch, *network.facts.shape, device=device))
-    finally:
-        for handle in handles:
-            handle.remove()
+    with hooked(network.module, (nn.Conv2d,), describe):
+        run_on_zeros(network.module, network.facts.shape, batch)
     return layers
 
 
@@ -134,14 +122,3 @@ def _read_conv(name: str, layer: nn.Conv2d, shape: torch.Size) -> Conv:
         accumulator_type=kind,
         output_type=kind,
     )
-
-
-class _Calls:
-    """Numbers the calls of a layer within one run, as layers are named elsewhere: ``conv``, ``conv#2``."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, int] = {}
-
-    def name(self, layer: str) -> str:
-        self._seen[layer] = self._seen.get(layer, 0) + 1
-        return layer if self._seen[layer] == 1 else f"{layer}#{self._seen[layer]}"

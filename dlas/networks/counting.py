@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
+
+from dlas.networks.forward import hooked, run_on_zeros
 
 
 def count_macs(module: nn.Module, shape: tuple[int, int, int]) -> int:
@@ -20,7 +21,7 @@ def count_macs(module: nn.Module, shape: tuple[int, int, int]) -> int:
     """
     counter = FlopCounterMode(display=False)
     with plain_attention(), counter:
-        _run_once(module, shape)
+        run_on_zeros(module, shape)
     counted = counter.get_flop_counts().get("Global", {})
     aten = torch.ops.aten
     return int(sum(counted.get(op, 0) for op in (aten.convolution, aten.mm, aten.addmm)) // 2)
@@ -42,32 +43,16 @@ def count_skippable_macs(module: nn.Module, shape: tuple[int, int, int]) -> int:
 
     Layers that are called as functions are not looked at.
     """
-    found = 0
+    skippable = 0
 
-    def note(layer: Any, inputs: Any, output: torch.Tensor) -> None:
-        nonlocal found
+    def add(name: str, layer: nn.Module, read: torch.Tensor, written: torch.Tensor) -> None:
+        nonlocal skippable
+        assert isinstance(layer, nn.Conv2d | nn.Linear)
         # Every output value of a filter meets each of the filter's weights once.
-        filters = output.shape[1] if isinstance(layer, nn.Conv2d) else output.shape[-1]
+        filters = written.shape[1] if isinstance(layer, nn.Conv2d) else written.shape[-1]
         zeros = layer.weight.numel() - int(layer.weight.count_nonzero())
-        found += output.numel() // filters * zeros
+        skippable += written.numel() // filters * zeros
 
-    layers = [layer for layer in module.modules() if isinstance(layer, nn.Conv2d | nn.Linear)]
-    handles = [layer.register_forward_hook(note) for layer in layers]
-    try:
-        _run_once(module, shape)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
-
-
-def _run_once(module: nn.Module, shape: tuple[int, int, int]) -> None:
-    """Run the module on one image of zeros [c, h, w] in evaluation mode; its own mode is left as it was."""
-    first = next(module.parameters(), torch.zeros(0))
-    training = module.training
-    module.eval()
-    try:
-        with torch.no_grad():
-            module(torch.zeros(1, *shape, device=first.device, dtype=first.dtype))
-    finally:
-        module.train(training)
+    with hooked(module, (nn.Conv2d, nn.Linear), add):
+        run_on_zeros(module, shape)
+    return skippable

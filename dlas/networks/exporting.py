@@ -1,4 +1,4 @@
-"""Torch modules as ONNX files, and the names that layers keep in them."""
+"""Networks as ONNX graphs: torch modules exported, graphs fixed to a batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import io
 import warnings
 from collections.abc import Iterator
-from typing import Any
 
 import onnx
 import torch
@@ -89,32 +88,3 @@ def _export(module: nn.Module, shape: tuple[int, int, int], batch: int | None) -
     except OnnxExporterError as error:
         raise Unsupported(f"PyTorch cannot export this network to ONNX: {error}") from error
     return onnx.load_from_string(held.getvalue())
-
-
-def layer_of_node(node: Any, otherwise: str) -> str:
-    """Return the layer behind an ONNX node.
-
-    The owner of its weight where the weight still tells it (``layer1.0.conv1.weight``),
-    else the scope in the node's name (``/layer1/layer1.0/conv1/Conv``), else the
-    name itself or ``otherwise``.
-    """
-    owner, _, kind = node.input[1].rpartition(".") if len(node.input) > 1 else ("", "", "")
-    if owner and kind == "weight":
-        return owner
-    return layer_of_scope(node.name) or node.name or otherwise
-
-
-def layer_of_scope(name: str) -> str:
-    """Return the module path in a node's name, '' where it holds none.
-
-    Containers repeat their own name in that of their items: ``/features/features.1/conv/conv.0/Conv``
-    is the layer ``features.1.conv.0``.
-    """
-    if not name.startswith("/"):
-        return ""
-    path: list[str] = []
-    for scope in name.split("/")[1:-1]:
-        if path and scope.startswith(path[-1] + "."):
-            path.pop()
-        path.append(scope)
-    return ".".join(path)

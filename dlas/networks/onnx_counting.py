@@ -84,11 +84,6 @@ def count_graph(model: onnx.ModelProto) -> GraphCounts:
     )
 
 
-def count_graph_macs(model: onnx.ModelProto) -> int:
-    """Return the multiply-adds of convolutions and products with stored weights, for one image."""
-    return sum(layer.macs for layer in _layers(model))
-
-
 def graph_input(model: onnx.ModelProto) -> onnx.ValueInfoProto:
     """Return the graph's only input.
 

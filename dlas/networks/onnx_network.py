@@ -10,8 +10,8 @@ import onnx
 import torch
 from onnx import TensorProto
 
+from dlas.networks.forward import EVALUATION_BATCH
 from dlas.networks.onnx_counting import count_graph, graph_input
-from dlas.networks.scoring import EVALUATION_BATCH
 from dlas.stack import Facts, Images, Network, Outputs
 
 ONNX_FILE = "model.onnx"

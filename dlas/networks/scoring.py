@@ -1,4 +1,4 @@
-"""Run networks over images, and count what they classify rightly."""
+"""Accuracy: run networks over a split, and count the images that they classify correctly."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
+from dlas.networks.forward import EVALUATION_BATCH
 from dlas.stack import Data, Images, Network, Outputs, Split
-
-EVALUATION_BATCH = 128
 
 
 def loading_processes(split: Split) -> int:
-    """Return how many worker processes reading ``split`` is worth (0: read in this one).
+    """Return how many worker processes to read ``split`` with (0: read in this one).
 
     A split says with an attribute ``decodes`` that reading it costs processor time.
     """
@@ -55,10 +53,10 @@ def accuracy(network: Network | Callable[[Images], Outputs], split: Split) -> fl
         Between 0 and 1.
     """
     outputs = network.reference if isinstance(network, Network) else network
-    right = 0
+    correct = 0
     for images, labels in batches(split):
-        right += int((outputs(images.numpy()).argmax(axis=1) == labels.numpy()).sum())
-    return right / len(split)
+        correct += int((outputs(images.numpy()).argmax(axis=1) == labels.numpy()).sum())
+    return correct / len(split)
 
 
 def score(network: Network, data: Data) -> None:
@@ -66,16 +64,3 @@ def score(network: Network, data: Data) -> None:
     network.facts.accuracy = accuracy(network, data.test)
     network.facts.validation_accuracy = accuracy(network, data.validation)
     network.facts.test_images = len(data.test)
-
-
-def run_module(module: nn.Module, images: Images, batch: int = EVALUATION_BATCH) -> Outputs:
-    """Return the module's outputs [n, classes] in evaluation mode, whose mode is left as it was."""
-    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
-    training = module.training
-    module.eval()
-    try:
-        with torch.no_grad():
-            parts = [module(part.to(device)).float().cpu() for part in torch.from_numpy(images).split(batch)]
-    finally:
-        module.train(training)
-    return torch.cat(parts).numpy()

@@ -19,14 +19,8 @@ from dlas.networks.weights import WEIGHTS_FILE, load_weights, read_weights
 from dlas.stack import Data, Facts, Model, Network, Workspace
 
 RecipeName = Literal["auto", "paper", "short", "none"]
-
-
 Epochs = Annotated[int, Field(ge=1, le=100_000)] | None
-
-
 Width = Annotated[float, Field(gt=0, le=8)]
-
-
 SETTLING_IMAGES = 16
 """Images that an untrained network's batch norms take their statistics from."""
 
@@ -34,9 +28,23 @@ SETTLING_IMAGES = 16
 class TorchModel(Model):
     """A model whose network is a torch module.
 
-    Subclasses give :meth:`module`; one with options for training or weights
-    also overrides :meth:`recipe_for` and :meth:`weights_file`.
+    Subclasses give :meth:`module`.  By default the weights are random and nothing is
+    trained; a subclass whose users may choose declares any of the attributes as an option.
+
+    Attributes
+    ----------
+    recipe : {"none", "auto", "paper", "short"}
+        How to train; "auto" takes what suits the data set, and does not train
+        where weights come from a file or images have no labels.
+    epochs : int, optional
+        Instead of the recipe's own number.
+    weights : str
+        "none", or a file to start from: safetensors, or a torch state dict.
     """
+
+    recipe: RecipeName = "none"
+    epochs: Epochs = None
+    weights: str = "none"
 
     @abstractmethod
     def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
@@ -51,16 +59,28 @@ class TorchModel(Model):
         """
 
     def recipe_for(self, data: Data) -> Recipe | None:
-        """Return how to train on ``data``, or None for not at all."""
-        return None
+        """Return how to train on ``data``, or None for not at all.
+
+        Raises
+        ------
+        InputError
+            If ``epochs`` is given for a training that does not take place.
+        """
+        if self.recipe == "none" and self.epochs:
+            raise InputError(f"epochs = {self.epochs} has no effect with recipe = 'none'")
+        from_file_or_unlabelled = self.weights != "none" or not data.labelled
+        if self.recipe == "none" or (self.recipe == "auto" and from_file_or_unlabelled):
+            return None
+        recipe = RECIPES[data.recipe if self.recipe == "auto" else self.recipe]
+        return replace(recipe, epochs=self.epochs) if self.epochs else recipe
 
     def imports(self) -> list[str]:
         """Return what training imports, unless the option ``recipe`` says that there is none."""
-        return [] if getattr(self, "recipe", "none") == "none" else ["pytorch_lightning"]
+        return [] if self.recipe == "none" else ["pytorch_lightning"]
 
     def weights_file(self) -> Path | None:
         """Return the file that the weights come from, or None for random ones."""
-        return None
+        return None if self.weights == "none" else Path(self.weights).expanduser()
 
     def adapt(self, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return the tensors of a weights file under the names that the module uses."""
@@ -159,33 +179,6 @@ class CifarModel(TorchModel):
     epochs: Epochs = None
     weights: str = "none"
 
-    def recipe_for(self, data: Data) -> Recipe | None:
-        """Return how to train on ``data``, or None for not at all."""
-        return chosen_recipe(self.recipe, self.epochs, self.weights, data)
-
-    def weights_file(self) -> Path | None:
-        """Return the file to start from, if one is named."""
-        return None if self.weights == "none" else Path(self.weights).expanduser()
-
-
-def chosen_recipe(name: RecipeName, epochs: int | None, weights: str, data: Data) -> Recipe | None:
-    """Return the recipe that a model's options name, or None for not training.
-
-    "auto" is the data set's own, and none where weights come from a file or
-    images have no labels.
-
-    Raises
-    ------
-    InputError
-        If ``epochs`` is given for a training that does not take place.
-    """
-    if name == "none" and epochs:
-        raise InputError(f"epochs = {epochs} has no effect with recipe = 'none'")
-    if name == "none" or (name == "auto" and (weights != "none" or not data.labelled)):
-        return None
-    recipe = RECIPES[data.recipe if name == "auto" else name]
-    return replace(recipe, epochs=epochs) if epochs else recipe
-
 
 def scaled(channels: int, width: float) -> int:
     """Return ``channels`` times ``width``, rounded to a multiple of 8 and at least 8.
@@ -201,7 +194,7 @@ def _settle_norms(module: nn.Module, data: Data, seed: int) -> None:
     With the statistics that they start from, signals fade from layer to layer
     until only the last bias is left, and any build would seem to be right.
     """
-    norms = [each for each in module.modules() if isinstance(each, nn.modules.batchnorm._BatchNorm)]
+    norms = [layer for layer in module.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)]
     if not norms:
         return
     momenta = [norm.momentum for norm in norms]

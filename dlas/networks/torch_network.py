@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from dlas.networks.counting import count_macs, count_skippable_macs
-from dlas.networks.scoring import run_module
+from dlas.networks.forward import run_module
 from dlas.networks.weights import WEIGHTS_FILE
 from dlas.stack import Facts, Images, Network, Outputs, csr_bytes
 

@@ -21,8 +21,9 @@ from torch.nn import functional
 from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from dlas.networks.forward import run_module
 from dlas.networks.recipes import Recipe
-from dlas.networks.scoring import accuracy, loading_processes, run_module
+from dlas.networks.scoring import accuracy, loading_processes
 from dlas.stack import Data, Split, Workspace
 
 CHECKPOINT = "training.ckpt"

@@ -13,7 +13,8 @@ from torch import nn
 
 from dlas.compilers.programs.onnxruntime import kernel_layers
 from dlas.errors import Unsupported
-from dlas.networks.exporting import as_onnx, layer_of_scope
+from dlas.networks.exporting import as_onnx
+from dlas.networks.layer_names import layer_of_scope
 from dlas.networks.onnx_network import OnnxNetwork
 from dlas.schedules.direct import Direct
 from dlas.schedules.spatial_pack import SpatialPack

@@ -16,9 +16,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from dlas.compression.block_pruning import BlockPruning
 from dlas.compression.channel_pruning import ChannelPruning
-from dlas.compression.pruning import masks
 from dlas.compression.pruning.elbow import knee, last_within
 from dlas.compression.pruning.masked import MaskedPruning
+from dlas.compression.pruning.units import alive, prunable, share_pruned
+from dlas.compression.pruning.worth import judge
 from dlas.compression.weight_pruning import WeightPruning
 from dlas.errors import Unsupported
 from dlas.models.cifar_resnet18 import CifarResnet18
@@ -82,14 +83,13 @@ def test_masks_reach_the_level_within_a_thousandth(technique: type[MaskedPruning
     for level in (0.012, *technique.GRID, 0.999):
         part = technique(level=level, scope=scope)
         part.prune(network_of(module), level, tiny_data(), workspace(Path()))
-        found = masks.prunable(module, part)
-        alive = {name: masks._alive(conv, part) for name, conv in found.items()}
-        groups = [list(alive.values())] if scope == "global" else [[each] for each in alive.values()]
+        nonzero = {name: alive(conv, part) for name, conv in prunable(module, part).items()}
+        groups = [list(nonzero.values())] if scope == "global" else [[units] for units in nonzero.values()]
         for units in groups:
             total = sum(each.numel() for each in units)
             share = 1 - sum(int(each.sum()) for each in units) / total
             assert abs(share - level) <= max(0.001, 0.5 / total), (level, total)
-        assert part.reached(network_of(module))["units"] == pytest.approx(masks.share_pruned(module, part))
+        assert part.reached(network_of(module))["units"] == pytest.approx(share_pruned(module, part))
 
 
 def test_scopes_differ() -> None:
@@ -136,7 +136,7 @@ def test_blocks_of_a_whole_network_share_places(size: int) -> None:
     network = tiny()
     part = BlockPruning(level=0.5, size=size)
     part.prune(network, 0.5, tiny_data(), workspace(Path()))
-    for name in masks.prunable(network.module, part):
+    for name in prunable(network.module, part):
         conv = network.module.get_submodule(name)
         assert isinstance(conv, nn.Conv2d)
         for group in conv.weight.detach().chunk(conv.groups):
@@ -157,7 +157,7 @@ def test_taylor_is_weight_times_gradient() -> None:
     module = nn.Sequential(*one_layer([[[[1.0]]], [[[-0.5]]]]), nn.Flatten())
     data = labelled([[[[2.0]]], [[[-1.0]]]], [0, 1])
     part = WeightPruning(level=0.5, criterion="taylor")
-    worth = masks.judge(module, part, "taylor", data, 0)["0"].flatten()
+    worth = judge(module, part, "taylor", data, 0)["0"].flatten()
     first = [1 / (1 + np.exp(-1.5 * x)) for x in (2.0, -1.0)]  # softmax of (1.0 x, -0.5 x), its first value
     gradient = (first[0] - 1) * 2.0 + first[1] * -1.0
     np.testing.assert_allclose(worth, [abs(1.0 * gradient), abs(-0.5 * -gradient)], rtol=1e-5)
@@ -169,19 +169,19 @@ def test_taylor_sums_over_a_unit_before_the_sign_goes() -> None:
     module = nn.Sequential(*one_layer([[[[1.0]], [[-1.0]]], [[[0.1]], [[0.1]]]]), nn.Flatten())
     data = labelled([[[[1.0]], [[1.0]]]], [0])
     part = ChannelPruning(level=0.5, criterion="taylor")
-    worth = masks.judge(module, part, "taylor", data, 0)["0"].flatten()
+    worth = judge(module, part, "taylor", data, 0)["0"].flatten()
     assert worth[0] == 0 and worth[1] > 0
 
 
 def test_taylor_needs_labels() -> None:
     noise = parts.make("dataset", "random", {"size": 8}).load()
     with pytest.raises(Unsupported, match="'taylor' needs labels"):
-        masks.judge(tiny().module, WeightPruning(level=0.5), "taylor", noise, 0)
+        judge(tiny().module, WeightPruning(level=0.5), "taylor", noise, 0)
 
 
 def test_random_worth_follows_from_the_seed_alone() -> None:
     def worth(seed: int) -> torch.Tensor:
-        found = masks.judge(tiny().module, WeightPruning(level=0.5), "random", tiny_data(), seed)
+        found = judge(tiny().module, WeightPruning(level=0.5), "random", tiny_data(), seed)
         return torch.cat([each.flatten() for each in found.values()])
 
     assert torch.equal(worth(1), worth(1)) and not torch.equal(worth(1), worth(2))

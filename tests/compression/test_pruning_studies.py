@@ -115,7 +115,7 @@ def test_a_level_branches_from_the_step_of_the_grid_below(level: Any, milestones
 def test_epochs_are_shared_evenly_among_the_grids_levels() -> None:
     for technique, total in ((WeightPruning, 210), (ChannelPruning, 210), (ChannelPruning, 7)):
         part = technique(level=0.5, recipe="cifar10", epochs=total)
-        shares = [part._recipe(tiny_data(), level, True).epochs for level in technique.GRID]  # type: ignore[union-attr]
+        shares = [part.fine_tuning(level, tiny_data(), True).epochs for level in technique.GRID]  # type: ignore[union-attr]
         assert max(shares) - min(shares) <= 1
         assert sum(shares) == max(total, len(shares))
 
@@ -125,7 +125,7 @@ def test_the_papers_fine_tuning() -> None:
         ("cifar10", 30, 5e-2, "one_cycle"),
         ("imagenet", 20, 1e-3, "cosine"),
     ):
-        recipe = WeightPruning(level=0.5, recipe=name)._recipe(tiny_data(), 0.5, True)  # type: ignore[arg-type]
+        recipe = WeightPruning(level=0.5, recipe=name).fine_tuning(0.5, tiny_data(), True)  # type: ignore[arg-type]
         assert recipe is not None
         assert (recipe.epochs, recipe.learning_rate, recipe.schedule) == (epochs, rate, schedule)
         assert (recipe.momentum, recipe.weight_decay) == (0.9, 5e-4)

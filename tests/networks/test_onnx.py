@@ -16,7 +16,7 @@ from dlas.models.cifar_mobilenet_v1 import CifarMobilenetV1
 from dlas.models.onnx import Onnx
 from dlas.networks.counting import count_macs
 from dlas.networks.exporting import as_onnx
-from dlas.networks.onnx_counting import count_graph_macs
+from dlas.networks.onnx_counting import count_graph
 from dlas.networks.onnx_network import OnnxNetwork
 from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Facts, Workspace
@@ -54,7 +54,7 @@ def test_a_graph_counts_as_the_module_that_it_was_exported_from(tmp_path: Path) 
     path = tmp_path / "exported.onnx"
     torch.onnx.export(module, (torch.zeros(1, 3, 32, 32),), str(path), dynamo=False, opset_version=17)
     model = onnx.load(path)
-    assert count_graph_macs(model) == count_macs(module, (3, 32, 32))
+    assert count_graph(model).macs == count_macs(module, (3, 32, 32))
     images = np.random.default_rng(0).standard_normal((3, 3, 32, 32), np.float32)
     facts = Facts((3, 32, 32), 10)
     reference = TorchNetwork(module, facts).reference(images)
@@ -82,7 +82,7 @@ def test_a_graph_for_any_batch_counts_though_sizes_are_computed() -> None:
     network = TorchNetwork(Shuffled(), Facts((6, 8, 8), 10))
     model = as_onnx(network, None)
     assert OnnxNetwork(model, network.facts).batch is None
-    assert count_graph_macs(model) == count_macs(network.module, (6, 8, 8))
+    assert count_graph(model).macs == count_macs(network.module, (6, 8, 8))
     images = np.random.default_rng(0).standard_normal((3, 6, 8, 8), np.float32)
     outputs = OnnxNetwork(model, network.facts).reference(images)
     np.testing.assert_allclose(outputs, network.reference(images), atol=1e-5)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
-from dlas.networks.exporting import layer_of_node
+from dlas.networks.layer_names import layer_of_node
 from dlas.networks.onnx_network import session_options
 from dlas.stack import Images, Program
 

@@ -16,7 +16,8 @@ import torch
 from torch import nn
 
 from dlas.errors import Unsupported
-from dlas.networks.convolutions import _Calls, library_layers
+from dlas.networks.convolutions import library_layers
+from dlas.networks.layer_names import CallNames
 from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Algorithm, Build, Compiler, Images, Network, Program, Target
 
@@ -82,12 +83,12 @@ class _LayerClock:
         self.runs: list[dict[str, float]] = []
         self._wait = (lambda: None) if device.type == "cpu" else (lambda: torch.cuda.synchronize(device))
         self._started = 0.0
-        self._calls = _Calls()
+        self._calls = CallNames()
 
     def next_run(self) -> None:
         """Begin a new mapping from layer to seconds."""
         self.runs.append({})
-        self._calls = _Calls()
+        self._calls = CallNames()
 
     @contextlib.contextmanager
     def watching(self, module: nn.Module) -> Iterator[None]:
@@ -108,7 +109,7 @@ class _LayerClock:
     def _after(self, name: str) -> Callable[..., None]:
         def hook(layer: Any, inputs: Any, output: Any) -> None:
             self._wait()
-            self.runs[-1][self._calls.name(name)] = time.perf_counter() - self._started
+            self.runs[-1][self._calls.next(name)] = time.perf_counter() - self._started
 
         return hook
 

@@ -17,7 +17,7 @@ DLAS, section 4.2.
 
 
 class Channels:
-    """The output channels of every convolution, as :class:`dlas.compression.pruning.masks.Units`."""
+    """The output channels of every convolution, as :class:`dlas.compression.pruning.units.Units`."""
 
     # A filter's sum grows with the number of its weights, and weights shrink with it: compared as they
     # are, layers of few inputs would go first, whole, and by their means those of many.

@@ -16,16 +16,22 @@ from torch_pruning.dependency import DependencyGraph
 from torch_pruning.ops import OPTYPE
 
 from dlas.errors import Unsupported
-from dlas.networks.scoring import run_module
+from dlas.networks.forward import run_module
 from dlas.stack import Images
 
 NARROWED = (nn.Conv2d, nn.Linear, nn.modules.batchnorm._BatchNorm)
 """The layers that may lose channels; a norm across channels would change with those that stay."""
 TRIED_IMAGES = 2
 FAILURES = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError,
-)  # fmt: skip
-"""What torch-pruning, and a network that it has cut wrongly, end in."""
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""Errors that torch-pruning raises, and those of a network that it has cut wrongly."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ import numpy as np
 from pydantic import Field
 
 from dlas.compression.pruning.elbow import knee, last_within
-from dlas.compression.pruning.masks import Criterion, Scope, keep_zeros
+from dlas.compression.pruning.masks import Scope, keep_zeros
+from dlas.compression.pruning.worth import Criterion
 from dlas.errors import InputError, Unsupported
 from dlas.networks.recipes import FINE_TUNING, Recipe
 from dlas.networks.scoring import score
@@ -124,7 +125,7 @@ class IterativePruning(Compression):
         if not isinstance(network, TorchNetwork):
             raise Unsupported("pruning needs a torch module; this network is an ONNX graph")
         labelled = data.labelled and network.facts.trained
-        recipe = self._recipe(data, level, labelled)
+        recipe = self.fine_tuning(level, data, labelled)
         started = time.monotonic()
         dense = network.facts.reached.get("curve") or [_point(network, level=0.0, ratio=0.0)]
         self.prune(network, level, data, workspace)
@@ -166,8 +167,15 @@ class IterativePruning(Compression):
         network.facts.reached = {**network.facts.reached, "level": levels[place], "curve": curve}
         return network
 
-    def _recipe(self, data: Data, level: float, labelled: bool) -> Recipe | None:
-        """Return this level's share of the fine-tuning, None where there is none.
+    def fine_tuning(self, level: float, data: Data, labelled: bool) -> Recipe | None:
+        """Return a level's share of the fine-tuning, None where there is none.
+
+        Parameters
+        ----------
+        level : float
+        data : Data
+        labelled : bool
+            Whether the images have labels, and the network was trained on them.
 
         Raises
         ------
@@ -180,7 +188,7 @@ class IterativePruning(Compression):
             raise Unsupported("fine-tuning needs a trained network and labels; use recipe = 'none'")
         recipe = FINE_TUNING[data.fine_tuning if self.recipe == "auto" else self.recipe]
         total = self.epochs or recipe.epochs
-        below = sum(each < level for each in self.GRID)
+        below = sum(milder < level for milder in self.GRID)
         share = [total * number // len(self.GRID) for number in (below, below + 1)]
         epochs = max(1, share[1] - share[0])
         return replace(recipe, epochs=epochs, learning_rate=self.learning_rate or recipe.learning_rate)
@@ -218,7 +226,7 @@ def ratios(network: TorchNetwork) -> dict[str, Any]:
 
 
 def _point(network: Network, **more: Any) -> dict[str, Any]:
-    """Return a point of a curve: the network's accuracies, and more."""
+    """Return a point of a curve: the network's accuracies beside ``more``."""
     facts = network.facts
     return {**more, "accuracy": facts.accuracy, "validation_accuracy": facts.validation_accuracy}
 

@@ -9,7 +9,9 @@ import torch
 from torch import nn
 
 from dlas.compression.pruning.iterative import IterativePruning, ratios
-from dlas.compression.pruning.masks import apply, judge, masks, share_pruned
+from dlas.compression.pruning.masks import apply, masks
+from dlas.compression.pruning.units import share_pruned
+from dlas.compression.pruning.worth import judge
 from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Data, Workspace
 
@@ -18,7 +20,7 @@ from dlas.stack import Data, Workspace
 class MaskedPruning(IterativePruning):
     """Sets to zero the units of least worth; a subclass says what a unit is.
 
-    Subclasses are the :class:`dlas.compression.pruning.masks.Units` of their technique.
+    Subclasses are the :class:`dlas.compression.pruning.units.Units` of their technique.
     """
 
     relative: ClassVar[bool] = False

@@ -1,0 +1,74 @@
+"""Forward passes of torch modules: on images, on zeros, and with hooks that see every layer of a kind."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from dlas.stack import Images, Outputs
+
+EVALUATION_BATCH = 128
+"""Images that networks are run on at once."""
+
+
+class LayerHook(Protocol):
+    """Is called after each forward pass of a layer that :func:`hooked` was asked for."""
+
+    def __call__(self, name: str, layer: nn.Module, read: torch.Tensor, written: torch.Tensor) -> None:
+        """See the layer's name, the layer, its first input and its output."""
+        ...
+
+
+@contextlib.contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Put a module into evaluation mode, without gradients, and back into its own mode."""
+    training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        module.train(training)
+
+
+def run_module(module: nn.Module, images: Images, batch: int = EVALUATION_BATCH) -> Outputs:
+    """Return the module's outputs [n, classes] in evaluation mode, ``batch`` images at a time."""
+    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+    with evaluating(module):
+        batches = torch.from_numpy(images).split(batch)
+        return torch.cat([module(images.to(device)).float().cpu() for images in batches]).numpy()
+
+
+def run_on_zeros(module: nn.Module, shape: tuple[int, int, int], batch: int = 1) -> None:
+    """Run the module once on zeros [batch, c, h, w], in evaluation mode and its own number type."""
+    first = next(module.parameters(), torch.zeros(0))
+    with evaluating(module):
+        module(torch.zeros(batch, *shape, device=first.device, dtype=first.dtype))
+
+
+@contextlib.contextmanager
+def hooked(module: nn.Module, kinds: tuple[type[nn.Module], ...], hook: LayerHook) -> Iterator[None]:
+    """Call ``hook`` after each forward pass of a layer of these kinds, while the context lasts."""
+
+    def calling(name: str) -> Forwarded:
+        return lambda layer, inputs, output: hook(name, layer, inputs[0], output)
+
+    layers = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, kinds)]
+    handles = [layer.register_forward_hook(calling(name)) for name, layer in layers]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+class Forwarded(Protocol):
+    """What torch calls after a forward pass."""
+
+    def __call__(self, layer: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+        """See the layer, its positional arguments and its output."""
+        ...
