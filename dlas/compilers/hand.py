@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from dlas.compilers.programs.tvm import TvmCompiler, noted, write_program
+from tvm import tirx
+
+from dlas.compilers.programs.tvm import KernelScheduler, TvmCompiler
 from dlas.lowering.kernels import Kernel, schedule_kernel
-from dlas.lowering.lower import lower, schedule
-from dlas.stack import Algorithm, Build, Network, Target
+from dlas.stack import Layer, Target
 
 
 @dataclass(frozen=True)
@@ -20,20 +20,12 @@ class Hand(TvmCompiler):
     the target.  Each layer of the row says what was decided.
     """
 
-    def compile(
-        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
-    ) -> Build:
-        """Write the library and its parameters for inputs [batch, c, h, w] into ``folder``."""
-        assert algorithm is not None  # it has no kernels of its own
-        lowered = lower(network, algorithm, batch)
-        notes: dict[str, dict[str, Any]] = {}
+    def scheduler(self, folder: Path) -> KernelScheduler:
+        """Return the best guess for a kernel."""
+        return _best_guess
 
-        def scheduled(kernel: Kernel, target: Target) -> Any:
-            points = kernel.algorithm.space(kernel.conv, target)
-            decisions = points[0] if points else None
-            notes[kernel.name] = {"decisions": dict(decisions) if decisions is not None else None}
-            return schedule_kernel(kernel, target, decisions)
 
-        build = write_program(lowered, schedule(lowered, target, scheduled), target, folder)
-        build.layers = noted(lowered, notes)
-        return build
+def _best_guess(kernel: Kernel, target: Target) -> tuple[tirx.PrimFunc, Layer]:
+    points = kernel.algorithm.space(kernel.conv, target)
+    decisions = dict(points[0]) if points else None
+    return schedule_kernel(kernel, target, decisions), {"decisions": decisions}

@@ -9,23 +9,25 @@ database, which here is the cache's folder of records.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from tvm import tirx
 
-from dlas.compilers.programs.tvm import TvmCompiler, noted, write_program
+from dlas.compilers.programs.tvm import KernelScheduler, TvmCompiler
 from dlas.lowering.kernels import Kernel
-from dlas.lowering.lower import lower, schedule
+from dlas.lowering.lower import lower
 from dlas.lowering.simplify import OPAQUE
-from dlas.stack import Algorithm, Bench, Build, Network, Target, TuningCompiler
+from dlas.stack import Algorithm, Bench, Layer, Network, Target, TuningCompiler
 from dlas.tuning.choosing import curve, first
 from dlas.tuning.tuner import Settings, Tuned, tune
 from dlas.tuning.workload import Workload
 
-CHOSEN = "tuning.json"
-"""What :meth:`MetaSchedule.tune` leaves for :meth:`MetaSchedule.compile`."""
+SELECTED = "tuning.json"
+"""The schedules that :meth:`MetaSchedule.tune` selected, for :meth:`MetaSchedule.scheduler`."""
 PRESETS: dict[str, dict[str, Any]] = {
     "smoke": {"trials": 4},
     "quick": {"trials": 32},
@@ -69,69 +71,78 @@ class MetaSchedule(TvmCompiler, TuningCompiler):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
     def settings(self) -> Settings:
-        """Return the preset with what was given instead of it."""
-        given = {"trials": self.trials, "early_stop": self.early_stop}
-        chosen = PRESETS[self.preset] | {name: value for name, value in given.items() if value is not None}
+        """Return the preset's settings, replaced where an option is given."""
+        settings = dict(PRESETS[self.preset])
         if self.trials is not None:
-            chosen["shared"] = False
-        return Settings(self.space, per_round=self.per_round, seed=self.seed, **chosen)
+            settings |= {"trials": self.trials, "shared": False}
+        if self.early_stop is not None:
+            settings["early_stop"] = self.early_stop
+        return Settings(self.space, per_round=self.per_round, seed=self.seed, **settings)
 
     def tune(
-        self, network: Network, algorithm: Algorithm | None, batch: int, bench: Bench, folder: Path
+        self, network: Network, algorithm: Algorithm, batch: int, bench: Bench, folder: Path
     ) -> dict[str, Any]:
-        """Search for every convolution's schedule; write those chosen into ``folder``."""
-        assert algorithm is not None  # it has no kernels of its own
-        found = tune(lower(network, algorithm, batch).kernels.values(), self.settings(), bench)
-        chosen = [
-            {"kernel": kernel.name, "workload": each.task.workload.digest, "trace": each.trace,
-             "told": each.summary()}
-            for each in found for kernel in each.task.kernels
-        ]  # fmt: skip
-        (folder / CHOSEN).write_text(json.dumps(chosen))
+        """Search for every convolution's schedule; write those selected into ``folder``."""
+        kernels = lower(network, algorithm, batch).kernels.values()
+        tuned = tune(kernels, self.settings(), bench)
+        selected = [_entry(kernel, result) for result in tuned for kernel in result.task.kernels]
+        (folder / SELECTED).write_text(json.dumps(selected))
         return {
-            "trials": sum(each.count for each in found),
-            "valid": sum(each.summary()["valid_trials"] for each in found),
-            "seconds": sum(each.seconds for each in found),
-            "curves": [_curve(each) for each in found],
+            "trials": sum(result.count for result in tuned),
+            "valid": sum(result.summary()["valid_trials"] for result in tuned),
+            "seconds": sum(result.seconds for result in tuned),
+            "curves": [_curve(result) for result in tuned],
         }
 
-    def compile(
-        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
-    ) -> Build:
-        """Write the library, with the schedules that lie in ``folder``, and its parameters."""
-        assert algorithm is not None
-        lowered = lower(network, algorithm, batch)
-        chosen = {each["kernel"]: each for each in json.loads((folder / CHOSEN).read_text())}
+    def scheduler(self, folder: Path) -> KernelScheduler:
+        """Return the schedules that :meth:`tune` wrote into ``folder``."""
+        selected = {entry["kernel"]: entry for entry in json.loads((folder / SELECTED).read_text())}
 
-        def scheduled(kernel: Kernel, target: Target) -> Any:
-            return follow(kernel, target, chosen[kernel.name])
+        def scheduled(kernel: Kernel, target: Target) -> tuple[tirx.PrimFunc, Layer]:
+            entry = selected[kernel.name]
+            return follow(kernel, target, entry), entry["summary"]
 
-        build = write_program(lowered, schedule(lowered, target, scheduled), target, folder)
-        build.layers = noted(lowered, {name: each["told"] for name, each in chosen.items()})
-        return build
+        return scheduled
 
 
-def follow(kernel: Kernel, target: Target, chosen: dict[str, Any]) -> Any:
-    """Return a kernel's PrimFunc with the schedule that was chosen for it.
+def follow(kernel: Kernel, target: Target, entry: Mapping[str, Any]) -> tirx.PrimFunc:
+    """Return a kernel's PrimFunc with the schedule that was selected for it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    target : Target
+    entry : mapping
+        The ``trace`` of the schedule, and the digest of the ``workload`` that it schedules.
 
     Raises
     ------
     ValueError
-        If it was chosen for another computation.
+        If it schedules another computation.
     """
     workload = Workload.of(kernel)
-    if workload.digest != chosen["workload"]:
+    if workload.digest != entry["workload"]:
         raise ValueError(f"{kernel.name} is not the kernel that was tuned")
-    function = workload.finish(workload.replay(chosen["trace"]), target)
+    function = workload.finish(workload.replay(entry["trace"]), target)
     return function.with_attr("global_symbol", kernel.name).with_attr("op_pattern", OPAQUE)
 
 
-def _curve(found: Tuned) -> dict[str, Any]:
-    baseline = found.records.baseline
+def _entry(kernel: Kernel, tuned: Tuned) -> dict[str, Any]:
+    """Return what :meth:`MetaSchedule.scheduler` has to know of a kernel."""
     return {
-        "layers": found.task.layers,
-        "space": found.task.space,
-        "trials": found.count,
+        "kernel": kernel.name,
+        "workload": tuned.task.workload.digest,
+        "trace": tuned.trace,
+        "summary": tuned.summary(),
+    }
+
+
+def _curve(tuned: Tuned) -> dict[str, Any]:
+    baseline = tuned.records.baseline
+    return {
+        "layers": tuned.task.layers,
+        "space": tuned.task.space,
+        "trials": tuned.count,
         "minimal_s": min(baseline.run_s) if baseline else None,
-        "best": curve(first(found.records, found.count)),
+        "best": curve(first(tuned.records, tuned.count)),
     }

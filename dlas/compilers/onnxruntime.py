@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import onnx
 
@@ -13,21 +12,17 @@ from dlas.compilers.programs.onnxruntime import MODEL, OnnxProgram
 from dlas.errors import Unsupported
 from dlas.networks.convolutions import library_layers
 from dlas.networks.exporting import as_onnx
-from dlas.stack import Algorithm, Build, Compiler, Network, Program, Target
+from dlas.stack import Build, Network, Program, Runtime, Target
 
 
 @dataclass(frozen=True)
-class OnnxRuntime(Compiler):
+class OnnxRuntime(Runtime):
     """Run the network, exported to ONNX with its batch fixed, in ONNX Runtime on the CPU."""
 
-    own_kernels: ClassVar[bool] = True
-
-    def compile(
-        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
-    ) -> Build:
+    def prepare(self, network: Network, target: Target, batch: int, folder: Path) -> Build:
         """Write the ONNX graph for inputs [batch, c, h, w] into ``folder``."""
         if target.on_gpu:
-            raise Unsupported(f"ONNX Runtime is used on CPUs only, not on {target.description['kind']}")
+            raise Unsupported(f"ONNX Runtime is used on CPUs only, not on {target.kind}")
         model = as_onnx(network, batch)
         folder.mkdir(parents=True, exist_ok=True)
         onnx.save(model, folder / MODEL)

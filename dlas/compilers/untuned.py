@@ -1,13 +1,15 @@
-"""TVM with every algorithm's schedule as it is written."""
+"""TVM with every algorithm's minimal schedule."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlas.compilers.programs.tvm import TvmCompiler, write_program
-from dlas.lowering.lower import lower, schedule
-from dlas.stack import Algorithm, Build, Network, Target
+from tvm import tirx
+
+from dlas.compilers.programs.tvm import KernelScheduler, TvmCompiler
+from dlas.lowering.kernels import Kernel, schedule_kernel
+from dlas.stack import Layer, Target
 
 
 @dataclass(frozen=True)
@@ -19,10 +21,10 @@ class Untuned(TvmCompiler):
     DLAS paper, section 4.4.
     """
 
-    def compile(
-        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
-    ) -> Build:
-        """Write the library and its parameters for inputs [batch, c, h, w] into ``folder``."""
-        assert algorithm is not None  # it has no kernels of its own
-        lowered = lower(network, algorithm, batch)
-        return write_program(lowered, schedule(lowered, target), target, folder)
+    def scheduler(self, folder: Path) -> KernelScheduler:
+        """Return the minimal schedule of a kernel's algorithm."""
+        return _minimal
+
+
+def _minimal(kernel: Kernel, target: Target) -> tuple[tirx.PrimFunc, Layer]:
+    return schedule_kernel(kernel, target), {}

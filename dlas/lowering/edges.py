@@ -11,6 +11,7 @@ from tvm import relax
 
 from dlas.lowering.layouts import follows
 from dlas.lowering.simplify import is_call, is_constant, shape_of, variables
+from dlas.stack import Edge
 
 Shares = dict[str | None, float]
 """By convolution, its share of the channels of a value; by None, what is in NCHW whatever they do."""
@@ -25,15 +26,11 @@ class Edges:
 
     Parameters
     ----------
-    found : list of dict
-        One a read, ready for a row: the ``writer``, None for the images or an operator that
-        writes NCHW; the ``value`` by a number, for its layout changes once for all its
-        readers; the ``bytes`` that would change; the ``reader``, None for an operator that
-        reads NCHW; and its ``port``, ``input`` or ``output``, as what a tail reads is in the
-        layout of the output.
+    found : list of Edge
+        One a read.
     """
 
-    found: list[dict[str, Any]] = field(default_factory=list)
+    found: list[Edge] = field(default_factory=list)
     _writers: dict[Any, Shares] = field(default_factory=dict)
     _numbers: dict[Any, int] = field(default_factory=dict)
 
@@ -61,8 +58,8 @@ class Edges:
             for writer, share in self._writers.get(each, {None: 1.0}).items():
                 if writer is None and reader is None:
                     continue
-                found = {"writer": writer, "value": number, "bytes": round(share * size)}
-                self.found.append({**found, "reader": reader, "port": port})
+                moved = round(share * size)
+                self.found.append(Edge(writer=writer, value=number, bytes=moved, reader=reader, port=port))
 
     def _shares(self, call: Any) -> Shares:
         """Return whose channels an operator passes on: all of its inputs', or each one's part of them."""

@@ -16,7 +16,7 @@ from dlas.lowering.regions import Region
 from dlas.lowering.simplify import OPAQUE, shape_of
 from dlas.lowering.tail import Chain, Step, fold_affine
 from dlas.schedules.direct import Direct
-from dlas.stack import Algorithm, Conv, Decisions, Target, describe_layer
+from dlas.stack import Algorithm, Conv, Decisions, Layer, Target, describe_layer
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +57,7 @@ class Kernel:
     operands: tuple[Any, ...]
     declined: str | None = None
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Layer:
         """Return the kernel as a layer of a row."""
         nonzeros = int(np.count_nonzero(self.weight))
         tail = [step.operator.rpartition(".")[2] for step in self.steps]

@@ -29,7 +29,7 @@ from dlas.lowering.operators import schedule_operators
 from dlas.lowering.pooling import WRITTEN, schedule_pooling
 from dlas.lowering.regions import Region, find_regions, unreadable
 from dlas.lowering.simplify import Graph, is_constant, shape_of, simplify
-from dlas.stack import Algorithm, Network, Target
+from dlas.stack import Algorithm, Edge, Layer, Network, Target
 
 Array = npt.NDArray[Any]
 
@@ -46,21 +46,21 @@ class Lowered:
         By name, in the order of ``main``.
     kernels : dict of Kernel
         By PrimFunc name; every other PrimFunc is an ordinary operator.
-    layers : list of dict
+    layers : list of Layer
         One a 2-D convolution, ready for a row.
     coverage : dict or None
         Shares of the ``convolutions`` and of their multiply-adds (``macs``) that
         use the algorithm asked for; None where there is no convolution.
-    edges : list of dict
+    edges : list of Edge
         Which convolution reads what another one wrote, as in :class:`dlas.lowering.edges.Edges`.
     """
 
     module: Any
     parameters: dict[str, Array]
     kernels: dict[str, Kernel]
-    layers: list[dict[str, Any]]
+    layers: list[Layer]
     coverage: dict[str, float] | None
-    edges: list[dict[str, Any]]
+    edges: list[Edge]
 
 
 def lower(network: Network, algorithm: Algorithm, batch: int) -> Lowered:
@@ -125,7 +125,7 @@ class _Emitter:
     builder: Any = field(default_factory=relax.BlockBuilder)
     parameters: dict[Any, Array] = field(default_factory=dict)
     kernels: dict[str, Kernel] = field(default_factory=dict)
-    layers: list[dict[str, Any]] = field(default_factory=list)
+    layers: list[Layer] = field(default_factory=list)
     values: dict[Any, Any] = field(default_factory=dict)
     edges: Edges = field(default_factory=Edges)
 
@@ -227,14 +227,14 @@ class _Emitter:
         return name
 
 
-def _stock_layer(name: str, call: Any) -> dict[str, Any]:
+def _stock_layer(name: str, call: Any) -> Layer:
     """Return the layer entry of a convolution that TVM's own operator computes."""
     filters = shape_of(call.args[1])[call.attrs.kernel_layout.index("O")]
     macs = math.prod(shape_of(call)) * math.prod(shape_of(call.args[1])) // filters
     return {"name": name, "algorithm": "stock", "declined": unreadable(call), "macs": macs}
 
 
-def _coverage(layers: list[dict[str, Any]]) -> dict[str, float] | None:
+def _coverage(layers: list[Layer]) -> dict[str, float] | None:
     """Return the shares of convolutions and of multiply-adds that use the algorithm asked for."""
     if not layers:
         return None

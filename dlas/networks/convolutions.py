@@ -16,7 +16,7 @@ from dlas.networks.forward import hooked, run_on_zeros
 from dlas.networks.layer_names import CallNames, layer_of_node
 from dlas.networks.onnx_counting import infer_shapes
 from dlas.networks.torch_network import TorchNetwork
-from dlas.stack import Conv, Network, describe_layer
+from dlas.stack import Conv, Layer, Network, describe_layer
 
 
 def graph_convolutions(model: onnx.ModelProto) -> list[tuple[Conv, int]]:
@@ -84,7 +84,7 @@ def _numbers(weight: npt.NDArray[Any], zero: npt.NDArray[Any] | None) -> dict[st
     }
 
 
-def library_layers(network: Network, batch: int) -> list[dict[str, Any]]:
+def library_layers(network: Network, batch: int) -> list[Layer]:
     """Return the convolutions of a network as layers that a library computes.
 
     A torch module is run once, on zeros [batch, c, h, w], to meet them in their order.
@@ -92,7 +92,7 @@ def library_layers(network: Network, batch: int) -> list[dict[str, Any]]:
     if not isinstance(network, TorchNetwork):
         convolutions = graph_convolutions(as_onnx(network, batch))
         return [describe_layer(conv, "library", nonzeros) for conv, nonzeros in convolutions]
-    layers: list[dict[str, Any]] = []
+    layers: list[Layer] = []
     calls = CallNames()
 
     def describe(name: str, layer: nn.Module, read: torch.Tensor, written: torch.Tensor) -> None:

@@ -11,7 +11,16 @@ The letters of a convolution are those of :mod:`dlas.stack.convolution`.
 
 from dlas.errors import InputError, MissingData, Unsupported, unknown
 from dlas.stack.algorithm import Algorithm, Decisions
-from dlas.stack.compiler import Build, Compiler, Program, describe_layer
+from dlas.stack.compiler import (
+    Backend,
+    Build,
+    Compiler,
+    Edge,
+    Layer,
+    Program,
+    Runtime,
+    describe_layer,
+)
 from dlas.stack.compression import Compression
 from dlas.stack.convolution import CHANGE_LAYOUT, Conv, Tail, blocked_shape, channel_block
 from dlas.stack.dataset import Arrays, Data, Dataset, Images, Labels, Split
@@ -28,6 +37,7 @@ __all__ = [
     "PART_AXES",
     "Algorithm",
     "Arrays",
+    "Backend",
     "Bench",
     "Build",
     "Compiler",
@@ -36,11 +46,13 @@ __all__ = [
     "Data",
     "Dataset",
     "Decisions",
+    "Edge",
     "Facts",
     "Hardware",
     "Images",
     "InputError",
     "Labels",
+    "Layer",
     "MeasureSettings",
     "MissingData",
     "Model",
@@ -48,6 +60,7 @@ __all__ = [
     "Outputs",
     "Part",
     "Program",
+    "Runtime",
     "SavedNetwork",
     "Split",
     "Tail",

@@ -1,4 +1,4 @@
-"""What a compiler adds to the stack's interface where it searches before it compiles."""
+"""The interface of a compiler that searches for schedules before it compiles."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dlas.stack.network import Network
 
 @dataclass(frozen=True)
 class Bench:
-    """Where candidates are measured: a device of one's own, and what was measured before.
+    """Where a search measures candidates, and where it keeps their times.
 
     Parameters
     ----------
     hardware : Hardware
-        Nobody else uses it meanwhile.
+        The search has the device to itself.
     records : Path
-        A folder that all studies share and that nothing is evicted from.
+        A folder that all studies share; nothing in it is ever evicted.
     workspace : Workspace
     """
 
@@ -35,20 +35,20 @@ class Bench:
 class TuningCompiler(Compiler):
     """A compiler whose builds follow from a search on the device.
 
-    Its :meth:`tune` runs as a step of its own, alone on the device.  What that
-    writes into its folder lies in the folder of :meth:`compile` when that is called.
+    :meth:`tune` runs as a step of its own, alone on the device.  The files that it
+    writes lie in the folder of :meth:`compile` when that is called.
     """
 
     @abstractmethod
     def tune(
-        self, network: Network, algorithm: Algorithm | None, batch: int, bench: Bench, folder: Path
+        self, network: Network, algorithm: Algorithm, batch: int, bench: Bench, folder: Path
     ) -> dict[str, Any]:
-        """Search, and write what ``compile`` needs into ``folder``; a search that was killed goes on.
+        """Search, and write what ``compile`` needs into ``folder``; continue a search that was killed.
 
         Returns
         -------
         dict
-            ``trials`` and the ``valid`` ones among them, ``seconds`` that they took when
+            ``trials``, the ``valid`` ones among them, the ``seconds`` that they took when
             they were made, and ``curves``: for each workload its ``layers`` and its
             ``best``, a list of [trials, seconds of search, seconds a call].
 

@@ -39,7 +39,7 @@ INTERFACES: dict[str, type] = {
     "model": stack.Model,
     "compression": stack.Compression,
     "algorithm": stack.Algorithm,
-    "compiler": stack.Compiler,
+    "compiler": stack.Backend,
     "hardware": stack.Hardware,
 }
 DRIVERS = "dlas.hardware.drivers"

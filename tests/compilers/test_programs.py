@@ -30,7 +30,7 @@ OURS = ["untuned", "hand"]
 
 def compile_and_load(name: str, given: Any, batch: int, folder: Path) -> tuple[Any, Any]:
     compiler = parts.make("compiler", name, {})
-    build = compiler.compile(given, Direct(), HOST, batch, folder / "build")
+    build = compiler.build(given, Direct, HOST, batch, folder / "build")
     return build, compiler.load(folder / "build", lambda: given, HOST)
 
 
@@ -99,12 +99,12 @@ def test_any_batch_is_fixed_at_compile_time(graph: OnnxNetwork, tmp_path: Path) 
 def test_references_refuse_targets_they_do_not_run_on(name: str, tmp_path: Path) -> None:
     board = Target({"kind": "opencl"}, 1)
     with pytest.raises(Unsupported, match="opencl"):
-        parts.make("compiler", name, {}).compile(network(), Direct(), board, 1, tmp_path)
+        parts.make("compiler", name, {}).build(network(), Direct, board, 1, tmp_path)
 
 
 def test_onnx_runtime_gets_its_threads(tmp_path: Path) -> None:
     compiler = parts.make("compiler", "onnxruntime", {})
-    compiler.compile(network(), Direct(), HOST, 1, tmp_path)
+    compiler.build(network(), Direct, HOST, 1, tmp_path)
     program = compiler.load(tmp_path, network, Target(HOST.description, 1))
     assert program._session.get_session_options().intra_op_num_threads == 1
 
@@ -154,9 +154,19 @@ def test_fused_kernels_keep_their_layer() -> None:
 
 
 ZOO = [
-    "resnet18", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "densenet121", "shufflenet_v2_x1_0",
-    "googlenet", "squeezenet1_1", "inception_v3", "mnasnet1_0", "alexnet", "vgg11",
-]  # fmt: skip
+    "resnet18",
+    "mobilenet_v2",
+    "mobilenet_v3_small",
+    "efficientnet_b0",
+    "densenet121",
+    "shufflenet_v2_x1_0",
+    "googlenet",
+    "squeezenet1_1",
+    "inception_v3",
+    "mnasnet1_0",
+    "alexnet",
+    "vgg11",
+]
 
 
 @pytest.mark.slow

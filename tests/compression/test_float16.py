@@ -136,7 +136,7 @@ def test_a_graph_from_a_file_keeps_its_batch(batch: int | str, workspace: Worksp
 
 def test_onnx_runtime_runs_it_and_tells_its_layers(half: OnnxNetwork, tmp_path: Path) -> None:
     compiler = parts.make("compiler", "onnxruntime", {})
-    build = compiler.compile(half, None, HOST, 2, tmp_path)
+    build = compiler.prepare(half, HOST, 2, tmp_path)
     assert {kind for layer in build.layers for kind in layer["types"].values()} == {"float16"}
     program = compiler.load(tmp_path, lambda: half, HOST)
     x = images(2)
@@ -146,9 +146,9 @@ def test_onnx_runtime_runs_it_and_tells_its_layers(half: OnnxNetwork, tmp_path: 
 
 @pytest.mark.parametrize("name", ["untuned", "hand", "torch_eager"])
 def test_other_compilers_say_that_they_do_not(name: str, half: OnnxNetwork, tmp_path: Path) -> None:
-    compiler, direct = parts.make("compiler", name, {}), parts.make("algorithm", "direct", {})
+    compiler = parts.make("compiler", name, {})
     with pytest.raises(Unsupported, match=r"float16 kernels yet; compiler 'onnxruntime'|ONNX graph"):
-        compiler.compile(half, direct, HOST, 1, tmp_path)
+        compiler.build(half, lambda: parts.make("algorithm", "direct", {}), HOST, 1, tmp_path)
 
 
 def test_it_is_not_done_twice(half: OnnxNetwork, workspace: Workspace) -> None:

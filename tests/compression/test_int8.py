@@ -227,8 +227,8 @@ def test_there_is_no_accuracy_without_labels(integer: OnnxNetwork, workspace: Wo
 
 def test_onnx_runtime_computes_in_integers_and_tells_the_layers(integer: OnnxNetwork, tmp_path: Path) -> None:
     compiler = parts.make("compiler", "onnxruntime", {})
-    build = compiler.compile(integer, None, HOST, 2, tmp_path)
-    dense = compiler.compile(network(), None, HOST, 2, tmp_path / "dense")
+    build = compiler.prepare(integer, HOST, 2, tmp_path)
+    dense = compiler.prepare(network(), HOST, 2, tmp_path / "dense")
     assert [{**layer, "types": None, "padding_value": 0, "nonzeros": 0} for layer in build.layers] == [
         {**layer, "types": None, "nonzeros": 0} for layer in dense.layers
     ]
@@ -266,9 +266,9 @@ def test_sessions_ask_for_sums_that_do_not_saturate() -> None:
 
 @pytest.mark.parametrize("name", ["untuned", "hand", "torch_eager"])
 def test_other_compilers_say_that_they_do_not(name: str, integer: OnnxNetwork, tmp_path: Path) -> None:
-    compiler, direct = parts.make("compiler", name, {}), parts.make("algorithm", "direct", {})
+    compiler = parts.make("compiler", name, {})
     with pytest.raises(Unsupported, match=r"int8 kernels yet; compiler 'onnxruntime'|ONNX graph"):
-        compiler.compile(integer, direct, HOST, 1, tmp_path)
+        compiler.build(integer, lambda: parts.make("algorithm", "direct", {}), HOST, 1, tmp_path)
 
 
 # ---------------------------------------------------------------- other networks, and bad input

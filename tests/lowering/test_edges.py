@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from dlas.lowering.lower import lower
 from dlas.schedules.direct import Direct
 from dlas.schedules.spatial_pack import SpatialPack
+from dlas.stack import Edge
 from tests.fixtures.lowering import Net
 from tests.fixtures.small_network import network
 
@@ -20,14 +21,14 @@ PLANES = 2 * 32 * 20 * 20 * 4
 """Bytes of what the first two convolutions write."""
 
 
-def edges(module: nn.Module | None = None) -> list[dict[str, Any]]:
+def edges(module: nn.Module | None = None) -> list[Edge]:
     """Return the edges of a network for two images; layouts change nothing in them."""
     found = lower(network(module), Direct(), 2).edges
     assert lower(network(module), SpatialPack(layout="blocked"), 2).edges == found
     return found
 
 
-def reads(found: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
+def reads(found: list[Edge]) -> set[tuple[Any, ...]]:
     return {(edge["writer"], edge["reader"], edge["port"], edge["bytes"]) for edge in found}
 
 

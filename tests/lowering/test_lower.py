@@ -186,7 +186,7 @@ def test_a_weight_computed_at_run_time_is_left_to_tvm(tmp_path: Path) -> None:
     calls, x = network(Calls(use), shape), images(1, shape)
     lowered = lower(calls, Direct(), 1)
     stock = lowered.layers[1]
-    assert stock["algorithm"] == "stock" and "run time" in stock["declined"]
+    assert stock["algorithm"] == "stock" and "run time" in (stock["declined"] or "")
     assert stock["macs"] == 4 * 4 * 4 * 4 * 9
     assert lowered.coverage is not None and lowered.coverage["convolutions"] == 0.5
     assert error(run(lowered, tmp_path, x), calls.reference(x)) < 1e-5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from tvm_ffi import structural_equal
 
 from dlas.compilers.hand import Hand
 from dlas.compilers.metaschedule import MetaSchedule
+from dlas.compilers.programs.tvm import TvmCompiler
 from dlas.hardware.drivers.local import Local
 from dlas.lowering.kernels import Kernel, make_kernel, run_passes, schedule_kernel
 from dlas.networks.torch_network import TorchNetwork
@@ -30,7 +30,7 @@ from dlas.sparse.compressed import gpu
 from dlas.sparse.compressed.blocks import block
 from dlas.sparse.compressed.rows import SparseRows
 from dlas.sparse.csr_direct import CsrDirect
-from dlas.stack import Bench, Build, Compiler, Conv, Decisions, Target
+from dlas.stack import Bench, Conv, Decisions, Layer, Target
 from dlas.study import parts
 from dlas.testing.algorithms import HOST, Case, check_case, lower_case, run_here
 from dlas.tuning import tuner
@@ -225,33 +225,23 @@ def pruned_network(module: nn.Module | None = None) -> TorchNetwork:
 
 
 def check_on_opencl(
-    compiler: Compiler,
-    small: TorchNetwork,
-    algorithm: SparseRows,
-    folder: Path,
-    opencl: Any,
-    patch: pytest.MonkeyPatch,
-) -> list[dict[str, Any]]:
-    """Compile a network for OpenCL and run what would be written on the processors; return its layers."""
-    x, answers = images(2), []
-
-    def run(lowered: Any, module: Any, target: Target, folder: Path) -> Build:
-        answers.append(opencl.run(module, [x, *lowered.parameters.values()], target))
-        return Build(lowered.layers, lowered.coverage, 0)
-
-    patch.setattr(importlib.import_module(type(compiler).__module__), "write_program", run)
-    build = compiler.compile(small, algorithm, OPENCL, 2, folder)
-    assert error(answers[0], small.reference(x)) < 1e-5
-    return build.layers
+    compiler: TvmCompiler, small: TorchNetwork, algorithm: SparseRows, folder: Path, opencl: Any
+) -> list[Layer]:
+    """Schedule a network for OpenCL and run it on the processors; return its layers."""
+    x = images(2)
+    scheduled = compiler.schedule(small, algorithm, OPENCL, 2, folder)
+    answer = opencl.run(scheduled.module, [x, *scheduled.lowered.parameters.values()], OPENCL)
+    assert error(answer, small.reference(x)) < 1e-5
+    return scheduled.layers
 
 
 @pytest.mark.slow
-def test_hand_takes_the_best_guess(
-    algorithm: SparseRows, tmp_path: Path, opencl: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    layers = check_on_opencl(Hand(), pruned_network(), algorithm, tmp_path, opencl, monkeypatch)
+def test_hand_takes_the_best_guess(algorithm: SparseRows, tmp_path: Path, opencl: Any) -> None:
+    layers = check_on_opencl(Hand(), pruned_network(), algorithm, tmp_path, opencl)
     decided = [layer["decisions"] for layer in layers if layer["declined"] is None]
-    assert len(decided) == 5 and all(each["threads"] >= gpu.WARP for each in decided)
+    assert len(decided) == 5 and all(
+        isinstance(point, dict) and point["threads"] >= gpu.WARP for point in decided
+    )
 
 
 @dataclass(frozen=True)
@@ -326,5 +316,7 @@ def test_metaschedule_searches_the_space_and_follows_its_choice(
     small = pruned_network(chain)
     told = compiler.tune(small, algorithm, 2, where, tmp_path)
     assert told["valid"] == told["trials"] == 6
-    found = check_on_opencl(compiler, small, algorithm, tmp_path, opencl, monkeypatch)
-    assert all(layer["space"] == "algorithm" and layer["decisions"]["threads"] for layer in found)
+    layers = check_on_opencl(compiler, small, algorithm, tmp_path, opencl)
+    assert all(layer["space"] == "algorithm" for layer in layers)
+    points = [layer["decisions"] for layer in layers]
+    assert all(isinstance(point, dict) and point["threads"] for point in points)

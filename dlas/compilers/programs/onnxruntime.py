@@ -21,20 +21,12 @@ from dlas.networks.onnx_network import session_options
 from dlas.stack import Images, Program
 
 MODEL = "model.onnx"
-
-
 KERNEL = "_kernel_time"
 """What ONNX Runtime's profiler appends to a node's name."""
-
-
 BLOCKED = "_nchwc"
 """What ONNX Runtime appends to a tensor's name to name the kernel that writes it in blocks of channels."""
-
-
 INSERTED = re.compile("^InsertedPrecisionFreeCast_|_token_[0-9]+$")
-"""What it puts before and after the names of kernels whose numbers or layout it has changed."""
-
-
+"""What it adds to the names of kernels whose number type or layout it has changed."""
 ACTIVATIONS = {"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"}
 
 
@@ -68,7 +60,7 @@ class OnnxProgram(Program):
         return np.asarray(self._session.run(None, {name: images})[0])
 
     def layers(self, images: Images, repeats: int) -> dict[str, float]:
-        """Return seconds a node, median over ``repeats``; convolutions go by their layer's name."""
+        """Return seconds a node, median over ``repeats``; a convolution by its layer's name."""
         with tempfile.TemporaryDirectory() as folder:
             options = self._options()
             options.enable_profiling = True
@@ -80,16 +72,16 @@ class OnnxProgram(Program):
             events = json.loads(Path(session.end_profiling()).read_text())
         return _median_by_layer(events, repeats, kernel_layers(onnx.load(str(self._path)).graph))
 
-    def _options(self) -> Any:
+    def _options(self) -> onnxruntime.SessionOptions:
         options = session_options(self._threads)
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         return options
 
-    def _open(self, options: Any) -> Any:
+    def _open(self, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
         return onnxruntime.InferenceSession(str(self._path), options, providers=["CPUExecutionProvider"])
 
 
-def kernel_layers(graph: Any) -> dict[str, str]:
+def kernel_layers(graph: onnx.GraphProto) -> dict[str, str]:
     """Return the layer behind the name of each kernel that ONNX Runtime makes of a convolution.
 
     A kernel has the node's name or, in the blocked layout, that of the tensor it

@@ -1,4 +1,4 @@
-"""Programs that run a torch module itself, and what is told of its layers."""
+"""Programs that run a torch module itself, and the times of its layers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from dlas.errors import Unsupported
 from dlas.networks.convolutions import library_layers
 from dlas.networks.layer_names import CallNames
 from dlas.networks.torch_network import TorchNetwork
-from dlas.stack import Algorithm, Build, Compiler, Images, Network, Program, Target
+from dlas.stack import Build, Images, Network, Program, Runtime, Target
 
 DEVICES = {"llvm": "cpu", "cuda": "cuda"}
 """Torch's device for a kind of TVM target."""
@@ -55,21 +55,18 @@ def module_of(network: Network) -> nn.Module:
 
 
 @dataclass(frozen=True)
-class TorchRuntime(Compiler):
-    """A compiler that runs the torch module itself, one way or the other.
+class TorchRuntime(Runtime):
+    """A runtime that calls the torch module, as it is or compiled.
 
     Parameters
     ----------
     channels_last : bool
-        Keep the channels of a pixel side by side, which torch's libraries are often faster with.
+        Keep the channels of a pixel side by side; torch's libraries are often faster so.
     """
 
-    own_kernels: ClassVar[bool] = True
     channels_last: bool = False
 
-    def compile(
-        self, network: Network, algorithm: Algorithm | None, target: Target, batch: int, folder: Path
-    ) -> Build:
+    def prepare(self, network: Network, target: Target, batch: int, folder: Path) -> Build:
         """Check that torch can run the network on the target; nothing is written."""
         module_of(network)
         torch_device(target)
@@ -77,7 +74,7 @@ class TorchRuntime(Compiler):
 
 
 class _LayerClock:
-    """Times the modules that hold no others; what is called as a function goes unseen."""
+    """Times the modules without submodules; functions called outside a module are not timed."""
 
     def __init__(self, device: torch.device) -> None:
         self.runs: list[dict[str, float]] = []
@@ -102,12 +99,12 @@ class _LayerClock:
             for handle in handles:
                 handle.remove()
 
-    def _before(self, layer: Any, inputs: Any) -> None:
+    def _before(self, layer: nn.Module, inputs: object) -> None:
         self._wait()
         self._started = time.perf_counter()
 
     def _after(self, name: str) -> Callable[..., None]:
-        def hook(layer: Any, inputs: Any, output: Any) -> None:
+        def hook(layer: nn.Module, inputs: object, output: object) -> None:
             self._wait()
             self.runs[-1][self._calls.next(name)] = time.perf_counter() - self._started
 
@@ -120,7 +117,7 @@ class TorchProgram(Program):
     Parameters
     ----------
     module : nn.Module
-        Whose layers are told.
+        The module whose layers are timed.
     run : callable
         The module, or what a compiler made of it.
     device : torch.device
@@ -129,7 +126,11 @@ class TorchProgram(Program):
     """
 
     def __init__(
-        self, module: nn.Module, run: Callable[[Any], Any], device: torch.device, channels_last: bool = False
+        self,
+        module: nn.Module,
+        run: Callable[[torch.Tensor], torch.Tensor],
+        device: torch.device,
+        channels_last: bool = False,
     ) -> None:
         self._format = torch.channels_last if channels_last else torch.contiguous_format
         self._module = module.eval().to(device)
@@ -142,14 +143,14 @@ class TorchProgram(Program):
         bound, run = self._on_device(images), self._run
         inference = torch.inference_mode
 
-        def once() -> Any:
+        def once() -> torch.Tensor:
             with inference():
                 return run(bound)
 
         if self._device.type == "cpu":
             return once
 
-        def once_and_wait() -> Any:
+        def once_and_wait() -> torch.Tensor:
             result = once()
             torch.cuda.synchronize(self._device)
             return result

@@ -1,11 +1,13 @@
-"""TVM programs: written by a build, loaded to be run."""
+"""TVM programs, and the compilers that write them."""
 
 from __future__ import annotations
 
 import json
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +18,83 @@ from safetensors.numpy import load_file, save_file
 from tvm import relax, tirx
 from tvm.relax.backend.cpu_generic import pipeline
 
-from dlas.lowering.lower import Lowered
+from dlas.lowering.kernels import Kernel
+from dlas.lowering.lower import Lowered, lower, schedule
 from dlas.lowering.simplify import OPAQUE
 from dlas.lowering.target import tvm_target
-from dlas.stack import Build, Compiler, Images, Network, Program, Target
+from dlas.stack import Algorithm, Build, Compiler, Images, Layer, Network, Program, Target
+
+LIBRARY = "library.so"
+PARAMETERS = "parameters.safetensors"
+CONTENTS = "program.json"
+
+KernelScheduler = Callable[[Kernel, Target], tuple[tirx.PrimFunc, Layer]]
+"""Returns the scheduled PrimFunc of a kernel, and what a row's layer says of the schedule."""
+
+
+@dataclass
+class ScheduledNetwork:
+    """A network ready for TVM's code generation.
+
+    Parameters
+    ----------
+    lowered : Lowered
+    module : tvm.IRModule
+        ``lowered.module`` with its loops scheduled.
+    layers : list of Layer
+        Those of ``lowered``, with what was decided for their schedules.
+    """
+
+    lowered: Lowered
+    module: tvm.IRModule
+    layers: list[Layer]
 
 
 class TvmCompiler(Compiler):
-    """A compiler that writes what :func:`dlas.compilers.programs.tvm.write_program` does."""
+    """A compiler whose programs TVM builds; subclasses say how the convolutions are scheduled."""
+
+    @abstractmethod
+    def scheduler(self, folder: Path) -> KernelScheduler:
+        """Return how this compiler schedules a convolution's kernel.
+
+        Parameters
+        ----------
+        folder : Path
+            Holds what a search for schedules wrote, if there was one.
+        """
+
+    def schedule(
+        self, network: Network, algorithm: Algorithm, target: Target, batch: int, folder: Path
+    ) -> ScheduledNetwork:
+        """Lower a network for inputs [batch, c, h, w] and schedule its loops."""
+        lowered = lower(network, algorithm, batch)
+        schedule_one = self.scheduler(folder)
+        details: dict[str, Layer] = {}
+
+        def scheduled(kernel: Kernel, target: Target) -> tirx.PrimFunc:
+            function, details[kernel.name] = schedule_one(kernel, target)
+            return function
+
+        module = schedule(lowered, target, scheduled)
+        layers: list[Layer] = [
+            {**layer, **details.get(layer.get("kernel", ""), {})} for layer in lowered.layers
+        ]
+        return ScheduledNetwork(lowered, module, layers)
+
+    def compile(
+        self, network: Network, algorithm: Algorithm, target: Target, batch: int, folder: Path
+    ) -> Build:
+        """Write the library and its parameters for inputs [batch, c, h, w] into ``folder``."""
+        scheduled = self.schedule(network, algorithm, target, batch, folder)
+        build = write_program(scheduled.lowered, scheduled.module, target, folder)
+        return replace(build, layers=scheduled.layers)
 
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the program in ``folder``."""
         return TvmProgram(folder, target)
 
 
-def noted(lowered: Lowered, notes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the layers with what is to be told of their kernels, by the kernel's name."""
-    return [{**layer, **notes.get(layer.get("kernel", ""), {})} for layer in lowered.layers]
-
-
-LIBRARY = "library.so"
-
-
-PARAMETERS = "parameters.safetensors"
-
-
-CONTENTS = "program.json"
-
-
-def write_program(lowered: Lowered, module: Any, target: Target, folder: Path) -> Build:
+def write_program(lowered: Lowered, module: tvm.IRModule, target: Target, folder: Path) -> Build:
     """Build a scheduled module and write it with its parameters into ``folder``.
 
     Parameters
@@ -67,12 +117,12 @@ def write_program(lowered: Lowered, module: Any, target: Target, folder: Path) -
     return Build(lowered.layers, lowered.coverage, library.stat().st_size, lowered.edges)
 
 
-def build_module(module: Any, target: Target, unscheduled: Any) -> Any:
+def build_module(module: tvm.IRModule, target: Target, unscheduled: tvm.IRModule) -> relax.VMExecutable:
     """Return the executable of a scheduled module.
 
-    An operator whose schedule does not compile falls back on ``unscheduled``,
-    the module as it was before; a convolution's failure is an error, and so is
-    every failure on a GPU, where nothing runs unscheduled.
+    An operator whose schedule does not compile takes its code from ``unscheduled``,
+    the module before scheduling.  A convolution's failure is an error, and so is
+    every failure on a GPU, where no unscheduled code runs.
     """
     try:
         return _build(module, target)
@@ -87,7 +137,7 @@ def build_module(module: Any, target: Target, unscheduled: Any) -> Any:
         return _build(repaired, target)
 
 
-def _build(module: Any, target: Target) -> Any:
+def _build(module: tvm.IRModule, target: Target) -> relax.VMExecutable:
     """Run the passes behind scheduling: legalising and fusing again would cost names and schedules."""
     on = tvm_target(target)
     with on:
@@ -95,7 +145,7 @@ def _build(module: Any, target: Target) -> Any:
         return relax.build(tvm.transform.Sequential(passes)(module), on, relax_pipeline=None)
 
 
-def _compiles(function: Any, target: Target) -> bool:
+def _compiles(function: tirx.PrimFunc, target: Target) -> bool:
     try:
         tvm.tirx.build(function.with_attr("global_symbol", "main"), target=tvm_target(target))
     except Exception:
@@ -151,7 +201,7 @@ class TvmProgram(Program):
         return np.asarray(result.numpy())
 
     def layers(self, images: Images, repeats: int) -> dict[str, float]:
-        """Return seconds a layer, median over ``repeats``; other operators go by their kernel's name."""
+        """Return seconds a layer, median over ``repeats``; other operators by their kernel's name."""
         # A machine of its own: an instrument, once set, would slow every later run.
         machine = relax.VirtualMachine(self._library, self._device)
         arguments = [self._on_device(images), *self._parameters]
@@ -159,7 +209,7 @@ class TvmProgram(Program):
         seconds: dict[str, float] = {}
         started = 0.0
 
-        def watch(_function: Any, name: str, before: bool, _result: Any, *_arguments: Any) -> None:
+        def watch(_function: object, name: str, before: bool, _result: object, *_arguments: object) -> None:
             nonlocal started
             if before:
                 started = time.perf_counter()
@@ -176,5 +226,5 @@ class TvmProgram(Program):
             runs.append(seconds)
         return {layer: statistics.median(run[layer] for run in runs) for layer in runs[0]}
 
-    def _on_device(self, array: npt.NDArray[Any]) -> Any:
+    def _on_device(self, array: npt.NDArray[Any]) -> tvm.runtime.Tensor:
         return tvm.runtime.tensor(np.ascontiguousarray(array), self._device)

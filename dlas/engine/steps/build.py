@@ -9,7 +9,7 @@ from typing import Any
 
 from dlas.engine.steps.artifacts import restored, verified
 from dlas.processes.child import Channel
-from dlas.stack import Compiler, Hardware
+from dlas.stack import Backend, Hardware
 from dlas.store.cache import Cache
 from dlas.study.point import Point
 
@@ -24,8 +24,7 @@ def run(
 ) -> dict[str, Any]:
     """Compile the network for the target, as the search decided where there was one."""
     cache, point = Cache(Path(root)), Point.of(content)
-    compiler: Compiler = point.compiler.make("compiler")
-    algorithm = None if compiler.own_kernels else point.algorithm.make("algorithm")
+    compiler: Backend = point.compiler.make("compiler")
     device: Hardware = point.hardware.make("hardware")
     device.prepare()
     network = restored(cache, network_key, point)
@@ -34,6 +33,8 @@ def run(
             found = verified(cache, "tuning", tuning_key)
             for name in found.files:
                 shutil.copyfile(found.folder / name, folder / name)
-        built = compiler.compile(network, algorithm, device.target(), point.batch, folder)
+        built = compiler.build(
+            network, lambda: point.algorithm.make("algorithm"), device.target(), point.batch, folder
+        )
         facts.update(asdict(built))
     return {}

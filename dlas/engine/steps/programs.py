@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from dlas.engine.steps.artifacts import restored, verified
-from dlas.stack import Compiler, Hardware, Program
+from dlas.stack import Backend, Hardware, Program
 from dlas.store.cache import Cache
 from dlas.study.point import Point
 
@@ -16,5 +16,5 @@ def load_program(cache: Cache, network_key: str, build_key: str, point: Point) -
     device.prepare()
     folder = verified(cache, "build", build_key).folder
     network = functools.cache(lambda: restored(cache, network_key, point))
-    compiler: Compiler = point.compiler.make("compiler")
+    compiler: Backend = point.compiler.make("compiler")
     return compiler.load(folder, network, device.target())

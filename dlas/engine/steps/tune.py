@@ -18,7 +18,7 @@ def run(
     """Search for the network's schedules, alone on the device; what is on record is not tried again."""
     cache, point = Cache(Path(root)), Point.of(content)
     compiler: TuningCompiler = point.compiler.make("compiler")
-    algorithm = None if compiler.own_kernels else point.algorithm.make("algorithm")
+    algorithm = point.algorithm.make("algorithm")
     workspace = Workspace(point.seed, cache.workspace(tuning_key), channel.say)
     bench = Bench(point.hardware.make("hardware"), cache.records, workspace)
     network = restored(cache, network_key, point)
