@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tvm import te
+from tvm.ir import Expr
+from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.columns import column_tiles, compute_columns_in_registers
 from dlas.schedules.loops.steps import (
@@ -38,7 +39,7 @@ class Direct(Algorithm):
         """Return why ``conv`` is declined: only layouts other than NCHW are."""
         return only_nchw(conv)
 
-    def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
         """Return the finished output [n, k, p, q] of ``x`` [n, c, h, w]."""
         (weight,) = packed
         padded = pad(x, conv)
@@ -47,7 +48,7 @@ class Direct(Algorithm):
         r = te.reduce_axis((0, conv.r), "r")
         s = te.reduce_axis((0, conv.s), "s")
 
-        def point(n: Any, k: Any, p: Any, q: Any) -> Any:
+        def point(n: Expr, k: Expr, p: Expr, q: Expr) -> Expr:
             row = p * conv.strides[0] + r * conv.dilation[0]
             column = q * conv.strides[1] + s * conv.dilation[1]
             pixel = padded[n, k // filters * channels + c, row, column]
@@ -56,7 +57,7 @@ class Direct(Algorithm):
 
         return tail(te.compute((conv.n, conv.k, conv.p, conv.q), point, name="conv"))
 
-    def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
+    def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
         """Spread the output's points over threads; what leads to a point is computed where it is used."""
         gpu = target.on_gpu
         output = accumulate_at(schedule, output_block(schedule), 4, gpu)
@@ -68,6 +69,6 @@ class Direct(Algorithm):
         """Return register tiles whose vectors run over columns, and orders of the loops around them."""
         return () if target.on_gpu else column_tiles(conv, target)
 
-    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+    def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Compute each tile of the output in registers, and finish it there."""
         compute_columns_in_registers(schedule, conv, decisions)

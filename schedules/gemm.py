@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy.typing as npt
 from tvm import te
+from tvm.ir import Expr
+from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.registers import compute_panel_in_registers, filters_a_block, panel_tiles
 from dlas.schedules.loops.steps import (
@@ -22,7 +22,7 @@ from dlas.schedules.loops.steps import (
     stage,
     start_once,
 )
-from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
+from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 
 
 @dataclass(frozen=True)
@@ -42,30 +42,30 @@ class Gemm(Algorithm):
         """Return why ``conv`` is declined: only layouts other than NCHW are."""
         return only_nchw(conv)
 
-    def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
+    def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
         """Return the filters in panels [k / t, c / groups r s, t]."""
         return (weight.reshape(-1, filters_a_block(conv), weight[0].size).transpose(0, 2, 1),)
 
-    def unpack(self, packed: Sequence[npt.NDArray[Any]], conv: Conv) -> npt.NDArray[Any]:
+    def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
         """Return the weight [k, c / groups, r, s] of the panels [k / t, c / groups r s, t]."""
         (panels,) = packed
         return panels.transpose(0, 2, 1).reshape(conv.k, -1, conv.r, conv.s)
 
-    def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
         """Return the finished output [n, k, p, q] of ``x`` [n, c, h, w]."""
         (panels,) = packed
         patches = im2col(pad(x, conv), conv)
         filters_a_group, t = conv.k // conv.groups, int(panels.shape[2])
         at = te.reduce_axis((0, panels.shape[1]), "at")
 
-        def element(n: Any, panel: Any, p: Any, q: Any, lane: Any) -> Any:
+        def element(n: Expr, panel: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
             patch = patches[n, panel * t // filters_a_group, p, at, q].astype(conv.accumulator_type)
             return te.sum(patch * panels[panel, at, lane].astype(conv.accumulator_type), axis=at)
 
         shape = (conv.n, conv.k // t, conv.p, conv.q, t)
         return tail(out_of_blocks(te.compute(shape, element, name="conv"), conv))
 
-    def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
+    def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
         """Spread the patches, then the panels' sums, then the output's points, over threads."""
         gpu = target.on_gpu
         inline(schedule, "unpack")
@@ -80,17 +80,17 @@ class Gemm(Algorithm):
         """Return register tiles, rows whose patches are written out together, and orders of loops."""
         return () if target.on_gpu else panel_tiles(conv, target)
 
-    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+    def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Write out the patches of a few rows, then multiply them while they are in the cache."""
         inline(schedule, "unpack")
         compute_panel_in_registers(schedule, conv, decisions)
 
 
-def im2col(padded: Any, conv: Conv) -> Any:
+def im2col(padded: te.Tensor, conv: Conv) -> te.Tensor:
     """Return the patches of each row of the output [n, groups, p, c / groups r s, q], as stage ``im2col``."""
     channels, window = conv.c // conv.groups, conv.r * conv.s
 
-    def element(n: Any, group: Any, p: Any, at: Any, q: Any) -> Any:
+    def element(n: Expr, group: Expr, p: Expr, at: Expr, q: Expr) -> Expr:
         row = p * conv.strides[0] + at // conv.s % conv.r * conv.dilation[0]
         column = q * conv.strides[1] + at % conv.s * conv.dilation[1]
         return padded[n, group * channels + at // window, row, column]

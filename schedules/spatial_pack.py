@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from tvm import te, tirx
+from tvm.ir import Expr
+from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.columns import column_tiles, compute_columns_in_registers
 from dlas.schedules.loops.depthwise import compute_channels_in_registers, depthwise_tiles
@@ -32,7 +33,7 @@ from dlas.schedules.loops.steps import (
     start_once,
 )
 from dlas.schedules.loops.vectors import divisors
-from dlas.stack import Algorithm, Conv, Decisions, Tail, Target, channel_block
+from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target, channel_block
 
 BLOCKS = (16, 8, 4)
 """Channels of a block: one vector of AVX-512, four of Neon."""
@@ -43,6 +44,12 @@ FEWEST = BLOCKS[-1]
 ROWS = 2
 COLUMNS = 8
 """The largest tile of the input, in rows and columns of the output."""
+
+
+Space = Callable[[Conv, Target], Sequence[Decisions]]
+"""Gives the points of a design space, the best guess first."""
+Apply = Callable[[Schedule, Conv, Decisions], None]
+"""Transforms loops as one point of that space says."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class SpatialPack(Algorithm):
         apart = conv.groups > 1 and not conv.depthwise
         return _blocked(conv.c), _dividing(a_group) if apart else _blocked(conv.k)
 
-    def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
+    def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
         """Return the filters [k / t, c / groups / u, r, s, u, t]; t is 1 where vectors run over columns.
 
         Zeros fill the last block.
@@ -89,13 +96,13 @@ class SpatialPack(Algorithm):
         blocks = whole.reshape(-1, t, weight.shape[1] // u, u, conv.r, conv.s)
         return (blocks.transpose(0, 2, 4, 5, 3, 1),)
 
-    def unpack(self, packed: Sequence[npt.NDArray[Any]], conv: Conv) -> npt.NDArray[Any]:
+    def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
         """Return the weight [k, c / groups, r, s] of the filters that :meth:`pack` returned."""
         (blocks,) = packed
         whole = blocks.transpose(0, 5, 1, 4, 2, 3)
         return whole.reshape(-1, conv.c // conv.groups, conv.r, conv.s)[: conv.k]
 
-    def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
         """Return the finished output of ``x``, both in the layouts that ``conv`` names."""
         (filters,) = packed
         blocks, outer, _, _, inner, t = (int(extent) for extent in filters.shape)
@@ -104,7 +111,7 @@ class SpatialPack(Algorithm):
         r, s = te.reduce_axis((0, conv.r), "r"), te.reduce_axis((0, conv.s), "s")
         a_group = conv.k // conv.groups
 
-        def element(n: Any, block: Any, p: Any, q: Any, lane: Any) -> Any:
+        def element(n: Expr, block: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
             group = (block * t + (lane if t > a_group else 0)) // a_group if conv.groups > 1 else 0
             value = pixel(n, group * (outer * inner) + co * inner + ci, p, q, r, s)
             weight = filters[block, co, r, s, ci, lane]
@@ -114,7 +121,7 @@ class SpatialPack(Algorithm):
         shape = (conv.n, blocks, conv.p, whole_tiles(conv), t)
         return tail(out_of_blocks(te.compute(shape, element, name="conv"), conv))
 
-    def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
+    def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
         """Spread the tiles of the input, then of the output, then its points, over threads."""
         gpu = target.on_gpu
         inline(schedule, "unpack")
@@ -132,19 +139,19 @@ class SpatialPack(Algorithm):
         """Return register tiles, and orders of the loops around them."""
         return () if target.on_gpu else _kind_of_tile(conv)[0](conv, target)
 
-    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+    def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Compute each tile of the output in registers, from the input as it is, and finish it there."""
         inline(schedule, "tiles")
         inline(schedule, "unpack")
         _kind_of_tile(conv)[1](schedule, conv, decisions)
 
-    def _reader(self, x: Any, conv: Conv) -> Callable[..., Any]:
+    def _reader(self, x: te.Tensor, conv: Conv) -> Callable[..., Expr]:
         """Return how the pixel under a weight is read: (n, channel, p, q, r, s) to a value."""
         padded, block = pad(x, conv, whole_tiles(conv)), channel_block(conv.input_layout)
         if self.layout == "nchw":
             return pack_input(padded, conv)
 
-        def pixel(n: Any, c: Any, p: Any, q: Any, r: Any, s: Any) -> Any:
+        def pixel(n: Expr, c: Expr, p: Expr, q: Expr, r: Expr, s: Expr) -> Expr:
             i, j = p * conv.strides[0] + r * conv.dilation[0], q * conv.strides[1] + s * conv.dilation[1]
             return padded(n, c // block, i, j, c % block) if block else padded(n, c, i, j)
 
@@ -175,7 +182,7 @@ def _filters_a_vector(conv: Conv) -> int:
     return filters if filters >= FEWEST else 1
 
 
-def _kind_of_tile(conv: Conv) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _kind_of_tile(conv: Conv) -> tuple[Space, Apply]:
     """Return the space and the schedule for what a convolution's vectors can run over."""
     if _filters_a_vector(conv) == 1:
         return column_tiles, compute_columns_in_registers
@@ -184,7 +191,7 @@ def _kind_of_tile(conv: Conv) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return shared_filter_tiles, compute_filters_in_registers
 
 
-def pack_input(padded: Any, conv: Conv) -> Callable[..., Any]:
+def pack_input(padded: te.Tensor, conv: Conv) -> Callable[..., Expr]:
     """Regroup the input in tiles as the stage of that name; return how it is read.
 
     Stage ``tiles`` is [n, p / rows, q / columns, c, height, width].  A tile holds what
@@ -196,7 +203,7 @@ def pack_input(padded: Any, conv: Conv) -> Callable[..., Any]:
     width = (columns - 1) * conv.strides[1] + (conv.s - 1) * conv.dilation[1] + 1
     _, _, h, w = padded.shape
 
-    def element(n: Any, pt: Any, qt: Any, c: Any, i: Any, j: Any) -> Any:
+    def element(n: Expr, pt: Expr, qt: Expr, c: Expr, i: Expr, j: Expr) -> Expr:
         row, column = pt * rows * conv.strides[0] + i, qt * columns * conv.strides[1] + j
         there = tirx.all(row < h, column < w)
         return tirx.if_then_else(there, padded[n, c, row, column], tirx.const(0, padded.dtype))
@@ -204,7 +211,7 @@ def pack_input(padded: Any, conv: Conv) -> Callable[..., Any]:
     grid = (conv.n, -(-conv.p // rows), -(-whole_tiles(conv) // columns))
     tiles = te.compute((*grid, conv.c, height, width), element, name="tiles")
 
-    def pixel(n: Any, c: Any, p: Any, q: Any, r: Any, s: Any) -> Any:
+    def pixel(n: Expr, c: Expr, p: Expr, q: Expr, r: Expr, s: Expr) -> Expr:
         i = p % rows * conv.strides[0] + r * conv.dilation[0]
         j = q % columns * conv.strides[1] + s * conv.dilation[1]
         return tiles(n, p // rows, q // columns, c, i, j)

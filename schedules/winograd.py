@@ -7,11 +7,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from tvm import te
+from tvm.ir import Expr
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import SBlockRV
 
 from dlas.schedules.loops.steps import (
     accumulate_at,
@@ -27,7 +30,7 @@ from dlas.schedules.loops.steps import (
     start_once,
 )
 from dlas.schedules.loops.vectors import divisors, vector_unit
-from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
+from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 
 KERNEL = 3
 """Rows and columns of the kernels that are transformed."""
@@ -74,25 +77,25 @@ class Winograd(Algorithm):
             return f"the transforms need float32, not {conv.accumulator_type}"
         return only_nchw(conv)
 
-    def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
+    def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
         """Return the filters G g G^T [k, c / groups, m + 2, m + 2], made in float64, then B^T and A^T."""
         b, g, a = transforms(self.tile)
         return tuple(array.astype(conv.accumulator_type) for array in (g @ weight @ g.T, b, a))
 
-    def unpack(self, packed: Sequence[npt.NDArray[Any]], conv: Conv) -> npt.NDArray[Any]:
+    def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
         """Return the weight [k, c / groups, 3, 3]."""
         _, g, _ = transforms(self.tile)
         back = np.linalg.pinv(g)
-        weight: npt.NDArray[Any] = back @ packed[0] @ back.T
+        weight: Array = back @ packed[0] @ back.T
         return weight.astype(conv.weight_type)
 
-    def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
         """Return the finished output [n, k, p, q] of ``x`` [n, c, h, w]."""
         filters, b, a = packed
         tiles = to_tiles(x, b, conv, self.tile)
         return tail(from_tiles(multiply(tiles, filters, conv), a, conv))
 
-    def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
+    def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
         """Spread the tiles of the input, then of the output, then its points, over threads."""
         gpu = target.on_gpu
         inline(schedule, "untile")
@@ -107,7 +110,7 @@ class Winograd(Algorithm):
         """Return how many filters and tiles are multiplied together, and which of them is walked first."""
         return () if target.on_gpu else product_tiles(conv, self.tile, target)
 
-    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+    def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Multiply blocks of filters and tiles in registers, a vector holding the points of one product."""
         inline(schedule, "untile")
         parallelise(schedule, output_block(schedule), 3)
@@ -126,7 +129,7 @@ def transforms(tile: int) -> tuple[npt.NDArray[np.float64], ...]:
     return b, g, a
 
 
-def cook_toom(places: Iterable[int | Fraction]) -> tuple[npt.NDArray[Any], ...]:
+def cook_toom(places: Iterable[int | Fraction]) -> tuple[Array, ...]:
     """Return the matrices B^T, G and A^T that these points and infinity give, in fractions.
 
     A row d of m + 2 inputs and a kernel g have the m outputs A^T ((G g) * (B^T d)).
@@ -142,7 +145,7 @@ def cook_toom(places: Iterable[int | Fraction]) -> tuple[npt.NDArray[Any], ...]:
     return np.array([*b, polynomial(points)]), np.array([*g, [0, 0, 1]]), np.array(a)
 
 
-def polynomial(roots: Iterable[Fraction]) -> npt.NDArray[Any]:
+def polynomial(roots: Iterable[Fraction]) -> Array:
     """Return the coefficients of the product of all (x - root), the constant first."""
     return functools.reduce(np.convolve, ([-root, Fraction(1)] for root in roots), np.array([Fraction(1)]))
 
@@ -150,24 +153,24 @@ def polynomial(roots: Iterable[Fraction]) -> npt.NDArray[Any]:
 # ---------------------------------------------------------------- mathematics
 
 
-def to_tiles(x: Any, b: Any, conv: Conv, tile: int) -> Any:
+def to_tiles(x: te.Tensor, b: te.Tensor, conv: Conv, tile: int) -> te.Tensor:
     """Return B^T d B of the input d under each tile, [n, p / m, q / m, c, m + 2, m + 2]."""
     top, left, bottom, right = conv.padding
     whole = replace(conv, padding=(top, left, bottom + -conv.p % tile, right + -conv.q % tile))
     padded = pad(x, whole)
 
-    def patch(n: Any, pt: Any, qt: Any, c: Any, i: Any, j: Any) -> Any:
+    def patch(n: Expr, pt: Expr, qt: Expr, c: Expr, i: Expr, j: Expr) -> Expr:
         return padded[n, c, pt * tile + i, qt * tile + j].astype(conv.accumulator_type)
 
     return both_sides(b, patch, (conv.n, whole.p // tile, whole.q // tile, conv.c), "to_tiles")
 
 
-def multiply(tiles: Any, filters: Any, conv: Conv) -> Any:
+def multiply(tiles: te.Tensor, filters: te.Tensor, conv: Conv) -> te.Tensor:
     """Return filters times tiles, summed over channels point by point, [n, k, p / m, q / m, m + 2, m + 2]."""
     channels, filters_a_group = conv.c // conv.groups, conv.k // conv.groups
     c = te.reduce_axis((0, channels), "c")
 
-    def point(n: Any, k: Any, pt: Any, qt: Any, i: Any, j: Any) -> Any:
+    def point(n: Expr, k: Expr, pt: Expr, qt: Expr, i: Expr, j: Expr) -> Expr:
         first = k // filters_a_group * channels
         return te.sum(filters[k, c, i, j] * tiles[n, pt, qt, first + c, i, j], axis=c)
 
@@ -175,29 +178,31 @@ def multiply(tiles: Any, filters: Any, conv: Conv) -> Any:
     return te.compute((n, conv.k, pt, qt, i, j), point, name="conv")
 
 
-def from_tiles(products: Any, a: Any, conv: Conv) -> Any:
+def from_tiles(products: te.Tensor, a: te.Tensor, conv: Conv) -> te.Tensor:
     """Return A^T M A of each tile's products M, put together as the output [n, k, p, q]."""
     tile, _ = (int(extent) for extent in a.shape)
     tiled = both_sides(a, products, products.shape[:4], "from_tiles")
 
-    def point(n: Any, k: Any, p: Any, q: Any) -> Any:
+    def point(n: Expr, k: Expr, p: Expr, q: Expr) -> Expr:
         return tiled[n, k, p // tile, q // tile, p % tile, q % tile]
 
     return te.compute((conv.n, conv.k, conv.p, conv.q), point, name="untile")
 
 
-def both_sides(matrix: Any, square: Callable[..., Any], grid: Sequence[Any], name: str) -> Any:
+def both_sides(
+    matrix: te.Tensor, square: Callable[..., Expr], grid: Sequence[Expr | int], name: str
+) -> te.Tensor:
     """Return matrix @ square @ matrix.T at each place of a grid, as stage ``name`` behind ``name``_rows."""
     size, length = matrix.shape
     a, b = te.reduce_axis((0, length), "a"), te.reduce_axis((0, length), "b")
 
-    def row(*at: Any) -> Any:
+    def row(*at: Expr) -> Expr:
         *place, i, j = at
         return te.sum(matrix[i, a] * square(*place, a, j), axis=a)
 
     rows = te.compute((*grid, size, length), row, name=f"{name}_rows")
 
-    def point(*at: Any) -> Any:
+    def point(*at: Expr) -> Expr:
         *place, i, j = at
         return te.sum(rows(*place, i, b) * matrix[j, b], axis=b)
 
@@ -207,7 +212,7 @@ def both_sides(matrix: Any, square: Callable[..., Any], grid: Sequence[Any], nam
 # ---------------------------------------------------------------- loops
 
 
-def join(schedule: Any, name: str, gpu: bool) -> Any:
+def join(schedule: Schedule, name: str, gpu: bool) -> SBlockRV:
     """Compute both halves of a transform at the same place; return the block that finishes it."""
     rows, whole = stage(schedule, f"{name}_rows"), stage(schedule, name)
     finished = in_registers(schedule, whole, 4) if gpu else whole
@@ -235,7 +240,7 @@ def lanes_of(tile: int) -> int:
     return 16 if tile == 2 else 12
 
 
-def multiply_in_registers(schedule: Any, tile: int, decisions: Decisions) -> None:
+def multiply_in_registers(schedule: Schedule, tile: int, decisions: Decisions) -> None:
     """Sum a block of products over channels in registers."""
     products = stage(schedule, "conv")
     written = schedule.cache_write(products, 0, "local")
@@ -258,7 +263,7 @@ def multiply_in_registers(schedule: Any, tile: int, decisions: Decisions) -> Non
     schedule.vectorize(schedule.get_loops(start)[-1])
 
 
-def write_in_vectors(schedule: Any, written: Any, outside: int, tile: int) -> None:
+def write_in_vectors(schedule: Schedule, written: SBlockRV, outside: int, tile: int) -> None:
     """Copy finished sums out of the registers."""
     *places, i, j = schedule.get_loops(written)[outside:]
     vectors, lane = schedule.split(schedule.fuse(i, j), [None, lanes_of(tile)])
@@ -267,7 +272,7 @@ def write_in_vectors(schedule: Any, written: Any, outside: int, tile: int) -> No
         schedule.unroll(loop)
 
 
-def transform_in_vectors(schedule: Any, name: str) -> None:
+def transform_in_vectors(schedule: Schedule, name: str) -> None:
     """Transform each place by all threads, a row of its square at a time."""
     rows, whole = stage(schedule, f"{name}_rows"), stage(schedule, name)
     place = parallelise(schedule, whole, 3)

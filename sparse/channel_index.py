@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from tvm import te, tirx
+from tvm.ir import Expr
+from tvm.s_tir import Schedule
 
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
 from dlas.schedules.loops.steps import only_nchw, spread, stage
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.sparse.compressed.scatter import FINISHED, REMOVED, scattered
-from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
+from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 
-Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.int32]
 DENSE: dict[str, type[Algorithm]] = {"spatial_pack": SpatialPack, "gemm": Gemm, "direct": Direct}
 BLOCKS = (16, 8, 4)
@@ -86,13 +87,13 @@ class ChannelIndex(Algorithm):
         """Return what :meth:`pack` does: channels anywhere would be read from anywhere."""
         return self.pack(weight, conv)
 
-    def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> tirx.PrimFunc:
         """Return the function of (x, *packed, *tail.operands, output)."""
         dense, channels, filters, *removed = packed
         compact = _compact(conv, _shape(channels), _shape(filters))
         a_group = _shape(channels)[1]
 
-        def element(n: Any, c: Any, h: Any, w: Any) -> Any:
+        def element(n: Expr, c: Expr, h: Expr, w: Expr) -> Expr:
             return x[n, channels[c // a_group, c % a_group], h, w]
 
         gathered = te.compute((conv.n, compact.c, conv.h, conv.w), element, name="gather")
@@ -122,7 +123,7 @@ class _Compact(ChannelIndex):
     channels: int = 1
     filters: int = 1
 
-    def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
+    def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
         """Spread the outputs of removed filters over threads, and the rest as the dense algorithm does."""
         self._prepare(schedule, target)
         self._dense.schedule(schedule, self._left(conv), target)
@@ -131,12 +132,12 @@ class _Compact(ChannelIndex):
         """Return the dense algorithm's points for what is left."""
         return self._dense.space(self._left(conv), target)
 
-    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+    def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Compute what is left as the dense algorithm does."""
         self._prepare(schedule, target)
         self._dense.apply(schedule, self._left(conv), target, decisions)
 
-    def _prepare(self, schedule: Any, target: Target) -> None:
+    def _prepare(self, schedule: Schedule, target: Target) -> None:
         schedule.compute_inline(schedule.get_sblock("gather"))
         removed = stage(schedule, REMOVED)
         if removed is not None:
@@ -151,30 +152,32 @@ class _AtFilters:
     """The tail of the whole convolution for the filters that are left."""
 
     tail: Tail
-    filters: Any
+    filters: te.Tensor
 
     @property
-    def operands(self) -> tuple[Any, ...]:
+    def operands(self) -> tuple[te.Tensor, ...]:
         return self.tail.operands
 
-    def __call__(self, convolved: Any) -> Any:
+    def __call__(self, convolved: te.Tensor) -> te.Tensor:
         a_group = _shape(self.filters)[1]
 
-        def point(n: Any, k: Any, p: Any, q: Any) -> Any:
+        def point(n: Expr, k: Expr, p: Expr, q: Expr) -> Expr:
             filter_ = self.filters[k // a_group, k % a_group]
             return self.tail.scalar(convolved(n, k, p, q), (n, filter_, p, q))
 
         return te.compute(convolved.shape, point, name=FINISHED)
 
-    def scalar(self, value: Any, index: Sequence[Any], operands: Sequence[Any] | None = None) -> Any:
+    def scalar(
+        self, value: Expr, index: Sequence[Expr], operands: Sequence[tirx.Buffer] | None = None
+    ) -> Expr:
         return self.tail.scalar(value, index, operands)
 
 
-def _of_zero(tail: Tail, removed: Any, conv: Conv) -> Any:
+def _of_zero(tail: Tail, removed: te.Tensor, conv: Conv) -> te.Tensor:
     """Return the outputs of removed filters: what the tail makes of zero."""
     zero = tirx.const(0, conv.accumulator_type)
 
-    def point(n: Any, k: Any, p: Any, q: Any) -> Any:
+    def point(n: Expr, k: Expr, p: Expr, q: Expr) -> Expr:
         return tail.scalar(zero, (n, removed[k], p, q))
 
     return te.compute((conv.n, removed.shape[0], conv.p, conv.q), point, name=REMOVED)
@@ -209,7 +212,7 @@ def kept(weight: Array, conv: Conv) -> tuple[Indices, Indices]:
     return (channels + groups[:, None] * read.shape[1]).astype(np.int32), filters.astype(np.int32)
 
 
-def _filled(rows: Sequence[npt.NDArray[Any]], fill: Sequence[int], block: int = 1) -> npt.NDArray[Any]:
+def _filled(rows: Sequence[Array], fill: Sequence[int], block: int = 1) -> Array:
     """Return rows as one array: as long as the longest, in whole blocks, one of them at least."""
     length = max(1, *map(len, rows)) if rows else 1
     length = -(-length // block) * block
@@ -228,5 +231,5 @@ def _compact(conv: Conv, channels: tuple[int, ...], filters: tuple[int, ...]) ->
     return replace(conv, c=groups * channels[1], k=groups * filters[1], groups=groups)
 
 
-def _shape(tensor: Any) -> tuple[int, ...]:
+def _shape(tensor: te.Tensor) -> tuple[int, ...]:
     return tuple(int(extent) for extent in tensor.shape)

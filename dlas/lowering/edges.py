@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from tvm import relax
@@ -31,14 +31,14 @@ class Edges:
     """
 
     found: list[Edge] = field(default_factory=list)
-    _writers: dict[Any, Shares] = field(default_factory=dict)
-    _numbers: dict[Any, int] = field(default_factory=dict)
+    _writers: dict[relax.Var, Shares] = field(default_factory=dict)
+    _numbers: dict[relax.Var, int] = field(default_factory=dict)
 
-    def wrote(self, variable: Any, layer: str) -> None:
+    def wrote(self, variable: relax.Var, layer: str) -> None:
         """Note that a convolution, with its tail, gave a value."""
         self._writers[variable] = {layer: 1.0}
 
-    def passed(self, variable: Any, value: Any) -> None:
+    def passed(self, variable: relax.Var, value: relax.Expr) -> None:
         """Note an operator between convolutions."""
         if follows(value):
             self._writers[variable] = self._shares(value)
@@ -48,7 +48,7 @@ class Edges:
         for argument in variables(value):
             self.read(argument, None)
 
-    def read(self, value: Any, reader: str | None, port: Literal["input", "output"] = "input") -> None:
+    def read(self, value: relax.Expr, reader: str | None, port: Literal["input", "output"] = "input") -> None:
         """Note who reads a value; where channels by themselves lie as in blocks there is nothing to note."""
         for each in _fields(value):
             if not _has_planes(each):
@@ -61,7 +61,7 @@ class Edges:
                 moved = round(share * size)
                 self.found.append(Edge(writer=writer, value=number, bytes=moved, reader=reader, port=port))
 
-    def _shares(self, call: Any) -> Shares:
+    def _shares(self, call: relax.Call) -> Shares:
         """Return whose channels an operator passes on: all of its inputs', or each one's part of them."""
         fields = [each for argument in call.args for each in _fields(argument) if _has_planes(each)]
         joined = is_call(call, "relax.concat") and int(call.attrs.axis) == 1
@@ -74,11 +74,11 @@ class Edges:
         return shares
 
 
-def _fields(value: Any) -> list[Any]:
+def _fields(value: relax.Expr) -> list[relax.Expr]:
     return list(value.fields) if isinstance(value, relax.Tuple) else [value]
 
 
-def _has_planes(value: Any) -> bool:
+def _has_planes(value: relax.Expr) -> bool:
     """Whether a value, unknown before run time, is [n, c, h, w] with several channels of several points."""
     if (
         is_constant(value)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import tvm
 from tvm import relax
 from tvm.relax.frontend.torch import from_exported_program
+from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
 FRESH = {
     *("adaptive_avg_pool2d.default", "add.Tensor", "avg_pool2d.default", "batch_norm.default", "cat.default"),
@@ -29,7 +31,7 @@ VIEWS = {
 """The same with a result that may lie in its argument's memory."""
 
 
-def translate(program: torch.export.ExportedProgram) -> Any:
+def translate(program: torch.export.ExportedProgram) -> tvm.IRModule:
     """Return an exported program as a module with ``main(inputs, *weights)``."""
     options: dict[str, Any] = {"keep_params_as_input": True, "unwrap_unit_return_tuple": True}
     if all(map(_stays_whole, program.graph.nodes)):
@@ -65,7 +67,7 @@ def _stays_whole(node: torch.fx.Node) -> bool:
     return operator(node) in FRESH and owned and len(changed.users) == 1
 
 
-def _batch_norm(node: torch.fx.Node, importer: Any) -> Any:
+def _batch_norm(node: torch.fx.Node, importer: ExportedProgramImporter) -> relax.Var:
     """Translate inference's batch norm: TVM would take its momentum for its epsilon."""
     x, gamma, beta, mean, variance, _, momentum, epsilon, _ = node.args
     scale, center = gamma is not None, beta is not None

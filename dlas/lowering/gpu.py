@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 import tvm
 import tvm_ffi
@@ -14,7 +13,7 @@ from dlas.schedules.loops.steps import bind
 from dlas.stack import Target
 
 
-def schedule_for_gpu(function: Any, target: Target) -> Any:
+def schedule_for_gpu(function: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """Return an operator with its loops bound to a GPU's threads, as far as its loops allow."""
     for rule in (_default, _thread_a_point):
         with contextlib.suppress(Exception):  # what TVM refuses, a simpler rule follows
@@ -24,7 +23,7 @@ def schedule_for_gpu(function: Any, target: Target) -> Any:
     return function
 
 
-def on_threads(function: Any) -> bool:
+def on_threads(function: tirx.PrimFunc) -> bool:
     """Whether every stage of a function runs on a GPU's threads.
 
     TVM leaves the others on the host without a word, where they would read and
@@ -33,14 +32,14 @@ def on_threads(function: Any) -> bool:
     return _is_bound(function.body)
 
 
-def _is_bound(body: Any) -> bool:
+def _is_bound(body: tirx.Stmt) -> bool:
     if isinstance(body, s_tir.SBlockRealize):
         return _is_bound(body.block.body)
     if isinstance(body, tirx.SeqStmt):
         return all(map(_is_bound, body.seq))
     bound = isinstance(body, tirx.AllocBuffer | tirx.DeclBuffer)
 
-    def visit(loop: Any) -> None:
+    def visit(loop: tirx.For) -> None:
         nonlocal bound
         bound |= loop.kind == tirx.ForKind.THREAD_BINDING
 
@@ -48,7 +47,7 @@ def _is_bound(body: Any) -> bool:
     return bound
 
 
-def _default(function: Any, target: Target) -> Any:
+def _default(function: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """Apply the rules that TVM has for matrices, sums and everything else."""
     rules = dlight.gpu
     order = (rules.Matmul(), rules.GEMV(), rules.Reduction(), rules.GeneralReduction(), rules.Fallback())
@@ -56,7 +55,7 @@ def _default(function: Any, target: Target) -> Any:
         return dlight.ApplyDefaultSchedule(*order)(tvm.IRModule({"main": function}))["main"]
 
 
-def _thread_a_point(function: Any, target: Target) -> Any:
+def _thread_a_point(function: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """Give every point of every stage a thread of its own, whatever is inside."""
     schedule = s_tir.Schedule(function)
     for block in schedule.get_child_blocks(schedule.get_sblock("root")):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import torch
 import tvm
 import tvm_ffi
-from tvm import relax
+from tvm import relax, tirx
 from tvm.relax.frontend.onnx import from_onnx
 
 from dlas.errors import Unsupported
@@ -21,7 +19,7 @@ from dlas.networks.layer_names import layer_of_node
 from dlas.networks.onnx_counting import graph_input
 from dlas.networks.onnx_network import OnnxNetwork, number_type
 from dlas.networks.torch_network import TorchNetwork
-from dlas.stack import Network
+from dlas.stack import Array, Network
 
 SHARED = ("float16", "float32")
 """Types whose arrays numpy and TVM share; ``relax.const`` narrows wider ones, and numpy lacks others."""
@@ -46,11 +44,11 @@ class Imported:
         PrimFuncs by global variable: operators that the importer wrote out itself.
     """
 
-    function: Any
-    weights: dict[Any, npt.NDArray[Any]]
-    owners: dict[Any, str]
+    function: relax.Function
+    weights: dict[relax.Var, Array]
+    owners: dict[relax.Var, str]
     convolutions: tuple[str, ...] = ()
-    operators: dict[Any, Any] = field(default_factory=dict)
+    operators: dict[tvm.ir.GlobalVar, tirx.PrimFunc] = field(default_factory=dict)
 
 
 def import_network(network: Network, batch: int) -> Imported:
@@ -114,13 +112,13 @@ def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> Imported:
     return Imported(imported["main"], {}, {}, names, written)
 
 
-def as_array(constant: Any) -> npt.NDArray[Any]:
+def as_array(constant: tvm.ir.GenericConst) -> Array:
     """Return a Relax constant's value, to be read only: it may be the constant's own memory."""
     value = constant.value
     return np.from_dlpack(value) if str(value.dtype) in SHARED else np.asarray(value.numpy())
 
 
-def as_constant(array: npt.NDArray[Any]) -> Any:
+def as_constant(array: Array) -> tvm.ir.GenericConst:
     """Return an array as a Relax constant, its own memory in whatever order where that can be."""
     if array.dtype.name in SHARED and array.flags.writeable:
         return relax.const(tvm_ffi.from_dlpack(array, require_contiguous=False))

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import tvm
-from tvm import s_tir, te
+from tvm import s_tir, te, tirx
 
 from dlas.lowering.layouts import block_array, block_shape
 from dlas.lowering.regions import Region
 from dlas.lowering.simplify import OPAQUE, shape_of
-from dlas.lowering.tail import Chain, Step, fold_affine
+from dlas.lowering.tail import Chain, Operand, Step, fold_affine
 from dlas.schedules.direct import Direct
-from dlas.stack import Algorithm, Conv, Decisions, Layer, Target, describe_layer
-
-Array = npt.NDArray[Any]
+from dlas.stack import Algorithm, Array, Conv, Decisions, Layer, Target, describe_layer
 
 
 @dataclass(frozen=True)
@@ -50,11 +46,11 @@ class Kernel:
     name: str
     conv: Conv
     algorithm: Algorithm
-    function: Any
+    function: tirx.PrimFunc
     weight: Array
     packed: tuple[Array, ...]
     steps: tuple[Step, ...]
-    operands: tuple[Any, ...]
+    operands: tuple[Operand, ...]
     declined: str | None = None
 
     def describe(self) -> Layer:
@@ -96,7 +92,7 @@ def make_kernel(
     weight: Array,
     name: str,
     steps: Sequence[Step] = (),
-    operands: Sequence[Any] = (),
+    operands: Sequence[Operand] = (),
 ) -> Kernel:
     """Return the kernel of one convolution, ``direct`` in the place of an algorithm that declines it.
 
@@ -130,8 +126,8 @@ def _write(
     conv: Conv,
     packed: Sequence[Array],
     steps: tuple[Step, ...],
-    operands: Sequence[Any],
-) -> Any:
+    operands: Sequence[Operand],
+) -> tirx.PrimFunc:
     """Return the PrimFunc of (input, *packed, *operands, output)."""
     x = te.placeholder(conv.input_shape, conv.input_type, "x")
     arrays = [te.placeholder(a.shape, str(a.dtype), f"packed{i}") for i, a in enumerate(packed)]
@@ -145,14 +141,14 @@ def _write(
     return te.create_prim_func([x, *arrays, *beside, result])
 
 
-def _shape_and_type(operand: Any, layout: str) -> tuple[tuple[int, ...], str]:
+def _shape_and_type(operand: Operand, layout: str) -> tuple[tuple[int, ...], str]:
     """Return how an operand arrives: an array as it is, a Relax expression in ``layout``."""
     if isinstance(operand, np.ndarray):
         return operand.shape, str(operand.dtype)
     return block_shape(shape_of(operand), layout), str(operand.ty.dtype)
 
 
-def schedule_kernel(kernel: Kernel, target: Target, decisions: Decisions | None = None) -> Any:
+def schedule_kernel(kernel: Kernel, target: Target, decisions: Decisions | None = None) -> tirx.PrimFunc:
     """Return the kernel's PrimFunc with the algorithm's own schedule and passes applied.
 
     Parameters
@@ -171,7 +167,7 @@ def schedule_kernel(kernel: Kernel, target: Target, decisions: Decisions | None 
     return run_passes(kernel, schedule.mod, target)[kernel.name].with_attr("tirx.is_scheduled", True)
 
 
-def run_passes(kernel: Kernel, module: Any, target: Target) -> Any:
+def run_passes(kernel: Kernel, module: tvm.IRModule, target: Target) -> tvm.IRModule:
     """Return ``module``, which holds the scheduled kernel, after the algorithm's own passes."""
     passes = list(kernel.algorithm.passes(kernel.conv, target))
     return tvm.transform.Sequential(passes)(module) if passes else module

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import tvm
 from tvm import s_tir, tirx
+from tvm.ir import Expr
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
@@ -28,7 +28,7 @@ AGAIN = 1 / 16
 """Share of the pixels that may be moved twice for the sake of whole cache lines."""
 
 
-def schedule_changes(module: Any, target: Target) -> Any:
+def schedule_changes(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     """Return ``module`` with its changes of layout on a CPU written in vectors, as far as they are not yet.
 
     Parameters
@@ -47,7 +47,7 @@ def schedule_changes(module: Any, target: Target) -> Any:
     return changed
 
 
-def _is_change(function: Any) -> bool:
+def _is_change(function: tirx.PrimFunc) -> bool:
     """Whether a function does nothing but move channels into blocks or out of them, its loops as lowered."""
     if not isinstance(function, tirx.PrimFunc) or is_scheduled(function):
         return False
@@ -87,7 +87,7 @@ class _Change:
     run: int
 
     @classmethod
-    def of(cls, function: Any, target: Target) -> _Change | None:
+    def of(cls, function: tirx.PrimFunc, target: Target) -> _Change | None:
         """Return the change that a function makes; None where there are no squares."""
         source, written = function.params
         shapes = [[int(extent) for extent in buffer.shape] for buffer in (source, written)]
@@ -109,7 +109,7 @@ class _Change:
         """Blocks of channels of an image."""
         return -(-self.channels // self.block)
 
-    def write(self, function: Any) -> Any:
+    def write(self, function: tirx.PrimFunc) -> tirx.PrimFunc:
         """Return the kernel in the place of ``function``."""
         runs = -(-self.pixels // self.run)
         work = self.n * self.channels * self.pixels
@@ -124,7 +124,7 @@ class _Change:
                 self._move_block(source, written, at)
         return builder.get().with_attrs({**function.attrs, "tirx.is_scheduled": True})
 
-    def _move_block(self, source: Any, written: Any, at: Sequence[Any]) -> None:
+    def _move_block(self, source: tirx.Buffer, written: tirx.Buffer, at: Sequence[Expr]) -> None:
         """Write a run of pixels of a block of an image, which has fewer channels if it is the last one."""
         move = self._move_to_blocks if self.to_blocks else self._move_from_blocks
         left = self.channels % self.block
@@ -137,7 +137,9 @@ class _Change:
             with T.Else():
                 move(source, written, at, left)
 
-    def _move_to_blocks(self, source: Any, written: Any, at: Sequence[Any], channels: int) -> None:
+    def _move_to_blocks(
+        self, source: tirx.Buffer, written: tirx.Buffer, at: Sequence[Expr], channels: int
+    ) -> None:
         for channel in range(0, self.block, self.lanes):
             for pixel in range(0, self.run, self.piece):
                 places = [
@@ -147,7 +149,9 @@ class _Change:
                 for column, vector in enumerate(self._transposed(source, places)):
                     _store(written, self._blocked(at, channel, pixel + column), vector, self.lanes)
 
-    def _move_from_blocks(self, source: Any, written: Any, at: Sequence[Any], channels: int) -> None:
+    def _move_from_blocks(
+        self, source: tirx.Buffer, written: tirx.Buffer, at: Sequence[Expr], channels: int
+    ) -> None:
         for channel in range(0, channels, self.piece):
             for pixel in range(0, self.run, self.lanes):
                 places = [self._blocked(at, channel, each) for each in range(pixel, pixel + self.lanes)]
@@ -155,19 +159,19 @@ class _Change:
                 for column, vector in enumerate(vectors):
                     _store(written, self._plain(at, channel + column, pixel), vector, self.lanes)
 
-    def _plain(self, at: Sequence[Any], channel: int, pixel: int) -> Any:
+    def _plain(self, at: Sequence[Expr], channel: int, pixel: int) -> Expr:
         """Return the place in [n, channels, pixels] of a block's channel and a run's pixel."""
         image, block, start = at
         row = image * self.channels + block * self.block + channel
         return row * self.pixels + start + pixel
 
-    def _blocked(self, at: Sequence[Any], channel: int, pixel: int) -> Any:
+    def _blocked(self, at: Sequence[Expr], channel: int, pixel: int) -> Expr:
         """Return the place in [n, blocks, pixels, block] of a block's channel and a run's pixel."""
         image, block, start = at
         row = (image * self.blocks + block) * self.pixels + start + pixel
         return row * self.block + channel
 
-    def _transposed(self, source: Any, places: Sequence[Any]) -> list[Any]:
+    def _transposed(self, source: tirx.Buffer, places: Sequence[Expr | None]) -> list[Expr]:
         """Return the columns of squares whose rows lie at ``places``, zeros where there is none.
 
         Vector i holds column i of all squares.  Interleaving the first half of the
@@ -181,10 +185,10 @@ class _Change:
             vectors = [T.bind(self._interleaved(pair, part)) for pair in pairs for part in (0, half)]
         return vectors
 
-    def _joined(self, pieces: Sequence[Any]) -> Any:
+    def _joined(self, pieces: Sequence[Expr]) -> Expr:
         return _shuffled(pieces, range(self.lanes)) if len(pieces) > 1 else pieces[0]
 
-    def _interleaved(self, pair: Sequence[Any], first: int) -> Any:
+    def _interleaved(self, pair: Sequence[Expr], first: int) -> Expr:
         """Return two vectors merged element by element, half of each of their pieces from ``first`` on."""
         halves = [
             range(square + first, square + first + self.piece // 2)
@@ -193,20 +197,20 @@ class _Change:
         return _shuffled(pair, [side + each for part in halves for each in part for side in (0, self.lanes)])
 
 
-def _flat(buffer: Any) -> Any:
+def _flat(buffer: tirx.Buffer) -> tirx.Buffer:
     """Return a buffer as one line of numbers."""
     return T.decl_buffer((math.prod(map(int, buffer.shape)),), buffer.dtype, data=buffer.data)
 
 
-def _load(buffer: Any, place: Any, lanes: int) -> Any:
+def _load(buffer: tirx.Buffer, place: Expr | None, lanes: int) -> Expr:
     if place is None:
         return tirx.Broadcast(tirx.const(0, buffer.dtype), lanes)
     return buffer[tirx.Ramp(place, 1, lanes)]
 
 
-def _store(buffer: Any, place: Any, vector: Any, lanes: int) -> None:
+def _store(buffer: tirx.Buffer, place: Expr, vector: Expr, lanes: int) -> None:
     T.buffer_store(buffer, vector, [tirx.Ramp(place, 1, lanes)])
 
 
-def _shuffled(vectors: Sequence[Any], elements: Sequence[int]) -> Any:
+def _shuffled(vectors: Sequence[Expr], elements: Sequence[int]) -> Expr:
     return tirx.Shuffle(list(vectors), [tirx.const(element, "int32") for element in elements])

@@ -13,15 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from tvm import relax, te, tirx
 
 from dlas.lowering.simplify import OPAQUE, is_call, shape_of
 from dlas.lowering.tail import SCALARS
-from dlas.stack import CHANGE_LAYOUT, blocked_shape, channel_block
+from dlas.stack import CHANGE_LAYOUT, Array, blocked_shape, channel_block
 
 PLAIN = "NCHW"
 
@@ -36,24 +34,24 @@ class Layouts:
         Takes the operators that change a layout.
     """
 
-    builder: Any
-    _blocked: dict[Any, tuple[str, int]] = field(default_factory=dict)
-    _changed: dict[tuple[Any, str], Any] = field(default_factory=dict)
+    builder: relax.BlockBuilder
+    _blocked: dict[relax.Expr, tuple[str, int]] = field(default_factory=dict)
+    _changed: dict[tuple[relax.Expr, str], relax.Expr] = field(default_factory=dict)
 
-    def of(self, value: Any) -> str:
+    def of(self, value: relax.Expr) -> str:
         """Return the layout that a value has."""
         return self._blocked[value][0] if value in self._blocked else PLAIN
 
-    def emit(self, expression: Any, layout: str, channels: int) -> Any:
+    def emit(self, expression: relax.Expr, layout: str, channels: int) -> relax.Var:
         """Return a new variable that holds ``expression``, which has ``layout`` and ``channels`` in it."""
         return self._note(self.builder.emit(expression), layout, channels)
 
-    def _note(self, variable: Any, layout: str, channels: int) -> Any:
+    def _note(self, variable: relax.Var, layout: str, channels: int) -> relax.Var:
         if layout != PLAIN:
             self._blocked[variable] = layout, channels
         return variable
 
-    def read(self, value: Any, layout: str) -> Any:
+    def read(self, value: relax.Expr, layout: str) -> relax.Expr:
         """Return ``value`` in ``layout``; what is not a tensor, as it is.
 
         A tensor that only broadcasts to [n, c, h, w] (a bias [c, 1, 1]) comes in
@@ -69,7 +67,7 @@ class Layouts:
             self._changed[value, layout] = plain if layout == PLAIN else self._block(plain, layout)
         return self._changed[value, layout]
 
-    def follow(self, call: Any, arguments: Sequence[Any]) -> Any:
+    def follow(self, call: relax.Call, arguments: Sequence[relax.Expr]) -> relax.Var | None:
         """Emit an operator in the blocked layout of its inputs; return None if it has to read NCHW.
 
         Parameters
@@ -92,28 +90,28 @@ class Layouts:
             return None
         return self.emit(relax.op.concat(self.read(arguments[0], layout), 1), layout, channels)
 
-    def _end_whole(self, values: Sequence[Any], layout: str) -> bool:
+    def _end_whole(self, values: Sequence[relax.Expr], layout: str) -> bool:
         """Whether values are blocked, each with channels that fill the blocks of ``layout``."""
         known = [self._blocked.get(value, (PLAIN, 1)) for value in values]
         return all(own != PLAIN and channels % channel_block(layout) == 0 for own, channels in known)
 
-    def _common(self, arguments: Sequence[Any]) -> str | None:
+    def _common(self, arguments: Sequence[relax.Expr]) -> str | None:
         """Return the smallest block among the inputs."""
         tensors = [item for a in arguments for item in (a.fields if isinstance(a, relax.Tuple) else [a])]
         found = {self.of(tensor) for tensor in tensors} - {PLAIN}
         return min(found, key=channel_block) if found else None
 
-    def _elementwise(self, call: Any, arguments: Sequence[Any], layout: str) -> Any:
+    def _elementwise(self, call: relax.Call, arguments: Sequence[relax.Expr], layout: str) -> relax.Var:
         inputs = [self.read(argument, layout) for argument in arguments]
         return self.emit(relax.Call(call.op, inputs, call.attrs, call.ty_args), layout, shape_of(call)[1])
 
-    def _shaped(self, call: Any, written: Any) -> Any:
+    def _shaped(self, call: relax.Call, written: relax.Expr) -> relax.Var:
         """Return a result over planes as its readers expect it: [n, c] where h and w were dropped."""
         if len(shape_of(call)) == 4:
             return written
         return self.builder.emit(relax.op.reshape(self.read(written, PLAIN), shape_of(call)))
 
-    def _block(self, value: Any, layout: str) -> Any:
+    def _block(self, value: relax.Expr, layout: str) -> relax.Var:
         shape = _four(shape_of(value))
         c, target = shape[1], blocked_shape(shape, layout)
         if c == 1 or (math.prod(shape[2:]) == 1 and math.prod(target) == math.prod(shape)):
@@ -122,7 +120,9 @@ class Layouts:
         if shape_of(value) != shape:
             value = self.builder.emit(relax.op.reshape(value, shape))
 
-        def element(x: Any, n: Any, k: Any, h: Any, w: Any, lane: Any) -> Any:
+        def element(
+            x: te.Tensor, n: tirx.Expr, k: tirx.Expr, h: tirx.Expr, w: tirx.Expr, lane: tirx.Expr
+        ) -> tirx.Expr:
             channel = k * b + lane
             if c % b == 0:
                 return x[n, channel, h, w]
@@ -130,24 +130,26 @@ class Layouts:
 
         return self._note(self._change(value, target, element), layout, c)
 
-    def _unblock(self, value: Any) -> Any:
+    def _unblock(self, value: relax.Expr) -> relax.Var:
         n, outer, h, w, b = shape_of(value)
         target = (n, self._blocked[value][1], h, w)
         if h * w == 1 and outer * b == target[1]:
             return self.builder.emit(relax.op.reshape(value, target))
         return self._change(value, target, lambda x, n, k, h, w: x[n, k // b, h, w, k % b])
 
-    def _change(self, value: Any, shape: tuple[int, ...], element: Callable[..., Any]) -> Any:
+    def _change(
+        self, value: relax.Expr, shape: tuple[int, ...], element: Callable[..., tirx.Expr]
+    ) -> relax.Var:
         """Emit a kernel of its own that holds ``element`` of the value everywhere: rows tell its time."""
 
-        def change(x: Any) -> Any:
+        def change(x: te.Tensor) -> te.Tensor:
             return te.compute(shape, lambda *at: element(x, *at), name=CHANGE_LAYOUT)
 
         alone = {"op_pattern": OPAQUE}
         return self.builder.emit_te(change, value, primfunc_name_hint=CHANGE_LAYOUT, primfunc_attrs=alone)
 
 
-def follows(call: Any) -> bool:
+def follows(call: relax.Expr) -> bool:
     """Whether an operator can keep the layout of its inputs; a concatenation, if it has no gaps."""
     if not is_call(call):
         return False
@@ -159,7 +161,7 @@ def follows(call: Any) -> bool:
     return name in _OVER_PLANES or (name in SCALARS and len(shape_of(call)) == 4)
 
 
-def block_array(array: npt.NDArray[Any], layout: str) -> npt.NDArray[Any]:
+def block_array(array: Array, layout: str) -> Array:
     """Return an array that broadcasts to [n, c, h, w] as one that broadcasts in ``layout``."""
     if layout == PLAIN:
         return array
@@ -179,14 +181,14 @@ def _four(shape: Sequence[int]) -> tuple[int, ...]:
     return (1,) * (4 - len(shape)) + tuple(int(extent) for extent in shape)
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: relax.Expr) -> bool:
     return not isinstance(value, tirx.IntImm | tirx.FloatImm | relax.ShapeExpr)
 
 
-def _pool(operator: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
+def _pool(operator: Callable[..., relax.Expr]) -> Callable[[relax.Call, relax.Expr, str], relax.Expr]:
     """Return how a pooling operator is written over blocks."""
 
-    def write(call: Any, x: Any, layout: str) -> Any:
+    def write(call: relax.Call, x: relax.Expr, layout: str) -> relax.Expr:
         a = call.attrs
         window = [tuple(int(v) for v in field) for field in (a.pool_size, a.strides, a.padding, a.dilation)]
         return operator(x, *window, bool(a.ceil_mode), bool(a.count_include_pad), layout)
@@ -194,16 +196,16 @@ def _pool(operator: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
     return write
 
 
-def _adaptive_pool(call: Any, x: Any, layout: str) -> Any:
+def _adaptive_pool(call: relax.Call, x: relax.Expr, layout: str) -> relax.Expr:
     return relax.op.nn.adaptive_avg_pool2d(x, tuple(int(v) for v in call.attrs.output_size), layout)
 
 
-def _reduce(operator: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
+def _reduce(operator: Callable[..., relax.Expr]) -> Callable[[relax.Call, relax.Expr, str], relax.Expr]:
     """Return how a reduction of h and w is written over blocks."""
     return lambda call, x, layout: operator(x, [2, 3], keepdims=True)
 
 
-_OVER_PLANES: dict[str, Callable[[Any, Any, str], Any]] = {
+_OVER_PLANES: dict[str, Callable[[relax.Call, relax.Expr, str], relax.Expr]] = {
     "relax.nn.max_pool2d": _pool(relax.op.nn.max_pool2d),
     "relax.nn.avg_pool2d": _pool(relax.op.nn.avg_pool2d),
     "relax.nn.adaptive_avg_pool2d": _adaptive_pool,

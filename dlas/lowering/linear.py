@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
-from tvm import te
+from tvm import relax, te
+from tvm.ir import Expr
 
 from dlas.lowering.simplify import is_call, is_constant, shape_of
+from dlas.stack import Array
 
 PANEL = 32
 """Outputs that lie next to each other: whole vectors of any processor."""
@@ -16,14 +15,14 @@ FUSES_BEHIND = 4
 """TVM's operator pattern for a sum that elementwise operators may follow in the same kernel."""
 
 
-def is_linear(call: Any) -> bool:
+def is_linear(call: relax.Expr) -> bool:
     """Whether a call multiplies rows [m, c] by a constant matrix [c, k]."""
     if not (is_call(call, "relax.matmul") and is_constant(call.args[1])):
         return False
     return len(shape_of(call.args[0])) == len(shape_of(call.args[1])) == 2
 
 
-def pack_linear(weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def pack_linear(weight: Array) -> Array:
     """Return a matrix [c, k] as panels [k / t, c, t] of neighbouring outputs, zeros behind the last one."""
     c, k = weight.shape
     t = PANEL if k > PANEL // 2 else PANEL // 2
@@ -31,12 +30,12 @@ def pack_linear(weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.ascontiguousarray(whole.reshape(-1, t, c).transpose(0, 2, 1))
 
 
-def linear(x: Any, panels: Any, outputs: int) -> Any:
+def linear(x: te.Tensor, panels: te.Tensor, outputs: int) -> te.Tensor:
     """Return the rows [m, k] of ``x`` [m, c] times the matrix in ``panels`` [k / t, c, t], as TE tensors."""
     count, channels, t = panels.shape
     c = te.reduce_axis((0, channels), "c")
 
-    def element(panel: Any, m: Any, lane: Any) -> Any:
+    def element(panel: Expr, m: Expr, lane: Expr) -> Expr:
         return te.sum(x[m, c] * panels[panel, c, lane], axis=c)
 
     summed = te.compute((count, x.shape[0], t), element, name="linear")

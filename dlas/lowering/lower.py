@@ -12,12 +12,10 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 
 from dlas.lowering.edges import Edges
 from dlas.lowering.importing import as_array, import_network
@@ -29,9 +27,8 @@ from dlas.lowering.operators import schedule_operators
 from dlas.lowering.pooling import WRITTEN, schedule_pooling
 from dlas.lowering.regions import Region, find_regions, unreadable
 from dlas.lowering.simplify import Graph, is_constant, shape_of, simplify
-from dlas.stack import Algorithm, Edge, Layer, Network, Target
-
-Array = npt.NDArray[Any]
+from dlas.lowering.tail import Operand
+from dlas.stack import Algorithm, Array, Edge, Layer, Network, Target
 
 
 @dataclass
@@ -55,7 +52,7 @@ class Lowered:
         Which convolution reads what another one wrote, as in :class:`dlas.lowering.edges.Edges`.
     """
 
-    module: Any
+    module: tvm.IRModule
     parameters: dict[str, Array]
     kernels: dict[str, Kernel]
     layers: list[Layer]
@@ -99,8 +96,8 @@ def lower_graph(graph: Graph, algorithm: Algorithm) -> Lowered:
 
 
 def schedule(
-    lowered: Lowered, target: Target, scheduled: Callable[[Kernel, Target], Any] = schedule_kernel
-) -> Any:
+    lowered: Lowered, target: Target, scheduled: Callable[[Kernel, Target], tirx.PrimFunc] = schedule_kernel
+) -> tvm.IRModule:
     """Return the module with every loop nest scheduled: ready for ``relax.build``.
 
     Convolutions take what ``scheduled`` returns for their kernel, by default their
@@ -122,17 +119,17 @@ class _Emitter:
     """Writes ``main`` anew, one binding after the other."""
 
     algorithm: Algorithm
-    builder: Any = field(default_factory=relax.BlockBuilder)
-    parameters: dict[Any, Array] = field(default_factory=dict)
+    builder: relax.BlockBuilder = field(default_factory=relax.BlockBuilder)
+    parameters: dict[relax.Var, Array] = field(default_factory=dict)
     kernels: dict[str, Kernel] = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)
-    values: dict[Any, Any] = field(default_factory=dict)
+    values: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
     edges: Edges = field(default_factory=Edges)
 
     def __post_init__(self) -> None:
         self.layouts = Layouts(self.builder)
 
-    def of(self, expression: Any) -> Any:
+    def of(self, expression: relax.Expr) -> relax.Expr:
         """Return an argument as it reads in the new function, its constants as parameters."""
         if isinstance(expression, relax.Tuple):
             return relax.Tuple([self.of(item) for item in expression.fields])
@@ -144,13 +141,13 @@ class _Emitter:
             self.values[expression] = self.parameter(f"constant{len(self.parameters)}", array)
         return self.values.get(expression, expression)
 
-    def parameter(self, name: str, array: Array) -> Any:
+    def parameter(self, name: str, array: Array) -> relax.Var:
         """Return a new parameter of ``main`` that holds ``array``."""
         variable = relax.Var(name, relax.TensorType(array.shape, str(array.dtype)))
         self.parameters[variable] = np.ascontiguousarray(array)
         return variable
 
-    def operator(self, variable: Any, value: Any, layer: str | None) -> None:
+    def operator(self, variable: relax.Var, value: relax.Expr, layer: str | None) -> None:
         """Emit an operator as it is; a convolution (``layer`` names it) is counted as declined."""
         if layer is not None:
             self.layers.append(_stock_layer(layer, value))
@@ -172,14 +169,14 @@ class _Emitter:
             value = self.plain(value)
         self.values[variable] = self.builder.emit(value)
 
-    def _linear(self, call: Any) -> Any:
+    def _linear(self, call: relax.Call) -> relax.Var:
         """Emit a linear layer, its weight in panels."""
         panels = self.parameter(f"linear{len(self.parameters)}", pack_linear(as_array(call.args[1])))
         fuses = {"op_pattern": FUSES_BEHIND}
         x, outputs = self.plain(call.args[0]), shape_of(call)[1]
         return self.builder.emit_te(linear, x, panels, outputs, primfunc_attrs=fuses)
 
-    def plain(self, expression: Any) -> Any:
+    def plain(self, expression: relax.Expr) -> relax.Expr:
         """Return an argument as it reads in the new function, in NCHW."""
         return self.layouts.read(self.of(expression), PLAIN)
 
@@ -211,7 +208,7 @@ class _Emitter:
             self.edges.read(operand, layer, "output")
         self.edges.wrote(region.output, layer)
 
-    def _operand(self, name: str, operand: Any, layout: str) -> Any:
+    def _operand(self, name: str, operand: Operand, layout: str) -> relax.Expr:
         """Return what a tail reads: known arrays are in their layout already."""
         if isinstance(operand, np.ndarray):
             return self.parameter(name, operand)
@@ -227,7 +224,7 @@ class _Emitter:
         return name
 
 
-def _stock_layer(name: str, call: Any) -> Layer:
+def _stock_layer(name: str, call: relax.Call) -> Layer:
     """Return the layer entry of a convolution that TVM's own operator computes."""
     filters = shape_of(call.args[1])[call.attrs.kernel_layout.index("O")]
     macs = math.prod(shape_of(call)) * math.prod(shape_of(call.args[1])) // filters
@@ -246,7 +243,7 @@ def _coverage(layers: list[Layer]) -> dict[str, float] | None:
     }
 
 
-def _fuse_operators(module: Any) -> Any:
+def _fuse_operators(module: tvm.IRModule) -> tvm.IRModule:
     """Return the module with all but the kernels legalised and fused by TVM."""
     module["main"] = module["main"].with_attr("num_input", 1)
     return tvm.transform.Sequential(

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any
 
 import tvm
 import tvm_ffi
 from tvm import s_tir, sym, tirx
+from tvm.s_tir import SBlock, Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from dlas.errors import Unsupported
 from dlas.lowering.gpu import on_threads, schedule_for_gpu
@@ -36,7 +37,7 @@ REDUCTION = 2
 """TVM's number for a reduction axis."""
 
 
-def schedule_operators(module: Any, target: Target) -> Any:
+def schedule_operators(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     """Return ``module`` with every PrimFunc scheduled that is not yet.
 
     Parameters
@@ -62,12 +63,12 @@ def schedule_operators(module: Any, target: Target) -> Any:
     return scheduled
 
 
-def is_scheduled(function: Any) -> bool:
+def is_scheduled(function: tirx.PrimFunc) -> bool:
     """Whether a PrimFunc's loops are final."""
     return bool(function.attrs is not None and function.attrs.get("tirx.is_scheduled", False))
 
 
-def schedule_operator(function: Any) -> Any:
+def schedule_operator(function: tirx.PrimFunc) -> tirx.PrimFunc:
     """Return a CPU operator parallel outside and vectorised inside, as far as its loops allow."""
     with contextlib.suppress(Exception):  # a loop nest that cannot be scheduled at all runs as it is
         schedule = s_tir.Schedule(function)
@@ -78,7 +79,7 @@ def schedule_operator(function: Any) -> Any:
     return function
 
 
-def _first_that_works(schedule: Any, name: str) -> Any:
+def _first_that_works(schedule: Schedule, name: str) -> Schedule:
     """Return the schedule with the block ``name`` transformed by the first rule that takes it."""
     for rule in (_sum_by_lanes, _vectorise, _parallelise, _only_share):
         attempt = schedule.copy()
@@ -88,7 +89,7 @@ def _first_that_works(schedule: Any, name: str) -> Any:
     return schedule
 
 
-def _inline(schedule: Any) -> None:
+def _inline(schedule: Schedule) -> None:
     """Inline elementwise stages into their readers where that costs nothing."""
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
     for block in blocks[:-1]:
@@ -98,7 +99,7 @@ def _inline(schedule: Any) -> None:
                 schedule.compute_inline(block)
 
 
-def _better_apart(block: Any, reader: Any) -> bool:
+def _better_apart(block: SBlock, reader: SBlock) -> bool:
     """Whether a stage should not be computed where it is read.
 
     A border (a stage that chooses) read by a sum or a maximum would be chosen
@@ -111,11 +112,11 @@ def _better_apart(block: Any, reader: Any) -> bool:
     return _is_costly(block) and _is_costly(reader)
 
 
-def _is_costly(block: Any) -> bool:
+def _is_costly(block: SBlock) -> bool:
     """Whether a block's body calls a function that has no instruction of its own."""
     found = []
 
-    def visit(call: Any) -> None:
+    def visit(call: tvm.ir.Call) -> None:
         name = call.op.name.rpartition(".")[2] if isinstance(call.op, tvm.ir.Op) else ""
         found.append(name in COSTLY)
 
@@ -123,11 +124,11 @@ def _is_costly(block: Any) -> bool:
     return any(found)
 
 
-def _chooses(block: Any, variable: Any = None) -> bool:
+def _chooses(block: SBlock, variable: tirx.Var | None = None) -> bool:
     """Whether a block's body picks between values by position, or by the position along ``variable``."""
     found = []
 
-    def visit(call: Any) -> None:
+    def visit(call: tvm.ir.Call) -> None:
         if call.op.same_as(tvm.ir.Op.get("prim.if_then_else")):
             used = tirx.analysis.undefined_vars(call.args[0])
             found.append(variable is None or any(one.same_as(variable) for one in used))
@@ -136,15 +137,15 @@ def _chooses(block: Any, variable: Any = None) -> bool:
     return any(found)
 
 
-def _reduces(block: Any) -> bool:
+def _reduces(block: SBlock) -> bool:
     return any(axis.iter_type == REDUCTION for axis in block.iter_vars)
 
 
-def _has_loops(block: Any) -> bool:
+def _has_loops(block: SBlock) -> bool:
     return isinstance(block.body, tirx.For | tirx.SeqStmt | s_tir.SBlockRealize)
 
 
-def _loops(schedule: Any, block: Any) -> tuple[list[Any], list[Any]]:
+def _loops(schedule: Schedule, block: SBlockRV) -> tuple[list[LoopRV], list[LoopRV]]:
     """Return the loops over points and those over terms, those of one pass left out.
 
     Raises
@@ -157,25 +158,25 @@ def _loops(schedule: Any, block: Any) -> tuple[list[Any], list[Any]]:
         raise ValueError("loops inside the block")
     if len(axes) != len(loops):
         raise ValueError("loops and axes are not one to one")
-    points: list[Any] = []
-    terms: list[Any] = []
+    points: list[LoopRV] = []
+    terms: list[LoopRV] = []
     for axis, loop in zip(axes, loops, strict=True):
         if _extent(schedule, loop) > 1:
             (terms if axis.iter_type == REDUCTION else points).append(loop)
     return points, terms
 
 
-def _extent(schedule: Any, loop: Any) -> int:
+def _extent(schedule: Schedule, loop: LoopRV) -> int:
     """Return a loop's length; 2 stands for one that is only known inside other loops."""
     extent = schedule.get(loop).extent
     return int(extent) if isinstance(extent, tirx.IntImm) else 2
 
 
-def _work(schedule: Any, loops: list[Any]) -> int:
+def _work(schedule: Schedule, loops: list[LoopRV]) -> int:
     return math.prod(_extent(schedule, loop) for loop in loops)
 
 
-def share(schedule: Any, loops: list[Any], work: int) -> None:
+def share(schedule: Schedule, loops: list[LoopRV], work: int) -> None:
     """Spread a CPU operator's outermost loops over threads if there is enough to do.
 
     To be called before a reduction is decomposed: TVM refuses it afterwards.
@@ -197,7 +198,7 @@ def width(extent: int, widest: int = WIDEST) -> int:
     return max(divisors, key=lambda d: (d % 16 == 0, d % 8 == 0, d % 4 == 0, d))
 
 
-def _parallelise(schedule: Any, block: Any) -> bool:
+def _parallelise(schedule: Schedule, block: SBlockRV) -> bool:
     """Only spread the outer points over threads; the innermost loop is left to LLVM."""
     points, terms = _loops(schedule, block)
     if terms:
@@ -208,7 +209,7 @@ def _parallelise(schedule: Any, block: Any) -> bool:
     return True
 
 
-def _only_share(schedule: Any, block: Any) -> bool:
+def _only_share(schedule: Schedule, block: SBlockRV) -> bool:
     """Spread the outer points of a block with loops inside over threads; it counts as long."""
     axes, loops = schedule.get(block).iter_vars, schedule.get_loops(block)
     reduced = [axis.iter_type == REDUCTION for axis in axes]
@@ -217,7 +218,7 @@ def _only_share(schedule: Any, block: Any) -> bool:
     return True
 
 
-def _vectorise(schedule: Any, block: Any) -> bool:
+def _vectorise(schedule: Schedule, block: SBlockRV) -> bool:
     """Spread outer points over threads and make neighbouring points one vector."""
     points, terms = _loops(schedule, block)
     node = schedule.get(block)
@@ -256,13 +257,13 @@ def _vectorise(schedule: Any, block: Any) -> bool:
     return True
 
 
-def _innermost(block: Any) -> Any:
+def _innermost(block: SBlock) -> tirx.Var | None:
     """Return the variable of the innermost axis of points, or None."""
     axes = [a for a in block.iter_vars if a.iter_type != REDUCTION and int(a.dom.extent) > 1]
     return axes[-1].var if axes else None
 
 
-def _steps(block: Any) -> set[int]:
+def _steps(block: SBlock) -> set[int]:
     """Return how far the reads of a block move along their last dimension from point to point."""
     variable = _innermost(block)
     found = set()
@@ -273,7 +274,7 @@ def _steps(block: Any) -> set[int]:
     return found
 
 
-def _sum_by_lanes(schedule: Any, block: Any) -> bool:
+def _sum_by_lanes(schedule: Schedule, block: SBlockRV) -> bool:
     """Turn a long sum over neighbours (a mean over h and w) into one sum a lane, then add the lanes."""
     points, terms = _loops(schedule, block)
     if not terms or not _steps(schedule.get(block)) <= {0}:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any
 
 import tvm
-from tvm import s_tir, te, tirx, topi
+from tvm import relax, s_tir, te, tirx, topi
+from tvm.ir import Expr
 
 from dlas.lowering.linear import FUSES_BEHIND
 from dlas.lowering.operators import is_scheduled, share
@@ -42,7 +42,7 @@ class _Windows:
     dilation: int
     before: int
 
-    def read(self, window: Any, point: Any) -> Any:
+    def read(self, window: Expr, point: Expr) -> Expr:
         """Return where a point of a window lies; for one in the border, the nearest of the window inside."""
         start = window * self.stride - self.before
         if self.dilation == 1:
@@ -62,7 +62,7 @@ class _Windows:
         return all(any(0 <= start + step < self.inside for step in lengths) for start in starts)
 
 
-def _max_pool(builder: Any, call: Any) -> Any:
+def _max_pool(builder: relax.BlockBuilder, call: relax.Call) -> relax.Call:
     """Return a call of ``relax.nn.max_pool2d`` as a kernel.
 
     What a border holds is no maximum: a window beyond the edge reads a point inside once
@@ -82,18 +82,18 @@ def _max_pool(builder: Any, call: Any) -> Any:
     return builder.call_te(partial(written, rows=rows, columns=columns), x, **kernel)
 
 
-def _max_over_blocks(x: Any, rows: _Windows, columns: _Windows) -> Any:
+def _max_over_blocks(x: te.Tensor, rows: _Windows, columns: _Windows) -> te.Tensor:
     """Return the maxima [n, c / b, p, q, b] of the windows of ``x`` [n, c / b, h, w, b] in TE."""
     n, outer, _, _, block = x.shape
     r, s = te.reduce_axis((0, rows.size), "r"), te.reduce_axis((0, columns.size), "s")
 
-    def element(image: Any, k: Any, p: Any, q: Any, lane: Any) -> Any:
+    def element(image: Expr, k: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
         return te.max(x[image, k, rows.read(p, r), columns.read(q, s), lane], axis=[r, s])
 
     return te.compute((n, outer, rows.count, columns.count, block), element, name="pool_max")
 
 
-def _max_over_rows(x: Any, rows: _Windows, columns: _Windows) -> Any:
+def _max_over_rows(x: te.Tensor, rows: _Windows, columns: _Windows) -> te.Tensor:
     """Return the maxima [n, c, p, q] of the windows of ``x`` [n, c, h, w] in TE, in two stages.
 
     The rows of a window first, as stage ``pool_rows``: whole vectors of columns, with a
@@ -102,12 +102,12 @@ def _max_over_rows(x: Any, rows: _Windows, columns: _Windows) -> Any:
     n, c, _, w = x.shape
     least = tirx.min_value(x.dtype)
 
-    def row(image: Any, k: Any, p: Any, j: Any) -> Any:
+    def row(image: Expr, k: Expr, p: Expr, j: Expr) -> Expr:
         column = j - columns.before
         values = (x[image, k, rows.read(p, r), column] for r in range(rows.size))
         return tirx.if_then_else(tirx.all(column >= 0, column < w), reduce(tirx.max, values), least)
 
-    def element(image: Any, k: Any, p: Any, q: Any) -> Any:
+    def element(image: Expr, k: Expr, p: Expr, q: Expr) -> Expr:
         points = (q * columns.stride + s * columns.dilation for s in range(columns.size))
         return reduce(tirx.max, (lines[image, k, p, point] for point in points))
 
@@ -115,7 +115,7 @@ def _max_over_rows(x: Any, rows: _Windows, columns: _Windows) -> Any:
     return te.compute((n, c, rows.count, columns.count), element, name="pool_max")
 
 
-def schedule_pooling(module: Any, target: Target) -> Any:
+def schedule_pooling(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     """Return ``module`` with maxima over rows scheduled for a CPU, a row of them at a time.
 
     Parameters
@@ -130,7 +130,7 @@ def schedule_pooling(module: Any, target: Target) -> Any:
     return changed
 
 
-def _row_by_row(function: Any) -> Any:
+def _row_by_row(function: tirx.PrimFunc) -> tirx.PrimFunc:
     """Return a function with the stage ``pool_rows`` computed where it is read; any other as it is."""
     schedule = s_tir.Schedule(function)
     stages = schedule.get_child_blocks(schedule.get_sblock("root"))

@@ -6,7 +6,6 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tvm import relax, tirx
 
@@ -16,6 +15,11 @@ from dlas.lowering.tail import SCALARS, Step, Value
 
 LONGEST = 16
 """Operators in a tail, at most: a longer one is cut rather than computed in one breath."""
+
+Values = dict[relax.Var, relax.Expr]
+"""What each variable is bound to."""
+Readers = dict[relax.Var, list[relax.Var | None]]
+"""The variables whose expressions read a variable; None for the network's output."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +36,10 @@ class Input:
         What an operator that became padding held.
     """
 
-    x: Any
+    x: relax.Expr
     padding: tuple[int, int, int, int]
     padding_value: float = 0
-    absorbed: tuple[Any, ...] = ()
+    absorbed: tuple[relax.Var, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,12 +62,12 @@ class Region:
     input : Input
     """
 
-    convolution: Any
-    call: Any
-    output: Any
-    variables: tuple[Any, ...]
+    convolution: relax.Var
+    call: relax.Call
+    output: relax.Var
+    variables: tuple[relax.Var, ...]
     steps: tuple[Step, ...]
-    operands: tuple[Any, ...]
+    operands: tuple[relax.Expr, ...]
     input: Input
 
 
@@ -75,7 +79,7 @@ def find_regions(graph: Graph) -> list[Region]:
     """
     values = dict(graph.bindings)
     readers = _readers(graph)
-    claimed: set[Any] = set()
+    claimed: set[relax.Var] = set()
     regions = []
     for variable, value in graph.bindings:
         if is_call(value, "relax.nn.conv2d") and unreadable(value) is None:
@@ -88,7 +92,7 @@ def find_regions(graph: Graph) -> list[Region]:
     return regions
 
 
-def unreadable(call: Any) -> str | None:
+def unreadable(call: relax.Call) -> str | None:
     """Return why a call of ``relax.nn.conv2d`` cannot become a kernel of ours, or None."""
     attributes = call.attrs
     layouts = (attributes.data_layout, attributes.kernel_layout, attributes.out_layout)
@@ -99,9 +103,9 @@ def unreadable(call: Any) -> str | None:
     return None
 
 
-def _readers(graph: Graph) -> dict[Any, list[Any]]:
+def _readers(graph: Graph) -> Readers:
     """Return who reads each variable, in order; the graph's output counts as a reader, ``None``."""
-    readers: dict[Any, list[Any]] = defaultdict(list)
+    readers: Readers = defaultdict(list)
     for variable, value in graph.bindings:
         for read in variables(value):
             readers[read].append(variable)
@@ -110,7 +114,7 @@ def _readers(graph: Graph) -> dict[Any, list[Any]]:
     return readers
 
 
-def _input(call: Any, values: dict[Any, Any], readers: dict[Any, list[Any]]) -> Input:
+def _input(call: relax.Call, values: Values, readers: Readers) -> Input:
     """Return what a convolution reads, a border that an operator puts around it taken for padding.
 
     That operator's result must be read by nothing else, and one value must do
@@ -120,8 +124,13 @@ def _input(call: Any, values: dict[Any, Any], readers: dict[Any, list[Any]]) -> 
     x = call.args[0]
     top, left, bottom, right = (int(side) for side in call.attrs.padding)
     alone = Input(x, (top, left, bottom, right))
-    pad: Any = values.get(x)
-    if not is_call(pad, "relax.nn.pad") or pad.attrs.pad_mode != "constant" or len(readers[x]) > 1:
+    pad = values.get(x)
+    if (
+        pad is None
+        or not is_call(pad, "relax.nn.pad")
+        or pad.attrs.pad_mode != "constant"
+        or len(readers[x]) > 1
+    ):
         return alone
     *outer, above, below, before, behind = (int(width) for width in pad.attrs.pad_width)
     value = float(pad.attrs.pad_value)
@@ -136,11 +145,11 @@ def _input(call: Any, values: dict[Any, Any], readers: dict[Any, list[Any]]) -> 
     return Input(pad.args[0], padding, value if "float" in str(x.ty.dtype) else int(value), (x,))
 
 
-def _grow(start: Any, values: dict[Any, Any], readers: dict[Any, list[Any]], claimed: set[Any]) -> list[Any]:
+def _grow(start: relax.Var, values: Values, readers: Readers, claimed: set[relax.Var]) -> list[relax.Var]:
     """Return the variables of the largest region from ``start``, in order, the output last."""
     order = {variable: position for position, variable in enumerate(values)}
     shape = shape_of(start)
-    behind: dict[Any, set[Any]] = {start: set()}
+    behind: dict[relax.Var, set[relax.Var]] = {start: set()}
     best = [start]
     waiting = set(readers[start])
     while waiting - {None} and len(behind) <= LONGEST:
@@ -157,25 +166,27 @@ def _grow(start: Any, values: dict[Any, Any], readers: dict[Any, list[Any]], cla
     return best
 
 
-def _elementwise(value: Any, shape: tuple[int, ...]) -> bool:
+def _elementwise(value: relax.Expr, shape: tuple[int, ...]) -> bool:
     """Whether an expression computes each element of [n, k, p, q] from the same element of its inputs."""
     if not (is_call(value) and value.op.name in SCALARS and isinstance(value.ty, relax.TensorType)):
         return False
     return shape_of(value) == shape and all(map(_readable, value.args))
 
 
-def _readable(argument: Any) -> bool:
+def _readable(argument: relax.Expr) -> bool:
     if isinstance(argument, tirx.IntImm | tirx.FloatImm):
         return True
     return isinstance(argument.ty, relax.TensorType) and argument.ty.shape is not None
 
 
-def _as_steps(members: Sequence[Any], values: dict[Any, Any]) -> tuple[tuple[Step, ...], tuple[Any, ...]]:
+def _as_steps(
+    members: Sequence[relax.Var], values: Values
+) -> tuple[tuple[Step, ...], tuple[relax.Expr, ...]]:
     """Return a region's operators as steps, and what they read from outside."""
     position = {variable: index for index, variable in enumerate(members)}
-    operands: dict[Any, int] = {}
+    operands: dict[relax.Expr, int] = {}
 
-    def source(argument: Any) -> Value:
+    def source(argument: relax.Expr) -> Value:
         if argument in position:
             return ("value", position[argument])
         number = _as_number(argument)
@@ -193,7 +204,7 @@ def _as_steps(members: Sequence[Any], values: dict[Any, Any]) -> tuple[tuple[Ste
     return tuple(steps), tuple(operands)
 
 
-def _as_number(argument: Any) -> float | None:
+def _as_number(argument: relax.Expr) -> float | None:
     """Return the value of a scalar or of a constant with one element; None for a tensor."""
     if isinstance(argument, tirx.IntImm | tirx.FloatImm):
         return float(argument.value)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 
 from dlas.lowering.importing import Imported, as_array, as_constant
+from dlas.stack import Array
 
-Array = npt.NDArray[Any]
 OPAQUE = 8
 """TVM's operator pattern for what must not be fused with anything."""
+
+Binding = tuple[relax.Var, relax.Expr]
+"""A variable and the expression that it holds."""
 
 
 @dataclass
@@ -39,36 +40,36 @@ class Graph:
         PrimFuncs that bindings call, by global variable.
     """
 
-    images: Any
-    bindings: list[tuple[Any, Any]]
-    output: Any
-    names: dict[Any, str]
-    operators: dict[Any, Any] = field(default_factory=dict)
+    images: relax.Var
+    bindings: list[Binding]
+    output: relax.Expr
+    names: dict[relax.Var, str]
+    operators: dict[tvm.ir.GlobalVar, tirx.PrimFunc] = field(default_factory=dict)
 
 
-def shape_of(expression: Any) -> tuple[int, ...]:
+def shape_of(expression: relax.Expr) -> tuple[int, ...]:
     """Return the static shape of a Relax tensor."""
     return tuple(int(extent) for extent in expression.ty.shape)
 
 
-def is_call(expression: Any, operator: str | None = None) -> bool:
+def is_call(expression: relax.Expr, operator: str | None = None) -> bool:
     """Whether ``expression`` calls a Relax operator, or the one named."""
     if not (isinstance(expression, relax.Call) and isinstance(expression.op, tvm.ir.Op)):
         return False
     return operator is None or expression.op.name == operator
 
 
-def is_constant(expression: Any) -> bool:
+def is_constant(expression: relax.Expr) -> bool:
     """Whether ``expression`` is a tensor known at compile time."""
     return isinstance(expression, tvm.ir.GenericConst) and isinstance(expression.ty, relax.TensorType)
 
 
-def variables(expression: Any) -> list[Any]:
+def variables(expression: relax.Expr) -> list[relax.Var]:
     """Return the variables that an expression of a binding reads, each once."""
     return list(relax.analysis.free_vars(expression))
 
 
-def _permute(call: Any, x: Array) -> Array:
+def _permute(call: relax.Call, x: Array) -> Array:
     axes = call.attrs.axes
     return np.transpose(x, None if axes is None else [int(axis) for axis in axes])
 
@@ -126,23 +127,23 @@ def simplify(imported: Imported) -> Graph:
 class _Rewriter:
     """Walks a function once, keeping what every variable has become."""
 
-    builder: Any
+    builder: relax.BlockBuilder
     imported: Imported
-    values: dict[Any, Any] = field(default_factory=dict)
-    owners: dict[Any, str] = field(default_factory=dict)
+    values: dict[relax.Var, relax.Expr] = field(default_factory=dict)
+    owners: dict[relax.Var, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for variable, array in self.imported.weights.items():
             self.values[variable] = as_constant(array)
         self.owners = dict(self.imported.owners)
 
-    def of(self, expression: Any) -> Any:
+    def of(self, expression: relax.Expr) -> relax.Expr:
         """Return an argument as it reads after the rewriting."""
         if isinstance(expression, relax.Tuple):
             return relax.Tuple([self.of(item) for item in expression.fields])
         return self.values.get(expression, expression)
 
-    def visit(self, binding: Any) -> None:
+    def visit(self, binding: relax.VarBinding) -> None:
         """Rewrite one binding."""
         value = binding.value
         if isinstance(value, relax.Call):
@@ -164,7 +165,7 @@ class _Rewriter:
             result = self.of(value)
         self.values[binding.var] = result
 
-    def _call(self, call: Any) -> Any:
+    def _call(self, call: relax.Call) -> relax.Expr:
         arguments = [self.of(argument) for argument in call.args]
         if is_call(call, "relax.nn.batch_norm") and all(map(is_constant, arguments[1:5])):
             return self._batch_norm(call, arguments)
@@ -181,7 +182,7 @@ class _Rewriter:
                 return self.builder.emit(RESTORED[written](*given))
         return self.builder.emit(relax.Call(call.op, arguments, call.attrs, call.ty_args))
 
-    def _batch_norm(self, call: Any, arguments: list[Any]) -> Any:
+    def _batch_norm(self, call: relax.Call, arguments: list[relax.Expr]) -> relax.Tuple:
         """Return inference's batch norm as a multiplication and an addition."""
         x = arguments[0]
         gamma, beta, mean, variance = (as_array(a).astype(np.float64) for a in arguments[1:5])
@@ -195,13 +196,13 @@ class _Rewriter:
 
 
 def _name_convolutions(
-    bindings: list[tuple[Any, Any]], owners: dict[Any, str], in_order: tuple[str, ...]
-) -> dict[Any, str]:
+    bindings: list[Binding], owners: dict[relax.Var, str], in_order: tuple[str, ...]
+) -> dict[relax.Var, str]:
     """Return a distinct name for every 2-D convolution, a layer used twice counted up: ``conv#2``."""
     results = [variable for variable, value in bindings if is_call(value, "relax.nn.conv2d")]
     if len(in_order) == len(results):
         owners = dict(zip(results, in_order, strict=True))
-    names: dict[Any, str] = {}
+    names: dict[relax.Var, str] = {}
     seen: dict[str, int] = {}
     for position, variable in enumerate(results):
         name = owners.get(variable, f"conv{position}")
@@ -210,7 +211,7 @@ def _name_convolutions(
     return names
 
 
-def _live(bindings: list[tuple[Any, Any]], output: Any) -> list[tuple[Any, Any]]:
+def _live(bindings: list[Binding], output: relax.Expr) -> list[Binding]:
     """Return the bindings that the output needs."""
     needed = set(variables(output))
     kept = []

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from tvm import te, tirx
+from tvm import relax, te, tirx
+from tvm.ir import Expr
 
-from dlas.stack import Conv
+from dlas.stack import Array, Conv
 
 Value = tuple[Literal["value", "operand", "number"], int | float]
 """Where an input comes from.
@@ -25,6 +26,10 @@ Value = tuple[Literal["value", "operand", "number"], int | float]
 counted from one; ``("operand", j)`` is the j-th tensor beside it, ``("number", v)``
 a constant.
 """
+Operand: TypeAlias = Array | relax.Expr
+"""What a tail reads beside the convolution: an array where it is known at compile time."""
+Affine: TypeAlias = npt.NDArray[np.float64] | float
+"""A scale or a shift: one number a channel [k], or one for all."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +50,19 @@ class Step:
     result_type: str = "float32"
 
 
-def _number(value: float, like: Any) -> Any:
+def _number(value: float, like: Expr) -> Expr:
     return tirx.const(value, _type(like))
 
 
-def _type(element: Any) -> str:
+def _type(element: Expr) -> str:
     return str(element.ty.dtype)
 
 
-def _clip(x: Any, low: Any, high: Any) -> Any:
+def _clip(x: Expr, low: Expr, high: Expr) -> Expr:
     return tirx.min(tirx.max(x, low), high)
 
 
-def _exp(x: Any) -> Any:
+def _exp(x: Expr) -> Expr:
     """Return e to the power x, |x| bounded by 87; in float32 by a formula that vectors can compute.
 
     A processor has no instruction for it, and LLVM calls the C library once an
@@ -79,23 +84,23 @@ def _exp(x: Any) -> Any:
     return tirx.Let(given, _clip(x, _number(-87, x), _number(87, x)), inside)
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: Expr) -> Expr:
     one = _number(1, x)
     return tirx.Select(
         tirx.isnan(x), x, one / (one + _exp(-x))
     )  # the bounds would hide that x is not a number
 
 
-def _gelu_tanh(x: Any) -> Any:
+def _gelu_tanh(x: Expr) -> Expr:
     inner = _number(np.sqrt(2 / np.pi), x) * (x + _number(0.044715, x) * x * x * x)
     return _number(0.5, x) * x * (_number(1, x) + tirx.tanh(inner))
 
 
-def _gelu(x: Any) -> Any:
+def _gelu(x: Expr) -> Expr:
     return _number(0.5, x) * x * (_number(1, x) + tirx.erf(x * _number(np.sqrt(0.5), x)))
 
 
-SCALARS: dict[str, Callable[..., Any]] = {
+SCALARS: dict[str, Callable[..., Expr]] = {
     "relax.add": lambda x, y: x + y,
     "relax.subtract": lambda x, y: x - y,
     "relax.multiply": lambda x, y: x * y,
@@ -140,19 +145,21 @@ class Chain:
     """
 
     steps: tuple[Step, ...] = ()
-    operands: tuple[Any, ...] = ()
+    operands: tuple[te.Tensor, ...] = ()
 
-    def __call__(self, convolved: Any) -> Any:
+    def __call__(self, convolved: te.Tensor) -> te.Tensor:
         """Return the finished output as TE stage ``tail``; ``convolved`` where nothing follows."""
         if not self.steps:
             return convolved
 
-        def point(*index: Any) -> Any:
+        def point(*index: Expr) -> Expr:
             return self.scalar(convolved(*index), index)
 
         return te.compute(convolved.shape, point, name="tail")
 
-    def scalar(self, value: Any, index: Sequence[Any], operands: Sequence[Any] | None = None) -> Any:
+    def scalar(
+        self, value: Expr, index: Sequence[Expr], operands: Sequence[tirx.Buffer] | None = None
+    ) -> Expr:
         """Return the finished element at ``index`` (n, k, p, q) of the convolution's element ``value``.
 
         ``operands`` are the buffers of a kernel's own that stand for :attr:`operands`.
@@ -173,7 +180,7 @@ class Chain:
         return finished
 
 
-def _apply(step: Step, values: Sequence[Any], beside: Sequence[Any]) -> Any:
+def _apply(step: Step, values: Sequence[Expr], beside: Sequence[Expr]) -> Expr:
     """Return a step's result for one element; numbers take the type of what they meet."""
     typed = [_tensor_element(source, values, beside) for source in step.inputs]
     element_type = next(_type(element) for element in typed if element is not None)
@@ -191,27 +198,27 @@ def _reads(position: int, steps: Sequence[Step]) -> int:
     )
 
 
-def _tensor_element(source: Value, values: Sequence[Any], beside: Sequence[Any]) -> Any:
+def _tensor_element(source: Value, values: Sequence[Expr], beside: Sequence[Expr]) -> Expr | None:
     kind, which = source
     if kind == "number":
         return None
     return (values if kind == "value" else beside)[int(which)]
 
 
-def _element(tensor: Any, index: tuple[Any, ...]) -> Any:
+def _element(tensor: te.Tensor | tirx.Buffer, index: tuple[Expr, ...]) -> Expr:
     """Return one element of a TE tensor or of a buffer."""
     return tensor(*index) if isinstance(tensor, te.Tensor) else tensor[index]
 
 
-def _broadcast(shape: Sequence[Any], index: Sequence[Any]) -> tuple[Any, ...]:
+def _broadcast(shape: Sequence[Expr], index: Sequence[Expr]) -> tuple[Expr | int, ...]:
     """Return ``index`` as it reads a tensor whose ``shape`` is broadcast, numpy's way."""
     behind = index[len(index) - len(shape) :]
     return tuple(0 if int(extent) == 1 else i for extent, i in zip(shape, behind, strict=True))
 
 
 def fold_affine(
-    weight: npt.NDArray[Any], conv: Conv, steps: Sequence[Step], operands: Sequence[Any]
-) -> tuple[npt.NDArray[Any], tuple[Step, ...], tuple[Any, ...]]:
+    weight: Array, conv: Conv, steps: Sequence[Step], operands: Sequence[Operand]
+) -> tuple[Array, tuple[Step, ...], tuple[Operand, ...]]:
     """Fold the scales and shifts that lead a tail (batch norm, bias) into the weight and one bias.
 
     Parameters
@@ -247,7 +254,9 @@ def fold_affine(
     return scaled, *_without_unread((add, *rest), (*operands, bias))
 
 
-def _affine(step: Step, position: int, conv: Conv, operands: Sequence[Any]) -> tuple[Any, Any] | None:
+def _affine(
+    step: Step, position: int, conv: Conv, operands: Sequence[Operand]
+) -> tuple[Affine, Affine] | None:
     """Return scale and shift [k] of a step that only scales and shifts channels by known numbers."""
     if len(step.inputs) != 2 or step.inputs.count(("value", position)) != 1:
         return None
@@ -266,7 +275,7 @@ def _affine(step: Step, position: int, conv: Conv, operands: Sequence[Any]) -> t
     return None
 
 
-def _per_channel(source: Value, conv: Conv, operands: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+def _per_channel(source: Value, conv: Conv, operands: Sequence[Operand]) -> npt.NDArray[np.float64] | None:
     """Return a known operand as one number a channel [k], or None."""
     kind, which = source
     if kind == "number":
@@ -281,8 +290,8 @@ def _per_channel(source: Value, conv: Conv, operands: Sequence[Any]) -> npt.NDAr
 
 
 def _without_unread(
-    steps: tuple[Step, ...], operands: tuple[Any, ...]
-) -> tuple[tuple[Step, ...], tuple[Any, ...]]:
+    steps: tuple[Step, ...], operands: tuple[Operand, ...]
+) -> tuple[tuple[Step, ...], tuple[Operand, ...]]:
     """Leave out the operands that no step reads."""
     read = sorted({int(which) for step in steps for kind, which in step.inputs if kind == "operand"})
     place: dict[Value, Value] = {("operand", old): ("operand", new) for new, old in enumerate(read)}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tvm
 
 from dlas.stack import Target
 
 
-def tvm_target(target: Target) -> Any:
+def tvm_target(target: Target) -> tvm.target.Target:
     """Return the target as TVM's own object."""
     return tvm.target.Target(dict(target.description))

@@ -11,6 +11,7 @@ The letters of a convolution are those of :mod:`dlas.stack.convolution`.
 
 from dlas.errors import InputError, MissingData, Unsupported, unknown
 from dlas.stack.algorithm import Algorithm, Decisions
+from dlas.stack.array import Array
 from dlas.stack.compiler import (
     Backend,
     Build,
@@ -36,6 +37,7 @@ __all__ = [
     "INDEX_BYTES",
     "PART_AXES",
     "Algorithm",
+    "Array",
     "Arrays",
     "Backend",
     "Bench",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy.typing as npt
-
+from dlas.stack.array import Array
 from dlas.stack.convolution import Conv, Tail
 from dlas.stack.part import Part
 from dlas.stack.target import Target
+
+if TYPE_CHECKING:
+    from tvm import s_tir, te, tirx
+    from tvm.ir.transform import Pass
 
 Decisions = Mapping[str, int | str]
 """One point of a design space: what was decided, by the decision's name."""
@@ -43,7 +46,7 @@ class Algorithm(Part, ABC):
         """Return why this convolution is declined, or None where it is taken."""
         return None
 
-    def for_weight(self, weight: npt.NDArray[Any], conv: Conv) -> Algorithm:
+    def for_weight(self, weight: Array, conv: Conv) -> Algorithm:
         """Return the algorithm for this weight [k, c / groups, r, s], if its zeros decide on the loops."""
         return self
 
@@ -57,11 +60,11 @@ class Algorithm(Part, ABC):
         """
         return "NCHW", "NCHW"
 
-    def pack(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...]:
+    def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
         """Return the weight [k, c / groups, r, s] as the arrays that ``compute`` reads."""
         return (weight,)
 
-    def unpack(self, packed: Sequence[npt.NDArray[Any]], conv: Conv) -> npt.NDArray[Any]:
+    def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
         """Return the weight [k, c / groups, r, s] that :meth:`pack` was given, up to rounding.
 
         No build needs it: it says what the format means, and checks hold ``pack`` to it.
@@ -76,7 +79,9 @@ class Algorithm(Part, ABC):
         return packed[0]
 
     @abstractmethod
-    def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
+    def compute(
+        self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail
+    ) -> te.Tensor | tirx.PrimFunc:
         """Return the finished output.
 
         Parameters
@@ -95,7 +100,7 @@ class Algorithm(Part, ABC):
             the kernel, a function of (x, *packed, *tail.operands, output).
         """
 
-    def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
+    def schedule(self, schedule: s_tir.Schedule, conv: Conv, target: Target) -> None:
         """Make the kernel parallel, in place (a ``tvm.s_tir.Schedule``), and nothing else."""
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
@@ -105,7 +110,7 @@ class Algorithm(Part, ABC):
         """
         return ()
 
-    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+    def apply(self, schedule: s_tir.Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Transform the loops of the kernel in place, as one point of :meth:`space` says.
 
         Raises
@@ -115,10 +120,10 @@ class Algorithm(Part, ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no design space of its own")
 
-    def arguments(self, weight: npt.NDArray[Any], conv: Conv) -> tuple[npt.NDArray[Any], ...] | None:
+    def arguments(self, weight: Array, conv: Conv) -> tuple[Array, ...] | None:
         """Return real arrays for measuring candidates where random ones would not do."""
         return None
 
-    def passes(self, conv: Conv, target: Target) -> Sequence[Any]:
+    def passes(self, conv: Conv, target: Target) -> Sequence[Pass]:
         """Return TIR passes to run on the scheduled kernel."""
         return ()

@@ -9,7 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tvm import te, tirx
+    from tvm.ir import Expr
 
 
 @dataclass(frozen=True)
@@ -129,15 +133,17 @@ class Tail(Protocol):
     """
 
     @property
-    def operands(self) -> tuple[Any, ...]:
+    def operands(self) -> tuple[te.Tensor, ...]:
         """TE tensors that it reads beside the convolution."""
         ...
 
-    def __call__(self, convolved: Any) -> Any:
+    def __call__(self, convolved: te.Tensor) -> te.Tensor:
         """Return the finished output."""
         ...
 
-    def scalar(self, value: Any, index: Sequence[Any], operands: Sequence[Any] | None = None) -> Any:
+    def scalar(
+        self, value: Expr, index: Sequence[Expr], operands: Sequence[tirx.Buffer] | None = None
+    ) -> Expr:
         """Return one finished element of the convolution's element ``value``, for kernels TE cannot express.
 
         Parameters

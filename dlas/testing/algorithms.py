@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import tvm
 from torch.nn import functional
@@ -24,9 +23,8 @@ from dlas.compilers.programs.tvm import build_module
 from dlas.lowering.kernels import Kernel, algorithm_name, schedule_kernel
 from dlas.lowering.lower import Lowered, lower_graph, schedule
 from dlas.lowering.simplify import Graph
-from dlas.stack import Algorithm, Conv, Target
+from dlas.stack import Algorithm, Array, Conv, Target
 
-Array = npt.NDArray[Any]
 Run = Callable[[Any, Sequence[Array], Target], Array]
 """Returns what ``main`` of a module scheduled for a target computes of its arguments."""
 HOST = Target({"kind": "llvm", "num-cores": 2}, threads=2)

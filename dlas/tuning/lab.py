@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import tvm
 
 from dlas.lowering.kernels import schedule_kernel
 from dlas.lowering.target import tvm_target
 from dlas.processes.workers import Failed, Reply, Verbs, words
-from dlas.stack import Hardware
+from dlas.stack import Array, Hardware
 from dlas.tuning.workload import MAIN, Workload
 
-Array = npt.NDArray[Any]
 REPEATS = 3
 SAMPLE_S = 0.02
 """Samples of a candidate, and the shortest: more or longer ones did not order candidates better."""

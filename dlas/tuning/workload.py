@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import tvm
 import tvm_ffi
 from tvm import s_tir
 from tvm.s_tir import meta_schedule as ms
 
 from dlas.lowering.kernels import Kernel, run_passes
-from dlas.stack import Decisions, Target
+from dlas.stack import Array, Decisions, Target
 from dlas.store import fingerprint
 
-Array = npt.NDArray[Any]
 MAIN = "main"
 """What traces call the one function of a workload."""
 

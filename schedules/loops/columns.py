@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.registers import (
     output_and_sum,
@@ -41,7 +42,7 @@ def column_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
     return [{"filters": f, "rows": r, "columns": w, "order": order} for f, r, w in tiles for order in orders]
 
 
-def compute_columns_in_registers(schedule: Any, conv: Conv, decisions: Decisions) -> None:
+def compute_columns_in_registers(schedule: Schedule, conv: Conv, decisions: Decisions) -> None:
     """Compute a tile of filters, rows and columns in registers, and finish it from there.
 
     The sum is stage ``conv`` [n, k, p, q] with any reductions, in the order in which

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.registers import (
     WIDE,
@@ -39,7 +40,7 @@ def depthwise_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
     return [{"rows": r, "lanes": lanes, "columns": w} for lanes, w in tiles[:4] for r in rows[:4]]
 
 
-def compute_channels_in_registers(schedule: Any, conv: Conv, decisions: Decisions) -> None:
+def compute_channels_in_registers(schedule: Schedule, conv: Conv, decisions: Decisions) -> None:
     """Compute a row's tile of one block of channels in registers; the lanes are channels.
 
     The sum is stage ``conv`` [n, k / t, p, q, t].  A few rows share their padded

@@ -8,7 +8,9 @@ the target's vectors, so one source serves AVX2, AVX-512 and Neon.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from dlas.schedules.loops.steps import output_block, padded_size, parallelise, stage
 from dlas.schedules.loops.vectors import WIDEST_BLOCK, divisors, vector_unit
@@ -151,7 +153,7 @@ def _splits(conv: Conv, tile: Decisions, share: Decisions) -> bool:
     return blocks_of_filters(conv) % (int(tile["filters"]) * int(share["parts"])) == 0
 
 
-def compute_filters_in_registers(schedule: Any, conv: Conv, decisions: Decisions) -> None:
+def compute_filters_in_registers(schedule: Schedule, conv: Conv, decisions: Decisions) -> None:
     """Compute a tile of blocks of filters and columns in registers, and finish it from there.
 
     The sum is stage ``conv`` [n, k / t, p, q, t] with any reductions, in the order in
@@ -169,7 +171,9 @@ def compute_filters_in_registers(schedule: Any, conv: Conv, decisions: Decisions
         unroll_vectors(schedule, inner)
 
 
-def _tile_blocks(schedule: Any, output: Any, conv: Conv, decisions: Decisions) -> tuple[list[Any], ...]:
+def _tile_blocks(
+    schedule: Schedule, output: SBlockRV, conv: Conv, decisions: Decisions
+) -> tuple[list[LoopRV], ...]:
     """Split the output into shares of tiles; return the loops over shares, tiles, and points of a tile."""
     n, block, row, column, *lane = schedule.get_loops(output)
     if not lane:
@@ -197,7 +201,7 @@ def panel_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
     return [{**tile, "rows": number} for tile in tiles for number in rows]
 
 
-def compute_panel_in_registers(schedule: Any, conv: Conv, decisions: Decisions) -> None:
+def compute_panel_in_registers(schedule: Schedule, conv: Conv, decisions: Decisions) -> None:
     """Write out the patches of a few rows of the output, then compute those rows tile by tile in registers.
 
     The sum is stage ``conv`` [n, k / t, p, q, t] over stage ``im2col`` [n, groups, p, at, q].
@@ -225,7 +229,7 @@ def compute_panel_in_registers(schedule: Any, conv: Conv, decisions: Decisions) 
     pad_by_all_threads(schedule, conv)
 
 
-def _ordered(decisions: Decisions, blocks: Any, row: Any, columns: Any) -> list[Any]:
+def _ordered(decisions: Decisions, blocks: LoopRV, row: LoopRV, columns: LoopRV) -> list[LoopRV]:
     """Return the loops over tiles, outermost first.
 
     ``filters`` reads a block's weights once, ``rows`` an input row once, ``columns`` a tile's input once.
@@ -238,7 +242,9 @@ def _ordered(decisions: Decisions, blocks: Any, row: Any, columns: Any) -> list[
     return orders[str(decisions["order"])]
 
 
-def split_blocks(schedule: Any, block: Any, lane: Any, decisions: Decisions) -> tuple[Any, Any, Any]:
+def split_blocks(
+    schedule: Schedule, block: LoopRV, lane: LoopRV, decisions: Decisions
+) -> tuple[LoopRV, LoopRV, LoopRV]:
     """Return the loops over tiles of filters, over blocks of a tile, and over lanes of a block."""
     blocks, block = schedule.split(block, [None, int(decisions.get("filters", 1))])
     if schedule.get(lane).extent == int(decisions["lanes"]):
@@ -248,7 +254,7 @@ def split_blocks(schedule: Any, block: Any, lane: Any, decisions: Decisions) -> 
     return schedule.fuse(blocks, parts), block, lane
 
 
-def output_and_sum(schedule: Any) -> tuple[Any, Any]:
+def output_and_sum(schedule: Schedule) -> tuple[SBlockRV, SBlockRV]:
     """Return the block that writes the output, and the one of the sum, which becomes another block."""
     output = output_block(schedule)
     if schedule.get(output).name_hint == "conv":
@@ -256,7 +262,9 @@ def output_and_sum(schedule: Any) -> tuple[Any, Any]:
     return output, stage(schedule, "conv")
 
 
-def sum_in_registers(schedule: Any, convolution: Any, outside: int, vector: int = -1) -> list[Any]:
+def sum_in_registers(
+    schedule: Schedule, convolution: SBlockRV, outside: int, vector: int = -1
+) -> list[LoopRV]:
     """Sum all points of a tile together, term by term; return the loops over terms.
 
     Parameters
@@ -278,12 +286,12 @@ def sum_in_registers(schedule: Any, convolution: Any, outside: int, vector: int 
     return list(terms)
 
 
-def _last(loops: Sequence[Any], which: int) -> list[Any]:
+def _last(loops: Sequence[LoopRV], which: int) -> list[LoopRV]:
     """Return ``loops`` with one of them moved to the end."""
     return [loop for loop in loops if loop is not loops[which]] + [loops[which]]
 
 
-def pad_at(schedule: Any, conv: Conv, loop: Any) -> None:
+def pad_at(schedule: Schedule, conv: Conv, loop: LoopRV) -> None:
     """Write what a turn of a loop reads of the padded input, in vectors where channels lie side by side."""
     padding = stage(schedule, "pad")
     if padding is not None:
@@ -292,7 +300,7 @@ def pad_at(schedule: Any, conv: Conv, loop: Any) -> None:
             schedule.vectorize(schedule.get_loops(padding)[-1])
 
 
-def pad_by_all_threads(schedule: Any, conv: Conv) -> None:
+def pad_by_all_threads(schedule: Schedule, conv: Conv) -> None:
     """Write the padded input by all threads, in vectors where channels lie next to each other."""
     padding = stage(schedule, "pad")
     if padding is not None:
@@ -301,7 +309,7 @@ def pad_by_all_threads(schedule: Any, conv: Conv) -> None:
             schedule.vectorize(schedule.get_loops(padding)[-1])
 
 
-def unroll_vectors(schedule: Any, loops: Sequence[Any]) -> None:
+def unroll_vectors(schedule: Schedule, loops: Sequence[LoopRV]) -> None:
     """Make the last loop a vector and write the others out."""
     for loop in loops[:-1]:
         schedule.unroll(loop)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tvm import te, tirx
+from tvm.ir import Expr
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from dlas.stack import Conv, channel_block
 
@@ -19,7 +20,7 @@ def only_nchw(conv: Conv) -> str | None:
     return None
 
 
-def pad(x: Any, conv: Conv, columns: int = 0) -> Any:
+def pad(x: te.Tensor, conv: Conv, columns: int = 0) -> te.Tensor:
     """Return ``x`` with its border, as stage ``pad``; ``x`` itself where there is none.
 
     Parameters
@@ -36,7 +37,7 @@ def pad(x: Any, conv: Conv, columns: int = 0) -> Any:
     top, left, _, _ = conv.padding
     value = tirx.const(conv.padding_value, x.dtype)
 
-    def point(n: Any, c: Any, i: Any, j: Any, *lane: Any) -> Any:
+    def point(n: Expr, c: Expr, i: Expr, j: Expr, *lane: Expr) -> Expr:
         inside = tirx.all(i >= top, i < conv.h + top, j >= left, j < conv.w + left)
         return tirx.if_then_else(inside, x(n, c, i - top, j - left, *lane), value)
 
@@ -51,13 +52,13 @@ def padded_size(conv: Conv, columns: int) -> tuple[int, int]:
     return conv.h + top + bottom, max(conv.w + left + right, read)
 
 
-def stage(schedule: Any, name: str) -> Any | None:
+def stage(schedule: Schedule, name: str) -> SBlockRV | None:
     """Return the block of a stage, or None where this convolution has none of that name."""
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
     return next((block for block in blocks if schedule.get(block).name_hint == name), None)
 
 
-def out_of_blocks(convolved: Any, conv: Conv) -> Any:
+def out_of_blocks(convolved: te.Tensor, conv: Conv) -> te.Tensor:
     """Return blocks of filters [n, k / t, p, q, t] in the output's layout, as stage ``unpack``.
 
     Columns beyond the output's are left out; ``convolved`` itself is returned where
@@ -67,25 +68,25 @@ def out_of_blocks(convolved: Any, conv: Conv) -> Any:
     if channel_block(conv.output_layout) == t and columns == conv.q:
         return convolved
 
-    def point(n: Any, k: Any, p: Any, q: Any, *lane: Any) -> Any:
+    def point(n: Expr, k: Expr, p: Expr, q: Expr, *lane: Expr) -> Expr:
         return convolved(n, k, p, q, *lane) if lane else convolved(n, k // t, p, q, k % t)
 
     return te.compute(conv.output_shape, point, name="unpack")
 
 
-def inline(schedule: Any, name: str) -> None:
+def inline(schedule: Schedule, name: str) -> None:
     """Compute a stage where it is read; the last one, which is the output, stays."""
     block = stage(schedule, name)
     if block is not None and schedule.get(output_block(schedule)).name_hint != name:
         schedule.compute_inline(block)
 
 
-def output_block(schedule: Any) -> Any:
+def output_block(schedule: Schedule) -> SBlockRV:
     """Return the block that writes the finished output: the tail, or the convolution itself."""
     return schedule.get_child_blocks(schedule.get_sblock("root"))[-1]
 
 
-def spread(schedule: Any, block: Any, points: int, gpu: bool) -> None:
+def spread(schedule: Schedule, block: SBlockRV, points: int, gpu: bool) -> None:
     """Spread a block's ``points`` outermost loops over a GPU's threads, or the first three over a CPU's."""
     if gpu:
         bind(schedule, block, points)
@@ -93,14 +94,14 @@ def spread(schedule: Any, block: Any, points: int, gpu: bool) -> None:
         parallelise(schedule, block, 3)
 
 
-def parallelise(schedule: Any, block: Any, outer: int) -> Any:
+def parallelise(schedule: Schedule, block: SBlockRV, outer: int) -> LoopRV:
     """Share a block's ``outer`` outermost loops among the CPU's threads; return the loop inside them."""
     loops = schedule.get_loops(block)
     schedule.parallel(schedule.fuse(*loops[:outer]))
     return loops[outer]
 
 
-def bind(schedule: Any, block: Any, outer: int) -> None:
+def bind(schedule: Schedule, block: SBlockRV, outer: int) -> None:
     """Give every point of a block's ``outer`` outermost loops a GPU thread."""
     points = schedule.fuse(*schedule.get_loops(block)[:outer])
     groups, thread = schedule.split(points, [None, THREADS_PER_BLOCK])
@@ -108,7 +109,7 @@ def bind(schedule: Any, block: Any, outer: int) -> None:
     schedule.bind(thread, "threadIdx.x")
 
 
-def accumulate_at(schedule: Any, output: Any, points: int, gpu: bool) -> Any:
+def accumulate_at(schedule: Schedule, output: SBlockRV, points: int, gpu: bool) -> SBlockRV:
     """Sum a point's products right where the point is finished; return the block that finishes it.
 
     To be done before loops are spread: TVM does not see through loops that were
@@ -133,20 +134,20 @@ def accumulate_at(schedule: Any, output: Any, points: int, gpu: bool) -> Any:
     return output
 
 
-def in_registers(schedule: Any, block: Any, points: int) -> Any:
+def in_registers(schedule: Schedule, block: SBlockRV, points: int) -> SBlockRV:
     """Keep a block's sums in a GPU thread's registers; return the block that writes them to memory."""
     written = schedule.cache_write(block, 0, "local")
     schedule.compute_at(block, schedule.get_loops(written)[points - 1], preserve_unit_loops=True)
     return written
 
 
-def start_once(schedule: Any, reductions: int) -> None:
+def start_once(schedule: Schedule, reductions: int) -> None:
     """Set the sum ``conv``, whose innermost ``reductions`` loops run over terms, to zero before the first."""
     convolution = schedule.get_sblock("conv")
     schedule.decompose_reduction(convolution, schedule.get_loops(convolution)[-reductions])
 
 
-def schedule_padding(schedule: Any, gpu: bool) -> None:
+def schedule_padding(schedule: Schedule, gpu: bool) -> None:
     """Write the padded input by all threads; on a GPU test for the border at every read instead.
 
     Tests in the innermost loop made a depthwise convolution ten times slower on

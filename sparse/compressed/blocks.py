@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
+from tvm import te, tirx
+from tvm.ir import TensorRegion
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
@@ -13,7 +14,7 @@ from tvm.script.ir_builder import tirx as T
 @contextmanager
 def block(
     name: str, points: Mapping[str, int], terms: Mapping[str, int] | None = None
-) -> Iterator[list[Any]]:
+) -> Iterator[list[tirx.Var]]:
     """Open a block in a loop nest of its own, and give its axes: over points, then over terms of a sum.
 
     Parameters
@@ -31,16 +32,16 @@ def block(
         yield axes
 
 
-def argument(tensor: Any) -> Any:
+def argument(tensor: te.Tensor) -> tirx.Buffer:
     """Return the parameter of a kernel that stands for a TE tensor."""
     return T.arg(tensor.name, T.Buffer([int(extent) for extent in tensor.shape], str(tensor.dtype)))
 
 
-def scratch(name: str, shape: tuple[int, ...], dtype: str) -> Any:
+def scratch(name: str, shape: tuple[int, ...], dtype: str) -> tirx.Buffer:
     """Return a new buffer of the kernel's own."""
     return IRBuilder.name(name, T.sblock_alloc_buffer(shape, dtype))
 
 
-def whole(buffer: Any) -> Any:
+def whole(buffer: tirx.Buffer) -> TensorRegion:
     """Return all of a buffer as a region."""
     return buffer[tuple(slice(0, extent) for extent in buffer.shape)]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dlas.stack import csr_bytes
+from dlas.stack import Array, csr_bytes
 
-Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.int32]
 
 
@@ -124,7 +122,7 @@ class Csr:
         return matrix
 
 
-def balanced_order(lengths: npt.NDArray[Any]) -> Indices:
+def balanced_order(lengths: Array) -> Indices:
     """Return an order of rows in which any run of neighbours has its share of all entries.
 
     Runs go to different threads, and how many there are is not known when a weight is

@@ -11,11 +11,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
+from tvm.ir import Expr
+from tvm.ir.transform import Pass, PassContext
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
@@ -119,7 +122,7 @@ def _tiles(extents: Sequence[int], most: int) -> Iterator[ThreadTile]:
 # ---------------------------------------------------------------- loops
 
 
-def give_outputs_threads(schedule: Any) -> None:
+def give_outputs_threads(schedule: Schedule) -> None:
     """Give every output a thread, and nothing else."""
     output = _read_one_sum(schedule)
     bind(schedule, output, 6)
@@ -127,7 +130,7 @@ def give_outputs_threads(schedule: Any) -> None:
     _leave_padding(schedule)
 
 
-def compute_on_threads(schedule: Any, decisions: Decisions) -> None:
+def compute_on_threads(schedule: Schedule, decisions: Decisions) -> None:
     """Give every thread a tile of outputs, whose sums stay in its registers.
 
     ``decisions`` are a point of :func:`thread_tiles`.  Tiles are virtual threads: an entry's
@@ -155,7 +158,7 @@ def compute_on_threads(schedule: Any, decisions: Decisions) -> None:
     _leave_padding(schedule)
 
 
-def _read_one_sum(schedule: Any) -> Any:
+def _read_one_sum(schedule: Schedule) -> SBlockRV:
     """Let ``output`` say that it reads one sum, where it claims a whole band for the sake of vectors."""
     output, sums = schedule.get_sblock("output"), schedule.get(schedule.get_sblock("conv")).writes[0].source
     number = next(i for i, read in enumerate(schedule.get(output).reads) if read.source.same_as(sums))
@@ -164,7 +167,7 @@ def _read_one_sum(schedule: Any) -> Any:
     return output
 
 
-def _sum_inside(schedule: Any, loop: Any) -> None:
+def _sum_inside(schedule: Schedule, loop: LoopRV) -> None:
     """Compute sums in registers inside a loop of ``output``.
 
     Last of all: TVM refuses to bind loops over a sum whose place is no plain sum of theirs.
@@ -185,34 +188,34 @@ def _sum_inside(schedule: Any, loop: Any) -> None:
 # ---------------------------------------------------------------- the input
 
 
-def _leave_padding(schedule: Any) -> None:
+def _leave_padding(schedule: Schedule) -> None:
     """Make one loop of those around ``pad``, for :func:`pad_by_threads` to replace."""
     padding = stage(schedule, "pad")
     if padding is not None:
         schedule.fuse(*schedule.get_loops(padding))
 
 
-def pad_by_threads(planes: Planes) -> Any:
+def pad_by_threads(planes: Planes) -> Pass:
     """Return the pass that lays the input out by a thread for each number.
 
     Block ``pad`` fills and copies whole channels, in loops of its own: right for a CPU,
     while threads of a GPU have to write neighbouring numbers.
     """
 
-    def by_numbers(loop: Any) -> Any:
+    def by_numbers(loop: tirx.For) -> tirx.Stmt:
         inside = loop.body
         if not isinstance(inside, s_tir.SBlockRealize) or inside.block.name_hint != "pad":
             return loop
         return _write_numbers(planes, inside.block.reads[0].source, inside.block.writes[0].source)
 
     @tirx.transform.prim_func_pass(opt_level=0)
-    def replace(function: Any, module: Any, context: Any) -> Any:
+    def replace(function: tirx.PrimFunc, module: tvm.IRModule, context: PassContext) -> tirx.PrimFunc:
         return function.with_body(tvm_ffi.structural_map(function.body, [(tirx.For, by_numbers)]))
 
     return replace
 
 
-def _write_numbers(planes: Planes, x: Any, laid: Any) -> Any:
+def _write_numbers(planes: Planes, x: tirx.Buffer, laid: tirx.Buffer) -> tirx.Stmt:
     """Return the loops that write each number of ``laid`` by a thread of its own."""
     conv = planes.conv
     slab_size = conv.c * planes.channel
@@ -235,7 +238,7 @@ def _write_numbers(planes: Planes, x: Any, laid: Any) -> Any:
     return builder.get().body.block.body
 
 
-def number(planes: Planes, x: Any, n: Any, slab: Any, place: Any) -> Any:
+def number(planes: Planes, x: tirx.Buffer, n: Expr, slab: Expr, place: Expr) -> Expr:
     """Return what lies at a place of a slab: a number of the input, or the border.
 
     Where nothing is read it is either, so that nothing else has to be told apart.

@@ -7,19 +7,25 @@ pass here takes the test out again and ends the loop where it would have failed.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
+from tvm.ir import Expr, TensorRegion
+from tvm.ir.transform import PassContext
+
+Axis = tuple[tirx.IterVar, Expr]
+"""An axis of a block and its value in terms of the loops."""
 
 
 @tirx.transform.prim_func_pass(opt_level=0)
-def end_loops_early(function: Any, module: Any, context: Any) -> Any:
+def end_loops_early(function: tirx.PrimFunc, module: tvm.IRModule, context: PassContext) -> tirx.PrimFunc:
     """Turn ``for j in range(most): if j < n: ...`` into ``for j in range(n): ...`` in blocks."""
     return function.with_body(tvm_ffi.structural_map(function.body, [(tirx.For, _ended_early)]))
 
 
-def _ended_early(loop: Any) -> Any:
+def _ended_early(loop: tirx.For) -> tirx.Stmt:
     """Return a loop with its guard as its end; the loop itself if it has none, or one that changes inside.
 
     Where sums are set to their start with the first term, that is done before.
@@ -40,7 +46,7 @@ def _ended_early(loop: Any) -> Any:
     return tirx.SeqStmt([_start(loops[1:], inside, loop.loop_var), ended])
 
 
-def _start(loops: list[Any], realize: Any, term: Any) -> Any:
+def _start(loops: list[tirx.For], realize: s_tir.SBlockRealize, term: tirx.Var) -> tirx.Stmt:
     """Return what sets sums to their start, in loops of its own: one that may be empty would not."""
     block = realize.block
     points = [(axis, value) for axis, value in _bindings(realize) if not value.same_as(term)]
@@ -49,7 +55,13 @@ def _start(loops: list[Any], realize: Any, term: Any) -> Any:
     return _substituted(start, [(each, tirx.Var(each.name, each.ty)) for each in defined])
 
 
-def _nest(loops: list[Any], realize: Any, reads: Any, body: Any, points: Any = None) -> Any:
+def _nest(
+    loops: list[tirx.For],
+    realize: s_tir.SBlockRealize,
+    reads: Sequence[TensorRegion],
+    body: tirx.Stmt,
+    points: list[Axis] | None = None,
+) -> tirx.Stmt:
     """Return loops around a block with another body and, if they are given, other axes."""
     block, bindings = realize.block, _bindings(realize) if points is None else points
     axes, values = ([each[i] for each in bindings] for i in (0, 1))
@@ -61,16 +73,16 @@ def _nest(loops: list[Any], realize: Any, reads: Any, body: Any, points: Any = N
     return nest
 
 
-def _loop(like: Any, extent: Any, body: Any) -> Any:
+def _loop(like: tirx.For, extent: Expr, body: tirx.Stmt) -> tirx.For:
     return tirx.For(like.loop_var, like.min, extent, like.kind, body, like.thread_binding, like.annotations)
 
 
-def _bindings(realize: Any) -> list[tuple[Any, Any]]:
+def _bindings(realize: s_tir.SBlockRealize) -> list[Axis]:
     """Return the axes of a block, each with its value."""
     return list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
 
 
-def _guard(realize: Any, loop: Any) -> Any | None:
+def _guard(realize: s_tir.SBlockRealize, loop: tirx.For) -> Expr | None:
     """Return what the loop's own axis of a block is tested to be less than, or None."""
     body = realize.block.body
     if not isinstance(body, tirx.IfThenElse) or body.else_case is not None:
@@ -82,17 +94,17 @@ def _guard(realize: Any, loop: Any) -> Any | None:
     return None
 
 
-def _substituted(expression: Any, values: list[tuple[Any, Any]]) -> Any:
+def _substituted(expression: Expr | tirx.Stmt, values: list[tuple[tirx.Var, Expr]]) -> Expr | tirx.Stmt:
     """Return an expression with other values in the place of variables."""
 
-    def value(variable: Any) -> Any:
+    def value(variable: tirx.Var) -> Expr:
         return next((found for known, found in values if known.same_as(variable)), variable)
 
     return tvm_ffi.structural_map(expression, [(tirx.Var, value)])
 
 
-def _reads_any(expression: Any, variables: list[Any]) -> bool:
+def _reads_any(expression: Expr | tirx.Stmt, variables: list[tirx.Var]) -> bool:
     """Whether an expression names one of the variables."""
-    read: list[Any] = []
+    read: list[tirx.Var] = []
     tvm_ffi.structural_walk(expression, (tirx.Var, read.append))
     return any(each.same_as(variable) for each in read for variable in variables)

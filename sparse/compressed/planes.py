@@ -15,11 +15,14 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from tvm import tirx
+from tvm.ir import Expr, TensorRegion
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV
 from tvm.script.ir_builder import tirx as T
 
 from dlas.schedules.loops.steps import stage
@@ -116,12 +119,12 @@ class Planes:
         """Bands of the output."""
         return math.prod(self.across)
 
-    def output(self, band: Any, p: Any, q: Any) -> tuple[Any, Any]:
+    def output(self, band: Expr | int, p: Expr | int, q: Expr | int) -> tuple[Expr | int, Expr | int]:
         """Return row and column of the output of those of a band."""
         high, wide = self._along(band)
         return high * self.band.rows + p, wide * self.band.columns + q
 
-    def _along(self, band: Any) -> tuple[Any, Any]:
+    def _along(self, band: Expr | int) -> tuple[Expr | int, Expr | int]:
         """Return which band it is along height and width."""
         wide = self.across[1]
         return (band, 0) if wide == 1 else (band // wide, band % wide)
@@ -202,7 +205,7 @@ class Planes:
 
     # ------------------------------------------------------------ the kernel
 
-    def lay(self, x: Any) -> Any:
+    def lay(self, x: tirx.Buffer) -> tirx.Buffer:
         """Write the block ``pad`` of a kernel; return the planes [n, slabs, ...], or ``x`` as it is."""
         conv, band = self.conv, self.band
         if self.as_given:
@@ -218,7 +221,7 @@ class Planes:
         return planes
 
     def _lay_phase(
-        self, x: Any, planes: Any, at: tuple[Any, ...], first: Any, phase: tuple[int, ...]
+        self, x: tirx.Buffer, planes: tirx.Buffer, at: tuple[Expr, ...], first: Expr, phase: tuple[int, ...]
     ) -> None:
         """Write one phase, whose plane begins at ``first``: the image's part and the border around it.
 
@@ -232,7 +235,7 @@ class Planes:
             for axis in (0, 1)
         )
 
-        def border(begin: Any, count: int) -> None:
+        def border(begin: Expr, count: int) -> None:
             if count:
                 with T.serial(count) as place:
                     value = tirx.const(conv.padding_value, conv.input_type)
@@ -269,13 +272,15 @@ class Planes:
         found = [(list(same), each) for each, same in itertools.groupby(range(count), inside)]
         return [(range(same[0], same[-1] + 1) if len(found) > 1 else None, each) for same, each in found]
 
-    def written(self, planes: Any, n: Any, band: Any) -> Any:
+    def written(self, planes: tirx.Buffer, n: Expr | int, band: Expr | int) -> TensorRegion:
         """Return the region of the planes that a band of an image reads and that has a value."""
         if self.as_given:
             return whole(planes)
         return planes[n, band if self.slabs > 1 else 0, 0 : self.conv.c * self.channel]
 
-    def pixel(self, planes: Any, n: Any, offset: Any, band: Any, place: Any) -> Any:
+    def pixel(
+        self, planes: tirx.Buffer, n: Expr | int, offset: Expr | int, band: Expr | int, place: Expr | int
+    ) -> Expr:
         """Return the input that a weight's offset leads to from a place of a band."""
         if self.slabs > 1:
             return planes[n, band, offset + place]
@@ -284,7 +289,7 @@ class Planes:
 
 
 @contextmanager
-def _only(number: Any, which: range | None) -> Iterator[None]:
+def _only(number: Expr | int, which: range | None) -> Iterator[None]:
     """Do what follows for a range of numbers alone."""
     if which is None:
         yield
@@ -317,14 +322,14 @@ def best_band(planes: Planes) -> Band:
     return min(choices, key=cost)[0]
 
 
-def spread_planes(schedule: Any) -> None:
+def spread_planes(schedule: Schedule) -> None:
     """Share the channels of the padded input, slab by slab, among threads."""
     padding = stage(schedule, "pad")
     if padding is not None:
         schedule.parallel(schedule.fuse(*schedule.get_loops(padding)))
 
 
-def lay_at(schedule: Any, loop: Any) -> bool:
+def lay_at(schedule: Schedule, loop: LoopRV) -> bool:
     """Lay each slab out where its band is computed, if each has its own; return whether that is so."""
     padding = stage(schedule, "pad")
     if padding is None or schedule.get(schedule.get_loops(padding)[1]).extent == 1:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from tvm import tirx
+from tvm import te, tirx
+from tvm.ir import Expr
+from tvm.ir.transform import Pass
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
@@ -19,9 +23,8 @@ from dlas.sparse.compressed.csr import Csr, balanced_order
 from dlas.sparse.compressed.gpu import compute_on_threads, give_outputs_threads, pad_by_threads, thread_tiles
 from dlas.sparse.compressed.guards import end_loops_early
 from dlas.sparse.compressed.planes import Planes, lay_at, spread_planes
-from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
+from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 
-Array = npt.NDArray[Any]
 MOST = VectorUnit(lanes=16, registers=32)
 """The most registers that a processor has: formats are made before the target is known."""
 LEAST_ENTRIES = 12
@@ -107,11 +110,11 @@ class SparseRows(Algorithm):
         """Return what :meth:`pack` does: rows that start anywhere would be read from anywhere."""
         return self.pack(weight, conv)
 
-    def passes(self, conv: Conv, target: Target) -> Sequence[Any]:
+    def passes(self, conv: Conv, target: Target) -> Sequence[Pass]:
         """Return what ends the loop over a row's entries with the row, and on a GPU lays the input out."""
         return (end_loops_early, pad_by_threads(self.planes(conv))) if target.on_gpu else (end_loops_early,)
 
-    def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> tirx.PrimFunc:
         """Return the function of (x, values, offsets, starts, filters, *tail.operands, output)."""
         planes = self.planes(conv)
         with IRBuilder() as builder, T.prim_func(s_tir=True):
@@ -124,7 +127,7 @@ class SparseRows(Algorithm):
             _finish(planes, sums, filters, output, tail, arrays[len(packed) :])
         return builder.get()
 
-    def schedule(self, schedule: Any, conv: Conv, target: Target) -> None:
+    def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
         """Spread the padded input, then the sums, then the output's points, over threads."""
         if target.on_gpu:
             give_outputs_threads(schedule)
@@ -161,7 +164,7 @@ class SparseRows(Algorithm):
         shares.sort(key=lambda share: (idle(share), -share))
         return [{"vectors": v, "rows": share} for v in vectors[:4] for share in shares]
 
-    def apply(self, schedule: Any, conv: Conv, target: Target, decisions: Decisions) -> None:
+    def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Compute tiles of outputs in registers, entry by entry, and finish a share of a band at once."""
         if target.on_gpu:
             compute_on_threads(schedule, decisions)
@@ -203,7 +206,7 @@ def _by_blocks(rows: Array, width: int) -> Array:
 # ---------------------------------------------------------------- mathematics
 
 
-def _sum(planes: Planes, laid: Any, csr: Sequence[Any], shape: Sequence[Any]) -> Any:
+def _sum(planes: Planes, laid: tirx.Buffer, csr: Sequence[tirx.Buffer], shape: Sequence[Expr]) -> tirx.Buffer:
     """Write the sums [n, bands, rows, height, band] as block ``conv``, over blocks of channels.
 
     Those of each block are block ``products``.
@@ -237,7 +240,12 @@ def _sum(planes: Planes, laid: Any, csr: Sequence[Any], shape: Sequence[Any]) ->
 
 
 def _finish(
-    planes: Planes, sums: Any, filters: Any, output: Any, tail: Tail, operands: Sequence[Any]
+    planes: Planes,
+    sums: tirx.Buffer,
+    filters: tirx.Buffer,
+    output: tirx.Buffer,
+    tail: Tail,
+    operands: Sequence[tirx.Buffer],
 ) -> None:
     """Write the block ``output``: each filter's finished outputs at its own place."""
     conv, (rows, height) = planes.conv, map(int, filters.shape)
@@ -258,7 +266,7 @@ def _finish(
 # ---------------------------------------------------------------- loops
 
 
-def compute_bands(schedule: Any, lanes: int, decisions: Decisions) -> None:
+def compute_bands(schedule: Schedule, lanes: int, decisions: Decisions) -> None:
     """Compute a band of the output for a share of the rows, in tiles of vectors.
 
     The whole share is summed over a block of channels before the next block, if there
@@ -290,7 +298,7 @@ def compute_bands(schedule: Any, lanes: int, decisions: Decisions) -> None:
         spread_planes(schedule)
 
 
-def _vectorise_row(schedule: Any, column: Any, lanes: int) -> None:
+def _vectorise_row(schedule: Schedule, column: LoopRV, lanes: int) -> None:
     """Write a row of the output in parts of the vectors that summed it, where some divide it.
 
     A row as a single vector is put together number by number where LLVM keeps a band's
@@ -303,7 +311,7 @@ def _vectorise_row(schedule: Any, column: Any, lanes: int) -> None:
     schedule.vectorize(column)
 
 
-def _in_vectors(schedule: Any, *loops: Any) -> None:
+def _in_vectors(schedule: Schedule, *loops: LoopRV) -> None:
     """Make the innermost loop a vector and write the others out."""
     for loop in loops[:-1]:
         schedule.unroll(loop)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import tvm_ffi
 from tvm import s_tir, tirx
@@ -15,7 +14,7 @@ FINISHED, REMOVED = "finished", "removed"
 """Stages of finished outputs: of the filters that are left, and of those that are gone."""
 
 
-def scattered(function: Any, conv: Conv, filters: int) -> Any:
+def scattered(function: tirx.PrimFunc, conv: Conv, filters: int) -> tirx.PrimFunc:
     """Return a function whose stages ``finished`` and ``removed`` write to one output [n, k, p, q].
 
     Parameters
@@ -34,7 +33,7 @@ def scattered(function: Any, conv: Conv, filters: int) -> Any:
         stages[REMOVED] = params[filters + 1]
     every = sum(math.prod(map(int, places.shape)) for places in stages.values()) == conv.k
 
-    def moved(block: Any) -> Any:
+    def moved(block: s_tir.SBlock) -> s_tir.SBlock:
         places = stages.get(block.name_hint)
         return block if places is None else _moved(block, output, places, every)
 
@@ -42,7 +41,7 @@ def scattered(function: Any, conv: Conv, filters: int) -> Any:
     return tirx.PrimFunc([*params[: -len(stages)], output], body, function.ret_type, function.attrs)
 
 
-def _moved(block: Any, output: Any, places: Any, every: bool) -> Any:
+def _moved(block: s_tir.SBlock, output: tirx.Buffer, places: tirx.Buffer, every: bool) -> s_tir.SBlock:
     """Return a block that writes to where ``places`` say, ``every`` one of them or those in the output."""
     n, k, p, q = block.body.indices
     filters = int(output.shape[1])
