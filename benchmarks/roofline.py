@@ -16,6 +16,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.peak import measure_peak, tile, time_sums
+from dlas.rows.schema import Layer
 
 SIZES = tuple(2**power for power in range(14, 27, 2))
 """Bytes a thread that a probe walks through: from a first-level cache to memory."""
@@ -44,7 +45,7 @@ class Roof:
     shifted: float
     threads: int
 
-    def limits(self, layer: dict[str, Any], height: int, shifted: bool) -> dict[str, float]:
+    def limits(self, layer: Layer, height: int, shifted: bool) -> dict[str, float]:
         """Return the least seconds that a layer takes, by what limits it.
 
         Parameters

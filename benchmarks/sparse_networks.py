@@ -154,19 +154,19 @@ def _held_back(row: Row, library: Row, level: float) -> list[list[str]]:
     if goal is None or median_s(library) / median_s(row) >= goal:
         return []
     dense_s = {layer["name"]: layer["latency_s"] or 0.0 for layer in library.layers}
-    known = [layer for layer in row.layers if layer["latency_s"]]
-    total = sum(layer["latency_s"] for layer in known)
-    known.sort(key=lambda layer: dense_s.get(layer["name"], 0.0) / goal - layer["latency_s"])
+    known = [(layer, time_s) for layer in row.layers if (time_s := layer["latency_s"])]
+    total = sum(time_s for _, time_s in known)
+    known.sort(key=lambda pair: dense_s.get(pair[0]["name"], 0.0) / goal - pair[1])
     return [
         [
             row.model["name"],
             f"{100 * level:.0f} %",
             layer["name"],
-            f"{layer['latency_s'] / total:.1%}",
+            f"{time_s / total:.1%}",
             f"{layer['nonzeros']:,}" if "nonzeros" in layer else "",
-            f"{dense_s[layer['name']] / layer['latency_s']:.2f}" if dense_s.get(layer["name"]) else "",
+            f"{dense_s[layer['name']] / time_s:.2f}" if dense_s.get(layer["name"]) else "",
         ]
-        for layer in known[:MOST_LAYERS]
+        for layer, time_s in known[:MOST_LAYERS]
     ]
 
 

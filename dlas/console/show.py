@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -166,7 +166,8 @@ def _costs(row: Row) -> Iterator[tuple[str, str]]:
         told = [f"{row.tuning.get('trials', 0):,} trials", f"{row.tuning.get('valid', 0):,} of them valid"]
         yield "search", ", ".join([*told, f"{duration(row.tuning.get('seconds', 0.0))} when they were made"])
     if row.seconds:
-        yield "took", ", ".join(f"{step} {duration(time_s)}" for step, time_s in row.seconds.items())
+        times = cast(Mapping[str, float], row.seconds)
+        yield "took", ", ".join(f"{step} {duration(time_s)}" for step, time_s in times.items())
     if row.started:
         yield "started", row.started
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from dlas.engine.planning import Plan
 from dlas.engine.point_run import PointRun
 from dlas.measuring.environment import environment
 from dlas.processes.outcome import Outcome
 from dlas.rows.results import Row
+from dlas.rows.schema import Artifacts, Environment, Layer, Seconds, TuningSummary
 from dlas.store.cache import Cache
 
 
@@ -42,13 +43,13 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
         layers=_layers(build.get("layers", []), run.facts.get("layer_seconds") or {}),
         edges=build.get("edges", []),
         coverage=build.get("coverage"),
-        tuning={name: value for name, value in tuning.items() if name != "curves"} or None,
+        tuning=_summary(tuning),
         library_bytes=build.get("library_bytes"),
         expected_speedup=_expected_speedup(network["reached"]) if network else None,
-        seconds=dict(run.seconds),
-        artifacts=artifacts,
+        seconds=cast(Seconds, dict(run.seconds)),
+        artifacts=cast(Artifacts, artifacts),
         measure=run.plan.measure.arguments["settings"],
-        environment=environment(),
+        environment=cast(Environment, environment()),
         started=run.started,
     )
 
@@ -59,11 +60,17 @@ def tuning_curves(plan: Plan, cache: Cache) -> list[dict[str, Any]]:
     return curves
 
 
-def _layers(convolutions: list[dict[str, Any]], seconds: Mapping[str, float]) -> list[dict[str, Any]]:
+def _summary(tuning: Mapping[str, Any]) -> TuningSummary | None:
+    """Return what a row says of a search, None where there was none."""
+    return cast(TuningSummary, {name: value for name, value in tuning.items() if name != "curves"}) or None
+
+
+def _layers(convolutions: list[dict[str, Any]], seconds: Mapping[str, float]) -> list[Layer]:
     """Return the convolutions with their times, then the other operators."""
     names = {layer["name"] for layer in convolutions}
     timed = [{**layer, "latency_s": seconds.get(layer["name"])} for layer in convolutions]
-    return timed + [{"name": name, "latency_s": s} for name, s in seconds.items() if name not in names]
+    others = [{"name": name, "latency_s": s} for name, s in seconds.items() if name not in names]
+    return cast(list[Layer], timed + others)
 
 
 def _facts(cache: Cache, kind: str, artifacts: Mapping[str, str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dlas.rows.trajectories import Trajectories, Trajectory
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerTime:
     """One layer's time: its name, what computes it, seconds a call."""
 
     name: str
@@ -50,7 +50,7 @@ class Details:
 
     Parameters
     ----------
-    layers : dict of int to list of Layer
+    layers : dict of int to list of LayerTime
         By line of the frame, in the network's order; lines without times of layers are not there.
     curves : dict of int to list of Curve
         By line of the frame, for points that were tuned.
@@ -62,7 +62,7 @@ class Details:
         What is known of machines and software: by name, each value with how many rows have it.
     """
 
-    layers: dict[int, list[Layer]] = field(default_factory=dict)
+    layers: dict[int, list[LayerTime]] = field(default_factory=dict)
     curves: dict[int, list[Curve]] = field(default_factory=dict)
     unreadable: int = 0
     trajectories: list[Trajectory] = field(default_factory=list)
@@ -114,11 +114,12 @@ def _curve(one: Mapping[str, Any]) -> Curve:
     return Curve(tuple(map(str, one["layers"])), max(int(one.get("trials") or 0), last), best)
 
 
-def _layers(row: Row) -> Iterator[Layer]:
+def _layers(row: Row) -> Iterator[LayerTime]:
     for layer in row.layers or ():
-        if isinstance(layer, Mapping) and isinstance(layer.get("latency_s"), int | float):
+        latency_s = layer.get("latency_s") if isinstance(layer, Mapping) else None
+        if isinstance(latency_s, int | float):
             algorithm = layer.get("algorithm") or "other"
-            yield Layer(sys.intern(str(layer.get("name"))), sys.intern(str(algorithm)), layer["latency_s"])
+            yield LayerTime(sys.intern(str(layer.get("name"))), sys.intern(str(algorithm)), latency_s)
 
 
 def _facts(row: Row) -> Iterator[tuple[str, str]]:

@@ -13,9 +13,22 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 from dlas.errors import InputError
+from dlas.rows.schema import (
+    Artifacts,
+    CompiledAccuracy,
+    Coverage,
+    Device,
+    Edge,
+    Environment,
+    Layer,
+    Measure,
+    PartContent,
+    Reached,
+    Seconds,
+    TuningSummary,
+)
 from dlas.store.journal import Held, Journal
 
 SCHEMA = 1
@@ -29,44 +42,133 @@ LEADING_ID = re.compile(r'\{"id":"(\w+)"')
 
 @dataclass
 class Row:
-    """One point's answer.
+    """One point's answer: what was asked, what happened, what was measured, where.
+
+    A quantity is null where the point ended before it was known; a description
+    says "Null" where there are other reasons.  The nested mappings are
+    in :mod:`dlas.rows.schema`.
 
     Parameters
     ----------
     id : str
-        Hash of the point's full content.
+        Hash of what was asked: the same point has the same id in every study and folder.
     key : str
         Hash of everything else the answer depends on: artifacts, their
         sources, toolchain, target and measurement settings.
+    study : str
+        Name of the study.
+    dataset : mapping
+        The dataset: its ``name`` and options.
+    model : mapping
+        The model: its ``name`` and options.
+    compression : mapping
+        The compression: its ``name`` and options, or the techniques of a ``chain``.
+    algorithm : mapping
+        The algorithm of convolutions; ``library`` where the compiler brings its own kernels.
+    compiler : mapping
+        The compiler: its ``name`` and options.
+    hardware : mapping
+        The hardware profile: its ``name`` and options.
+    batch : int
+        Images an inference.
+    seed : int
+        Seed of everything random.
     status : {"ok", "failed", "timeout", "unsupported", "wrong"}
-    reason : str or None
-        Why the status is not ``ok``.
-    step : str or None
-        The step in which it ended: network, tune, build, check or measure.
-    latency_s : list of float
-        Samples, seconds an inference of the whole batch.
-    error : float or None
-        Largest ``max|y - reference| / max|reference|`` seen in the check.
-    accuracy : float or None
-        The network's, on all test images, by its framework.
-    compiled_accuracy : mapping or None
-        The build's on a bounded number of images: accuracy, low, high, images.
-    edges : list of mapping
-        Which convolution reads what another one wrote, where a change of layout would come.
-    tuning : mapping or None
-        ``trials``, ``valid`` ones and the ``seconds`` that they took when they
-        were made, which may have been for another row.
+        How the point ended; ``wrong`` is a build whose outputs differ from its network's.
+    reason : str
+        Why the status is not ``ok``. Null where it is ``ok``.
+    step : str
+        The step in which it ended: network, tune, build, check or measure. Null where all were done.
+    latency_s : list of float, s
+        Samples: time of an inference of the whole batch. Empty where nothing was measured.
+    calls_per_sample : int
+        Inferences that a sample is the mean of: fast programs are called several times.
+    bound : str
+        What ended the measurement: ``repeats`` or ``seconds``, as the study limits them.
+    first_run_s : float, s
+        Time of the first inference, which is no sample.
+    sentinel_s : list of float, s
+        Times of a small fixed program, before and after each slice of samples: how fast the machine was.
+    load : float
+        Share of the processors that other processes used meanwhile. Null where the system does not say it.
+    steal : float
+        Share of the processors' time that the hypervisor gave to other machines. Null where the system
+        does not say it.
+    noisy : bool
+        Whether the measurement was disturbed, and stayed so when it was repeated.
+    noisy_reason : str
+        What disturbed it. Null where nothing did.
+    peak_memory_bytes : int, B
+        Most memory that loading and running the program added. Null where the system does not say it.
+    energy_j : float, J
+        Energy of an inference. Null: no driver measures it yet.
+    layers : list of Layer
+        The build's convolutions with their times, then its other operators.
+    edges : list of Edge
+        Which convolution reads what another one wrote: where a layout may have to change. Empty where the
+        compiler does not say it.
+    coverage : Coverage
+        How much the algorithm asked for computes. Null for a compiler with its own kernels.
+    tuning : TuningSummary
+        The search for schedules. Null where the compiler does not search.
+    expected_speedup : float
+        What the compression alone promises: 1 / (1 - ratio) for pruning, times 32 / bits for types.
+    error : float
+        Largest difference between the build's outputs and its network's, as a share of the network's
+        largest output.
+    accuracy : float
+        Share of all test images that the network classifies rightly, by its framework. Null where it is
+        untrained or images have no labels.
+    validation_accuracy : float
+        The same share of the validation images, on which levels are chosen. Null where it is untrained or
+        images have no labels.
+    test_images : int
+        Test images behind ``accuracy``. Null where ``accuracy`` is.
+    compiled_accuracy : CompiledAccuracy
+        Accuracy of the build, on a bounded number of test images. Null where ``accuracy`` is.
+    note : str
+        What else there is to know of the network. Null where there is nothing.
+    reached : Reached
+        What the compression attained. Empty for the dense network.
+    parameters : int
+        Parameters of the network.
+    nonzeros : int
+        Parameters that are not zero.
+    macs : int
+        Multiply-adds of its convolutions and linear layers, for one image.
+    effective_macs : int
+        Those of them whose weight is not zero.
+    model_bytes : int, B
+        Size of the parameters, in their types.
+    csr_bytes : int, B
+        The same with the weights of convolutions in compressed sparse rows.
+    library_bytes : int, B
+        Size of the compiled library. Null where the compiler makes none.
+    seconds : Seconds
+        How long each step took; a step that found its result in the cache is not among them.
+    artifacts : Artifacts
+        Keys of what the steps made, in the cache.
+    measure : Measure
+        How long and how often to measure, as the study says.
+    device : Device
+        The device in full. Empty where the point ended before measuring.
+    environment : Environment
+        Versions and host.
+    started : str
+        When the point was started, ISO 8601 in UTC.
+    schema : int
+        Version of this list of fields.
     """
 
     id: str
     key: str
     study: str
-    dataset: dict[str, Any]
-    model: dict[str, Any]
-    compression: dict[str, Any]
-    algorithm: dict[str, Any]
-    compiler: dict[str, Any]
-    hardware: dict[str, Any]
+    dataset: PartContent
+    model: PartContent
+    compression: PartContent
+    algorithm: PartContent
+    compiler: PartContent
+    hardware: PartContent
     batch: int
     seed: int
     status: str
@@ -83,18 +185,18 @@ class Row:
     noisy_reason: str | None = None
     peak_memory_bytes: int | None = None
     energy_j: float | None = None
-    layers: list[dict[str, Any]] = field(default_factory=list)
-    edges: list[dict[str, Any]] = field(default_factory=list)
-    coverage: dict[str, Any] | None = None
-    tuning: dict[str, Any] | None = None
+    layers: list[Layer] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    coverage: Coverage | None = None
+    tuning: TuningSummary | None = None
     expected_speedup: float | None = None
     error: float | None = None
     accuracy: float | None = None
     validation_accuracy: float | None = None
     test_images: int | None = None
-    compiled_accuracy: dict[str, Any] | None = None
+    compiled_accuracy: CompiledAccuracy | None = None
     note: str | None = None
-    reached: dict[str, Any] = field(default_factory=dict)
+    reached: Reached = field(default_factory=Reached)
     parameters: int | None = None
     nonzeros: int | None = None
     macs: int | None = None
@@ -102,11 +204,11 @@ class Row:
     model_bytes: int | None = None
     csr_bytes: int | None = None
     library_bytes: int | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
-    artifacts: dict[str, str] = field(default_factory=dict)
-    measure: dict[str, Any] = field(default_factory=dict)
-    device: dict[str, Any] = field(default_factory=dict)
-    environment: dict[str, Any] = field(default_factory=dict)
+    seconds: Seconds = field(default_factory=Seconds)
+    artifacts: Artifacts = field(default_factory=Artifacts)
+    measure: Measure = field(default_factory=Measure)
+    device: Device = field(default_factory=Device)
+    environment: Environment = field(default_factory=Environment)
     started: str | None = None
     schema: int = SCHEMA
 

@@ -208,13 +208,14 @@ def _timed(row: Row) -> Iterator[tuple[str, Candidate]]:
     if row.status != "ok" or row.algorithm["name"] in PASSED_OVER:
         return
     for layer in row.layers:
-        if layer.get("latency_s") is None or "algorithm" not in layer:
+        latency_s = layer.get("latency_s")
+        if latency_s is None or "algorithm" not in layer:
             continue
         declined = layer.get("declined") is not None
         algorithm = {"name": layer["algorithm"]} if declined else row.algorithm
         if not declined or algorithm["name"] in parts.names("algorithm"):
             content = json.dumps(algorithm, sort_keys=True)
-            yield layer["name"], Candidate(content, layer["latency_s"], _layouts(layer))
+            yield layer["name"], Candidate(content, latency_s, _layouts(layer))
 
 
 def _layouts(layer: Mapping[str, Any]) -> Layouts:
@@ -269,7 +270,7 @@ def _seconds_a_byte(rows: Sequence[Row]) -> float | None:
     """Return how long changes of layouts took for each byte that they moved."""
     seconds = moved = 0.0
     for row in rows:
-        took = sum(each["latency_s"] for each in row.layers if CHANGES.fullmatch(each["name"]))
+        took = sum(each["latency_s"] or 0.0 for each in row.layers if CHANGES.fullmatch(each["name"]))
         expected = changes(row.edges, {layer["name"]: _layouts(layer) for layer in row.layers})
         if expected:
             seconds, moved = seconds + took, moved + sum(expected.values())

@@ -1,0 +1,471 @@
+"""The mappings that a row holds, each with its keys, their units and what null means.
+
+Rows written by older versions lack keys, so that none is required; whoever reads
+a row asks with ``get``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+PartContent = dict[str, Any]
+"""A part as a study asked for it: ``name`` and its options, or ``name`` and ``chain``."""
+
+
+class CompiledAccuracy(TypedDict, total=False):
+    """Accuracy of the build, counted on the images that it was checked on.
+
+    Attributes
+    ----------
+    accuracy : float
+        Share of the images that the build classifies rightly.
+    low : float
+        Lower end of its Wilson score interval of level 0.95.
+    high : float
+        Upper end of that interval.
+    images : int
+        Images that the build classified.
+    """
+
+    accuracy: float
+    low: float
+    high: float
+    images: int
+
+
+class CurveStep(TypedDict, total=False):
+    """A network on the way to the one measured, accuracies as fractions.
+
+    Attributes
+    ----------
+    level : float
+        Share to prune that was asked for; 0 is the dense network.
+    ratio : float
+        Share of the convolutions' weights that is zero or gone.
+    accuracy_before : float
+        On test images, before the fine-tuning of this step. Null without labels.
+    validation_accuracy_before : float
+        On validation images, before the fine-tuning of this step. Null without labels.
+    accuracy : float
+        On test images. Null without labels.
+    validation_accuracy : float
+        On validation images. Null without labels.
+    epochs : int
+        Epochs of fine-tuning.
+    seconds : float, s
+        Time for pruning and fine-tuning.
+    """
+
+    level: float | None
+    ratio: float | None
+    accuracy_before: float | None
+    validation_accuracy_before: float | None
+    accuracy: float | None
+    validation_accuracy: float | None
+    epochs: int | None
+    seconds: float | None
+
+
+class Reached(TypedDict, total=False):
+    """What the compression attained; a key is there where the technique has such a quantity.
+
+    Attributes
+    ----------
+    ratio : float
+        Share of the convolutions' weights that is zero or gone.
+    bits : int, bit
+        Width of a value.
+    level : float
+        Share to prune that was asked for, or that the search for the elbow chose.
+    units : float
+        Share pruned of what the technique prunes: weights, channels or blocks.
+    layers : mapping of str to float
+        ``ratio`` by layer.
+    curve : list of CurveStep
+        The networks on the way to this one, the dense one first.
+    """
+
+    ratio: float
+    bits: int
+    level: float
+    units: float
+    layers: dict[str, float]
+    curve: list[CurveStep]
+
+
+class Coverage(TypedDict, total=False):
+    """How much of the network the algorithm asked for computes; it may decline a convolution.
+
+    Attributes
+    ----------
+    convolutions : float
+        Share of the convolutions.
+    macs : float
+        Share of their multiply-adds.
+    """
+
+    convolutions: float
+    macs: float
+
+
+class TuningSummary(TypedDict, total=False):
+    """A search for schedules; how it went is in ``tuning/ID.json``.
+
+    Attributes
+    ----------
+    trials : int
+        Programs tried.
+    valid : int
+        Those of them that compiled and computed the right result.
+    seconds : float, s
+        Time of the trials when they were made, which may have been for another row.
+    """
+
+    trials: int
+    valid: int
+    seconds: float
+
+
+class Types(TypedDict, total=False):
+    """Types of a convolution's values, such as ``float32``.
+
+    Attributes
+    ----------
+    input : str
+        Of the input.
+    weight : str
+        Of the weight.
+    accumulator : str
+        Of the sums.
+    output : str
+        Of the output.
+    """
+
+    input: str
+    weight: str
+    accumulator: str
+    output: str
+
+
+class Layer(TypedDict, total=False):
+    """A convolution of the build, or another operator, which has ``name`` and ``latency_s`` alone.
+
+    Attributes
+    ----------
+    name : str
+        The layer's name in the network; of other operators the kernel's.
+    latency_s : float, s
+        Time of a call, median over 20. Null where the runtime cannot time its layers.
+    algorithm : str
+        The algorithm that computes it; ``library`` for a runtime's own kernel.
+    declined : str
+        Why the algorithm asked for does not compute it. Null where it does.
+    n : int
+        Batch.
+    c : int
+        Input channels.
+    h : int
+        Input height.
+    w : int
+        Input width.
+    k : int
+        Filters.
+    r : int
+        Kernel height.
+    s : int
+        Kernel width.
+    p : int
+        Output height.
+    q : int
+        Output width.
+    strides : list of int
+        Along height and width.
+    padding : list of int
+        Top, left, bottom, right.
+    dilation : list of int
+        Along height and width.
+    groups : int
+        Groups of channels.
+    padding_value : float
+        What padding holds: zero, or the zero point of a quantised input.
+    input_layout : str
+        ``NCHW``, or in blocks of channels, ``NCHW16c``.
+    output_layout : str
+        ``NCHW``, or in blocks of channels, ``NCHW16c``.
+    types : Types
+        Types of its values.
+    macs : int
+        Multiply-adds of the dense convolution, the whole batch.
+    nonzeros : int
+        Weights that are not zero.
+    tail : list of str
+        Operators computed in the same kernel.
+    kernel : str
+        Name of the kernel in the build.
+    decisions : mapping or str
+        What the schedule decided: options of an algorithm's own space, or a trace in short. Null where the
+        algorithm decides by fixed rules.
+    space : str
+        Space that a search chose from.
+    trials : int
+        Programs tried for this kernel.
+    valid_trials : int
+        Those of them that compiled and computed the right result.
+    trial : int
+        Number of the trial that was chosen.
+    tuned_s : float, s
+        Time of a call of the chosen program, by itself, when it was chosen.
+    """
+
+    name: str
+    latency_s: float | None
+    algorithm: str
+    declined: str | None
+    n: int
+    c: int
+    h: int
+    w: int
+    k: int
+    r: int
+    s: int
+    p: int
+    q: int
+    strides: list[int]
+    padding: list[int]
+    dilation: list[int]
+    groups: int
+    padding_value: float
+    input_layout: str
+    output_layout: str
+    types: Types
+    macs: int
+    nonzeros: int
+    tail: list[str]
+    kernel: str
+    decisions: dict[str, Any] | str | None
+    space: str
+    trials: int
+    valid_trials: int
+    trial: int
+    tuned_s: float
+
+
+class Edge(TypedDict):
+    """A convolution's output that another convolution reads: where a layout may have to change.
+
+    Attributes
+    ----------
+    writer : str
+        Layer that wrote it. Null for the network's input and for other operators.
+    value : int
+        Number of the value; readers of the same value have the same.
+    bytes : int, B
+        Size of what the writer wrote of it.
+    reader : str
+        Layer that reads it. Null for other operators.
+    port : str
+        ``input`` where it is convolved, ``output`` where it is added to the result.
+    """
+
+    writer: str | None
+    value: int
+    bytes: int
+    reader: str | None
+    port: Literal["input", "output"]
+
+
+class Seconds(TypedDict, total=False):
+    """Time of each step; a step that found its artifact in the cache is not among them.
+
+    Attributes
+    ----------
+    network : float, s
+        Training, compressing and saving the network.
+    tune : float, s
+        Searching for schedules.
+    build : float, s
+        Compiling.
+    check : float, s
+        Comparing the build with the network.
+    measure : float, s
+        Timing, waiting for the device's turn included.
+    """
+
+    network: float
+    tune: float
+    build: float
+    check: float
+    measure: float
+
+
+class Artifacts(TypedDict, total=False):
+    """Keys of what the point's steps made, in the cache.
+
+    Attributes
+    ----------
+    network : str
+        Of the network.
+    tuning : str
+        Of the tuning.
+    build : str
+        Of the build.
+    """
+
+    network: str
+    tuning: str
+    build: str
+
+
+class Measure(TypedDict, total=False):
+    """The study's ``[measure]``: how long and how often to measure.
+
+    Attributes
+    ----------
+    repeats : int
+        Samples to take.
+    seconds : float, s
+        At most this long of running, first run and warm-up included.
+    minimum : int
+        Samples to take even where ``seconds`` has passed.
+    sample_seconds : float, s
+        Shortest sample: a fast program is called several times a sample.
+    slices : int
+        Turns that the samples are spread over.
+    """
+
+    repeats: int
+    seconds: float
+    minimum: int
+    sample_seconds: float
+    slices: int
+
+
+class Device(TypedDict, total=False):
+    """The device in full. A profile may add facts, such as ``board``.
+
+    Attributes
+    ----------
+    name : str
+        The hardware profile's name.
+    title : str
+        What the profile calls the device.
+    threads : int
+        Threads used.
+    cpu : str
+        Model of the processor. Null where the system does not say it.
+    gpu : str
+        Model of the GPU; a device that has one was measured for its sake.
+    vendor, family, model, stepping : str
+        The processor's identification. Null where the system does not say it.
+    architecture : str
+        Such as ``x86_64``.
+    physical_cores : int
+        Cores.
+    logical_cores : int
+        Logical processors.
+    allowed_cores : int
+        Cores that the process may use.
+    quota_cores : float
+        Cores' worth of time that a container may use. Null where there is no limit.
+    l1d_bytes, l1i_bytes, l2_bytes, l3_bytes : int, B
+        Size of a cache of that level.
+    extensions : list of str
+        The processor's vector instructions.
+    memory_bytes : int, B
+        Main memory.
+    kernel : str
+        Release of the operating system's kernel.
+    governor : str
+        How the clock is governed. Null where the system does not say it.
+    clock_min_hz, clock_max_hz, clock_limit_hz : float, Hz
+        Range of the clock, and its limit. Null where the system does not say it.
+    boost : bool
+        Whether the clock may rise above its nominal rate. Null where the system does not say it.
+    hypervisor : bool
+        Whether it is a virtual machine. Null where the system does not say it.
+    """
+
+    name: str
+    title: str
+    threads: int
+    cpu: str | None
+    gpu: str
+    vendor: str | None
+    family: str | None
+    model: str | None
+    stepping: str | None
+    architecture: str
+    physical_cores: int
+    logical_cores: int
+    allowed_cores: int
+    quota_cores: float | None
+    l1d_bytes: int
+    l1i_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+    extensions: list[str]
+    memory_bytes: int
+    kernel: str | None
+    governor: str | None
+    clock_min_hz: float | None
+    clock_max_hz: float | None
+    clock_limit_hz: float | None
+    boost: bool | None
+    hypervisor: bool | None
+
+
+class Code(TypedDict, total=False):
+    """The version of DLAS.
+
+    Attributes
+    ----------
+    version : str
+        Of the installed package.
+    commit : str
+        Of the checkout. Null outside a checkout.
+    dirty : bool
+        Whether the checkout had been changed since. Null outside a checkout.
+    """
+
+    version: str | None
+    commit: str | None
+    dirty: bool | None
+
+
+class Host(TypedDict, total=False):
+    """The host.
+
+    Attributes
+    ----------
+    name : str
+        On its network; containers get a new one each time they start.
+    system : str
+        Such as ``Linux``.
+    architecture : str
+        Such as ``x86_64``.
+    """
+
+    name: str
+    system: str
+    architecture: str
+
+
+class Environment(TypedDict, total=False):
+    """Software that the row was made with.
+
+    Attributes
+    ----------
+    python : str
+        Version of Python.
+    versions : mapping of str to str
+        Versions of the libraries that can change a number. Null for one that is not installed.
+    code : Code
+        Version of DLAS.
+    host : Host
+        Where it ran.
+    """
+
+    python: str
+    versions: dict[str, str | None]
+    code: Code
+    host: Host

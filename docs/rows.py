@@ -1,0 +1,121 @@
+"""Write ``docs/rows.md`` from what :mod:`dlas.rows` says of a row: ``python -m docs.rows``.
+
+Run from the root of the repository.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlas.rows import results, schema
+from dlas.rows.results import Row
+
+PAGE = Path(__file__).with_suffix(".md")
+GROUPS = {
+    "What was asked": "study dataset model compression algorithm compiler hardware batch seed measure",
+    "What happened": "id status reason step started seconds",
+    "Times": "latency_s calls_per_sample bound first_run_s energy_j",
+    "How far to trust them": "noisy noisy_reason load steal sentinel_s",
+    "The network": (
+        "accuracy validation_accuracy test_images note reached expected_speedup parameters nonzeros macs"
+        " effective_macs model_bytes csr_bytes"
+    ),
+    "The build": "error compiled_accuracy coverage layers edges tuning library_bytes",
+    "Memory": "peak_memory_bytes",
+    "Where it comes from": "device environment artifacts key schema",
+}
+"""Fields by heading."""
+ABOVE = f"""\
+# The fields of a row
+
+<!-- Written by `python -m docs.rows` from dlas/rows/results.py and dlas/rows/schema.py. -->
+
+`dlas run STUDY --out FOLDER` appends one row a point to `FOLDER/{results.FILE}`: one JSON object a line,
+{{count}} fields, never edited. Where an id occurs twice, because the point was run again, the last row holds.
+
+- Units are SI; a name that ends in `_s`, `_bytes`, `_hz` or `_j` says so itself.
+- Samples are stored and statistics derived: `dlas.read(folder)` gives a table with medians and intervals.
+- Shares and accuracies are fractions: 0.93 is 93 %.
+- A quantity is `null` where the point ended before it was known: a point that failed in its build has no
+  latency. The column "null" names other reasons.
+"""
+NESTED = "\n## Mappings inside a row\n"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a docstring says of a field: its type, its unit, its meaning, and where else it is null."""
+
+    name: str
+    kind: str
+    unit: str
+    meaning: str
+    null: str
+
+
+def main() -> None:
+    """Write the page beside this file."""
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+def page() -> str:
+    """Return the page: a table a group of fields, then one a mapping inside them."""
+    fields = {entry.name: entry for entry in entries(Row)}
+    lines = [ABOVE.format(count=len(fields))]
+    for heading, names in GROUPS.items():
+        lines += [f"\n## {heading}", "", *_table([fields[name] for name in names.split()])]
+    lines.append(NESTED)
+    for kind in mappings():
+        about = inspect.getdoc(kind) or ""
+        lead = " ".join(about.partition("\n\nAttributes\n")[0].split())
+        lines += [f"\n### {kind.__name__}\n\n{lead}", "", *_table(entries(kind))]
+    return "\n".join(line.rstrip("\n") for line in lines) + "\n"
+
+
+def mappings() -> list[type]:
+    """Return the types of the mappings inside a row, in the order of their source."""
+    return [kind for kind in vars(schema).values() if getattr(kind, "__module__", "") == schema.__name__]
+
+
+def entries(kind: type) -> list[Entry]:
+    """Return what the docstring of a class says of its fields."""
+    about = inspect.getdoc(kind) or ""
+    listed = re.split(r"\n(?:Parameters|Attributes)\n-+\n", about)[1]
+    return [entry for piece in re.split(r"\n(?=\S)", listed) for entry in _parsed(piece)]
+
+
+def _parsed(piece: str) -> Iterator[Entry]:
+    """Yield the fields of one entry: ``name, name : kind, unit`` and the lines below it."""
+    head, _, text = piece.partition("\n")
+    names, _, kind = head.partition(" : ")
+    # A set of values has commas of its own.
+    kind, _, unit = (kind, "", "") if kind.startswith("{") else kind.partition(", ")
+    meaning, _, null = " ".join(text.split()).partition(" Null")
+    for name in names.split(", "):
+        yield Entry(name, kind, unit, meaning, null.lstrip(": ").rstrip("."))
+
+
+def _table(found: list[Entry]) -> list[str]:
+    lines = ["| field | type | unit | what it is | null |", "|---|---|---|---|---|"]
+    for entry in found:
+        lines.append(
+            f"| `{entry.name}` | {_kind(entry.kind)} | {entry.unit} | {entry.meaning} | {entry.null} |"
+        )
+    return [line.replace("  |", " |").replace("``", "`") for line in lines]
+
+
+def _kind(kind: str) -> str:
+    """Return a type as it reads in JSON, a mapping's name linked to its table."""
+    if kind.startswith("{"):
+        return ", ".join(f"`{value}`" for value in re.findall(r'"(\w+)"', kind))
+    words = {"float": "number", "int": "integer", "str": "text", "bool": "true or false"}
+    links = {each.__name__: f"[{each.__name__}](#{each.__name__.lower()})" for each in mappings()}
+    return " ".join((words | links).get(word, word) for word in kind.split())
+
+
+if __name__ == "__main__":
+    main()
