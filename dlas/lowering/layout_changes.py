@@ -16,7 +16,8 @@ from tvm.ir import Expr
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from dlas.lowering.operators import SMALLEST_PARALLEL, is_scheduled
+from dlas.lowering.operators.schedule import is_scheduled
+from dlas.lowering.operators.share import SMALLEST_PARALLEL
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.stack import CHANGE_LAYOUT, Target
 

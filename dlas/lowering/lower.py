@@ -23,7 +23,7 @@ from dlas.lowering.kernels import Kernel, make_kernel, read_conv, schedule_kerne
 from dlas.lowering.layout_changes import schedule_changes
 from dlas.lowering.layouts import PLAIN, Layouts
 from dlas.lowering.linear import FUSES_BEHIND, is_linear, linear, pack_linear
-from dlas.lowering.operators import schedule_operators
+from dlas.lowering.operators.schedule import schedule_operators
 from dlas.lowering.pooling import WRITTEN, schedule_pooling
 from dlas.lowering.regions import Region, find_regions, unreadable
 from dlas.lowering.simplify import Graph, is_constant, shape_of, simplify

@@ -11,7 +11,8 @@ from tvm import relax, s_tir, te, tirx, topi
 from tvm.ir import Expr
 
 from dlas.lowering.linear import FUSES_BEHIND
-from dlas.lowering.operators import is_scheduled, share
+from dlas.lowering.operators.schedule import is_scheduled
+from dlas.lowering.operators.share import share
 from dlas.lowering.simplify import shape_of
 from dlas.stack import Target
 

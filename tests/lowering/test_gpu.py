@@ -16,7 +16,7 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
 from dlas.lowering.lower import lower, schedule
-from dlas.lowering.operators import schedule_operators
+from dlas.lowering.operators.schedule import schedule_operators
 from dlas.stack import Algorithm
 from dlas.testing.algorithms import CASES, Case, check_algorithm, lower_case, run_here
 from tests.fixtures.algorithms import choices

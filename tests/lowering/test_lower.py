@@ -14,9 +14,10 @@ from tvm import s_tir, te, tirx
 
 from dlas.compilers.programs.tvm import build_module, write_program
 from dlas.errors import Unsupported
-from dlas.lowering import operators
 from dlas.lowering.linear import pack_linear
 from dlas.lowering.lower import Lowered, lower, schedule
+from dlas.lowering.operators.schedule import schedule_operator, schedule_operators
+from dlas.lowering.operators.vectorise import width
 from dlas.lowering.simplify import OPAQUE
 from dlas.lowering.tail import Chain, Step, fold_affine
 from dlas.lowering.target import tvm_target
@@ -242,7 +243,7 @@ def test_the_common_schedule_changes_no_answer(name: str) -> None:
     function = te.create_prim_func([x, result]).with_attr("global_symbol", "main")
     given = np.random.default_rng(0).standard_normal((1, 32, 32, 32)).astype(np.float32)
     outputs = []
-    for form in (function, operators.schedule_operator(function)):
+    for form in (function, schedule_operator(function)):
         run = tvm.tirx.build(form, target=tvm_target(HOST))["main"]
         output = tvm.runtime.tensor(np.zeros([int(v) for v in result.shape], str(result.dtype)))
         run(tvm.runtime.tensor(given), output)
@@ -253,13 +254,13 @@ def test_the_common_schedule_changes_no_answer(name: str) -> None:
 @pytest.mark.parametrize("name", ["max pool", "mean", "concatenate", "matmul", "resize", "adaptive pool"])
 def test_the_common_schedule_is_parallel(name: str) -> None:
     x = placeholder(1, 64, 32, 32)
-    text = operators.schedule_operator(te.create_prim_func([x, OPERATORS[name](x)])).script()
+    text = schedule_operator(te.create_prim_func([x, OPERATORS[name](x)])).script()
     assert "T.parallel" in text
     assert "T.vectorized" in text or name in ("adaptive pool", "resize")
 
 
 def test_width_prefers_whole_vectors() -> None:
-    assert [operators.width(extent) for extent in (1000, 112, 56, 7, 1009, 10)] == [40, 16, 56, 7, 1, 10]
+    assert [width(extent) for extent in (1000, 112, 56, 7, 1009, 10)] == [40, 16, 56, 7, 1, 10]
 
 
 def test_an_operator_whose_schedule_does_not_compile_runs_as_it_is(
@@ -274,7 +275,7 @@ def test_an_operator_whose_schedule_does_not_compile_runs_as_it_is(
         wrong.bind(wrong.get_loops(block)[1], "threadIdx.x")
         return wrong.mod["main"]
 
-    monkeypatch.setattr(operators, "schedule_operator", broken)
+    monkeypatch.setattr("dlas.lowering.operators.schedule.schedule_operator", broken)
     module = schedule(lowered, HOST)
     with pytest.raises(RuntimeError):
         build_module(module, HOST, module)
@@ -292,12 +293,12 @@ def test_gpu_kernels_give_every_point_a_thread(target: Target, lowered: Lowered)
 @pytest.mark.parametrize("target", [CUDA, OPENCL], ids=["cuda", "opencl"])
 def test_operators_that_tvm_has_no_gpu_schedule_for(target: Target) -> None:
     module = network_of("adaptive pool")
-    scheduled = operators.schedule_operators(module, target)
+    scheduled = schedule_operators(module, target)
     assert "threadIdx.x" in scheduled["adaptive_pool"].script()
     assert "threadIdx.x" not in module["adaptive_pool"].script(), "what is given stays as it is"
     kind = target.kind
     with pytest.raises(Unsupported, match=f"cumulative_sum has no schedule for {kind}"):
-        operators.schedule_operators(network_of("cumulative sum"), target)
+        schedule_operators(network_of("cumulative sum"), target)
 
 
 def test_kernels_are_fused_with_nothing_else(lowered: Lowered) -> None:

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from tvm import relax, s_tir, tirx
 
 from dlas.lowering.lower import _fuse_operators as fuse_operators
-from dlas.lowering.operators import schedule_operators
+from dlas.lowering.operators.schedule import schedule_operators
 from dlas.lowering.pooling import WRITTEN, schedule_pooling
 from dlas.lowering.target import tvm_target
 from dlas.testing.algorithms import HOST

@@ -9,7 +9,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.s_tir import dlight
 
-from dlas.schedules.loops.steps import bind
+from dlas.schedules.loops.transformations import bind
 from dlas.stack import Target
 
 
