@@ -10,7 +10,7 @@ from tvm.ir import Expr
 from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.columns import column_tiles, compute_columns_in_registers
-from dlas.schedules.loops.steps import (
+from dlas.schedules.loops.transformations import (
     accumulate_at,
     only_nchw,
     output_block,

@@ -9,8 +9,9 @@ from tvm import te
 from tvm.ir import Expr
 from tvm.s_tir import Schedule
 
-from dlas.schedules.loops.registers import compute_panel_in_registers, filters_a_block, panel_tiles
-from dlas.schedules.loops.steps import (
+from dlas.schedules.loops.filter_tiles import filters_a_block, panel_tiles
+from dlas.schedules.loops.registers import compute_panel_in_registers
+from dlas.schedules.loops.transformations import (
     accumulate_at,
     inline,
     only_nchw,

@@ -14,13 +14,9 @@ from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.columns import column_tiles, compute_columns_in_registers
 from dlas.schedules.loops.depthwise import compute_channels_in_registers, depthwise_tiles
-from dlas.schedules.loops.registers import (
-    compute_filters_in_registers,
-    filters_a_block,
-    shared_filter_tiles,
-    whole_tiles,
-)
-from dlas.schedules.loops.steps import (
+from dlas.schedules.loops.filter_tiles import filters_a_block, shared_filter_tiles, whole_tiles
+from dlas.schedules.loops.registers import compute_filters_in_registers
+from dlas.schedules.loops.transformations import (
     accumulate_at,
     inline,
     only_nchw,

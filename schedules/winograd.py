@@ -16,7 +16,7 @@ from tvm.ir import Expr
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
 
-from dlas.schedules.loops.steps import (
+from dlas.schedules.loops.transformations import (
     accumulate_at,
     in_registers,
     inline,

@@ -14,7 +14,7 @@ from tvm.s_tir import Schedule
 
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
-from dlas.schedules.loops.steps import only_nchw, spread, stage
+from dlas.schedules.loops.transformations import only_nchw, spread, stage
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.sparse.compressed.scatter import FINISHED, REMOVED, scattered
 from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target

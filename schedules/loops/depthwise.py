@@ -6,15 +6,13 @@ from collections.abc import Sequence
 
 from tvm.s_tir import Schedule
 
+from dlas.schedules.loops.filter_tiles import WIDE, filters_a_block, whole_tiles
 from dlas.schedules.loops.registers import (
-    WIDE,
-    filters_a_block,
     output_and_sum,
     pad_at,
     split_blocks,
     sum_in_registers,
     unroll_vectors,
-    whole_tiles,
 )
 from dlas.schedules.loops.vectors import divisors, vector_unit
 from dlas.stack import Conv, Decisions, Target

@@ -22,7 +22,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from dlas.schedules.loops.steps import THREADS_PER_BLOCK, bind, stage
+from dlas.schedules.loops.transformations import THREADS_PER_BLOCK, bind, stage
 from dlas.schedules.loops.vectors import divisors
 from dlas.sparse.compressed.planes import Planes
 from dlas.stack import Decisions, Target

@@ -25,7 +25,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV
 from tvm.script.ir_builder import tirx as T
 
-from dlas.schedules.loops.steps import stage
+from dlas.schedules.loops.transformations import stage
 from dlas.schedules.loops.vectors import divisors
 from dlas.sparse.compressed.blocks import block, scratch, whole
 from dlas.stack import Conv

@@ -16,7 +16,8 @@ from tvm.s_tir.schedule import LoopRV
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from dlas.schedules.loops.steps import only_nchw, parallelise
+from dlas.schedules.loops.registers import unroll_vectors
+from dlas.schedules.loops.transformations import only_nchw, parallelise
 from dlas.schedules.loops.vectors import VectorUnit, divisors, vector_unit
 from dlas.sparse.compressed.blocks import argument, block, scratch, whole
 from dlas.sparse.compressed.csr import Csr, balanced_order
@@ -288,11 +289,11 @@ def compute_bands(schedule: Schedule, lanes: int, decisions: Decisions) -> None:
     # A thread that computes all of a band has its input in the cache from laying it out.
     laid = schedule.get(share).extent == 1 and lay_at(schedule, share)
     schedule.parallel(schedule.fuse(n, band, share))
-    _in_vectors(schedule, lane, vector, element)
-    _in_vectors(schedule, own_lane, own_vector, own_element)
+    unroll_vectors(schedule, [lane, vector, element])
+    unroll_vectors(schedule, [own_lane, own_vector, own_element])
     for sum_of, first in [(products, entry)] + [(sums, part)] * several:
         start = schedule.decompose_reduction(sum_of, first)
-        _in_vectors(schedule, *schedule.get_loops(start)[-3:])
+        unroll_vectors(schedule, schedule.get_loops(start)[-3:])
     _vectorise_row(schedule, column, lanes)
     if not laid:
         spread_planes(schedule)
@@ -309,10 +310,3 @@ def _vectorise_row(schedule: Schedule, column: LoopRV, lanes: int) -> None:
     if SMALLEST_PART <= part < columns:
         _, column = schedule.split(column, [None, part])
     schedule.vectorize(column)
-
-
-def _in_vectors(schedule: Schedule, *loops: LoopRV) -> None:
-    """Make the innermost loop a vector and write the others out."""
-    for loop in loops[:-1]:
-        schedule.unroll(loop)
-    schedule.vectorize(loops[-1])
