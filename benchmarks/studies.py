@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dlas.rows.results import Row, read_rows
-from dlas.study.study import Study
+from dlas.study.reading import read_study
 
 ROOT = Path(__file__).parents[1]
 JOBS = 2
@@ -31,7 +31,7 @@ def run_study(folder: Path, text: str) -> list[Row]:
     study.write_text(text)
     command = [sys.executable, "-m", "dlas", "run", str(study), "--out", str(folder), "--jobs", str(JOBS)]
     subprocess.run(command, check=True, cwd=ROOT)
-    asked = {point.id for point in Study.read(study).points()}
+    asked = {point.id for point in read_study(study).points()}
     return [row for row in read_rows(folder) if row.id in asked]
 
 

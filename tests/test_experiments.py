@@ -20,7 +20,8 @@ from dlas.rows.frame import read
 from dlas.rows.results import Row, read_rows
 from dlas.stack import Facts
 from dlas.study import parts
-from dlas.study.study import Study, check_size
+from dlas.study.reading import read_study
+from dlas.study.study import check_size
 from tests.fixtures import rows as made_rows
 from tests.fixtures.package import ROOT
 
@@ -32,12 +33,12 @@ PAPER = {"dlas-cifar10": 4 * 5, "dlas-imagenet": 4 * 5}
 
 
 def points(path: Path) -> list[Any]:
-    return list(Study.read(path).points())
+    return list(read_study(path).points())
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_study_expands(path: Path) -> None:
-    study = Study.read(path)
+    study = read_study(path)
     check_size(study)
     expansion = study.expansion()
     assert list(study.points(expansion))

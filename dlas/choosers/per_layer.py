@@ -155,10 +155,8 @@ def _choice(what: str, entry: Any) -> Choice:
         raise InputError(f"{what}: {entry!r} is neither an algorithm's name nor a table with a name{hint}")
     name = table["name"]
     try:
-        found = parts.find("algorithm", name)
-        if issubclass(found.cls, PerLayer):
+        if issubclass(parts.find("algorithm", name).cls, PerLayer):
             raise InputError("a table cannot name another table")
-        options = found.validate(name, {key: value for key, value in table.items() if key != "name"})
+        return Choice.checked("algorithm", name, {key: table[key] for key in table if key != "name"})
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
-    return Choice(name, tuple(sorted(options.items())))

@@ -62,7 +62,7 @@ def tune(
 ) -> None:
     """Fill the records ahead, as studies with the same choices would on their way."""
     from dlas.cli.running import run_study
-    from dlas.study.study import Study
+    from dlas.study.reading import parse_study
 
     given = {"preset": preset, "trials": trials, "early_stop": early_stop, "per_round": per_round,
              "space": space, "seed": seed}  # fmt: skip
@@ -76,7 +76,7 @@ def tune(
         "hardware": [*map(_part, hardware)],
         "batch": batch,
     }
-    study = Study.parse(tomli_w.dumps({"name": "tune", "axes": axes}))
+    study = parse_study(tomli_w.dumps({"name": "tune", "axes": axes}))
     done = run_study(
         study,
         lambda: caches.Cache(cache or caches.default_root()),

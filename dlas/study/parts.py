@@ -1,30 +1,30 @@
 """Find a part by its axis and name.
 
-A part is found, in this order of looking, as ``package.module:Class`` written in
-the study, as the file of that name in one of the axis's folders, or through an
-entry point in the group ``dlas.<axis>``.  There is no registry to keep: dropping
-a file is all it takes.  Two places that claim one name are an error.
+A part is found as ``package.module:Class`` written in the study, as the file of that
+name in one of the axis's folders, or through an entry point in the group
+``dlas.<axis>``.  There is no registry to keep: dropping a file is all it takes.  Two
+places that claim one name are an error.
+
+A file whose part goes by other names than the file's defines a function ``names`` that
+returns them; its part is then given the name as its field ``name``.  Files and entry
+points come first: it is asked only for a name that none of them claims.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
 import importlib.util
-import inspect
 import pkgutil
 import re
-import typing
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-import pydantic
-
-from dlas import stack
 from dlas.errors import InputError, unknown
+from dlas.study.part_class import PartClass, checked_class, class_at, part_in
 
 HOMES: dict[str, tuple[str, ...]] = {
     "dataset": ("dlas.datasets",),
@@ -34,200 +34,167 @@ HOMES: dict[str, tuple[str, ...]] = {
     "compiler": ("dlas.compilers",),
     "hardware": ("dlas.hardware_profiles",),
 }
-INTERFACES: dict[str, type] = {
-    "dataset": stack.Dataset,
-    "model": stack.Model,
-    "compression": stack.Compression,
-    "algorithm": stack.Algorithm,
-    "compiler": stack.Backend,
-    "hardware": stack.Hardware,
-}
+"""The packages whose files are an axis's parts: modules, and for hardware profiles (``*.toml``)."""
 DRIVERS = "dlas.hardware.drivers"
 PROFILES = Path(next(iter(importlib.import_module("dlas.hardware_profiles").__path__)))
 LIBRARY = "library"
 """Value of the algorithm axis where the compiler brings kernels of its own."""
+NAMES = re.compile(r"^def names\(", re.MULTILINE)
+"""How a module begins to say which names its part goes by."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A part's class, and the fields that its name has already fixed (a board's profile, say)."""
+class Claim:
+    """A place that says it has the part of a name, and how to get the part's class from there."""
 
-    interface: str
-    cls: type[Any]
-    fixed: Mapping[str, Any] = field(default_factory=dict)
+    name: str
+    place: str
+    load: Callable[[], PartClass]
 
-    def options(self) -> dict[str, Any]:
-        """Return every option's default by name; ``dataclasses.MISSING`` where one must be given."""
-        return {
-            f.name: f.default if f.default_factory is MISSING else f.default_factory()
-            for f in fields(self.cls)
-            if f.name not in self.fixed
-        }
 
-    def validate(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options that differ from their defaults, each in its field's own type.
+def installed(axis: str) -> Iterable[EntryPoint]:
+    """Return the entry points that installed packages have for an axis."""
+    return entry_points(group=f"dlas.{axis}")
 
-        Leaving the defaults out keeps a point's identity the same whether a
-        default was written down or not, and when a part gains an option.
+
+class Finder:
+    """Finds parts, and remembers what it found.
+
+    Parameters
+    ----------
+    homes : mapping
+        By axis, the packages whose files are parts.
+    entries : callable
+        Returns the entry points of an axis.
+    """
+
+    def __init__(
+        self,
+        homes: Mapping[str, Sequence[str]] = HOMES,
+        entries: Callable[[str], Iterable[EntryPoint]] = installed,
+    ) -> None:
+        self._homes, self._entries = homes, entries
+        self._claims: dict[str, list[Claim]] = {}
+        self._by_other_names: dict[str, dict[str, Claim]] = {}
+        self._classes: dict[tuple[str, str], PartClass] = {}
+
+    def names(self, axis: str) -> list[str]:
+        """Return the name of every part of an axis, built in or installed."""
+        return sorted({claim.name for claim in self._claims_of(axis)} | set(self._other_names(axis)))
+
+    def find(self, axis: str, name: str) -> PartClass:
+        """Return the class of the part called ``name``.
+
+        Parameters
+        ----------
+        axis : str
+            One of :data:`dlas.stack.PART_AXES`.
+        name : str
+            A file's name, an entry point's, ``package.module:Class``, or for
+            hardware also the path of a profile (``*.toml``).
 
         Raises
         ------
         InputError
-            For an unknown or missing option, or a value that its field refuses.
+            If there is no such part, two places claim the name, or what is there
+            is not a part of this axis.
         """
-        known = self.options()
-        hints = typing.get_type_hints(self.cls, include_extras=True)
-        options = {}
-        for key, value in given.items():
-            if key not in known:
-                raise unknown(f"option of {self.interface} {name!r}", key, known or ["none at all"])
-            try:
-                checked = pydantic.TypeAdapter(hints[key]).validate_python(value, strict=True)
-            except pydantic.ValidationError as error:
-                problem = ", or: ".join(dict.fromkeys(each["msg"] for each in error.errors()))
-                raise InputError(f"{self.interface} {name!r}: option {key} = {value!r}: {problem}") from None
-            if known[key] is MISSING or checked != known[key]:
-                options[key] = checked
-        missing = [key for key, default in known.items() if default is MISSING and key not in options]
-        if missing:
-            raise InputError(f"{self.interface} {name!r} needs the option {missing[0]!r}")
-        return options
+        if (axis, name) not in self._classes:
+            self._classes[axis, name] = self._find(axis, name)
+        return self._classes[axis, name]
+
+    def make(self, axis: str, name: str, options: Mapping[str, Any]) -> Any:
+        """Return the part ``name`` with its (validated) options."""
+        return self.find(axis, name).make(options)
+
+    def _find(self, axis: str, name: str) -> PartClass:
+        if ":" in name:
+            return PartClass(axis, class_at(axis, name))
+        if axis == "hardware" and name.endswith(".toml"):
+            return _of_profile(Path(name))
+        claims = [claim for claim in self._claims_of(axis) if claim.name == name]
+        if not claims and name in self._other_names(axis):
+            claims = [self._other_names(axis)[name]]
+        if not claims:
+            raise unknown(axis, name, self.names(axis))
+        if len(claims) > 1:
+            places = ", ".join(claim.place for claim in claims)
+            raise InputError(f"{axis} {name!r} is claimed twice: {places}")
+        return claims[0].load()
+
+    def _claims_of(self, axis: str) -> list[Claim]:
+        """Return what the axis's folders and installed packages claim."""
+        if axis not in self._claims:
+            modules = [module for module in _modules(self._homes[axis]) if not _has_other_names(module)]
+            profiles, entries = _profiles(self._homes[axis]), self._entries(axis)
+            self._claims[axis] = [
+                *(Claim(_last(module), module, partial(_of_module, axis, module)) for module in modules),
+                *(Claim(path.stem, str(path), partial(_of_profile, path)) for path in profiles),
+                *(Claim(entry.name, str(entry), partial(_of_entry, axis, entry)) for entry in entries),
+            ]
+        return self._claims[axis]
+
+    def _other_names(self, axis: str) -> dict[str, Claim]:
+        """Return the claims of modules whose parts go by other names than the file's."""
+        if axis not in self._by_other_names:
+            self._by_other_names[axis] = {
+                name: Claim(name, module, partial(_of_module, axis, module, name=name))
+                for module in filter(_has_other_names, _modules(self._homes[axis]))
+                for name in importlib.import_module(module).names()
+            }
+        return self._by_other_names[axis]
 
 
-def names(axis: str) -> list[str]:
-    """Return the name of every part of an axis, built in or installed."""
-    found = set(_files(axis)) | {entry.name for entry in _entries(axis)}
-    if axis == "model":
-        found |= set(_torchvision().names())
-    return sorted(found)
+FINDER = Finder()
+"""Finds the parts of this process."""
+names = FINDER.names
+find = FINDER.find
+make = FINDER.make
 
 
-@functools.cache
-def find(axis: str, name: str) -> Found:
-    """Return the part called ``name``.
-
-    Parameters
-    ----------
-    axis : str
-        One of :data:`dlas.stack.PART_AXES`.
-    name : str
-        A file's name, an entry point's, ``package.module:Class``, or for
-        hardware also the path of a profile (``*.toml``).
-
-    Raises
-    ------
-    InputError
-        If there is no such part, two places claim the name, or what is there
-        is not a part of this axis.
-    """
-    if ":" in name:
-        return Found(axis, _class_path(axis, name))
-    if axis == "hardware" and name.endswith(".toml"):
-        return _profile(Path(name))
-    claims: list[str | Path | EntryPoint] = []
-    if name in _files(axis):
-        claims.append(_files(axis)[name])
-    claims += [entry for entry in _entries(axis) if entry.name == name]
-    if len(claims) > 1:
-        raise InputError(f"{axis} {name!r} is claimed twice: {', '.join(map(str, claims))}")
-    if not claims:
-        if axis == "model" and name in _torchvision().names():
-            return Found(axis, _part_in(axis, _torchvision()), {"name": name})
-        raise unknown(axis, name, names(axis))
-    (claim,) = claims
-    if isinstance(claim, EntryPoint):
-        return Found(axis, _checked(axis, claim.load(), claim.value))
-    if isinstance(claim, Path):
-        return _profile(claim)
-    return Found(axis, _part_in(axis, importlib.import_module(claim)))
+def _last(module: str) -> str:
+    """Return a module's own name."""
+    return module.rpartition(".")[2]
 
 
-def make(axis: str, name: str, options: Mapping[str, Any]) -> Any:
-    """Return the part ``name`` with its (validated) options."""
-    found = find(axis, name)
-    return found.cls(**found.fixed, **options)
-
-
-@functools.cache
-def _files(axis: str) -> dict[str, str | Path]:
-    """Return, by part name, the module that defines it, or a device's profile."""
-    if axis == "hardware":
-        return {path.stem: path for path in PROFILES.glob("*.toml")}
-    found: dict[str, str | Path] = {}
-    for home in HOMES[axis]:
-        package = importlib.import_module(home)
-        for module in pkgutil.iter_modules(package.__path__):
-            if module.ispkg or (axis, module.name) == ("model", "torchvision"):
-                continue
-            if module.name in found:
-                raise InputError(f"{axis} {module.name!r} is claimed twice: {found[module.name]}, {home}")
-            found[module.name] = f"{home}.{module.name}"
-    return found
-
-
-@functools.cache
-def _entries(axis: str) -> tuple[EntryPoint, ...]:
-    return tuple(entry_points(group=f"dlas.{axis}"))
-
-
-def _torchvision() -> Any:
-    """Return the module of the one part that goes by many names: a torchvision model is called by its own."""
-    return importlib.import_module("dlas.models.torchvision")
-
-
-def _part_in(axis: str, module: Any) -> type[Any]:
-    """Return the one class of a module that is a part of the axis; those with an underscore are its own."""
-    classes = [
-        value
-        for name, value in vars(module).items()
-        if inspect.isclass(value)
-        and not name.startswith("_")
-        and value.__module__ == module.__name__
-        and issubclass(value, INTERFACES[axis])
+def _modules(homes: Iterable[str]) -> list[str]:
+    """Return the modules in an axis's folders; a package among them holds what parts share."""
+    return [
+        f"{home}.{module.name}"
+        for home in homes
+        for module in pkgutil.iter_modules(importlib.import_module(home).__path__)
+        if not module.ispkg
     ]
-    classes = [cls for cls in classes if not inspect.isabstract(cls)]
-    if len(classes) != 1:
-        raise InputError(
-            f"{module.__name__} must define exactly one {INTERFACES[axis].__name__}; "
-            f"it defines {[cls.__name__ for cls in classes] or 'none'}"
-        )
-    return classes[0]
 
 
-def _class_path(axis: str, name: str) -> type[Any]:
-    """Return the class written out as ``package.module:Class``."""
-    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
-        raise InputError(f"{axis} {name!r} is not of the form 'package.module:Class'")
-    module_name, _, attribute = name.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise InputError(f"{axis} {name!r}: cannot import {module_name!r}: {error}") from None
-    if not hasattr(module, attribute):
-        classes = [key for key, value in vars(module).items() if inspect.isclass(value)]
-        raise unknown(f"class in {module_name}", attribute, classes)
-    return _checked(axis, getattr(module, attribute), name)
+def _has_other_names(module: str) -> bool:
+    """Return whether a module says which names its part goes by, without importing it."""
+    spec = importlib.util.find_spec(module)
+    source = getattr(spec and spec.loader, "get_source", lambda name: None)(module)
+    return NAMES.search(source or "") is not None
 
 
-def _checked(axis: str, cls: Any, name: str) -> type[Any]:
-    """Return ``cls`` if it is a part of the axis."""
-    interface = INTERFACES[axis]
-    if not (inspect.isclass(cls) and issubclass(cls, interface)):
-        raise InputError(f"{axis} {name!r} is not a dlas.stack.{interface.__name__}")
-    if inspect.isabstract(cls):
-        raise InputError(
-            f"{axis} {name!r} does not define {', '.join(sorted(vars(cls)['__abstractmethods__']))}"
-        )
-    return typing.cast(type[Any], cls)
+def _profiles(homes: Iterable[str]) -> list[Path]:
+    """Return the profiles in an axis's folders."""
+    folders = [Path(folder) for home in homes for folder in importlib.import_module(home).__path__]
+    return [profile for folder in folders for profile in folder.glob("*.toml")]
 
 
-def _profile(path: Path) -> Found:
+def _of_module(axis: str, module: str, **fixed: str) -> PartClass:
+    return PartClass(axis, part_in(axis, importlib.import_module(module)), fixed)
+
+
+def _of_entry(axis: str, entry: EntryPoint) -> PartClass:
+    return PartClass(axis, checked_class(axis, entry.load(), entry.value))
+
+
+def _of_profile(path: Path) -> PartClass:
     """Return the driver of the device that a profile describes, with the profile bound to it."""
     from dlas.hardware.profile import Profile
 
     profile = Profile.read(path)
-    drivers = {found.name for found in pkgutil.iter_modules(importlib.import_module(DRIVERS).__path__)}
+    drivers = {module.name for module in pkgutil.iter_modules(importlib.import_module(DRIVERS).__path__)}
     if profile.driver not in drivers:
         raise unknown(f"driver in {path.name}", profile.driver, drivers)
     driver = importlib.import_module(f"{DRIVERS}.{profile.driver}")
-    return Found("hardware", _part_in("hardware", driver), {"profile": profile})
+    return PartClass("hardware", part_in("hardware", driver), {"profile": profile})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dlas.stack import PART_AXES
@@ -43,6 +43,18 @@ class Choice:
             return cls(content["name"], chain=tuple(map(cls.of, content["chain"])))
         return cls(content["name"], tuple(sorted((k, v) for k, v in content.items() if k != "name")))
 
+    @classmethod
+    def checked(cls, axis: str, name: str, options: Mapping[str, Any]) -> Choice:
+        """Return the choice of a part with options that a person wrote.
+
+        Raises
+        ------
+        InputError
+            If there is no such part, or it does not take these options.
+        """
+        differing = parts.find(axis, name).validate(name, options)
+        return cls(name, tuple(sorted(differing.items())))
+
     def make(self, axis: str) -> Any:
         """Return the part itself."""
         if self.chain:
@@ -75,8 +87,7 @@ class Choice:
 
     def varied(self, axis: str, options: Mapping[str, Any]) -> Choice:
         """Return the part with some options given another value."""
-        given = parts.find(axis, self.name).validate(self.name, {**dict(self.options), **options})
-        return replace(self, options=tuple(sorted(given.items())))
+        return self.checked(axis, self.name, {**dict(self.options), **options})
 
     def __str__(self) -> str:
         if self.chain:

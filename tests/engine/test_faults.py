@@ -83,7 +83,7 @@ def test_a_hang_is_a_timeout_and_leaves_no_process(tmp_path: Path, trouble: str)
     study = study_of(
         f'compiler = [{{name = "tests.fixtures.stubs:StubCompiler", trouble = ["{trouble}", "none"]}}]'
     )
-    object.__setattr__(study.limits, "build", 3.0)
+    study = study.with_limits(build=3.0)
     run(study, tmp_path)
     assert sorted(row.status for row in rows(tmp_path)) == ["ok", "timeout"]
     reason = next(row.reason for row in rows(tmp_path) if row.status == "timeout")
@@ -94,7 +94,7 @@ def test_memory_over_the_limit_is_a_failure_that_says_so(tmp_path: Path) -> None
     study = study_of(
         'compiler = [{name = "tests.fixtures.stubs:StubCompiler", trouble = ["memory", "none"]}]'
     )
-    object.__setattr__(study.limits, "memory", 2**29)
+    study = study.with_limits(memory=2**29)
     run(study, tmp_path)
     assert sorted(row.status for row in rows(tmp_path)) == ["failed", "ok"]
     assert "used more than 0.5 GiB" in next(row.reason or "" for row in rows(tmp_path) if row.status != "ok")
@@ -119,7 +119,7 @@ def test_trouble_while_measuring_spares_the_others_that_take_turns(tmp_path: Pat
         'compiler = ["tests.fixtures.stubs:StubCompiler", "tests.fixtures.stubs:StubLibrary"]\n'
         f'hardware = [{{name = "tests.fixtures.stubs:StubHardware", trouble = ["none", "{trouble}"]}}]'
     )
-    object.__setattr__(study.limits, "measure", 3.0)
+    study = study.with_limits(measure=3.0)
     run(study, tmp_path)
     assert sorted(row.status for row in rows(tmp_path)) == sorted(
         ["ok", "ok", *(["timeout"] * 2 if trouble == "hang" else ["failed"] * 2)]

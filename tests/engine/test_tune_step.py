@@ -23,9 +23,7 @@ def tiled(trials: str = "8", more: str = "", model: str = "") -> Study:
     """Return a study of the compiler that tunes one tiny convolution."""
     compiler = f'{{name = "tests.fixtures.tiled:TiledCompiler", trials = {trials}{more}}}'
     axes = f"compiler = [{compiler}]\n{HARDWARE}{model}"
-    study = study_of(axes)
-    object.__setattr__(study, "measure", type(study.measure)(repeats=2, seconds=0.2, sample_seconds=1e-5))
-    return study
+    return study_of(axes).with_measure(repeats=2, seconds=0.2, sample_seconds=1e-5)
 
 
 def on_file(folder: Path) -> Records:
@@ -76,7 +74,7 @@ def test_no_valid_candidate_is_a_failed_row_in_the_words_of_most(tmp_path: Path)
 
 def test_a_search_over_its_time_is_a_timeout_and_what_it_tried_is_kept(tmp_path: Path) -> None:
     study = tiled(more=', trouble_at = "hang"')
-    object.__setattr__(study.limits, "tune", 12.0)
+    study = study.with_limits(tune=12.0)
     run(study, tmp_path)
     (row,) = rows(tmp_path)
     assert (row.status, row.reason) == ("timeout", "tune took longer than 12 s")

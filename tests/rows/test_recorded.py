@@ -11,7 +11,7 @@ import pytest
 
 import dlas
 from dlas.rows.results import read_rows
-from dlas.study.study import Study
+from dlas.study.reading import read_study
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -24,7 +24,7 @@ def test_its_table_has_the_columns_that_it_had() -> None:
 
 
 def test_its_points_are_those_of_its_study_today() -> None:
-    points = {point.id for point in Study.read(RECORDED / "study.toml").points()}
+    points = {point.id for point in read_study(RECORDED / "study.toml").points()}
     assert points == {row.id for row in read_rows(RECORDED)}
 
 

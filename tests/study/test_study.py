@@ -6,7 +6,8 @@ import pytest
 
 from dlas.errors import InputError
 from dlas.study.point import Choice, Point
-from dlas.study.study import Study, check_size
+from dlas.study.reading import parse_study, read_study
+from dlas.study.study import check_size
 
 STUBS = """
 name = "s"
@@ -25,7 +26,7 @@ def with_axis(line: str) -> str:
 
 
 def points(text: str) -> list[Point]:
-    return list(Study.parse(text).points())
+    return list(parse_study(text).points())
 
 
 def test_options_given_lists_are_tried_at_each_value() -> None:
@@ -96,7 +97,7 @@ def test_a_library_runtime_collapses_the_algorithm_axis_and_merges() -> None:
         '["tests.fixtures.stubs:StubCompiler"]',
         '["tests.fixtures.stubs:StubCompiler", "tests.fixtures.stubs:StubLibrary"]',
     )
-    study = Study.parse(text)
+    study = parse_study(text)
     expansion = study.expansion()
     found = list(study.points(expansion))
     assert [point.algorithm.name for point in found].count("library") == 1
@@ -113,7 +114,7 @@ compiler = "*StubCompiler"
 reason = "too big"
 """
     )
-    study = Study.parse(text)
+    study = parse_study(text)
     expansion = study.expansion()
     assert [point.batch for point in study.points(expansion)] == [1]
     assert dict(expansion.skipped) == {"too big": 1}
@@ -200,11 +201,11 @@ def test_points_that_will_be_compared_are_neighbours() -> None:
 )
 def test_bad_input_is_one_clear_message(text: str, said: str) -> None:
     with pytest.raises(InputError, match=f"(?s){said}"):
-        Study.parse(text)
+        parse_study(text)
 
 
 def test_a_study_that_expands_to_nothing_says_why() -> None:
-    study = Study.parse(STUBS + '[[skip]]\nmodel = "*"\nreason = "not today"')
+    study = parse_study(STUBS + '[[skip]]\nmodel = "*"\nreason = "not today"')
     with pytest.raises(InputError, match=r"expands to nothing.*1 by 'not today'"):
         check_size(study)
 
@@ -216,18 +217,18 @@ def test_a_study_of_over_a_million_points_is_refused_at_once() -> None:
     )
     text += f"\nbatch = {[n + 1 for n in numbers]}"
     with pytest.raises(InputError, match=r"1,440,000 points .*model 1200.*at most 1,000,000"):
-        check_size(Study.parse(text))
+        check_size(parse_study(text))
 
 
 def test_an_unreadable_study_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nothing\.toml"):
-        Study.read(tmp_path / "nothing.toml")
+        read_study(tmp_path / "nothing.toml")
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not a text file"):
-        Study.read(binary)
+        read_study(binary)
 
 
 def test_the_readmes_study_is_a_study() -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text()
-    check_size(Study.parse(readme.partition("```toml\n")[2].partition("```")[0]))
+    check_size(parse_study(readme.partition("```toml\n")[2].partition("```")[0]))

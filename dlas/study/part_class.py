@@ -1,0 +1,150 @@
+"""A part's class: which one a module defines, and the options that it takes."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from types import ModuleType
+from typing import Any
+
+import pydantic
+
+from dlas import stack
+from dlas.errors import InputError, unknown
+
+INTERFACES: dict[str, type] = {
+    "dataset": stack.Dataset,
+    "model": stack.Model,
+    "compression": stack.Compression,
+    "algorithm": stack.Algorithm,
+    "compiler": stack.Backend,
+    "hardware": stack.Hardware,
+}
+
+
+@dataclass(frozen=True)
+class PartClass:
+    """A part's class, and the fields that the part's name has already fixed (a board's profile, say).
+
+    Parameters
+    ----------
+    axis : str
+        One of :data:`dlas.stack.PART_AXES`.
+    cls : type
+        Implements the axis's interface.
+    fixed : mapping
+        Fields that are no options, with their values.
+    """
+
+    axis: str
+    cls: type[Any]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def options(self) -> dict[str, Any]:
+        """Return every option's default by name; ``dataclasses.MISSING`` where one must be given."""
+        return {
+            option.name: option.default if option.default_factory is MISSING else option.default_factory()
+            for option in fields(self.cls)
+            if option.name not in self.fixed
+        }
+
+    def validate(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options that differ from their defaults, each in its field's own type.
+
+        Leaving the defaults out keeps a point's identity the same whether a
+        default was written down or not, and when a part gains an option.
+
+        Raises
+        ------
+        InputError
+            For an unknown or missing option, or a value that its field refuses.
+        """
+        defaults = self.options()
+        hints = typing.get_type_hints(self.cls, include_extras=True)
+        options = {}
+        for key, value in given.items():
+            if key not in defaults:
+                raise unknown(f"option of {self.axis} {name!r}", key, defaults or ["none at all"])
+            try:
+                checked = pydantic.TypeAdapter(hints[key]).validate_python(value, strict=True)
+            except pydantic.ValidationError as error:
+                problem = ", or: ".join(dict.fromkeys(problem["msg"] for problem in error.errors()))
+                raise InputError(f"{self.axis} {name!r}: option {key} = {value!r}: {problem}") from None
+            if defaults[key] is MISSING or checked != defaults[key]:
+                options[key] = checked
+        missing = [key for key, default in defaults.items() if default is MISSING and key not in options]
+        if missing:
+            raise InputError(f"{self.axis} {name!r} needs the option {missing[0]!r}")
+        return options
+
+    def make(self, options: Mapping[str, Any]) -> Any:
+        """Return the part with its (validated) options."""
+        return self.cls(**self.fixed, **options)
+
+
+def part_in(axis: str, module: ModuleType) -> type[Any]:
+    """Return the one class of a module that is a part of the axis; names with an underscore are private.
+
+    Raises
+    ------
+    InputError
+        If it defines none or several.
+    """
+    classes = [
+        value
+        for name, value in vars(module).items()
+        if inspect.isclass(value)
+        and not name.startswith("_")
+        and value.__module__ == module.__name__
+        and issubclass(value, INTERFACES[axis])
+    ]
+    classes = [cls for cls in classes if not inspect.isabstract(cls)]
+    if len(classes) != 1:
+        raise InputError(
+            f"{module.__name__} must define exactly one {INTERFACES[axis].__name__}; "
+            f"it defines {[cls.__name__ for cls in classes] or 'none'}"
+        )
+    return classes[0]
+
+
+def class_at(axis: str, name: str) -> type[Any]:
+    """Return the class written out as ``package.module:Class``.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it is not a part of the axis.
+    """
+    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
+        raise InputError(f"{axis} {name!r} is not of the form 'package.module:Class'")
+    module_name, _, attribute = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise InputError(f"{axis} {name!r}: cannot import {module_name!r}: {error}") from None
+    if not hasattr(module, attribute):
+        classes = [key for key, value in vars(module).items() if inspect.isclass(value)]
+        raise unknown(f"class in {module_name}", attribute, classes)
+    return checked_class(axis, getattr(module, attribute), name)
+
+
+def checked_class(axis: str, cls: object, name: str) -> type[Any]:
+    """Return ``cls`` if it is a part of the axis.
+
+    Raises
+    ------
+    InputError
+        If it is not, or is abstract.
+    """
+    interface = INTERFACES[axis]
+    if not (inspect.isclass(cls) and issubclass(cls, interface)):
+        raise InputError(f"{axis} {name!r} is not a dlas.stack.{interface.__name__}")
+    if inspect.isabstract(cls):
+        raise InputError(
+            f"{axis} {name!r} does not define {', '.join(sorted(vars(cls)['__abstractmethods__']))}"
+        )
+    return typing.cast(type[Any], cls)
