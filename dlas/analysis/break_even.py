@@ -29,7 +29,7 @@ KEYS = ["technique", "algorithm", "compiler"]
 
 
 @dataclass(frozen=True)
-class Curve:
+class SpeedCurve:
     """Speeds over levels.
 
     Parameters
@@ -121,7 +121,7 @@ def technique(compression: str) -> str:
     return "+".join(links)
 
 
-def curves(points: pd.DataFrame) -> list[Curve]:
+def curves(points: pd.DataFrame) -> list[SpeedCurve]:
     """Return the curves of at least two levels with a time, where the dense network has one.
 
     Parameters
@@ -171,14 +171,14 @@ def _stand_ins(libraries: pd.DataFrame, lines: npt.NDArray[np.intp]) -> dict[str
 
 def _curve(
     known: pd.DataFrame, dense: int, beside: Mapping[str, tuple[int, float]], lines: list[int]
-) -> Curve:
+) -> SpeedCurve:
     samples, told = known[SAMPLES].tolist(), known.iloc[lines[0]]
     dense_s = float(known["latency_s"].iloc[dense])
     labels = known["compression"].iloc[lines].astype(str)
     against = [beside.get(label, (dense, dense_s)) for label in labels]
     ratios = intervals.ratios([samples[line] for line, _ in against], [samples[line] for line in lines])
     ratios = ratios * np.array([[dense_s / taken] for _, taken in against])
-    return Curve(
+    return SpeedCurve(
         setting={name: told[name] for name in SETTING},
         technique=str(told["technique"]),
         algorithm=str(told["algorithm"]),

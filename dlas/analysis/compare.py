@@ -17,24 +17,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.matching import identity, latest, natural
+from dlas.analysis.matching import groups, identity, latest, natural
 from dlas.errors import InputError, unknown
 from dlas.rows import intervals
 from dlas.rows.frame import AXES, SAMPLES
 from dlas.study.parts import LIBRARY
 from dlas.study.study import DEFAULTS
 
-Key = tuple[str | None, ...]
-
 
 @dataclass(frozen=True)
-class Measured:
+class ComparedRow:
     """One value's row in a group.
 
     Parameters
@@ -74,7 +73,7 @@ class Matched:
     """The rows that are equal in everything but the axis, by their value on it."""
 
     key: Mapping[str, str | None]
-    rows: Mapping[str, Measured]
+    rows: Mapping[str, ComparedRow]
 
 
 @dataclass
@@ -160,17 +159,17 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
     if len(labels) < 2:
         _refuse_single(lines, axis, labels)
     current = latest(compared, (axis,))
-    groups = _groups(current, axis)
-    timed = Counter(value for group in groups for value in group.rows if _ok(group, value))
+    alike = _groups(current, axis)
+    timed = Counter(value for group in alike for value in group.rows if _ok(group, value))
     chosen = _baseline(axis, labels, baseline, timed)
     values = [chosen, *sorted((value for value in timed if value != chosen), key=natural)]
-    groups = _with_ratios(lines, axis, groups, chosen)
+    alike = _with_ratios(lines, axis, alike, chosen)
     return Comparison(
         axis=axis,
         baseline=chosen,
         values=values,
-        groups=[group for group in groups if _has_ratio(group)],
-        unmatched=[group for group in groups if not _has_ratio(group)],
+        groups=[group for group in alike if _has_ratio(group)],
+        unmatched=[group for group in alike if not _has_ratio(group)],
         never=sorted(set(labels) - set(values), key=natural),
         total=len(lines),
         library=len(lines) - len(compared),
@@ -220,56 +219,46 @@ def _baseline(axis: str, labels: Sequence[str], given: str | None, timed: Mappin
     return min(labels, key=lambda label: (-timed.get(label, 0), label not in plain, natural(label)))
 
 
-# ---------------------------------------------------------------- matching
-
-
-@dataclass
-class _Rest:
-    """The rows that are equal in everything but the axis and the algorithm."""
-
-    own: dict[str | None, dict[str, Measured]] = field(default_factory=dict)
-    library: dict[str, Measured] = field(default_factory=dict)
-
-
 def _groups(frame: pd.DataFrame, axis: str) -> list[Matched]:
-    """Return the rows in groups that match."""
-    names = identity((axis,))
-    rests: dict[Key, _Rest] = {}
-    rest_names = [name for name in names if name != "algorithm"]
-    for key, algorithm, value, row in _measured(frame, axis, rest_names):
-        rest = rests.setdefault(key, _Rest())
-        shared = axis == "compiler" and algorithm == LIBRARY
-        rows = rest.library if shared else rest.own.setdefault(None if axis == "algorithm" else algorithm, {})
-        rows[value] = row
-    groups = []
-    for key, rest in rests.items():
-        for algorithm, rows in (rest.own or {LIBRARY: {}}).items():
-            told = dict(zip(rest_names, key, strict=True)) | (
-                {} if algorithm is None else {"algorithm": algorithm}
-            )
-            ordered = {name: told[name] for name in names if name in told}
-            there = sorted({**rows, **rest.library}.items(), key=lambda item: item[1].row)
-            groups.append(Matched(ordered, dict(there)))
-    return sorted(groups, key=lambda group: min(row.row for row in group.rows.values()))
+    """Return the rows in groups that match, in the order of their first rows."""
+    names = [name for name in identity((axis,)) if name != "algorithm"]
+    keys = {name: _texts(frame[name]) for name in identity((axis,))}
+    values, rows = _texts(frame[axis]), _compared_rows(frame, axis)
+    matched = []
+    for lines in groups(frame, names):
+        for own, shared in _by_algorithm(frame["algorithm"].iloc[lines], lines, axis):
+            key = {name: texts[(own or shared)[0]] for name, texts in keys.items()}
+            by_value = {str(values[line]): rows[line] for line in (*own, *shared)}
+            ordered = sorted(by_value.items(), key=lambda item: item[1].row)
+            matched.append(Matched(key, dict(ordered)))
+    return sorted(matched, key=lambda group: min(row.row for row in group.rows.values()))
 
 
-def _measured(
-    frame: pd.DataFrame, axis: str, names: Sequence[str]
-) -> list[tuple[Key, str | None, str, Measured]]:
-    """Return the key, the algorithm, the value and the outcome of each row."""
-    columns = {name: _texts(frame[name]) for name in {*names, "algorithm", axis, "status", "reason"}}
+def _by_algorithm(
+    algorithms: pd.Series, lines: npt.NDArray[np.intp], axis: str
+) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield the lines of each algorithm, and those of libraries that are the alternative to each."""
+    if axis == "algorithm":
+        yield lines.tolist(), []
+        return
+    library = ((algorithms == LIBRARY) & (axis == "compiler")).to_numpy(dtype=bool)
+    shared, own = lines[library].tolist(), lines[~library]
+    for inside in groups(algorithms[~library].to_frame(), ["algorithm"]):
+        yield own[inside].tolist(), shared
+    if not len(own):
+        yield [], shared
+
+
+def _compared_rows(frame: pd.DataFrame, axis: str) -> list[ComparedRow]:
+    """Return how each row ended, and its time: an image's share along the batch axis."""
     share = frame["batch"].to_numpy(dtype=float) if axis == "batch" else np.ones(len(frame))
-    times = frame[["latency_s", "latency_low_s", "latency_high_s"]].to_numpy() / share[:, None]
+    times = frame[["latency_s", "latency_low_s", "latency_high_s"]].to_numpy(dtype=float) / share[:, None]
     noisy = frame["noisy"].fillna(False).to_numpy(dtype=bool)
-    found = []
-    for i, row in enumerate(frame.index):
-        median, low, high = (float(time) for time in times[i])
-        measured = Measured(
-            int(row), str(columns["status"][i]), columns["reason"][i], (median, low, high), bool(noisy[i])
-        )
-        key = tuple(columns[name][i] for name in names)
-        found.append((key, columns["algorithm"][i], str(columns[axis][i]), measured))
-    return found
+    columns = frame.index, frame["status"], _texts(frame["reason"]), times.tolist(), noisy.tolist()
+    return [
+        ComparedRow(int(row), str(status), reason, (median, low, high), disturbed)
+        for row, status, reason, (median, low, high), disturbed in zip(*columns, strict=True)
+    ]
 
 
 def _texts(column: pd.Series) -> list[str | None]:
@@ -284,14 +273,11 @@ def _has_ratio(group: Matched) -> bool:
     return any(row.ratio is not None for row in group.rows.values())
 
 
-# ---------------------------------------------------------------- ratios
-
-
-def _with_ratios(frame: pd.DataFrame, axis: str, groups: Sequence[Matched], baseline: str) -> list[Matched]:
+def _with_ratios(frame: pd.DataFrame, axis: str, alike: Sequence[Matched], baseline: str) -> list[Matched]:
     """Return the groups, each value that has a time with its ratio to the baseline's."""
     pairs = [
         (number, value)
-        for number, group in enumerate(groups)
+        for number, group in enumerate(alike)
         if _ok(group, baseline)
         for value in group.rows
         if value != baseline and _ok(group, value)
@@ -299,11 +285,11 @@ def _with_ratios(frame: pd.DataFrame, axis: str, groups: Sequence[Matched], base
     samples, batch = frame[SAMPLES].tolist(), frame["batch"].tolist()
 
     def times(number: int, value: str) -> intervals.Array:
-        row = groups[number].rows[value].row
+        row = alike[number].rows[value].row
         share = batch[row] if axis == "batch" else 1
         return np.asarray(samples[row], dtype=float) / share
 
-    filled = [dict(group.rows) for group in groups]
+    filled = [dict(group.rows) for group in alike]
     # Which of two values takes which random numbers must not depend on which is the baseline: then
     # exchanging the baseline inverts every interval exactly, and a tie stays a tie.
     for swapped in (False, True):
@@ -313,4 +299,4 @@ def _with_ratios(frame: pd.DataFrame, axis: str, groups: Sequence[Matched], base
         found = intervals.ratios(above, below, streams=(1, 0) if swapped else (0, 1))
         for (number, value), (ratio, low, high) in zip(chosen, found.tolist(), strict=True):
             filled[number][value] = replace(filled[number][value], ratio=(ratio, low, high))
-    return [replace(group, rows=rows) for group, rows in zip(groups, filled, strict=True)]
+    return [replace(group, rows=rows) for group, rows in zip(alike, filled, strict=True)]

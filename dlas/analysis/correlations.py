@@ -12,11 +12,9 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from dlas.analysis.matching import groups, timed
+from dlas.analysis.matching import PLACE, groups, timed
 from dlas.rows import intervals
-from dlas.rows.frame import MACHINE
 
-PLACE = ("dataset", "hardware", MACHINE, "batch", "seed")
 QUANTITIES = {
     "macs": "multiply-adds",
     "parameters": "parameters",

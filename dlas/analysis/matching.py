@@ -21,6 +21,18 @@ from dlas.study.parts import LIBRARY
 
 SETTING = ("dataset", "model", "hardware", MACHINE, "batch", "seed")
 """Points alike in these answer one question: how fast can this network run here?"""
+
+
+def _without(*names: str) -> tuple[str, ...]:
+    return tuple(name for name in SETTING if name not in names)
+
+
+SETTING_OF_SEEDS = _without("seed")
+"""The same question asked of networks trained from any seed, which repeat one another."""
+PLACE = _without("model")
+"""Models are compared here: which of several networks, trained from one seed, is the better one?"""
+PLACE_OF_SEEDS = _without("model", "seed")
+"""Networks solve one problem in one place, whichever model and seed they are."""
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 NOTHING = -1
 """Stands in a block where there is no point."""

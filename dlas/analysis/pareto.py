@@ -6,11 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.matching import groups
-from dlas.rows.frame import MACHINE
+from dlas.analysis.matching import PLACE_OF_SEEDS, groups
 
-PLACE = ("dataset", "hardware", MACHINE, "batch")
-"""Points alike in these solve one problem in one place; they may differ in everything else."""
 COSTS = {"latency_s": "latency", "model_bytes": "size of the network", "peak_memory_bytes": "peak memory"}
 
 
@@ -38,7 +35,7 @@ def pareto(points: pd.DataFrame, cost: str) -> pd.Series:
     accuracy = accuracies(points).where(points["status"] == "ok").to_numpy(dtype=float)
     amount = points[cost].to_numpy(dtype=float, na_value=np.nan)
     kept = np.zeros(len(points), dtype=bool)
-    for lines in groups(points, PLACE):
+    for lines in groups(points, PLACE_OF_SEEDS):
         kept[lines] = undominated(amount[lines], accuracy[lines])
     return pd.Series(kept, index=points.index)
 

@@ -11,16 +11,16 @@ from rich.text import Text
 from dlas.analysis.choosing.layers import (
     Candidate,
     Gain,
-    Measured,
+    LayerTimes,
     changes,
     changing_s,
     fastest,
     gained,
+    layer_times,
     layouts_of,
-    measured,
 )
 from dlas.choosers.per_layer import write
-from dlas.console.grid import Cell, Column, Grid, names
+from dlas.console.grid import Grid, GridCell, GridColumn, names
 from dlas.rows.frame import read, select
 from dlas.rows.labels import MISSING, factor, label, milliseconds
 from dlas.rows.results import Row, read_rows
@@ -34,7 +34,7 @@ def choose(folders: Sequence[Path], where: Sequence[str], path: Path) -> Grid:
     InputError
         If the rows cannot be compared, or the file cannot be written.
     """
-    known = measured(_rows(folders, where))
+    known = layer_times(_rows(folders, where))
     chosen, proven = fastest(known)
     gain = gained(known, chosen)
     above = [
@@ -56,7 +56,7 @@ def _rows(folders: Sequence[Path], where: Sequence[str]) -> Iterator[Row]:
                 yield row
 
 
-def _setting(known: Measured) -> str:
+def _setting(known: LayerTimes) -> str:
     return ", ".join(f"batch {value}" if name == "batch" else value for name, value in known.setting.items())
 
 
@@ -64,7 +64,7 @@ def _named(algorithm: str) -> str:
     return label(json.loads(algorithm))
 
 
-def _promise(known: Measured, gain: Gain) -> str:
+def _promise(known: LayerTimes, gain: Gain) -> str:
     best = _named(known.singles[0].algorithm)
     return (
         f"Predicted: {milliseconds(gain.predicted_s)} ms an inference, "
@@ -73,7 +73,7 @@ def _promise(known: Measured, gain: Gain) -> str:
     )
 
 
-def _columns(known: Measured, chosen: Mapping[str, Candidate]) -> list[Column]:
+def _columns(known: LayerTimes, chosen: Mapping[str, Candidate]) -> list[GridColumn]:
     """Return a line a layer: what was chosen, what comes next, and how much slower that is by itself."""
     layers = list(chosen)
     others = [_next(known.layers[layer], chosen[layer]) for layer in layers]
@@ -84,14 +84,14 @@ def _columns(known: Measured, chosen: Mapping[str, Candidate]) -> list[Column]:
         names("layer", layers),
         names("chosen", [_named(chosen[layer].algorithm) for layer in layers]),
         names("next", [_named(other.algorithm) if other else MISSING for other in others]),
-        Column(Cell("chosen ms"), [_ms(s) for s in times], summary=_ms(sum(times))),
-        Column(Cell("next ms"), [_ms(s) for s in next_s]),
-        Column(Cell("next / chosen"), [Cell(ratio) for ratio in ratios]),
+        GridColumn(GridCell("chosen ms"), [_ms(s) for s in times], summary=_ms(sum(times))),
+        GridColumn(GridCell("next ms"), [_ms(s) for s in next_s]),
+        GridColumn(GridCell("next / chosen"), [GridCell(ratio) for ratio in ratios]),
     ]
 
 
-def _ms(seconds: float | None) -> Cell:
-    return Cell(MISSING if seconds is None else milliseconds(seconds))
+def _ms(seconds: float | None) -> GridCell:
+    return GridCell(MISSING if seconds is None else milliseconds(seconds))
 
 
 def _next(candidates: Mapping[str, Candidate], chosen: Candidate) -> Candidate | None:
@@ -100,7 +100,7 @@ def _next(candidates: Mapping[str, Candidate], chosen: Candidate) -> Candidate |
     return min(others, key=lambda each: each.latency_s, default=None)
 
 
-def _below(known: Measured, chosen: Mapping[str, Candidate], gain: Gain, proven: bool) -> Iterator[str]:
+def _below(known: LayerTimes, chosen: Mapping[str, Candidate], gain: Gain, proven: bool) -> Iterator[str]:
     changed = changes(known.edges, layouts_of(chosen))
     if changed and known.seconds_a_byte:
         rate, took = 1e-9 / known.seconds_a_byte, changing_s(changed, known.seconds_a_byte)

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from dlas.analysis.compare import Comparison, Matched, Measured
+from dlas.analysis.compare import ComparedRow, Comparison, Matched
 from dlas.analysis.matching import natural
-from dlas.console.grid import COLOURS, Cell, Column, Grid, Notes, names
+from dlas.console.grid import COLOURS, NOISY, Grid, GridCell, GridColumn, Notes, names
 from dlas.rows.labels import MISSING, duration, factor, interval_ms, points
 from dlas.rows.results import STATUSES
 
-NOISY = "~"
 MOST_NAMED = 20
 """Unmatched groups beyond these are counted but not named."""
 
@@ -31,12 +30,12 @@ def grid(comparison: Comparison) -> Grid:
         cells = [
             _cell(group.rows.get(value), value == comparison.baseline, notes, counted) for group in groups
         ]
-        summary = Cell(f"{factor(means.get(value, 1.0))}x", "bold")
-        header = Cell(value, two_lines=value.replace("(", "\n(").replace("+", "\n+"))
-        columns.append(Column(header, cells, summary=summary if means else Cell("")))
+        summary = GridCell(f"{factor(means.get(value, 1.0))}x", "bold")
+        header = GridCell(value, two_lines=value.replace("(", "\n(").replace("+", "\n+"))
+        columns.append(GridColumn(header, cells, summary=summary if means else GridCell("")))
     label = f"geometric mean of {len(comparison.complete)}" if means else None
     if label:
-        columns[0].summary = Cell(label, "bold", two_lines=label.replace(" ", "\n", 1))
+        columns[0].summary = GridCell(label, "bold", two_lines=label.replace(" ", "\n", 1))
     unit = "ms an image" if comparison.axis == "batch" else "ms"
     above = [
         Text(f"{comparison.axis}: speed against {comparison.baseline} on matched points", style="bold"),
@@ -60,23 +59,23 @@ def _keys(groups: Sequence[Matched]) -> tuple[list[str], str]:
     return varying, ", ".join(f"{name} {value}" for name, value in same if (name, value) != ("seed", "0"))
 
 
-def _cell(row: Measured | None, is_baseline: bool, notes: Notes, counted: set[int]) -> Cell:
+def _cell(row: ComparedRow | None, is_baseline: bool, notes: Notes, counted: set[int]) -> GridCell:
     if row is None:
-        return Cell(MISSING, "dim")
+        return GridCell(MISSING, "dim")
     if not row.ok:
         text = notes.mark(row.status, row.reason, counted=row.row not in counted)
         counted.add(row.row)
-        return Cell(text, COLOURS[row.status])
+        return GridCell(text, COLOURS[row.status])
     mark = NOISY if row.noisy else ""
     if is_baseline:
         text = interval_ms(*row.latency_s) + mark
     elif row.ratio is None:
-        return Cell(MISSING, "dim")
+        return GridCell(MISSING, "dim")
     else:
         ratio, low, high = row.ratio
         text = f"{factor(ratio)}x [{factor(low)}, {factor(high)}]{mark}" + (" tie" if row.tie else "")
     style = "" if is_baseline else "dim" if row.tie else "green" if row.ratio and row.ratio[0] > 1 else "red"
-    return Cell(text, style, two_lines=text.replace(" [", "\n["))
+    return GridCell(text, style, two_lines=text.replace(" [", "\n["))
 
 
 def _counts(comparison: Comparison) -> list[Text]:

@@ -26,11 +26,13 @@ GAP = 2
 NARROWEST = 14
 """A column of names is folded to no fewer characters."""
 COLOURS = {"ok": "green", "failed": "red", "timeout": "red", "wrong": "red", "unsupported": "yellow"}
+NOISY = "~"
+"""Stands behind a time that was measured on a disturbed machine."""
 UNLIMITED = 100_000
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell:
     """What stands in one place of a grid; ``two_lines`` is what replaces it where width is short."""
 
     text: str
@@ -39,13 +41,13 @@ class Cell:
 
 
 @dataclass
-class Column:
+class GridColumn:
     """One column.
 
     Parameters
     ----------
-    header : Cell
-    cells : list of Cell
+    header : GridCell
+    cells : list of GridCell
     name : bool
         Whether it holds names: aligned left, and repeated where the grid
         continues in a further table.
@@ -53,16 +55,16 @@ class Column:
         Whether, where width is short, its values may become headings.
     drop : int
         The column with the highest number is left out first; 0 is never left out.
-    summary : Cell
+    summary : GridCell
         What stands in the last line, where the grid has one.
     """
 
-    header: Cell
-    cells: list[Cell]
+    header: GridCell
+    cells: list[GridCell]
     name: bool = False
     shared: bool = False
     drop: int = 0
-    summary: Cell = Cell("")
+    summary: GridCell = GridCell("")
 
     @property
     def width(self) -> int:
@@ -75,7 +77,7 @@ class Column:
         """Characters that it can do with."""
         return min(self.width, NARROWEST) if self.name else self.width
 
-    def narrowed(self) -> Column:
+    def narrowed(self) -> GridColumn:
         """Return the column with the cells that have a second line using it."""
         return replace(
             self,
@@ -85,10 +87,10 @@ class Column:
         )
 
 
-def names(header: str, texts: Sequence[str], shared: bool = False) -> Column:
+def names(header: str, texts: Sequence[str], shared: bool = False) -> GridColumn:
     """Return a column of names; where width is short, they break before their options."""
-    cells = [Cell(text, two_lines=text.replace("(", "\n(").replace("+", "\n+")) for text in texts]
-    return Column(Cell(header), cells, name=True, shared=shared)
+    cells = [GridCell(text, two_lines=text.replace("(", "\n(").replace("+", "\n+")) for text in texts]
+    return GridColumn(GridCell(header), cells, name=True, shared=shared)
 
 
 @dataclass
@@ -119,7 +121,7 @@ class Grid:
 
     Parameters
     ----------
-    columns : list of Column
+    columns : list of GridColumn
     breaks : set of int
         Lines after which an empty one is left.
     above, below : list of Text
@@ -128,7 +130,7 @@ class Grid:
         column's is the name itself.
     """
 
-    columns: list[Column]
+    columns: list[GridColumn]
     breaks: AbstractSet[int] = frozenset()
     above: Sequence[Text] = ()
     below: Sequence[Text] = ()
@@ -151,7 +153,7 @@ class Grid:
         widest = max([_total([column.width for column in self.columns]), *lines])
         return Measurement(min(widest, options.max_width), min(widest, options.max_width))
 
-    def _tables(self, headings: list[Column], columns: list[Column], width: int) -> RenderResult:
+    def _tables(self, headings: list[GridColumn], columns: list[GridColumn], width: int) -> RenderResult:
         """Yield the lines as one table, or as one a heading, each in as many pieces as it takes."""
         for piece in _pieces(columns, width):
             widths = _widths(piece, width)
@@ -183,7 +185,7 @@ def print_whole(console: Console, renderable: RenderableType) -> None:
 # ---------------------------------------------------------------- fitting
 
 
-def _narrowed(cell: Cell) -> Cell:
+def _narrowed(cell: GridCell) -> GridCell:
     return replace(cell, text=cell.two_lines or cell.text)
 
 
@@ -191,9 +193,9 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1)
 
 
-def _fitted(columns: list[Column], width: int) -> tuple[list[Column], list[Column], list[str]]:
+def _fitted(columns: list[GridColumn], width: int) -> tuple[list[GridColumn], list[GridColumn], list[str]]:
     """Return the columns that become headings, those that stay, and the headers of those left out."""
-    headings: list[Column] = []
+    headings: list[GridColumn] = []
     while _total([column.width for column in columns]) > width:
         shared = [column for column in columns if column.shared]
         if not shared or sum(column.name for column in columns) < 2:
@@ -207,7 +209,7 @@ def _fitted(columns: list[Column], width: int) -> tuple[list[Column], list[Colum
     return headings, kept, dropped
 
 
-def _dropped(columns: list[Column], width: int, fold: bool) -> tuple[list[Column], list[str]]:
+def _dropped(columns: list[GridColumn], width: int, fold: bool) -> tuple[list[GridColumn], list[str]]:
     """Return the columns without the least important, as many as it takes, and the headers of those."""
     headers: list[str] = []
     while any(column.drop for column in columns):
@@ -219,10 +221,10 @@ def _dropped(columns: list[Column], width: int, fold: bool) -> tuple[list[Column
     return columns, headers
 
 
-def _pieces(columns: list[Column], width: int) -> list[list[Column]]:
+def _pieces(columns: list[GridColumn], width: int) -> list[list[GridColumn]]:
     """Return the columns as they are spread over tables, each of which repeats the names."""
     repeated = [column for column in columns if column.name]
-    pieces: list[list[Column]] = [[*repeated]]
+    pieces: list[list[GridColumn]] = [[*repeated]]
     for column in (column for column in columns if not column.name):
         used = _total([each.least for each in (*pieces[-1], column)])
         if used > width and len(pieces[-1]) > len(repeated):
@@ -231,7 +233,7 @@ def _pieces(columns: list[Column], width: int) -> list[list[Column]]:
     return pieces
 
 
-def _widths(columns: list[Column], width: int) -> list[int]:
+def _widths(columns: list[GridColumn], width: int) -> list[int]:
     """Return the columns' widths, the widest names folded first where there is too little room."""
     widths = [column.width for column in columns]
     while _total(widths) > width:
@@ -242,7 +244,7 @@ def _widths(columns: list[Column], width: int) -> list[int]:
     return widths
 
 
-def _sections(headings: list[Column], count: int) -> list[tuple[str, list[int]]]:
+def _sections(headings: list[GridColumn], count: int) -> list[tuple[str, list[int]]]:
     """Return the lines under each heading, in the order in which headings first appear."""
     sections: dict[str, list[int]] = {}
     for line in range(count):
@@ -257,7 +259,9 @@ def _sections(headings: list[Column], count: int) -> list[tuple[str, list[int]]]
 # measuring and wrapping of every cell takes ten times as long.
 
 
-def _line(columns: Sequence[Column], cells: Sequence[Cell], widths: Sequence[int]) -> Iterator[Segment]:
+def _line(
+    columns: Sequence[GridColumn], cells: Sequence[GridCell], widths: Sequence[int]
+) -> Iterator[Segment]:
     """Yield one line of cells, on as many lines of the page as the highest of them takes."""
     blocks = [_folded(cell.text, width) for cell, width in zip(cells, widths, strict=True)]
     for line in range(max(map(len, blocks))):
@@ -280,10 +284,10 @@ def _folded(text: str, width: int) -> list[str]:
     return [piece for line in lines for piece in chop_cells(line, width)]
 
 
-def _header(columns: Sequence[Column], widths: Sequence[int]) -> Iterator[Segment]:
+def _header(columns: Sequence[GridColumn], widths: Sequence[int]) -> Iterator[Segment]:
     """Yield the headers, their last lines level, and a rule."""
     height = max(column.header.text.count("\n") for column in columns)
     sunk = ["\n" * (height - column.header.text.count("\n")) + column.header.text for column in columns]
-    yield from _line(columns, [Cell(text, "bold") for text in sunk], widths)
+    yield from _line(columns, [GridCell(text, "bold") for text in sunk], widths)
     yield Segment("─" * _total(widths))
     yield Segment.line()

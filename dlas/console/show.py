@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dlas.console.grid import COLOURS, Cell, Column, Grid, names
+from dlas.console.grid import COLOURS, Grid, GridCell, GridColumn, names
 from dlas.errors import InputError
 from dlas.rows import intervals
 from dlas.rows.labels import (
@@ -23,6 +23,7 @@ from dlas.rows.labels import (
     convolution,
     duration,
     factor,
+    flat,
     interval_ms,
     label,
     milliseconds,
@@ -58,10 +59,10 @@ def show(folder: str | os.PathLike[str], prefix: str) -> RenderableType:
     sections = {
         "what happened": dict(_happened(row, log)),
         "network": dict(_network(row)),
-        "device": dict(_flat(row.device)),
-        "environment": dict(_flat(row.environment)),
-        "measured with": dict(_flat(row.measure)),
-        "artifacts": dict(_flat(row.artifacts)),
+        "device": dict(_amounts(row.device)),
+        "environment": dict(_amounts(row.environment)),
+        "measured with": dict(_amounts(row.measure)),
+        "artifacts": dict(_amounts(row.artifacts)),
     }
     for title, found in sections.items():
         if found:
@@ -199,7 +200,7 @@ def _network(row: Row) -> Iterator[tuple[str, str]]:
     for name, pruned in (("ratio", "of the weights"), ("units", "of what the technique prunes")):
         if isinstance(told.get(name), int | float):
             yield f"reached.{name}", f"{told.pop(name):.2%} {pruned}"
-    yield from _flat(told, "reached")
+    yield from _amounts(told, "reached")
 
 
 def _compressed(curve: Sequence[Mapping[str, Any]]) -> Grid:
@@ -268,11 +269,11 @@ def _layers(row: Row) -> Grid:
     return Grid(columns, above=[Text("layers", style="bold").append(f": {told}", style="not bold")])
 
 
-def _column(header: str, texts: list[str], drop: int = 0) -> Column:
-    return Column(Cell(header), [Cell(text) for text in texts], drop=drop)
+def _column(header: str, texts: list[str], drop: int = 0) -> GridColumn:
+    return GridColumn(GridCell(header), [GridCell(text) for text in texts], drop=drop)
 
 
-def _says(column: Column) -> bool:
+def _says(column: GridColumn) -> bool:
     return any(cell.text not in (MISSING, "") for cell in column.cells)
 
 
@@ -322,16 +323,10 @@ def _rate(layer: Mapping[str, Any]) -> str:
     return amount(macs / time_s) if time_s and macs else MISSING
 
 
-def _flat(mapping: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+def _amounts(mapping: object, prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield a nested mapping's known values, keys joined by dots, amounts with their unit."""
-    if not isinstance(mapping, Mapping):
-        return
-    for key, value in mapping.items():
-        name = f"{prefix}.{key}" if prefix else str(key)
-        if isinstance(value, Mapping):
-            yield from _flat(value, name)
-        elif value is not None:
-            yield name, _worded(str(key), value)
+    for name, value in flat(mapping, prefix):
+        yield name, _worded(name.rpartition(".")[2], value)
 
 
 def _worded(key: str, value: Any) -> str:

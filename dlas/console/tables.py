@@ -9,16 +9,16 @@ from typing import Any
 import pandas as pd
 from rich.text import Text
 
-from dlas.console.grid import COLOURS, Cell, Column, Grid, Notes, names
+from dlas.analysis.matching import SETTING_OF_SEEDS
+from dlas.console.grid import COLOURS, NOISY, Grid, GridCell, GridColumn, Notes, names
 from dlas.errors import unknown
-from dlas.rows.frame import AXES, MACHINE, select
+from dlas.rows.frame import AXES, select
 from dlas.rows.labels import MISSING, amount, duration, factor, interval_ms, points
 from dlas.rows.results import STATUSES
 
-GROUP = ("dataset", "model", "hardware", MACHINE, "batch")
-"""Points alike in these answer one question: how fast can this network run here?"""
-NAMES = ("dataset", "model", "hardware", MACHINE, "batch", "compression", "algorithm", "compiler", "seed")
-NOISY = "~"
+GROUP = SETTING_OF_SEEDS
+"""Points alike in these stand together, relative to the fastest of them."""
+NAMES = (*GROUP, "compression", "algorithm", "compiler", "seed")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Quantity:
     shown : callable
         From a value of the frame to text.
     drop : int
-        As in :class:`dlas.console.grid.Column`.
+        As in :class:`dlas.console.grid.GridColumn`.
     always : bool
         Whether it is shown even where it is the same in all rows.
     """
@@ -142,44 +142,45 @@ def _split_names(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
     return shown, [name for name in NAMES if not varies[name] and name not in shown]
 
 
-def _name_column(frame: pd.DataFrame, name: str) -> Column:
+def _name_column(frame: pd.DataFrame, name: str) -> GridColumn:
     texts = [str(value) if pd.notna(value) else MISSING for value in frame[name]]
     return names(name, texts, shared=name in GROUP)
 
 
-def _outcome_columns(frame: pd.DataFrame, notes: Notes) -> list[Column]:
+def _outcome_columns(frame: pd.DataFrame, notes: Notes) -> list[GridColumn]:
     """Return the columns of status, latency and speed."""
     status, latency, relative = [], [], []
     for row in frame.to_dict("records"):
         ok, timed = row["status"] == "ok", row["status"] == "ok" and pd.notna(row["latency_s"])
         reason = None if ok or pd.isna(row["reason"]) else row["reason"]
         told = notes.mark(row["status"], reason)
-        status.append(Cell(told, COLOURS[row["status"]], two_lines=told.replace(" (", "\n(")))
+        status.append(GridCell(told, COLOURS[row["status"]], two_lines=told.replace(" (", "\n(")))
         if not timed:
-            latency.append(Cell(MISSING, "dim"))
-            relative.append(Cell(MISSING, "dim"))
+            latency.append(GridCell(MISSING, "dim"))
+            relative.append(GridCell(MISSING, "dim"))
             continue
         mark = NOISY if pd.notna(row["noisy"]) and row["noisy"] else ""
         text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"])
-        latency.append(Cell(text + mark, two_lines=(text + mark).replace(" [", "\n[")))
-        relative.append(Cell(f"{factor(row['relative'])}x", "bold green" if row["relative"] == 1 else ""))
+        latency.append(GridCell(text + mark, two_lines=(text + mark).replace(" [", "\n[")))
+        relative.append(GridCell(f"{factor(row['relative'])}x", "bold green" if row["relative"] == 1 else ""))
     return [
-        Column(Cell("status"), status),
-        Column(Cell("ms [95 % interval]", two_lines="ms\n[95 %]"), latency),
-        Column(Cell("/ fastest", two_lines="/\nfastest"), relative),
+        GridColumn(GridCell("status"), status),
+        GridColumn(GridCell("ms [95 % interval]", two_lines="ms\n[95 %]"), latency),
+        GridColumn(GridCell("/ fastest", two_lines="/\nfastest"), relative),
     ]
 
 
-def _quantity_columns(frame: pd.DataFrame) -> list[Column]:
+def _quantity_columns(frame: pd.DataFrame) -> list[GridColumn]:
     """Return a column for each quantity that any row has."""
     columns = []
     for quantity in QUANTITIES:
         values = frame[quantity.column]
         if values.notna().any() and (quantity.always or values.nunique() > 1):
             cells = [
-                Cell(quantity.shown(value)) if pd.notna(value) else Cell(MISSING, "dim") for value in values
+                GridCell(quantity.shown(value)) if pd.notna(value) else GridCell(MISSING, "dim")
+                for value in values
             ]
-            columns.append(Column(Cell(quantity.header), cells, drop=quantity.drop))
+            columns.append(GridColumn(GridCell(quantity.header), cells, drop=quantity.drop))
     return columns
 
 

@@ -199,7 +199,7 @@ class Chooser:
 
 
 @dataclass(frozen=True)
-class Text:
+class Paragraph:
     """A paragraph; ``items`` follow it as a list, each with the point it is about, if there is one."""
 
     text: str = ""
@@ -207,7 +207,7 @@ class Text:
     code: str = ""
 
 
-Block = Text | Table | Figure | Matrix | Chooser
+Block = Paragraph | Table | Figure | Matrix | Chooser
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from dlas.rows.labels import flat
 from dlas.rows.results import CURVES, Row, read_rows
 from dlas.rows.trajectories import Trajectories, Trajectory
 
@@ -26,7 +27,7 @@ class LayerTime:
 
 
 @dataclass(frozen=True)
-class Curve:
+class SearchCurve:
     """How one workload's search went.
 
     Parameters
@@ -52,7 +53,7 @@ class Details:
     ----------
     layers : dict of int to list of LayerTime
         By line of the frame, in the network's order; lines without times of layers are not there.
-    curves : dict of int to list of Curve
+    curves : dict of int to list of SearchCurve
         By line of the frame, for points that were tuned.
     unreadable : int
         Files of curves that are damaged.
@@ -63,7 +64,7 @@ class Details:
     """
 
     layers: dict[int, list[LayerTime]] = field(default_factory=dict)
-    curves: dict[int, list[Curve]] = field(default_factory=dict)
+    curves: dict[int, list[SearchCurve]] = field(default_factory=dict)
     unreadable: int = 0
     trajectories: list[Trajectory] = field(default_factory=list)
     facts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -108,10 +109,10 @@ def _add_curves(found: Details, line: int, path: Path) -> None:
     found.curves[line] = [curve for curve in curves if curve.best]
 
 
-def _curve(one: Mapping[str, Any]) -> Curve:
+def _curve(one: Mapping[str, Any]) -> SearchCurve:
     best = [(int(trials), float(latency_s)) for trials, _, latency_s in one["best"]]
     last = best[-1][0] if best else 0
-    return Curve(tuple(map(str, one["layers"])), max(int(one.get("trials") or 0), last), best)
+    return SearchCurve(tuple(map(str, one["layers"])), max(int(one.get("trials") or 0), last), best)
 
 
 def _layers(row: Row) -> Iterator[LayerTime]:
@@ -124,16 +125,5 @@ def _layers(row: Row) -> Iterator[LayerTime]:
 
 def _facts(row: Row) -> Iterator[tuple[str, str]]:
     """Yield what is known of the software and the machine of a row."""
-    for prefix, found in (("", row.environment), ("device.", row.device)):
-        yield from _flat(found, prefix)
-
-
-def _flat(found: Any, prefix: str) -> Iterator[tuple[str, str]]:
-    if not isinstance(found, Mapping):
-        return
-    for key, value in found.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        elif value is not None:
-            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-            yield f"{prefix}{key}", text
+    for name, value in (*flat(row.environment), *flat(row.device, "device")):
+        yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 MISSING = "–"  # noqa: RUF001 - a dash that is not a minus
@@ -53,6 +53,18 @@ def options(content: Any) -> dict[str, Any]:
         prefix = name if seen[name] == 1 else f"{name}_{seen[name]}"
         found |= {f"{prefix}.{key}": value for key, value in options(link).items()}
     return found
+
+
+def flat(mapping: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield a nested mapping's known values by their keys, joined by dots; nothing of what is no mapping."""
+    if not isinstance(mapping, Mapping):
+        return
+    for key, value in mapping.items():
+        name = f"{prefix}.{key}" if prefix else str(key)
+        if isinstance(value, Mapping):
+            yield from flat(value, name)
+        elif value is not None:
+            yield name, value
 
 
 def milliseconds(seconds: float, digits: int = 4) -> str:

@@ -25,7 +25,7 @@ START: Place = (0.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Step:
+class TrajectoryStep:
     """A network on a curve: shares of convolution weights and accuracies as fractions, None where unknown.
 
     ``before`` is the accuracy on test images before the fine-tuning of this step.
@@ -51,7 +51,7 @@ class Trajectory:
     seed : int
     technique, name : str
         The compression with the options that do not say where to stop, and without options.
-    steps : dict of (float, float) to Step
+    steps : dict of (float, float) to TrajectoryStep
         By level and ratio.
     lines : dict of (float, float) to int
         Line in the frame of a step that a row stands for.
@@ -66,7 +66,7 @@ class Trajectory:
     seed: int
     technique: str
     name: str
-    steps: dict[Place, Step] = field(default_factory=dict)
+    steps: dict[Place, TrajectoryStep] = field(default_factory=dict)
     lines: dict[Place, int] = field(default_factory=dict)
     elbows: set[Place] = field(default_factory=set)
     images: int | None = None
@@ -77,7 +77,7 @@ class Trajectory:
         return self.dataset, self.model, self.seed
 
     @property
-    def ordered(self) -> list[tuple[Place, Step]]:
+    def ordered(self) -> list[tuple[Place, TrajectoryStep]]:
         """The steps by rising ratio."""
         return sorted(self.steps.items(), key=lambda item: (item[1].ratio, item[0]))
 
@@ -108,7 +108,7 @@ class Trajectory:
         ]
         return held[-1] if held else None
 
-    def agrees(self, steps: Mapping[Place, Step]) -> bool:
+    def agrees(self, steps: Mapping[Place, TrajectoryStep]) -> bool:
         """Return whether the steps may belong to this training: none is known otherwise."""
         return all(self.steps.get(place, step) == step for place, step in steps.items())
 
@@ -165,19 +165,19 @@ def _curve(row: Row) -> list[Mapping[str, Any]]:
     return [step for step in curve if isinstance(step, Mapping)] if isinstance(curve, list) else []
 
 
-def _steps(row: Row) -> Iterator[tuple[Place, Step]]:
+def _steps(row: Row) -> Iterator[tuple[Place, TrajectoryStep]]:
     """Yield the steps with an accuracy; a row without a curve is a step itself, if it is pruned."""
     for raw in _curve(row):
         place = _number(raw.get("level")) or 0.0, _number(raw.get("ratio")) or 0.0
         told = ("accuracy_before", "validation_accuracy", "epochs", "seconds")
         accuracy, *others = (_number(raw.get(name)) for name in ("accuracy", *told))
         if accuracy is not None:
-            yield place, Step(*place, accuracy, *others)
+            yield place, TrajectoryStep(*place, accuracy, *others)
     accuracy = _number(row.accuracy)
     if not _curve(row) and isinstance(row.reached, Mapping) and accuracy is not None:
         place = _place(row.reached, row.compression)
         if place[1] > 0 and not row.reached.get("bits"):
-            yield place, Step(*place, accuracy, validation=_number(row.validation_accuracy))
+            yield place, TrajectoryStep(*place, accuracy, validation=_number(row.validation_accuracy))
 
 
 def _place(reached: Any, compression: Any) -> Place:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dlas.analysis.break_even import Curve, crossing, curves, technique, worded
+from dlas.analysis.break_even import SpeedCurve, crossing, curves, technique, worded
 from dlas.analysis.roles import with_roles
 from dlas.report.blocks import Absent, Figure, Section, Table
 from dlas.report.context import Context
@@ -29,7 +29,7 @@ def dense(ms: float = 10.0, **given: Any) -> Row:
     return row(ms, spread=1e-4, **given)
 
 
-def found(folder: Path, *rows: Row) -> list[Curve]:
+def found(folder: Path, *rows: Row) -> list[SpeedCurve]:
     return curves(with_roles(read(write(folder, rows))))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dlas.analysis.choosing.layers import fastest, measured
+from dlas.analysis.choosing.layers import fastest, layer_times
 from dlas.choosers.per_layer import PerLayer, write
 from dlas.errors import InputError
 from dlas.rows.results import Row
@@ -35,7 +35,7 @@ def timed(algorithm: str | dict[str, Any], times: Times, declined: Times | None 
 
 def fastest_by_layer(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
     """Return what is chosen for each layer, as a row would write it."""
-    chosen, proven = fastest(measured(rows))
+    chosen, proven = fastest(layer_times(rows))
     assert proven
     return {layer: json.loads(candidate.algorithm) for layer, candidate in chosen.items()}
 

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from typer.testing import CliRunner
 
 from dlas.analysis.choosing import elimination, layers
-from dlas.analysis.choosing.layers import changes, fastest, gained, measured
+from dlas.analysis.choosing.layers import changes, fastest, gained, layer_times
 from dlas.choosers.per_layer import read
 from dlas.cli.app import app
 from dlas.console.choices import choose
@@ -68,7 +68,7 @@ def timed(
 
 def chosen_of(rows: list[Row]) -> dict[str, str]:
     """Return the name of what is chosen for each layer."""
-    chosen, _ = fastest(measured(rows))
+    chosen, _ = fastest(layer_times(rows))
     return {layer: json.loads(one.algorithm)["name"] for layer, one in chosen.items()}
 
 
@@ -111,7 +111,7 @@ def test_from_block_to_block_goes_by_nchw() -> None:
 
 def test_the_rate_is_that_of_all_changes_in_the_rows() -> None:
     packed = timed(PACKED, dict.fromkeys(CHAIN, 1.0), BLOCKED, change_s=0.5)
-    known = measured([timed("direct", dict.fromkeys(CHAIN, 1.0)), packed])
+    known = layer_times([timed("direct", dict.fromkeys(CHAIN, 1.0)), packed])
     assert known.seconds_a_byte == pytest.approx(0.5 / MEGABYTE)
     assert known.seconds(known.of(known.singles[1])) == pytest.approx(3.5)
 
@@ -121,7 +121,7 @@ def test_no_layout_is_changed_at_a_rate_that_nobody_knows() -> None:
     inside = [edge("a", 1, "b"), edge("b", 2, "c")]
     rows = [timed("direct", {"a": 1.0, "b": 9.0, "c": 1.0}, edges=inside),
             timed(PACKED, {"a": 4.0, "b": 4.0, "c": 4.0}, BLOCKED, edges=inside)]  # fmt: skip
-    assert measured(rows).seconds_a_byte is None
+    assert layer_times(rows).seconds_a_byte is None
     assert set(chosen_of(rows).values()) == {"direct"}
 
 
@@ -131,7 +131,7 @@ def test_many_layers_that_all_read_each_other_end_where_no_single_change_helps(
     monkeypatch.setattr(layers, "cheapest", lambda costs: elimination.cheapest(costs, most=2))
     direct = timed("direct", {"a": 1.0, "b": 1.5, "c": 1.0})
     packed = timed(PACKED, {"a": 1.3, "b": 0.5, "c": 1.6}, BLOCKED, 0.1)
-    chosen, proven = fastest(measured([direct, packed]))
+    chosen, proven = fastest(layer_times([direct, packed]))
     assert not proven
     assert [json.loads(one.algorithm)["name"] for one in chosen.values()] == [
         "direct",
@@ -147,12 +147,12 @@ def test_rows_that_do_not_say_who_reads_what_are_refused_where_it_counts() -> No
     direct = timed("direct", dict.fromkeys(CHAIN, 1.0), edges=[])
     assert set(chosen_of([direct]).values()) == {"direct"}
     with pytest.raises(InputError, match="no row says which layer reads which"):
-        measured([direct, timed(PACKED, dict.fromkeys(CHAIN, 1.0), BLOCKED, edges=[])])
+        layer_times([direct, timed(PACKED, dict.fromkeys(CHAIN, 1.0), BLOCKED, edges=[])])
 
 
 def test_a_network_that_nobody_timed_whole_is_refused() -> None:
     with pytest.raises(InputError, match="no algorithm has the times of all layers"):
-        measured([timed("direct", {"a": 1.0}), timed("gemm", {"b": 1.0})])
+        layer_times([timed("direct", {"a": 1.0}), timed("gemm", {"b": 1.0})])
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_changes_of_layout_are_told_with_how_they_were_estimated(tmp_path: Path)
 def test_what_layers_do_not_take_is_not_promised_to_shrink() -> None:
     direct = timed("direct", {"a": 2.0, "b": 1.0}, ms=4000.0, spread=0)
     direct.layers.append({"name": "max_pool2d", "latency_s": 1.0})
-    known = measured([direct, timed("gemm", {"a": 1.0, "b": 2.0}, ms=9000.0)])
+    known = layer_times([direct, timed("gemm", {"a": 1.0, "b": 2.0}, ms=9000.0)])
     gain = gained(known, fastest(known)[0])
     assert (gain.before_s, gain.after_s) == (3.0, 2.0)
     assert gain.predicted_s == pytest.approx(3.0)
@@ -267,5 +267,5 @@ def test_a_network_is_computed_as_was_chosen(tmp_path: Path) -> None:
     assert mixed.status == "ok", mixed.reason
     computed = {layer["name"]: layer["algorithm"] for layer in mixed.layers if "macs" in layer}
     assert computed == {layer: choice.name for layer, choice in read(table).layers.items()}
-    known = measured(rows)
+    known = layer_times(rows)
     assert math.isfinite(gained(known, fastest(known)[0]).predicted_s)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dlas.analysis.choosing.elimination import Cost, cheapest, descend, total
+from dlas.analysis.matching import identity
 from dlas.errors import InputError
 from dlas.measuring.machine import machine_name
 from dlas.rows.frame import MACHINE
@@ -43,7 +44,7 @@ class Gain:
     predicted_s: float
 
 
-def gained(known: Measured, chosen: Mapping[str, Candidate]) -> Gain:
+def gained(known: LayerTimes, chosen: Mapping[str, Candidate]) -> Gain:
     """Return what a choice gains over the fastest single algorithm."""
     best = known.singles[0]
     before, after = known.seconds(known.of(best)), known.seconds(chosen)
@@ -51,8 +52,8 @@ def gained(known: Measured, chosen: Mapping[str, Candidate]) -> Gain:
     return Gain(before, after, best.latency_s, best.latency_s * kept)
 
 
-SAME = ("dataset", "model", "compression", "compiler", "hardware", "batch", MACHINE)
-"""What must not differ between times that are compared; different seeds are repetitions."""
+SAME = identity(("algorithm", "seed"))
+"""What must not differ between times that are compared: algorithms are the choice, seeds repeat it."""
 
 
 PASSED_OVER = (parts.LIBRARY, "per_layer")
@@ -114,7 +115,7 @@ class Single:
 
 
 @dataclass(frozen=True)
-class Measured:
+class LayerTimes:
     """What the rows of one setting say of a network's layers.
 
     Parameters
@@ -173,7 +174,7 @@ def changing_s(changed: Mapping[Any, float], seconds_a_byte: float | None) -> fl
     return rate * sum(changed.values()) if changed else 0.0
 
 
-def measured(rows: Iterable[Row]) -> Measured:
+def layer_times(rows: Iterable[Row]) -> LayerTimes:
     """Return what rows say of their layers.
 
     Parameters
@@ -199,7 +200,7 @@ def measured(rows: Iterable[Row]) -> Measured:
     edges: Sequence[Mapping[str, Any]] = next((row.edges for row in used if row.edges), ())
     if not edges and any(c.layouts != (PLAIN, PLAIN) for each in layers.values() for c in each.values()):
         raise InputError("layouts differ, and no row says which layer reads which: run the study again")
-    return Measured(setting, layers, tuple(sorted(singles, key=lambda single: single.latency_s)),
+    return LayerTimes(setting, layers, tuple(sorted(singles, key=lambda single: single.latency_s)),
                     tuple(edges), _seconds_a_byte(used))  # fmt: skip
 
 
@@ -277,7 +278,7 @@ def _seconds_a_byte(rows: Sequence[Row]) -> float | None:
     return seconds / moved if moved else None
 
 
-def fastest(known: Measured) -> tuple[dict[str, Candidate], bool]:
+def fastest(known: LayerTimes) -> tuple[dict[str, Candidate], bool]:
     """Return the candidate of each layer that makes layers and changes of layouts fastest together.
 
     Returns
@@ -310,7 +311,7 @@ def _place(options: Sequence[Candidate], candidate: Candidate) -> int:
     return next(i for i, option in enumerate(options) if option.layouts == candidate.layouts)
 
 
-def _costs_of_changes(known: Measured, options: Mapping[str, Sequence[Candidate]]) -> Iterator[Cost]:
+def _costs_of_changes(known: LayerTimes, options: Mapping[str, Sequence[Candidate]]) -> Iterator[Cost]:
     """Yield what changing the layout of each value costs, for all layouts of its writer and its readers."""
     values: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
     for edge in known.edges:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from dlas.analysis.matching import groups
-from dlas.analysis.pareto import COSTS, PLACE, accuracies, pareto
+from dlas.analysis.matching import PLACE_OF_SEEDS, groups
+from dlas.analysis.pareto import COSTS, accuracies, pareto
 from dlas.report import charts
 from dlas.report.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
 from dlas.report.context import Context, scale, significant
@@ -37,7 +37,7 @@ def _front(context: Context, cost: str) -> pd.DataFrame:
     """Return each network's cheapest point with whether it is in the Pareto set of its place."""
     points = context.points.assign(accuracy=accuracies(context.points))
     usable = points[context.timed & points["accuracy"].notna() & points[cost].notna()]
-    cheapest = usable.sort_values(cost, kind="stable").drop_duplicates([*PLACE, *NETWORK])
+    cheapest = usable.sort_values(cost, kind="stable").drop_duplicates([*PLACE_OF_SEEDS, *NETWORK])
     return cheapest.assign(front=pareto(cheapest, cost))
 
 
@@ -47,7 +47,7 @@ def _figure(context: Context, fronts: Mapping[str, pd.DataFrame]) -> Figure:
     colours = context.colours(coloured)
     panels = [
         _panel(context, cost, inside, coloured)
-        for place in groups(context.points, PLACE)
+        for place in groups(context.points, PLACE_OF_SEEDS)
         for cost, front in fronts.items()
         if len(inside := front[front.index.isin(place)]) > 1
     ]
@@ -58,7 +58,7 @@ def _figure(context: Context, fronts: Mapping[str, pd.DataFrame]) -> Figure:
         for cost, title in COSTS.items()
         for name in ("linear", "log")
     }
-    missing = len(context.points.drop_duplicates([*PLACE, *NETWORK])) - len(found)
+    missing = len(context.points.drop_duplicates([*PLACE_OF_SEEDS, *NETWORK])) - len(found)
     sentence = (
         f"Up and left is better. Of {len(found)} networks, {int(found['front'].sum())} are on the line "
         "against latency: nothing beats them."
@@ -78,20 +78,20 @@ def _panel(context: Context, cost: str, front: pd.DataFrame, coloured: str) -> P
         }
         for line, value, accuracy, best, label in zip(ordered.index.tolist(), *columns, strict=True)
     ]  # fmt: skip
-    place = context.called(ordered.iloc[0], PLACE)
+    place = context.called(ordered.iloc[0], PLACE_OF_SEEDS)
     title = COSTS[cost] + (f" · {place}" if _several(context) else "")
     return Panel(title, rows, f"{cost} {scale(row['x'] for row in rows)}")
 
 
 def _several(context: Context) -> bool:
-    return any(name in context.varying for name in PLACE)
+    return any(name in context.varying for name in PLACE_OF_SEEDS)
 
 
 def _table(context: Context, front: pd.DataFrame) -> Table:
     """Return the Pareto set of accuracy and latency."""
     lines = [
         _line(context, row)
-        for inside in groups(front, PLACE)
+        for inside in groups(front, PLACE_OF_SEEDS)
         for row in front.iloc[inside].query("front").sort_values("latency_s").itertuples()
     ]
     columns = [
@@ -106,12 +106,12 @@ def _table(context: Context, front: pd.DataFrame) -> Table:
 def _line(context: Context, row: Any) -> Line:
     line = int(row.Index)
     cells = [
-        Cell(context.name(line, PLACE) if _several(context) else "all"),
+        Cell(context.name(line, PLACE_OF_SEEDS) if _several(context) else "all"),
         Cell(context.name(line, NETWORK)), Cell(f"{100 * row.accuracy:.2f} %"),
         Cell(context.interval(line), point=line), Cell(context.name(line, ("algorithm", "compiler"))),
         Cell(_bytes(row.model_bytes)), Cell(_bytes(row.peak_memory_bytes)),
     ]  # fmt: skip
-    return Line(cells, context.where(line, (*PLACE, "model", "compression")))
+    return Line(cells, context.where(line, (*PLACE_OF_SEEDS, "model", "compression")))
 
 
 def _bytes(value: Any) -> str:

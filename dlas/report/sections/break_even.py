@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dlas.analysis.break_even import Curve, curves
+from dlas.analysis.break_even import SpeedCurve, curves
 from dlas.analysis.matching import SETTING
 from dlas.report import charts
 from dlas.report.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
@@ -32,7 +32,7 @@ def section(context: Context) -> Section | Absent:
     return Section("break-even", title, lead, [_figure(context, found), _table(context, found)])
 
 
-def _figure(context: Context, found: Sequence[Curve]) -> Figure:
+def _figure(context: Context, found: Sequence[SpeedCurve]) -> Figure:
     colours = context.colours("algorithm")
     panels: dict[str, list[dict[str, Any]]] = {}
     for number, curve in enumerate(found):
@@ -50,13 +50,13 @@ def _figure(context: Context, found: Sequence[Curve]) -> Figure:
     return Figure("break-even", "Speed by sparsity", sentence, drawn, {"": spec}, colours, "algorithm")
 
 
-def _place(context: Context, curve: Curve) -> str:
+def _place(context: Context, curve: SpeedCurve) -> str:
     """Return what the lines of a panel share: setting, technique and compiler."""
     setting = context.called(curve.setting) if set(SETTING) & set(context.varying) else ""
     return " · ".join(filter(None, (setting, curve.technique, curve.compiler)))
 
 
-def _rows(context: Context, curve: Curve, number: int) -> list[dict[str, Any]]:
+def _rows(context: Context, curve: SpeedCurve, number: int) -> list[dict[str, Any]]:
     common = {"c": curve.algorithm, "d": str(number)}
     rows = [
         {**common, "p": line, "x": significant(100 * ratio), "y": significant(speed),
@@ -71,11 +71,11 @@ def _rows(context: Context, curve: Curve, number: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _dense(context: Context, curve: Curve) -> str:
+def _dense(context: Context, curve: SpeedCurve) -> str:
     return f"{context.value(curve.dense, 'algorithm')} under {context.value(curve.dense, 'compiler')}"
 
 
-def _table(context: Context, found: Sequence[Curve]) -> Table:
+def _table(context: Context, found: Sequence[SpeedCurve]) -> Table:
     columns = [
         Column("setting"), Column("compression"), Column("algorithm"), Column("compiler"),
         Column("break-even", number=True), Column("highest level", number=True),
@@ -88,7 +88,7 @@ def _table(context: Context, found: Sequence[Curve]) -> Table:
     return Table("break-even", caption, columns, [_line(context, curve) for curve in found], names=4)
 
 
-def _line(context: Context, curve: Curve) -> Line:
+def _line(context: Context, curve: SpeedCurve) -> Line:
     speed, low, high = curve.speeds[-1]
     style = "bad" if curve.break_even == np.inf else "good"
     cells = [

@@ -23,7 +23,7 @@ from dlas.report.sections.compression_tables import (
     percent,
     storage,
 )
-from dlas.rows.trajectories import ONLY, START, Place, Step, Trajectory, called
+from dlas.rows.trajectories import ONLY, START, Place, Trajectory, TrajectoryStep, called
 
 
 def section(context: Context) -> Section | Absent:
@@ -52,7 +52,7 @@ def _with_start(curve: Trajectory, dense: Mapping[Any, Any] | None) -> Trajector
     if START not in steps and pd.notna(dense["accuracy"]):
         known = pd.notna(dense["validation_accuracy"])
         validation = float(dense["validation_accuracy"]) if known else None
-        steps[START] = Step(*START, float(dense["accuracy"]), validation=validation)
+        steps[START] = TrajectoryStep(*START, float(dense["accuracy"]), validation=validation)
     return replace(curve, steps=steps, images=curve.images or images(dense))
 
 
@@ -166,7 +166,7 @@ def _shown(share: float | None) -> float | None:
     return None if share is None else significant(100 * share)
 
 
-def _told(curve: Trajectory, place: Place, step: Step) -> str:
+def _told(curve: Trajectory, place: Place, step: TrajectoryStep) -> str:
     if place == START:
         return f"{curve.model}, dense: {100 * step.accuracy:.2f} %"
     told = f"{curve.model}, level {step.level:g}: {100 * step.accuracy:.2f} %"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dlas.analysis.correlations import FEWEST, PLACE, QUANTITIES, STRONG, strength
+from dlas.analysis.correlations import FEWEST, QUANTITIES, STRONG, strength
+from dlas.analysis.matching import PLACE
 from dlas.report import charts
 from dlas.report.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
 from dlas.report.context import Context, significant

@@ -8,7 +8,7 @@ from dlas.analysis.matching import SETTING, natural
 from dlas.report import charts
 from dlas.report.blocks import Absent, Figure, Panel, Section
 from dlas.report.context import Context, significant
-from dlas.rows.details import Curve
+from dlas.rows.details import SearchCurve
 from dlas.rows.labels import factor
 from dlas.rows.labels import points as counted
 
@@ -56,14 +56,14 @@ def _kept(context: Context) -> list[int]:
     return kept
 
 
-def _panels(context: Context, curves: list[tuple[int, Curve]]) -> list[Panel]:
+def _panels(context: Context, curves: list[tuple[int, SearchCurve]]) -> list[Panel]:
     places: dict[str, list[dict[str, Any]]] = {}
     for line, curve in curves:
         places.setdefault(context.name(line, PLACE), []).extend(_rows(context, line, curve))
     return [Panel(title, places[title]) for title in sorted(places, key=natural)]
 
 
-def _rows(context: Context, line: int, curve: Curve) -> list[dict[str, Any]]:
+def _rows(context: Context, line: int, curve: SearchCurve) -> list[dict[str, Any]]:
     """Return a workload's line: a step where it got better, drawn to its last trial."""
     first, last = curve.best[0][1], curve.best[-1][1]
     steps = curve.best if curve.best[-1][0] == curve.trials else [*curve.best, (curve.trials, last)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dlas.analysis.matching import SETTING
 from dlas.report import charts
 from dlas.report.blocks import Absent, Chooser, Figure, Panel, Section
 from dlas.report.context import Context, significant
@@ -15,7 +16,7 @@ MOST_LAYERS = 150_000
 MOST_BARS = 40
 """Layers drawn of a network: its slowest."""
 COLOURS = {"first": rgb(*HUES[0]), "second": rgb(*HUES[1])}
-NETWORK = ("dataset", "model", "compression", "hardware", "machine", "batch", "seed")
+NETWORK = (*SETTING, "compression")
 
 
 def section(context: Context) -> Section | Absent:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlas.analysis.matching import SETTING, groups
+from dlas.analysis.matching import PLACE, SETTING, groups
 from dlas.analysis.roles import DENSE
 from dlas.report import charts
 from dlas.report.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
@@ -15,7 +15,7 @@ from dlas.report.context import Context, significant
 from dlas.rows.labels import MISSING, factor
 
 CASE = [*SETTING, "compiler"]
-PLACE = [name for name in CASE if name != "model"]
+PLACE_AND_COMPILER = [*PLACE, "compiler"]
 
 
 def section(context: Context) -> Section | Absent:
@@ -105,17 +105,17 @@ def _algorithm(context: Context, line: int, note: str = "") -> Cell:
 def _means(context: Context, found: pd.DataFrame) -> Table:
     """Return the mean share over the models of a place that have one under every compression."""
     lines = []
-    for place in groups(found, PLACE):
+    for place in groups(found, PLACE_AND_COMPILER):
         inside = found.iloc[place]
         shares = inside.pivot(index="model", columns="compression", values="share")
         complete = shares.dropna()
         if len(complete) < 2:
             continue
         first = inside.iloc[0]
-        where = context.told({name: first[name] for name in PLACE})
+        where = context.told({name: first[name] for name in PLACE_AND_COMPILER})
         for compression, mean in complete.mean().items():
             cells = [
-                Cell(context.called(first, PLACE)), Cell(str(compression)), Cell(percent(mean)),
+                Cell(context.called(first, PLACE_AND_COMPILER)), Cell(str(compression)), Cell(percent(mean)),
                 Cell(f"{len(complete)} of {len(shares)}"),
             ]  # fmt: skip
             lines.append(Line(cells, {**where, "compression": str(compression)}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from dlas.analysis.matching import natural
-from dlas.report.blocks import Absent, Cell, Column, Line, Section, Table, Text
+from dlas.report.blocks import Absent, Cell, Column, Line, Paragraph, Section, Table
 from dlas.report.context import Context
 from dlas.rows.labels import points as counted
 
@@ -28,13 +28,13 @@ def section(context: Context) -> Section | Absent:
     same = ", ".join(
         f"{axis} {value}" for axis, value in context.constant.items() if (axis, value) != ("seed", "0")
     )
-    blocks: list[Text | Table] = []
+    blocks: list[Paragraph | Table] = []
     if lines:
         caption = "The axes that vary. Behind each value: points with a time, of points in all."
         columns = [Column("axis"), Column("values", number=True), Column("value (timed / all)", wide=True)]
         blocks.append(Table("axes", caption, columns, lines))
     if same:
-        blocks.append(Text(f"The same for all points: {same}."))
+        blocks.append(Paragraph(f"The same for all points: {same}."))
     return Section("question", "The question and the axes", _question(context), blocks)
 
 

@@ -10,7 +10,7 @@ from dlas.analysis.matching import SETTING, groups
 from dlas.analysis.observations import OPEN
 from dlas.analysis.observations.tuning_changes_the_best import tuning_gains_and_reorders
 from dlas.analysis.winners import Times, Winner
-from dlas.report.blocks import Block, Cell, Column, Line, Section, Table, Text
+from dlas.report.blocks import Block, Cell, Column, Line, Paragraph, Section, Table
 from dlas.report.context import Context
 from dlas.rows.labels import MISSING, factor, shortened
 from dlas.rows.labels import points as counted
@@ -34,9 +34,9 @@ def section(context: Context) -> Section:
     best = [times.fastest(lines) for lines in groups(context.points, SETTING)]
     blocks: list[Block] = [_fastest(context, best)] if best else []
     if found := [*_failures(context), *_tuning(context), *_interaction(context)]:
-        blocks.append(Text("What stands out", found))
+        blocks.append(Paragraph("What stands out", found))
     if steps := [*_retries(context, statuses), *_noise(context), *_ties(best), *_untried(context, best)]:
-        blocks.append(Text("What to try next", steps))
+        blocks.append(Paragraph("What to try next", steps))
     return Section("summary", "In short", lead, blocks)
 
 

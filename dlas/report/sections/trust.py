@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dlas.report import charts
-from dlas.report.blocks import Block, Cell, Column, Figure, Line, Panel, Section, Table, Text
+from dlas.report.blocks import Block, Cell, Column, Figure, Line, Panel, Paragraph, Section, Table
 from dlas.report.context import Context, significant
 from dlas.report.palette import HUES, rgb
 from dlas.rows.labels import points as counted
@@ -34,7 +34,7 @@ def section(context: Context) -> Section:
         "A sentinel kernel ran before, between and after the samples: how much it slowed down is the drift. "
         "Disturbed slices were measured again; what stayed disturbed is marked noisy."
     )
-    blocks: list[Block] = [Text(items=[(told, None) for told in _statements(context)])]
+    blocks: list[Block] = [Paragraph(items=[(told, None) for told in _statements(context)])]
     if int(context.points["drift"].notna().sum()) > 1:
         blocks.append(_figure(context))
     if context.noisy.any():
