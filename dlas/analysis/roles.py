@@ -83,11 +83,15 @@ def _kind(points: pd.DataFrame) -> pd.Series:
     pruning = set(names[points["ratio"] > 0])
     types = set(names[points["bits"] > 0])
     kinds = np.select(
-        [names == DENSE, names.str.contains("+", regex=False).fillna(False), names.isin(types),
-         names.isin(pruning)],
+        [
+            names == DENSE,
+            names.str.contains("+", regex=False).fillna(False),
+            names.isin(types),
+            names.isin(pruning),
+        ],
         ["dense", "chained", "types", "pruned"],
         "other",
-    )  # fmt: skip
+    )
     return pd.Series(kinds, index=points.index, dtype="string")
 
 

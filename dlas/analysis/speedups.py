@@ -22,9 +22,24 @@ from dlas.rows import intervals
 from dlas.rows.frame import SAMPLES
 
 COLUMNS = [
-    *SETTING, "compiler", "tuning", "compression", "compression_name", "kind", "processor", "expected",
-    "achieved", "low", "high", "share", "point", "dense_point", "tried", "failed", "missing",
-]  # fmt: skip
+    *SETTING,
+    "compiler",
+    "tuning",
+    "compression",
+    "compression_name",
+    "kind",
+    "processor",
+    "expected",
+    "achieved",
+    "low",
+    "high",
+    "share",
+    "point",
+    "dense_point",
+    "tried",
+    "failed",
+    "missing",
+]
 
 
 def expected(points: pd.DataFrame) -> pd.Series:

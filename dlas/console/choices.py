@@ -43,8 +43,12 @@ def choose(folders: Sequence[Path], where: Sequence[str], path: Path) -> Grid:
     ]
     write(path, {layer: json.loads(one.algorithm) for layer, one in chosen.items()}, "\n".join(above))
     below = [*_below(known, chosen, gain, proven), f"written to {path}"]
-    return Grid(_columns(known, chosen), above=[Text(_setting(known), style="bold")],
-                below=[Text(line) for line in below], summary="all layers")  # fmt: skip
+    return Grid(
+        _columns(known, chosen),
+        above=[Text(_setting(known), style="bold")],
+        below=[Text(line) for line in below],
+        summary="all layers",
+    )
 
 
 def _rows(folders: Sequence[Path], where: Sequence[str]) -> Iterator[Row]:
@@ -104,13 +108,17 @@ def _below(known: LayerTimes, chosen: Mapping[str, Candidate], gain: Gain, prove
     changed = changes(known.edges, layouts_of(chosen))
     if changed and known.seconds_a_byte:
         rate, took = 1e-9 / known.seconds_a_byte, changing_s(changed, known.seconds_a_byte)
-        yield (f"{len(changed)} changes of layout between layers: {milliseconds(took)} ms, "
-               f"estimated at {rate:.3g} GB/s, the rate of those in the rows")  # fmt: skip
+        yield (
+            f"{len(changed)} changes of layout between layers: {milliseconds(took)} ms, "
+            f"estimated at {rate:.3g} GB/s, the rate of those in the rows"
+        )
     elif any(each.layouts != other.layouts for each in chosen.values() for other in chosen.values()):
         yield "no layout is changed between layers"
     if not proven:
         yield "too many layers read each other to try all choices: no change of a single layer is faster"
-    yield (f"layers and changes of layout: {milliseconds(gain.after_s)} ms, "
-           f"with the best single algorithm {milliseconds(gain.before_s)} ms: "
-           f"{factor(gain.before_s / gain.after_s)}x")  # fmt: skip
+    yield (
+        f"layers and changes of layout: {milliseconds(gain.after_s)} ms, "
+        f"with the best single algorithm {milliseconds(gain.before_s)} ms: "
+        f"{factor(gain.before_s / gain.after_s)}x"
+    )
     yield _promise(known, gain)

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-COLUMNS = ("convolution", "with", "algorithm", "space", "machine", "threads", "seed", "trials", "valid",
-           "best ms", "/ minimal", "search")  # fmt: skip
+COLUMNS = (
+    "convolution",
+    "with",
+    "algorithm",
+    "space",
+    "machine",
+    "threads",
+    "seed",
+    "trials",
+    "valid",
+    "best ms",
+    "/ minimal",
+    "search",
+)
 
 
 def _cells(found: Any) -> Iterable[str]:

@@ -60,9 +60,18 @@ QUANTITIES = (
     Quantity("MACs", "macs", amount, drop=6, always=False),
     Quantity("effective MACs", "effective_macs", amount, drop=8, always=False),
 )
-SORTS = {"latency": "latency_s", "accuracy": "accuracy", "error": "error", "memory": "peak_memory_bytes",
-         "energy": "energy_j", "size": "model_bytes", "csr": "csr_bytes", "macs": "macs", "ratio": "ratio",
-         "time": "started"}  # fmt: skip
+SORTS = {
+    "latency": "latency_s",
+    "accuracy": "accuracy",
+    "error": "error",
+    "memory": "peak_memory_bytes",
+    "energy": "energy_j",
+    "size": "model_bytes",
+    "csr": "csr_bytes",
+    "macs": "macs",
+    "ratio": "ratio",
+    "time": "started",
+}
 """What ``sort`` may name besides the axes; accuracy starts with the best, the others with the least."""
 
 

@@ -50,17 +50,26 @@ def theme(ink: str = INK) -> dict[str, Any]:
         "font": font,
         "view": {"stroke": None},
         "axis": {
-            "domainColor": ink, "domainOpacity": 0.35, "tickColor": ink, "tickOpacity": 0.35,
-            "gridColor": ink, "gridOpacity": 0.1, "labelColor": ink, "titleColor": ink,
-            "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
-            "labelOverlap": "greedy", "labelSeparation": 6,
+            "domainColor": ink,
+            "domainOpacity": 0.35,
+            "tickColor": ink,
+            "tickOpacity": 0.35,
+            "gridColor": ink,
+            "gridOpacity": 0.1,
+            "labelColor": ink,
+            "titleColor": ink,
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+            "labelOverlap": "greedy",
+            "labelSeparation": 6,
         },
         "axisY": {"labelLimit": 230, "labelLineHeight": 11, "labelFontSize": 11},
         "text": {"color": ink, "fontSize": 11},
         "rule": {"color": ink},
         "title": {"color": ink, "fontSize": 13, "anchor": "start"},
         "legend": {"labelColor": ink, "labelLimit": 260, "symbolOpacity": 1, "symbolType": "circle"},
-    }  # fmt: skip
+    }
 
 
 def specification(chart: Any) -> dict[str, Any]:
@@ -253,11 +262,11 @@ def bars(
 
 def timeline(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
     """Return points over time."""
-    chart = alt.Chart(alt.NamedData(name=ROWS)).mark_point(filled=True, size=45).encode(
-        x=alt.X("x:T", title="measured at (UTC)", scale=alt.Scale(type="utc"), axis=alt.Axis(tickCount=6)),
-        y=alt.Y("y:Q", title=quantity, axis=alt.Axis(tickCount=5)),
-        color=_colour(colours),
-    )  # fmt: skip
+    scale, axis = alt.Scale(type="utc"), alt.Axis(tickCount=6)
+    across = alt.X("x:T", title="measured at (UTC)", scale=scale, axis=axis)
+    upwards = alt.Y("y:Q", title=quantity, axis=alt.Axis(tickCount=5))
+    points = alt.Chart(alt.NamedData(name=ROWS)).mark_point(filled=True, size=45)
+    chart = points.encode(x=across, y=upwards, color=_colour(colours))
     return specification(chart.properties(height=200))
 
 

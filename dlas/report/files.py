@@ -88,10 +88,14 @@ def _write_figure(spec: dict[str, Any], path: Path) -> None:
 
 def _write_table(table: Table, path: Path) -> None:
     frame = framed(table)
-    styled = frame.map(_latex).rename(columns=_latex).to_latex(
-        index=False, escape=False, column_format=_alignment(table), caption=_latex(table.caption),
+    escaped = frame.map(_latex).rename(columns=_latex)
+    styled = escaped.to_latex(
+        index=False,
+        escape=False,
+        column_format=_alignment(table),
+        caption=_latex(table.caption),
         label=f"tab:{table.name}",
-    )  # fmt: skip
+    )
     for kind, text in (("csv", frame.to_csv(index=False)), ("md", markdown(table)), ("tex", styled)):
         path.with_name(f"{path.name}.{kind}").write_text(text, encoding="utf-8", errors="replace")
 
@@ -126,11 +130,28 @@ def _alignment(table: Table) -> str:
 
 
 LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
-    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "µ": r"\textmu{}", "✕": r"$\times$", "↔": r"$\leftrightarrow$", "…": r"\ldots{}",
-    "·": r"$\cdot$", "“": "``", "”": "''", "\N{MULTIPLICATION SIGN}": r"$\times$", "\N{EN DASH}": "--",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "µ": r"\textmu{}",
+    "✕": r"$\times$",
+    "↔": r"$\leftrightarrow$",
+    "…": r"\ldots{}",
+    "·": r"$\cdot$",
+    "“": "``",
+    "”": "''",
+    "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "\N{EN DASH}": "--",
+}
 
 
 def _latex(text: str) -> str:

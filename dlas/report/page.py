@@ -31,14 +31,25 @@ LONGEST_REASON = 4000
 REASON_BYTES = 4_000_000
 """Characters of one reason, and of all together."""
 NUMBERS = {
-    "ms": ("latency_s", 1e3), "low": ("latency_low_s", 1e3), "high": ("latency_high_s", 1e3),
-    "first_run": ("first_run_s", 1e3), "samples": ("samples", 1), "accuracy": ("accuracy", 1),
-    "error": ("error", 1), "parameters": ("parameters", 1), "macs": ("macs", 1), "size": ("model_bytes", 1),
-    "nonzeros": ("nonzeros", 1), "effective": ("effective_macs", 1), "csr": ("csr_bytes", 1),
+    "ms": ("latency_s", 1e3),
+    "low": ("latency_low_s", 1e3),
+    "high": ("latency_high_s", 1e3),
+    "first_run": ("first_run_s", 1e3),
+    "samples": ("samples", 1),
+    "accuracy": ("accuracy", 1),
+    "error": ("error", 1),
+    "parameters": ("parameters", 1),
+    "macs": ("macs", 1),
+    "size": ("model_bytes", 1),
+    "nonzeros": ("nonzeros", 1),
+    "effective": ("effective_macs", 1),
+    "csr": ("csr_bytes", 1),
     "ratio": ("ratio", 1),
-    "memory": ("peak_memory_bytes", 1), "coverage": ("coverage", 1), "trials": ("trials", 1),
+    "memory": ("peak_memory_bytes", 1),
+    "coverage": ("coverage", 1),
+    "trials": ("trials", 1),
     "load": ("load", 1),
-}  # fmt: skip
+}
 """Columns of numbers on the page: of the frame, and the factor to the page's unit."""
 
 
@@ -54,9 +65,12 @@ def page(context: Context, found: Sequence[Section | Absent], made: str) -> str:
     """
     sections = [section for section in found if isinstance(section, Section)]
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_source), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=False, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=jinja2.FunctionLoader(_source),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=False,
+        lstrip_blocks=True,
+    )
     environment.filters |= {"code": _code, "breakable": _breakable}
     statuses = Counter(context.points["status"])
     return environment.get_template("page.html.jinja").render(
@@ -193,9 +207,7 @@ def _data(context: Context, sections: Sequence[Section]) -> dict[str, Any]:
         for of in [context.details.layers[line]]
     ]
     chosen = {"first": chooser.first, "second": chooser.second}
-    return found | {
-        "layers": told, "texts": list(texts), "chosen": chosen, "most_bars": layers.MOST_BARS
-    }  # fmt: skip
+    return found | {"layers": told, "texts": list(texts), "chosen": chosen, "most_bars": layers.MOST_BARS}
 
 
 def _drawing(figure: Figure) -> dict[str, Any]:

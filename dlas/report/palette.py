@@ -18,9 +18,17 @@ from dlas.analysis.roles import DENSE
 from dlas.study import parts
 
 HUES = (
-    (0.58, 0.17, 255), (0.66, 0.16, 52), (0.60, 0.15, 150), (0.56, 0.19, 355), (0.54, 0.20, 297),
-    (0.64, 0.11, 200), (0.64, 0.13, 92), (0.55, 0.19, 27), (0.57, 0.14, 125), (0.66, 0.20, 328),
-)  # fmt: skip
+    (0.58, 0.17, 255),
+    (0.66, 0.16, 52),
+    (0.60, 0.15, 150),
+    (0.56, 0.19, 355),
+    (0.54, 0.20, 297),
+    (0.64, 0.11, 200),
+    (0.64, 0.13, 92),
+    (0.55, 0.19, 27),
+    (0.57, 0.14, 125),
+    (0.66, 0.20, 328),
+)
 """Lightness, chroma and hue in OKLCH; neighbours on the wheel differ in lightness too."""
 SALT = 10739
 """Stirred into the hash; with this number the parts that ship today lie far apart."""

@@ -21,8 +21,16 @@ from tests.fixtures.rows import failing, row, write
 
 def pruned(level: float, ms: float, algorithm: str = "csr_direct", **given: Any) -> Row:
     compression = {"name": "weight_pruning", "level": level}
-    return row(ms, **{"compression": compression, "reached": {"ratio": level}, "algorithm": algorithm,
-                      "spread": 1e-4, **given})  # fmt: skip
+    return row(
+        ms,
+        **{
+            "compression": compression,
+            "reached": {"ratio": level},
+            "algorithm": algorithm,
+            "spread": 1e-4,
+            **given,
+        },
+    )
 
 
 def dense(ms: float = 10.0, **given: Any) -> Row:
@@ -82,8 +90,13 @@ def test_a_technique_is_a_compression_without_its_level(label: str, expected: st
 
 
 def test_the_fastest_dense_point_is_the_measure_whatever_made_it(tmp_path: Path) -> None:
-    rows = [dense(20), dense(8, algorithm="library", compiler="onnxruntime"), dense(1, batch=8),
-            pruned(0.9, 2), pruned(0.5, 16)]  # fmt: skip
+    rows = [
+        dense(20),
+        dense(8, algorithm="library", compiler="onnxruntime"),
+        dense(1, batch=8),
+        pruned(0.9, 2),
+        pruned(0.5, 16),
+    ]
     (curve,) = found(tmp_path, *rows)
     assert curve.ratios == [0.5, 0.9]
     assert [speed for speed, _, _ in curve.speeds] == pytest.approx([0.5, 4], rel=1e-3)
@@ -93,13 +106,21 @@ def test_the_fastest_dense_point_is_the_measure_whatever_made_it(tmp_path: Path)
 
 def test_algorithms_compilers_and_settings_have_curves_of_their_own(tmp_path: Path) -> None:
     rows = [dense(), dense(batch=8)]
-    for batch, algorithm, compiler in ((1, "csr_direct", "hand"), (1, "csr_gemm", "hand"),
-                                       (1, "csr_gemm", "untuned"), (8, "csr_gemm", "hand")):  # fmt: skip
+    for batch, algorithm, compiler in (
+        (1, "csr_direct", "hand"),
+        (1, "csr_gemm", "hand"),
+        (1, "csr_gemm", "untuned"),
+        (8, "csr_gemm", "hand"),
+    ):
         kinds = {"batch": batch, "compiler": compiler}
         rows += [pruned(level, 5, algorithm, **kinds) for level in (0.5, 0.9)]
     told = [(curve.algorithm, curve.compiler, curve.setting["batch"]) for curve in found(tmp_path, *rows)]
-    assert told == [("csr_direct", "hand", 1), ("csr_gemm", "hand", 1), ("csr_gemm", "hand", 8),
-                    ("csr_gemm", "untuned", 1)]  # fmt: skip
+    assert told == [
+        ("csr_direct", "hand", 1),
+        ("csr_gemm", "hand", 1),
+        ("csr_gemm", "hand", 8),
+        ("csr_gemm", "untuned", 1),
+    ]
 
 
 def test_one_level_or_no_dense_time_is_no_curve(tmp_path: Path) -> None:
@@ -130,8 +151,11 @@ def test_an_elbow_at_a_measured_level_is_that_level(tmp_path: Path) -> None:
 
 
 def test_the_section_draws_lines_and_rings(tmp_path: Path) -> None:
-    rows = [dense(), *(pruned(level, ms) for level, ms in ((0.5, 20), (0.9, 5))),
-            *(pruned(level, 30, "csr_gemm") for level in (0.5, 0.9))]  # fmt: skip
+    rows = [
+        dense(),
+        *(pruned(level, ms) for level, ms in ((0.5, 20), (0.9, 5))),
+        *(pruned(level, 30, "csr_gemm") for level in (0.5, 0.9)),
+    ]
     section = made(tmp_path, *rows)
     assert isinstance(section, Section)
     figure, table = section.blocks
@@ -145,8 +169,9 @@ def test_the_section_draws_lines_and_rings(tmp_path: Path) -> None:
     assert "1 of 2 lines cross it, 0 lie above" in figure.sentence
     cells = [[cell.plain for cell in line.cells] for line in table.lines]
     assert [line[2:6] for line in cells] == [
-        ["csr_direct", "untuned", "70 %", "90 %"], ["csr_gemm", "untuned", "not below 90 %", "90 %"]
-    ]  # fmt: skip
+        ["csr_direct", "untuned", "70 %", "90 %"],
+        ["csr_gemm", "untuned", "not below 90 %", "90 %"],
+    ]
     assert cells[0][7] == "direct under untuned"
 
 

@@ -44,9 +44,12 @@ def test_a_ratio_above_one_is_faster_than_the_baseline(tmp_path: Path) -> None:
 def test_what_tuning_took_is_said_of_the_values_that_were_tuned(tmp_path: Path) -> None:
     took = [{"trials": trials, "valid": trials, "seconds": trials / 4} for trials in (320, 640)]
     frame = frame_of(
-        tmp_path, row(20), row(10, compiler=TUNED, tuning=took[0]),
-        row(20, batch=2), row(10, batch=2, compiler=TUNED, tuning=took[1]),
-    )  # fmt: skip
+        tmp_path,
+        row(20),
+        row(10, compiler=TUNED, tuning=took[0]),
+        row(20, batch=2),
+        row(10, batch=2, compiler=TUNED, tuning=took[1]),
+    )
     comparison = compare(frame, "compiler")
     assert comparison.searches == {"metaschedule(trials=64)": (480.0, 120.0)}
     assert "metaschedule(trials=64) was searched for: 480 trials in 2 min 00 s" in printed(grid(comparison))
@@ -58,10 +61,14 @@ def test_what_compression_does_to_accuracy_is_said_beside_its_speed(tmp_path: Pa
         "reached": {"ratio": 0.9},
     }
     frame = frame_of(
-        tmp_path, row(20, accuracy=0.97), row(10, accuracy=0.95, **pruned),
-        row(20, accuracy=0.9, model="m"), row(10, accuracy=0.89, model="m", **pruned),
-        row(30, accuracy=0.8, model="alone", **pruned), row(5, accuracy=0.6, compression="int8"),
-    )  # fmt: skip
+        tmp_path,
+        row(20, accuracy=0.97),
+        row(10, accuracy=0.95, **pruned),
+        row(20, accuracy=0.9, model="m"),
+        row(10, accuracy=0.89, model="m", **pruned),
+        row(30, accuracy=0.8, model="alone", **pruned),
+        row(5, accuracy=0.6, compression="int8"),
+    )
     comparison = compare(frame, "compression", "none")
     found = comparison.accuracies["weight_pruning(level=0.9)"]
     assert found == pytest.approx((0.9, -0.015, 2))

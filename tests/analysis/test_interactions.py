@@ -224,8 +224,11 @@ def test_too_few_networks_correlate_with_nothing(tmp_path: Path) -> None:
 
 def test_strength_is_what_the_whole_interval_says() -> None:
     assert [strength(*ends) for ends in ((0.7, 0.9), (-1, -0.8), (-0.6, 0.6), (0.1, 0.9))] == [
-        "strong", "strong", "weak", "open",
-    ]  # fmt: skip
+        "strong",
+        "strong",
+        "weak",
+        "open",
+    ]
 
 
 # ---------------------------------------------------------------- Pareto set

@@ -127,8 +127,11 @@ def test_two_asks_for_pruned_to_win_on_small_images_only(
 
 def test_two_takes_other_images_by_their_size(tmp_path: Path) -> None:
     sized = {pixels: [{"name": "conv1", "h": pixels}, {"name": "conv2", "h": 7}] for pixels in (32, 96, 224)}
-    rows = [*on("digits", 10, 5, layers=sized[32]), *on("random", 10, 20, layers=sized[224]),
-            *on("noise", 10, 20, layers=sized[96])]  # fmt: skip
+    rows = [
+        *on("digits", 10, 5, layers=sized[32]),
+        *on("random", 10, 20, layers=sized[224]),
+        *on("noise", 10, 20, layers=sized[96]),
+    ]
     found = observed(tmp_path, rows)["II"]
     assert found.verdict == HOLDS and all("of 1" in claim.numbers for claim in found.claims)
 
@@ -240,10 +243,16 @@ def test_nine_asks_for_the_best_of_sparse_algorithms_alone(tmp_path: Path) -> No
     def rows(kind: str, fast: str) -> list[Row]:
         device = {"name": kind, kind: "x"}
         return [
-            row(1 if name == fast else 9, algorithm=name, compression=PRUNED, hardware=kind, device=device,
-                reached={"ratio": 0.9})
+            row(
+                1 if name == fast else 9,
+                algorithm=name,
+                compression=PRUNED,
+                hardware=kind,
+                device=device,
+                reached={"ratio": 0.9},
+            )
             for name in ("csr_direct", "csr_gemm", "direct", "gemm")
-        ]  # fmt: skip
+        ]
 
     holds = observed(tmp_path / "a", [*rows("cpu", "csr_gemm"), *rows("gpu", "csr_direct")])["IX"]
     assert holds.verdict == HOLDS
@@ -260,8 +269,12 @@ def test_ten_counts_promises_that_are_kept(tmp_path: Path, ms: float, verdict: s
 
 def test_eleven_asks_for_a_gain_and_a_change(tmp_path: Path) -> None:
     def rows(direct: float, gemm: float) -> list[Row]:
-        return [row(10), row(20, algorithm="gemm"), row(direct, compiler=TUNED),
-                row(gemm, algorithm="gemm", compiler=TUNED)]  # fmt: skip
+        return [
+            row(10),
+            row(20, algorithm="gemm"),
+            row(direct, compiler=TUNED),
+            row(gemm, algorithm="gemm", compiler=TUNED),
+        ]
 
     assert observed(tmp_path / "a", rows(4, 2))["XI"].verdict == HOLDS
     assert verdicts(observed(tmp_path / "b", rows(9, 18))["XI"]) == [FAILS, FAILS]
@@ -271,8 +284,12 @@ def test_eleven_asks_for_a_gain_and_a_change(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("tuned", "verdict"), [(4, HOLDS), (1, FAILS)])
 def test_twelve_compares_what_tuning_gains(tmp_path: Path, tuned: float, verdict: str) -> None:
     reached = {"ratio": 0.9}
-    rows = [row(10), row(2, compiler=TUNED), row(8, compression=PRUNED, reached=reached),
-            row(tuned, compression=PRUNED, reached=reached, compiler=TUNED)]  # fmt: skip
+    rows = [
+        row(10),
+        row(2, compiler=TUNED),
+        row(8, compression=PRUNED, reached=reached),
+        row(tuned, compression=PRUNED, reached=reached, compiler=TUNED),
+    ]
     assert observed(tmp_path, rows)["XII"].verdict == verdict
 
 

@@ -18,23 +18,31 @@ def roles(folder: Path, column: str, *rows: Row) -> list[object]:
 
 def test_a_compiler_that_searches_is_tuned_whatever_its_name(tmp_path: Path) -> None:
     found = roles(
-        tmp_path, "tuning",
-        row(), row(compiler="hand"), row(compiler={"name": "annealing", "trials": 8}),
+        tmp_path,
+        "tuning",
+        row(),
+        row(compiler="hand"),
+        row(compiler={"name": "annealing", "trials": 8}),
         row(compiler="genetic", tuning={"trials": 16}),
-        failing(compiler="genetic", batch=8), row(compiler="quick", seconds={"tune": 3.0}),
+        failing(compiler="genetic", batch=8),
+        row(compiler="quick", seconds={"tune": 3.0}),
         row(compiler="onnxruntime", algorithm="library"),
-    )  # fmt: skip
+    )
     assert found == ["untuned", "scheduled", "tuned", "tuned", "tuned", "tuned", "runtime"]
 
 
 def test_a_compression_is_what_it_reached(tmp_path: Path) -> None:
     chain = {"name": "chain", "chain": [{"name": "thin"}, {"name": "bytes"}]}
     found = roles(
-        tmp_path, "kind",
-        row(), row(compression="thin", reached={"ratio": 0.5}), failing(compression="thin", batch=8),
+        tmp_path,
+        "kind",
+        row(),
+        row(compression="thin", reached={"ratio": 0.5}),
+        failing(compression="thin", batch=8),
         row(compression="bytes", reached={"bits": 8}),
-        row(compression=chain, reached={"bits": 8, "ratio": 0.5}), row(compression="distilled"),
-    )  # fmt: skip
+        row(compression=chain, reached={"bits": 8, "ratio": 0.5}),
+        row(compression="distilled"),
+    )
     assert found == ["dense", "pruned", "pruned", "types", "chained", "other"]
 
 
@@ -49,10 +57,14 @@ def test_a_primitive_is_the_algorithm_without_its_format(name: str, expected: st
 def test_a_processor_is_told_by_the_row_or_by_the_profile(tmp_path: Path) -> None:
     gpu = {"name": "board", "gpu": "Some GPU", "cpu": "Its host"}
     found = roles(
-        tmp_path, "processor",
-        row(), row(hardware="board", device=gpu), failing(hardware="hikey_970_gpu"),
-        failing(hardware="hikey_970_cpu"), failing(hardware="nobody_knows"),
-    )  # fmt: skip
+        tmp_path,
+        "processor",
+        row(),
+        row(hardware="board", device=gpu),
+        failing(hardware="hikey_970_gpu"),
+        failing(hardware="hikey_970_cpu"),
+        failing(hardware="nobody_knows"),
+    )
     assert found[:4] == ["cpu", "gpu", "gpu", "cpu"] and str(found[4]) == "<NA>"
 
 

@@ -25,10 +25,11 @@ def found(folder: Path, *rows: Row) -> pd.DataFrame:
 def test_the_papers_example(tmp_path: Path) -> None:
     # Section 5.1.2: pruned by 95 %, expected 20x, achieved 2.6x, which is 13.0 % of it.
     rows = [
-        row(26, samples=150, spread=1e-4), row(40, algorithm="gemm"),
+        row(26, samples=150, spread=1e-4),
+        row(40, algorithm="gemm"),
         row(10, samples=150, spread=1e-4, compression=PRUNED, algorithm="csr_gemm", reached={"ratio": 0.95}),
         row(30, compression=PRUNED, algorithm="csr_direct", reached={"ratio": 0.95}),
-    ]  # fmt: skip
+    ]
     line = found(tmp_path, *rows).iloc[0]
     assert line["expected"] == pytest.approx(20) and line["achieved"] == pytest.approx(2.6, rel=1e-3)
     assert line["share"] == pytest.approx(0.13, rel=1e-3) and line["low"] <= line["achieved"] <= line["high"]
@@ -52,15 +53,25 @@ def test_a_promise_is_the_rows_or_follows_from_what_was_reached(
 
 
 def test_the_dense_network_of_the_same_setting_and_compiler_is_the_measure(tmp_path: Path) -> None:
-    rows = [row(10), row(3, compiler="hand"), row(80, batch=8),
-            row(5, compression=PRUNED), row(40, batch=8, compression=PRUNED)]  # fmt: skip
+    rows = [
+        row(10),
+        row(3, compiler="hand"),
+        row(80, batch=8),
+        row(5, compression=PRUNED),
+        row(40, batch=8, compression=PRUNED),
+    ]
     assert found(tmp_path, *rows)["achieved"].tolist() == pytest.approx([2, 2], rel=0.05)
 
 
 def test_removed_channels_stand_beside_masked_ones(tmp_path: Path) -> None:
     kinds = {name: {"name": name, "level": 0.5} for name in ("channel_pruning", "compact_channel_pruning")}
-    rows = [row(10), *(row(ms, compression=kind, reached={"ratio": 0.5})
-                       for ms, kind in zip((10, 5), kinds.values(), strict=True))]  # fmt: skip
+    rows = [
+        row(10),
+        *(
+            row(ms, compression=kind, reached={"ratio": 0.5})
+            for ms, kind in zip((10, 5), kinds.values(), strict=True)
+        ),
+    ]
     lines = found(tmp_path, *rows)
     assert lines["compression_name"].tolist() == list(kinds) and set(lines["kind"]) == {"pruned"}
     assert lines["expected"].tolist() == pytest.approx([2, 2])

@@ -83,9 +83,13 @@ def test_what_failed_is_counted_and_never_wins(tmp_path: Path) -> None:
 def test_settings_compilers_and_machines_have_winners_of_their_own(tmp_path: Path) -> None:
     other = {**CPU, "cpu": "Real 1"}
     points = points_of(
-        tmp_path, row(10), row(5, batch=8), row(2, compiler="hand"), row(1, device=other, id="other"),
+        tmp_path,
+        row(10),
+        row(5, batch=8),
+        row(2, compiler="hand"),
+        row(1, device=other, id="other"),
         row(1, algorithm="library", compiler="onnxruntime"),
-    )  # fmt: skip
+    )
     found = standings(points)
     assert len(found) == 4, "a runtime with kernels of its own takes no part"
     assert [one.tuning for one in found] == ["untuned"] * 3 + ["scheduled"]
@@ -93,9 +97,10 @@ def test_settings_compilers_and_machines_have_winners_of_their_own(tmp_path: Pat
 
 def test_a_version_on_another_format_competes_for_its_algorithm(tmp_path: Path) -> None:
     points = points_of(
-        tmp_path, row(10, algorithm="gemm"),
+        tmp_path,
+        row(10, algorithm="gemm"),
         row(3, algorithm="csr_gemm", compression="weight_pruning", reached={"ratio": 0.9}),
-    )  # fmt: skip
+    )
     one = only(points)
     assert list(one.by_primitive) == ["gemm"]
     assert names(points, one.by_primitive["gemm"], "compression") == ["weight_pruning"]

@@ -54,10 +54,16 @@ def timed(
     """Return a row whose layers, and all changes of layout together, took so many seconds."""
     name = algorithm if isinstance(algorithm, str) else algorithm["name"]
     layers: list[dict[str, Any]] = [
-        {"name": layer, "algorithm": name, "declined": None, "latency_s": latency,
-         "input_layout": layouts[0], "output_layout": layouts[1]}
+        {
+            "name": layer,
+            "algorithm": name,
+            "declined": None,
+            "latency_s": latency,
+            "input_layout": layouts[0],
+            "output_layout": layouts[1],
+        }
         for layer, latency in times.items()
-    ]  # fmt: skip
+    ]
     if change_s is not None:
         layers += [
             {"name": kernel, "latency_s": change_s / 2} for kernel in ("change_layout", "change_layout1")
@@ -119,8 +125,10 @@ def test_the_rate_is_that_of_all_changes_in_the_rows() -> None:
 def test_no_layout_is_changed_at_a_rate_that_nobody_knows() -> None:
     """Blocks from the images to the end: nothing was changed, so nothing is known of changes."""
     inside = [edge("a", 1, "b"), edge("b", 2, "c")]
-    rows = [timed("direct", {"a": 1.0, "b": 9.0, "c": 1.0}, edges=inside),
-            timed(PACKED, {"a": 4.0, "b": 4.0, "c": 4.0}, BLOCKED, edges=inside)]  # fmt: skip
+    rows = [
+        timed("direct", {"a": 1.0, "b": 9.0, "c": 1.0}, edges=inside),
+        timed(PACKED, {"a": 4.0, "b": 4.0, "c": 4.0}, BLOCKED, edges=inside),
+    ]
     assert layer_times(rows).seconds_a_byte is None
     assert set(chosen_of(rows).values()) == {"direct"}
 

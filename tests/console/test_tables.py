@@ -184,9 +184,19 @@ def test_everything_about_a_row_is_shown(tmp_path: Path) -> None:
     )
     folder = write(tmp_path, [given_row, row(batch=2)])
     text = printed(show(folder, given_row.id))
-    for told in ("weight_pruning(level=0.95)", "untrained", "reached.ratio", "versions.torch", "8 GB",
-                 "11.2 M (11,173,962)", "97.12%", "20.0x by compression alone", "declined, odd strides",
-                 f"logs/{given_row.id}.log (not there)", "64x32x32 > 128, 3x3 / 2"):  # fmt: skip
+    for told in (
+        "weight_pruning(level=0.95)",
+        "untrained",
+        "reached.ratio",
+        "versions.torch",
+        "8 GB",
+        "11.2 M (11,173,962)",
+        "97.12%",
+        "20.0x by compression alone",
+        "declined, odd strides",
+        f"logs/{given_row.id}.log (not there)",
+        "64x32x32 > 128, 3x3 / 2",
+    ):
         assert told in text
     assert text.index("conv2") < text.index("conv1") < text.index("linear")
     assert "75.0%" in text and "25.0%" in text

@@ -84,10 +84,13 @@ def choose(driver: Any, axis: str, value: str) -> None:
 
 def points(rows: list[Row], **wanted: str) -> list[Row]:
     return [
-        each for each in rows
-        if all((getattr(each, axis) if axis == "status" else getattr(each, axis)["name"]) == value
-               for axis, value in wanted.items())
-    ]  # fmt: skip
+        each
+        for each in rows
+        if all(
+            (getattr(each, axis) if axis == "status" else getattr(each, axis)["name"]) == value
+            for axis, value in wanted.items()
+        )
+    ]
 
 
 def dialog(driver: Any) -> str:

@@ -49,8 +49,15 @@ def pruned(
 ) -> Row:
     own = next(step for step in steps if step["level"] == (0.9 if level == "elbow" else level))
     reached = {"level": own["level"], "ratio": own["ratio"], "curve": steps}
-    return row(**{"compression": {"name": technique, "level": level}, "accuracy": own["accuracy"],
-                  "reached": reached, "test_images": 450, **given})  # fmt: skip
+    return row(
+        **{
+            "compression": {"name": technique, "level": level},
+            "accuracy": own["accuracy"],
+            "reached": reached,
+            "test_images": 450,
+            **given,
+        }
+    )
 
 
 @pytest.fixture
@@ -88,9 +95,11 @@ def test_the_level_to_choose_stands_beside_what_is_gone_and_why(tmp_path: Path, 
     assert header[3:] == ["dense", "channel_pruning", "weight_pruning", "int8", "int8(calibration=none)"]
     assert told[0] == "cifar_resnet18" and told[3].startswith("98.00 % ([96.2")
     assert told[4:] == [
-        f"{MISSING} (every level loses over 1 point)", "96.00 % (90 % gone, elbow)", "97.00 % (75 % gone)",
+        f"{MISSING} (every level loses over 1 point)",
+        "96.00 % (90 % gone, elbow)",
+        "97.00 % (75 % gone)",
         "10.00 % (75 % gone)",
-    ]  # fmt: skip
+    ]
     assert section.lead.startswith(
         "At its elbow, or within 1 point of the dense network, weight_pruning removes 90 %"
     )

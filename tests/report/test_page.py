@@ -60,9 +60,10 @@ class Page(html.parser.HTMLParser):
 
     def all(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
         return [
-            found for name, found in self.elements
+            found
+            for name, found in self.elements
             if name == tag and all(found.get(key) == value for key, value in wanted.items())
-        ]  # fmt: skip
+        ]
 
     @property
     def text(self) -> str:
@@ -205,12 +206,19 @@ def test_the_page_asks_the_network_for_nothing(page: Page) -> None:
 
 def test_text_from_rows_is_text(tmp_path: Path) -> None:
     rows = [
-        row(5, study=EVIL, model={"name": EVIL, "path": EVIL}, device={**CPU, "cpu": EVIL}, noisy=True,
-            noisy_reason=EVIL, layers=[{"name": EVIL, "algorithm": EVIL, "latency_s": 1e-3}],
-            environment={"versions": {EVIL: EVIL}}),
+        row(
+            5,
+            study=EVIL,
+            model={"name": EVIL, "path": EVIL},
+            device={**CPU, "cpu": EVIL},
+            noisy=True,
+            noisy_reason=EVIL,
+            layers=[{"name": EVIL, "algorithm": EVIL, "latency_s": 1e-3}],
+            environment={"versions": {EVIL: EVIL}},
+        ),
         failing(model=EVIL, reason=EVIL, step=EVIL, algorithm=EVIL, compiler=EVIL, compression=EVIL),
         row(6, algorithm="library", compiler=EVIL),
-    ]  # fmt: skip
+    ]
     page = page_of(tmp_path, rows)
     assert not page.all("img") and len(page.scripts) == 3
     assert "window.hacked=1" in page.text

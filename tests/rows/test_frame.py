@@ -52,9 +52,13 @@ def test_the_package_says_its_version_and_refuses_other_names() -> None:
 
 def test_a_line_holds_what_the_row_held(tmp_path: Path) -> None:
     given_row = row(
-        10, compression=PRUNED, hardware={"name": "local_cpu", "threads": 2}, batch=4, energy_j=0.25,
+        10,
+        compression=PRUNED,
+        hardware={"name": "local_cpu", "threads": 2},
+        batch=4,
+        energy_j=0.25,
         tuning={"trials": 640, "valid": 612, "seconds": 80.5},
-    )  # fmt: skip
+    )
     frame = dlas.read(write(tmp_path, [given_row]))
     line = frame.iloc[0]
     assert line["compression"] == "weight_pruning(level=0.8)"

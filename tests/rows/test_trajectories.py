@@ -19,8 +19,12 @@ def pruned(level: float | str, steps: list[dict[str, Any]], at: float | None = N
     own = next(step for step in steps if step["level"] == (level if at is None else at))
     reached = {"level": own["level"], "units": own["ratio"], "ratio": own["ratio"], "curve": steps}
     options = given.pop("options", {})
-    return row(compression={"name": "weight_pruning", "level": level, **options}, accuracy=own["accuracy"],
-               reached=reached, **given)  # fmt: skip
+    return row(
+        compression={"name": "weight_pruning", "level": level, **options},
+        accuracy=own["accuracy"],
+        reached=reached,
+        **given,
+    )
 
 
 def found_in(*rows: Row) -> list[Trajectory]:
@@ -34,9 +38,13 @@ def test_rows_of_one_training_are_one_trajectory() -> None:
     steps = curve(LEVELS, 0.98, 0.95)
     between = [*steps[:3], {**steps[3], "level": 0.93, "ratio": 0.93}]
     (found,) = found_in(
-        pruned(0.9, steps[:3], algorithm="gemm"), pruned(0.9, steps[:3]), pruned(0.95, steps), row(),
-        pruned("elbow", steps, at=0.9), pruned(0.93, between),
-    )  # fmt: skip
+        pruned(0.9, steps[:3], algorithm="gemm"),
+        pruned(0.9, steps[:3]),
+        pruned(0.95, steps),
+        row(),
+        pruned("elbow", steps, at=0.9),
+        pruned(0.93, between),
+    )
     assert [place[0] for place, _ in found.ordered] == [0, 0.5, 0.9, 0.93, 0.95]
     assert found.name == found.technique == "weight_pruning" and found.network[2] == 0
     assert found.lines == {(0.9, 0.9): 4, (0.95, 0.95): 2, (0.93, 0.93): 5} and found.elbows == {(0.9, 0.9)}
@@ -45,10 +53,13 @@ def test_rows_of_one_training_are_one_trajectory() -> None:
 def test_other_networks_options_and_trainings_stand_apart() -> None:
     steps, again = curve(LEVELS, 0.98, 0.95), curve(LEVELS, 0.98, 0.94)
     found = found_in(
-        pruned(0.95, steps), pruned(0.95, steps, model="m"), pruned(0.95, steps, seed=1), pruned(0.95, again),
+        pruned(0.95, steps),
+        pruned(0.95, steps, model="m"),
+        pruned(0.95, steps, seed=1),
+        pruned(0.95, again),
         pruned(0.95, steps, options={"criterion": "taylor"}),
         pruned("elbow", steps, 0.5, options={"tolerance": 0.1}),
-    )  # fmt: skip
+    )
     assert len(found) == 5 and found[0].elbows == {(0.5, 0.5)}
     assert called(found) == {name: name for name in ("weight_pruning", "weight_pruning(criterion=taylor)")}
     assert called(found[:4]) == {"weight_pruning": "weight_pruning"}

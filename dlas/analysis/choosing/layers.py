@@ -200,8 +200,13 @@ def layer_times(rows: Iterable[Row]) -> LayerTimes:
     edges: Sequence[Mapping[str, Any]] = next((row.edges for row in used if row.edges), ())
     if not edges and any(c.layouts != (PLAIN, PLAIN) for each in layers.values() for c in each.values()):
         raise InputError("layouts differ, and no row says which layer reads which: run the study again")
-    return LayerTimes(setting, layers, tuple(sorted(singles, key=lambda single: single.latency_s)),
-                    tuple(edges), _seconds_a_byte(used))  # fmt: skip
+    return LayerTimes(
+        setting,
+        layers,
+        tuple(sorted(singles, key=lambda single: single.latency_s)),
+        tuple(edges),
+        _seconds_a_byte(used),
+    )
 
 
 def _timed(row: Row) -> Iterator[tuple[str, Candidate]]:
@@ -230,8 +235,10 @@ def _setting(rows: Sequence[Row]) -> dict[str, str]:
     if several:
         listed = "; ".join(f"{name} {', '.join(found)}" for name, found in several.items())
         name, found = next(iter(several.items()))
-        raise InputError(f"times of layers are compared within one setting, and there are several: {listed}; "
-                         f'choose one as in --where "{name}={found[0]}"')  # fmt: skip
+        raise InputError(
+            f"times of layers are compared within one setting, and there are several: {listed}; "
+            f'choose one as in --where "{name}={found[0]}"'
+        )
     return {name: found[0] for name, found in values.items()}
 
 
@@ -294,8 +301,10 @@ def fastest(known: LayerTimes) -> tuple[dict[str, Candidate], bool]:
     found = cheapest(costs)
     proven = found is not None
     if found is None:
-        starts = [{layer: _place(options[layer], candidate) for layer, candidate in known.of(single).items()}
-                  for single in known.singles]  # fmt: skip
+        starts = [
+            {layer: _place(options[layer], candidate) for layer, candidate in known.of(single).items()}
+            for single in known.singles
+        ]
         found = min((descend(costs, start) for start in starts), key=lambda chosen: total(costs, chosen))
     return {layer: each[found[layer]] for layer, each in options.items()}, proven
 

@@ -27,18 +27,36 @@ from dlas.analysis.observations import (
 from dlas.analysis.observations.evidence import FAILS, HOLDS, OPEN, VERDICTS, Claim, Evidence, Observation
 
 __all__ = [
-    "FAILS", "HOLDS", "OBSERVATIONS", "OPEN", "VERDICTS",
-    "Claim", "Evidence", "Finding", "Observation", "observe",
-]  # fmt: skip
+    "FAILS",
+    "HOLDS",
+    "OBSERVATIONS",
+    "OPEN",
+    "VERDICTS",
+    "Claim",
+    "Evidence",
+    "Finding",
+    "Observation",
+    "observe",
+]
 
 OBSERVATIONS = tuple(
     module.OBSERVATION
     for module in (
-        costs_and_latency, pruning_by_dataset, size_and_vulnerability, weight_or_channel_pruning,
-        types_by_hardware, accuracy_of_types, best_dense_on_cpus, best_dense_on_gpus, best_sparse,
-        pruning_promises, tuning_changes_the_best, tuning_of_pruned, faster_hardware,
+        costs_and_latency,
+        pruning_by_dataset,
+        size_and_vulnerability,
+        weight_or_channel_pruning,
+        types_by_hardware,
+        accuracy_of_types,
+        best_dense_on_cpus,
+        best_dense_on_gpus,
+        best_sparse,
+        pruning_promises,
+        tuning_changes_the_best,
+        tuning_of_pruned,
+        faster_hardware,
     )
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,23 @@ from dlas.rows.results import STATUSES
 HOLDS, FAILS, OPEN = VERDICTS = ("holds", "does not hold", "not enough data")
 SAME_SETTING = list(SETTING)
 FACTS = (
-    "dataset_name", "compression_name", "kind", "accuracy", "validation_accuracy", "test_images",
-    "parameters", "nonzeros", "macs", "effective_macs", "model_bytes", "csr_bytes", "ratio",
-    "bits", FINE_TUNING, "line",
-)  # fmt: skip
+    "dataset_name",
+    "compression_name",
+    "kind",
+    "accuracy",
+    "validation_accuracy",
+    "test_images",
+    "parameters",
+    "nonzeros",
+    "macs",
+    "effective_macs",
+    "model_bytes",
+    "csr_bytes",
+    "ratio",
+    "bits",
+    FINE_TUNING,
+    "line",
+)
 """What is known of a network, whichever of its points tells it."""
 MOST_LOSS = 0.05
 """Of several levels of a technique, the highest that loses no more accuracy than this is the one compared."""

@@ -27,9 +27,23 @@ from dlas.report.sections import (
 )
 
 SECTIONS: tuple[Callable[[Context], Section | Absent], ...] = (
-    summary.section, question.section, matrix.section, winners.section, latency.section, ratios.tuning,
-    ratios.runtimes, promises.section, break_even.section, accuracy.section, compression.section,
-    curves.section, layers.section, dependence.section, correlations.section, checks.section, costs.section,
+    summary.section,
+    question.section,
+    matrix.section,
+    winners.section,
+    latency.section,
+    ratios.tuning,
+    ratios.runtimes,
+    promises.section,
+    break_even.section,
+    accuracy.section,
+    compression.section,
+    curves.section,
+    layers.section,
+    dependence.section,
+    correlations.section,
+    checks.section,
+    costs.section,
     trust.section,
-)  # fmt: skip
+)
 """In the order in which a reader meets them."""

@@ -73,11 +73,15 @@ def _panel(context: Context, cost: str, front: pd.DataFrame, coloured: str) -> P
     columns = (ordered[name].tolist() for name in (cost, "accuracy", "front", coloured))
     rows = [
         {
-            "p": line, "x": significant(value * UNITS[cost][1]), "y": significant(100 * accuracy),
-            "fy": significant(100 * accuracy) if best else None, "f": best, "c": str(label),
+            "p": line,
+            "x": significant(value * UNITS[cost][1]),
+            "y": significant(100 * accuracy),
+            "fy": significant(100 * accuracy) if best else None,
+            "f": best,
+            "c": str(label),
         }
         for line, value, accuracy, best, label in zip(ordered.index.tolist(), *columns, strict=True)
-    ]  # fmt: skip
+    ]
     place = context.called(ordered.iloc[0], PLACE_OF_SEEDS)
     title = COSTS[cost] + (f" · {place}" if _several(context) else "")
     return Panel(title, rows, f"{cost} {scale(row['x'] for row in rows)}")
@@ -95,10 +99,14 @@ def _table(context: Context, front: pd.DataFrame) -> Table:
         for row in front.iloc[inside].query("front").sort_values("latency_s").itertuples()
     ]
     columns = [
-        Column("place"), Column("network"), Column("accuracy", number=True),
-        Column("ms [95 % interval]", number=True), Column("computed by"), Column("size", number=True),
+        Column("place"),
+        Column("network"),
+        Column("accuracy", number=True),
+        Column("ms [95 % interval]", number=True),
+        Column("computed by"),
+        Column("size", number=True),
         Column("peak memory", number=True),
-    ]  # fmt: skip
+    ]
     caption = "The Pareto set of accuracy and latency, the fastest first."
     return Table("pareto", caption, columns, lines, names=2)
 
@@ -107,10 +115,13 @@ def _line(context: Context, row: Any) -> Line:
     line = int(row.Index)
     cells = [
         Cell(context.name(line, PLACE_OF_SEEDS) if _several(context) else "all"),
-        Cell(context.name(line, NETWORK)), Cell(f"{100 * row.accuracy:.2f} %"),
-        Cell(context.interval(line), point=line), Cell(context.name(line, ("algorithm", "compiler"))),
-        Cell(_bytes(row.model_bytes)), Cell(_bytes(row.peak_memory_bytes)),
-    ]  # fmt: skip
+        Cell(context.name(line, NETWORK)),
+        Cell(f"{100 * row.accuracy:.2f} %"),
+        Cell(context.interval(line), point=line),
+        Cell(context.name(line, ("algorithm", "compiler"))),
+        Cell(_bytes(row.model_bytes)),
+        Cell(_bytes(row.peak_memory_bytes)),
+    ]
     return Line(cells, context.where(line, (*PLACE_OF_SEEDS, "model", "compression")))
 
 

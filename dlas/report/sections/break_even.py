@@ -59,11 +59,18 @@ def _place(context: Context, curve: SpeedCurve) -> str:
 def _rows(context: Context, curve: SpeedCurve, number: int) -> list[dict[str, Any]]:
     common = {"c": curve.algorithm, "d": str(number)}
     rows = [
-        {**common, "p": line, "x": significant(100 * ratio), "y": significant(speed),
-         "lo": significant(low), "hi": significant(high), "e": False,
-         "t": f"{factor(speed)}x [{factor(low)}, {factor(high)}] the speed of {_dense(context, curve)}"}
+        {
+            **common,
+            "p": line,
+            "x": significant(100 * ratio),
+            "y": significant(speed),
+            "lo": significant(low),
+            "hi": significant(high),
+            "e": False,
+            "t": f"{factor(speed)}x [{factor(low)}, {factor(high)}] the speed of {_dense(context, curve)}",
+        }
         for line, ratio, (speed, low, high) in zip(curve.points, curve.ratios, curve.speeds, strict=True)
-    ]  # fmt: skip
+    ]
     if np.isfinite(curve.break_even):
         told = f"{curve.algorithm}: as fast as {_dense(context, curve)} at {curve.told}"
         place = {"x": significant(100 * curve.break_even), "y": 1, "lo": None, "hi": None}
@@ -77,10 +84,15 @@ def _dense(context: Context, curve: SpeedCurve) -> str:
 
 def _table(context: Context, found: Sequence[SpeedCurve]) -> Table:
     columns = [
-        Column("setting"), Column("compression"), Column("algorithm"), Column("compiler"),
-        Column("break-even", number=True), Column("highest level", number=True),
-        Column("speed there [95 % interval]", number=True), Column("fastest dense"),
-    ]  # fmt: skip
+        Column("setting"),
+        Column("compression"),
+        Column("algorithm"),
+        Column("compiler"),
+        Column("break-even", number=True),
+        Column("highest level", number=True),
+        Column("speed there [95 % interval]", number=True),
+        Column("fastest dense"),
+    ]
     caption = (
         "The share of the convolutions' weights from which on each algorithm stays at least as fast as the "
         "fastest dense point of its setting."
@@ -92,10 +104,14 @@ def _line(context: Context, curve: SpeedCurve) -> Line:
     speed, low, high = curve.speeds[-1]
     style = "bad" if curve.break_even == np.inf else "good"
     cells = [
-        Cell(context.called(curve.setting)), Cell(curve.technique), Cell(curve.algorithm),
-        Cell(curve.compiler), Cell(curve.told, style=style), Cell(f"{100 * curve.ratios[-1]:.0f} %"),
+        Cell(context.called(curve.setting)),
+        Cell(curve.technique),
+        Cell(curve.algorithm),
+        Cell(curve.compiler),
+        Cell(curve.told, style=style),
+        Cell(f"{100 * curve.ratios[-1]:.0f} %"),
         Cell(f"{factor(speed)}x [{factor(low)}, {factor(high)}]", point=curve.points[-1]),
         Cell(_dense(context, curve), point=curve.dense),
-    ]  # fmt: skip
+    ]
     told = {**curve.setting, "algorithm": curve.algorithm, "compiler": curve.compiler}
     return Line(cells, context.told(told))

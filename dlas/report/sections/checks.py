@@ -21,8 +21,11 @@ def section(context: Context) -> Section | Absent:
         f"that it consists of: {told}."
     )
     columns = [
-        Column("no."), Column("observation", wide=True), Column("verdict"), Column("numbers", wide=True)
-    ]  # fmt: skip
+        Column("no."),
+        Column("observation", wide=True),
+        Column("verdict"),
+        Column("numbers", wide=True),
+    ]
     lines = [line for finding in findings for line in _lines(finding)]
     caption = "An observation holds if all of its claims do; a claim without enough points leaves it open."
     table = Table("observations", caption, columns, lines, names=2)

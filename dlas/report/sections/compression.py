@@ -90,7 +90,7 @@ def _figure(context: Context, curves: Sequence[Trajectory]) -> Figure:
     titles = _titles(context, curves)
     least = {
         dataset: _lower_end(row for key, rows in panels.items() if key[0] == dataset for row in rows)
-        for dataset in {dataset for dataset, _ in panels}
+        for dataset in dict.fromkeys(dataset for dataset, _ in panels)
     }
     colours = context.colours("model")
     specs = {
@@ -148,14 +148,20 @@ def _fallen(curves: Sequence[Trajectory]) -> str:
 def _rows(context: Context, curve: Trajectory, number: int) -> list[dict[str, Any]]:
     return [
         {
-            "p": curve.lines.get(place), "x": _shown(step.ratio), "y": _shown(step.accuracy),
+            "p": curve.lines.get(place),
+            "x": _shown(step.ratio),
+            "y": _shown(step.accuracy),
             "b": _shown(step.accuracy if place == START and _tuned(curve) else step.before),
-            "lo": _shown(interval[0]), "hi": _shown(interval[1]), "e": place in curve.elbows,
-            "c": curve.model, "d": number, "t": _told(curve, place, step),
+            "lo": _shown(interval[0]),
+            "hi": _shown(interval[1]),
+            "e": place in curve.elbows,
+            "c": curve.model,
+            "d": number,
+            "t": _told(curve, place, step),
         }
         for place, step in curve.ordered
         for interval in [accuracy_interval(step.accuracy, curve.images)]
-    ]  # fmt: skip
+    ]
 
 
 def _tuned(curve: Trajectory) -> bool:
@@ -198,9 +204,16 @@ def _mark(row: Mapping[Any, Any]) -> dict[str, Any]:
     low, high = accuracy_interval(row["accuracy"], images(row))
     text = f"{row['model']}, {row['compression']}: {100 * row['accuracy']:.2f} %"
     return {
-        "p": row["line"], "y": row["compression"], "c": row["model"], "x": significant(100 * row["accuracy"]),
-        "lo": _shown(low), "hi": _shown(high), "s": "", "n": False, "t": text,
-    }  # fmt: skip
+        "p": row["line"],
+        "y": row["compression"],
+        "c": row["model"],
+        "x": significant(100 * row["accuracy"]),
+        "lo": _shown(low),
+        "hi": _shown(high),
+        "s": "",
+        "n": False,
+        "t": text,
+    }
 
 
 def _domain(panels: Sequence[Panel]) -> tuple[float, float]:

@@ -18,8 +18,11 @@ NETWORK = ("dataset", "model", "seed")
 """What tells one dense network from another."""
 FLOAT_BITS = 32
 COUNTS = {
-    "parameters": "parameters", "nonzeros": "nonzeros", "macs": "MACs", "effective_macs": "effective MACs",
-}  # fmt: skip
+    "parameters": "parameters",
+    "nonzeros": "nonzeros",
+    "macs": "MACs",
+    "effective_macs": "effective MACs",
+}
 Dense = Mapping[tuple[Any, ...], Mapping[Any, Any]]
 """What is known of the dense networks, by dataset, model and seed."""
 
@@ -62,9 +65,12 @@ def choice(context: Context, found: pd.DataFrame, curves: Sequence[Trajectory], 
     types = {name for row in cells.values() for name in row if name not in titles}
     techniques = [*sorted(titles, key=natural), *sorted(types, key=natural)]
     columns = [
-        Column("network"), Column("parameters", number=True), Column("MACs", number=True),
-        Column("dense", number=True), *(Column(titles.get(name, name), number=True) for name in techniques),
-    ]  # fmt: skip
+        Column("network"),
+        Column("parameters", number=True),
+        Column("MACs", number=True),
+        Column("dense", number=True),
+        *(Column(titles.get(name, name), number=True) for name in techniques),
+    ]
     lines = []
     for key, under in cells.items():
         values = dict(zip(NETWORK, key, strict=True))
@@ -146,11 +152,13 @@ def _line(context: Context, row: Mapping[Any, Any]) -> Line:
     share = float(csr) / float(dense) if pd.notna(csr) and pd.notna(dense) and dense else None
     larger = share is not None and share > 1
     cells = [
-        Cell(context.called(row, (*NETWORK, "compression"))), *counts, _cell(dense, "B"),
+        Cell(context.called(row, (*NETWORK, "compression"))),
+        *counts,
+        _cell(dense, "B"),
         _cell(csr, "B", style="bad" if larger else "", note="larger" if larger else ""),
         Cell(MISSING, style="muted") if share is None else Cell(f"{share:.2f}"),
         Cell(duration(row[FINE_TUNING])) if pd.notna(row[FINE_TUNING]) else Cell(MISSING, style="muted"),
-    ]  # fmt: skip
+    ]
     return Line(cells, context.told({name: row[name] for name in (*NETWORK, "compression")}))
 
 

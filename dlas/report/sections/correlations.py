@@ -31,20 +31,29 @@ def _figure(context: Context, found: list[dict[Any, Any]]) -> Figure:
     for row in known:
         places.setdefault(context.called(row, PLACE), []).append(
             {
-                "y": _pair(row), "c": MARK, "x": significant(row["correlation"]), "s": "", "n": False,
-                "lo": significant(row["low"]), "hi": significant(row["high"]),
+                "y": _pair(row),
+                "c": MARK,
+                "x": significant(row["correlation"]),
+                "s": "",
+                "n": False,
+                "lo": significant(row["low"]),
+                "hi": significant(row["high"]),
                 "t": f"{_pair(row)}: {_told(row)}",
             }
-        )  # fmt: skip
+        )
     strong = sum(strength(row["low"], row["high"]) == "strong" for row in known)
     sentence = (
         "Far from the dashed line, one quantity tells the order of the other: "
         f"{strong} of {len(known)} correlations are strong."
     )
     spec = charts.intervals(
-        "Spearman's rank correlation", {MARK: rgb(*HUES[0])}, logarithmic=False, reference=0, grouped=False,
+        "Spearman's rank correlation",
+        {MARK: rgb(*HUES[0])},
+        logarithmic=False,
+        reference=0,
+        grouped=False,
         domain=(-1, 1),
-    )  # fmt: skip
+    )
     panels = [Panel(place if len(places) > 1 else "", rows) for place, rows in places.items()]
     return Figure("rank-correlations", "Rank correlations", sentence, panels, {"": spec}, filtered=False)
 
@@ -63,9 +72,12 @@ def _table(context: Context, found: list[dict[Any, Any]]) -> Table:
         ]
         lines.append(Line(cells, context.told({name: row[name] for name in PLACE})))
     columns = [
-        Column("place"), Column("quantities"), Column("correlation [95 % interval]", number=True),
-        Column("networks", number=True), Column("strength"),
-    ]  # fmt: skip
+        Column("place"),
+        Column("quantities"),
+        Column("correlation [95 % interval]", number=True),
+        Column("networks", number=True),
+        Column("strength"),
+    ]
     caption = (
         "Rank correlations over networks (a model under a compression, at its fastest). Strong: the whole "
         f"interval is {STRONG} or more in size; weak: all of it is less; open: neither. Networks without a "

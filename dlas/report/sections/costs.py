@@ -37,13 +37,16 @@ def _figure(context: Context, total: float) -> Figure:
     seconds = context.points.groupby("compiler")[list(SECONDS)].sum()
     rows = [
         {
-            "y": compiler, "c": _step(column), "x": significant(took / size), "o": order,
+            "y": compiler,
+            "c": _step(column),
+            "x": significant(took / size),
+            "o": order,
             "t": f"{compiler}, {_step(column)}: {duration(took)}",
         }
         for compiler in sorted(seconds.index, key=natural)
         for order, column in enumerate(SECONDS)
         if (took := float(seconds[column][compiler])) > 0
-    ]  # fmt: skip
+    ]
     sums = seconds.sum()
     colours = {_step(column): colour for column, colour in COLOURS.items() if sums[column] > 0}
     longest = str(sums.idxmax())
@@ -60,14 +63,15 @@ def _table(seconds: pd.DataFrame, total: float) -> Table:
         known = seconds[column][seconds[column] > 0]
         if known.empty:
             continue
-        lines.append(
-            Line([
-                Cell(_step(column)), Cell(duration(float(known.sum()))),
-                Cell(f"{100 * known.sum() / total:.1f} %"), Cell(str(len(known))),
-                Cell(duration(float(known.median()))),
-                Cell(duration(float(known.max())), point=int(known.index[int(known.argmax())])),
-            ])
-        )  # fmt: skip
+        cells = [
+            Cell(_step(column)),
+            Cell(duration(float(known.sum()))),
+            Cell(f"{100 * known.sum() / total:.1f} %"),
+            Cell(str(len(known))),
+            Cell(duration(float(known.median()))),
+            Cell(duration(float(known.max())), point=int(known.index[int(known.argmax())])),
+        ]
+        lines.append(Line(cells))
     numbers = ("together", "share", "points", "median", "longest")
     columns = [Column("step"), *(Column(name, number=True) for name in numbers)]
     return Table("seconds-by-step", "Time by step, over the points that had it done.", columns, lines)

@@ -73,7 +73,13 @@ def _rows(context: Context, line: int, curve: SearchCurve) -> list[dict[str, Any
     told = f"{layers}: {factor(first / last)}x in {curve.trials} trials"
     algorithm = context.value(line, "algorithm")
     return [
-        {"p": line, "x": trials, "y": significant(first / time_s), "c": algorithm,
-         "d": f"{line} {curve.layers[0] if curve.layers else ''}", "t": told}
+        {
+            "p": line,
+            "x": trials,
+            "y": significant(first / time_s),
+            "c": algorithm,
+            "d": f"{line} {curve.layers[0] if curve.layers else ''}",
+            "t": told,
+        }
         for trials, time_s in steps
-    ]  # fmt: skip
+    ]

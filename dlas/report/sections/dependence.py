@@ -60,15 +60,24 @@ def _variance_table(found: list[Interaction]) -> Table:
         noise = f"{100 * one.noise:.2f} %" if np.isfinite(one.noise) else MISSING
         values = ", ".join(f"{len(kept)} of {axis}" for axis, kept in zip(one.axes, one.values, strict=True))
         cells = [
-            Cell(_pair(one)), *map(Cell, shares), Cell(noise), Cell(f"{one.matched} of {one.total}"),
-            Cell(str(one.blocks)), Cell(values if one.known else "no complete block"), Cell(_left_out(one)),
-        ]  # fmt: skip
+            Cell(_pair(one)),
+            *map(Cell, shares),
+            Cell(noise),
+            Cell(f"{one.matched} of {one.total}"),
+            Cell(str(one.blocks)),
+            Cell(values if one.known else "no complete block"),
+            Cell(_left_out(one)),
+        ]
         lines.append(Line(cells))
     columns = [
-        Column("axes"), *(Column(part, "explained by", number=True) for part in PARTS),
-        Column("noise alone", number=True), Column("matched", number=True), Column("blocks", number=True),
-        Column("values compared"), Column("left out", wide=True),
-    ]  # fmt: skip
+        Column("axes"),
+        *(Column(part, "explained by", number=True) for part in PARTS),
+        Column("noise alone", number=True),
+        Column("matched", number=True),
+        Column("blocks", number=True),
+        Column("values compared"),
+        Column("left out", wide=True),
+    ]
     caption = (
         "Analysis of variance of log latency. Noise alone is the share that both together would have if "
         "nothing but the uncertainty of the medians were at work. The rest is what changes from block to "
@@ -79,21 +88,21 @@ def _variance_table(found: list[Interaction]) -> Table:
 
 def _left_out(one: Interaction) -> str:
     """Return why points take no part, in numbers that add up."""
-    gone = {
-        "without a time": one.failed, "of runtimes": one.library, "in incomplete blocks": one.incomplete
-    }  # fmt: skip
+    gone = {"without a time": one.failed, "of runtimes": one.library, "in incomplete blocks": one.incomplete}
     return ", ".join(f"{count} {why}" for why, count in gone.items() if count) or "none"
 
 
 def _flip_figure(found: list[Ranking]) -> Figure:
     rows = [
         {
-            "y": one.ranked, "x": one.along, "v": significant(one.flipped / one.compared),
+            "y": one.ranked,
+            "x": one.along,
+            "v": significant(one.flipped / one.compared),
             "label": f"{100 * one.flipped / one.compared:.0f} %",
             "t": f"{one.ranked} along {one.along}: {one.flipped} of {one.compared} flip, {one.ties} ties",
         }
         for one in sorted(found, key=lambda one: (one.ranked, one.along))
-    ]  # fmt: skip
+    ]
     sentence = (
         "Down: the axis whose values are put in order by latency; across: the axis that changes meanwhile. "
         "In a dark field the order found in one place is not to be trusted in another."
@@ -111,10 +120,15 @@ def _flip_table(found: list[Ranking], failed: int) -> Table:
         cells = [Cell(one.ranked), Cell(one.along), *(Cell(str(count)) for count in counts)]
         lines.append(Line([*cells, Cell(correlation), Cell(seen or MISSING)]))
     columns = [
-        Column("order of"), Column("along"), Column("compared", number=True), Column("kept", number=True),
-        Column("flipped", number=True), Column("tie", number=True), Column("Kendall", number=True),
+        Column("order of"),
+        Column("along"),
+        Column("compared", number=True),
+        Column("kept", number=True),
+        Column("flipped", number=True),
+        Column("tie", number=True),
+        Column("Kendall", number=True),
         Column("flips seen most often", wide=True),
-    ]  # fmt: skip
+    ]
     caption = (
         "Two values are compared at two places of another axis, everything else equal: their order is kept, "
         "it flips, or one of the comparisons is a tie, as the intervals overlap. Kendall's rank correlation "

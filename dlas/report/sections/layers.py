@@ -74,13 +74,15 @@ def _rows(context: Context, first: int, second: int | None) -> list[dict[str, An
     drawn = sorted(times, key=lambda name: -times[name])[:MOST_BARS]
     return [
         {
-            "y": layer.name, "c": which, "x": significant(layer.latency_s * 1e6),
+            "y": layer.name,
+            "c": which,
+            "x": significant(layer.latency_s * 1e6),
             "t": f"{layer.name}, {layer.algorithm}: {layer.latency_s * 1e6:.4g} µs",
         }
         for which, line in chosen.items()
         for layer in context.details.layers[line]
         if layer.name in drawn
-    ]  # fmt: skip
+    ]
 
 
 def _sentence(context: Context, line: int) -> str:

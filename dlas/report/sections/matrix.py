@@ -77,20 +77,20 @@ def _reasons(context: Context) -> Table:
     }
     seen = Counter(told.values())
     example = {key: line for line, key in reversed(told.items())}
-    lines = [
-        Line([
-            Cell(key[0], style="bad"), Cell(key[1]), Cell(str(count)),
-            Cell(key[2] or "not told", point=example[key]),
-        ])
-        for key, count in seen.most_common(MOST_REASONS)
-    ]  # fmt: skip
+    lines = []
+    for key, count in seen.most_common(MOST_REASONS):
+        status, step, reason = key
+        why = Cell(reason or "not told", point=example[key])
+        lines.append(Line([Cell(status, style="bad"), Cell(step), Cell(str(count)), why]))
     counts = bad["status"].value_counts()
     ends = ", ".join(f"{counts[status]:,} {status}" for status in STATUSES if status in counts)
     caption = f"Why {counted(len(bad))} of {len(context.points):,} have no right answer in time: {ends}."
     if len(seen) > MOST_REASONS:
         caption += f" The {MOST_REASONS} most frequent of {len(seen):,} reasons are shown."
     columns = [
-        Column("status"), Column("step"), Column("points", number=True),
+        Column("status"),
+        Column("step"),
+        Column("points", number=True),
         Column("reason, with one example", wide=True),
-    ]  # fmt: skip
+    ]
     return Table("reasons", caption, columns, lines)

@@ -74,10 +74,15 @@ def _mark(row: dict[Any, Any]) -> dict[str, Any]:
 
 def _table(context: Context, found: pd.DataFrame) -> Table:
     columns = [
-        Column("setting"), Column("compiler"), Column("compression"), Column("expected", number=True),
-        Column("achieved [95 % interval]", number=True), Column("share", number=True),
-        Column("fastest algorithm"), Column("fastest dense"),
-    ]  # fmt: skip
+        Column("setting"),
+        Column("compiler"),
+        Column("compression"),
+        Column("expected", number=True),
+        Column("achieved [95 % interval]", number=True),
+        Column("share", number=True),
+        Column("fastest algorithm"),
+        Column("fastest dense"),
+    ]
     lines = [_line(context, row) for row in found.to_dict("records")]
     caption = "Expected and achieved speed-up of each compression. “2 of 3”: one of three points has no time."
     return Table("expected-speedup", caption, columns, lines, names=3)
@@ -88,11 +93,15 @@ def _line(context: Context, row: dict[Any, Any]) -> Line:
     achieved = Cell(row["missing"], style="bad") if row["missing"] else Cell(interval, point=row["point"])
     tried = f"{row['tried'] - row['failed']} of {row['tried']}" if row["failed"] else ""
     cells = [
-        Cell(context.called(row)), Cell(row["compiler"]), Cell(row["compression"]),
-        Cell(f"{factor(row['expected'])}x" if row["expected"] > 0 else "not told"), achieved,
+        Cell(context.called(row)),
+        Cell(row["compiler"]),
+        Cell(row["compression"]),
+        Cell(f"{factor(row['expected'])}x" if row["expected"] > 0 else "not told"),
+        achieved,
         Cell(percent(row["share"]), style="good" if row["share"] >= 1 else ""),
-        _algorithm(context, row["point"], tried), _algorithm(context, row["dense_point"]),
-    ]  # fmt: skip
+        _algorithm(context, row["point"], tried),
+        _algorithm(context, row["dense_point"]),
+    ]
     return Line(cells, context.told({name: row[name] for name in (*CASE, "compression")}))
 
 
@@ -115,9 +124,11 @@ def _means(context: Context, found: pd.DataFrame) -> Table:
         where = context.told({name: first[name] for name in PLACE_AND_COMPILER})
         for compression, mean in complete.mean().items():
             cells = [
-                Cell(context.called(first, PLACE_AND_COMPILER)), Cell(str(compression)), Cell(percent(mean)),
+                Cell(context.called(first, PLACE_AND_COMPILER)),
+                Cell(str(compression)),
+                Cell(percent(mean)),
                 Cell(f"{len(complete)} of {len(shares)}"),
-            ]  # fmt: skip
+            ]
             lines.append(Line(cells, {**where, "compression": str(compression)}))
     numbers = [Column(name, number=True) for name in ("mean share", "models")]
     columns = [Column("place"), Column("compression"), *numbers]

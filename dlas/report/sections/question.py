@@ -10,11 +10,16 @@ from dlas.report.context import Context
 from dlas.rows.labels import points as counted
 
 ROWS = {
-    "dataset": "the problem", "model": "the architecture", "compression": "what makes it smaller",
-    "algorithm": "how a convolution is computed", "compiler": "what turns it into code",
-    "hardware": "what it runs on", "batch": "images at a time", "seed": "of everything random",
+    "dataset": "the problem",
+    "model": "the architecture",
+    "compression": "what makes it smaller",
+    "algorithm": "how a convolution is computed",
+    "compiler": "what turns it into code",
+    "hardware": "what it runs on",
+    "batch": "images at a time",
+    "seed": "of everything random",
     "machine": "where it was measured",
-}  # fmt: skip
+}
 
 
 def section(context: Context) -> Section | Absent:

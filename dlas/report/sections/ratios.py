@@ -93,11 +93,16 @@ def _rows(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     columns = (pairs[name].tolist() for name in ("second", "ratio", "low", "high", "order"))
     return [
         {
-            "p": line, "x": significant(ratio), "lo": significant(low), "hi": significant(high),
-            "s": "", "n": order == 0, "t": _told(ratio, low, high, order),
+            "p": line,
+            "x": significant(ratio),
+            "lo": significant(low),
+            "hi": significant(high),
+            "s": "",
+            "n": order == 0,
+            "t": _told(ratio, low, high, order),
         }
         for line, ratio, low, high, order in zip(*columns, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _told(ratio: float, low: float, high: float, order: int) -> str:
@@ -114,9 +119,12 @@ def _tuning_figure(context: Context, pairs: Mapping[str, pd.DataFrame]) -> Figur
     rows.sort(key=lambda row: natural(row["y"]))
     colours = context.colours(coloured)
     spec = charts.intervals(
-        "times the speed of untuned code", colours, logarithmic=True, reference=1,
+        "times the speed of untuned code",
+        colours,
+        logarithmic=True,
+        reference=1,
         grouped=coloured == "compression",
-    )  # fmt: skip
+    )
     slower = sum(int((found["order"] < 0).sum()) for found in pairs.values())
     sentence = f"Left of the dashed line, tuning made code slower: {slower} of {len(rows)} pairs."
     panels = _panels(context, rows, (*SETTING, "compiler"))

@@ -47,10 +47,13 @@ def _fastest(context: Context, best: list[Winner]) -> Table:
     ]
     group = "times the speed of the best"
     columns = [
-        Column("setting"), Column("fastest"), Column("ms [95 % interval]", number=True),
-        Column("untuned code", group, number=True), Column("runtime", group, number=True),
+        Column("setting"),
+        Column("fastest"),
+        Column("ms [95 % interval]", number=True),
+        Column("untuned code", group, number=True),
+        Column("runtime", group, number=True),
         Column("timed", number=True),
-    ]  # fmt: skip
+    ]
     caption = "The fastest point of each setting, whatever its network costs in accuracy."
     return Table("fastest", caption, columns, lines)
 
@@ -65,9 +68,13 @@ def _line(context: Context, setting: list[int], winner: Winner) -> Line:
     tie = f"tie with {len(winner.points) - 1} more" if winner.tie else ""
     called = context.name(point, ("compression", "algorithm", "compiler"))
     cells = [
-        name, Cell(called, note=tie, point=point, style="best"), Cell(context.interval(point)),
-        _against(context, setting, point, "untuned"), _against(context, setting, point, "runtime"), tried,
-    ]  # fmt: skip
+        name,
+        Cell(called, note=tie, point=point, style="best"),
+        Cell(context.interval(point)),
+        _against(context, setting, point, "untuned"),
+        _against(context, setting, point, "runtime"),
+        tried,
+    ]
     return Line(cells, where)
 
 

@@ -22,9 +22,20 @@ DISTURBANCES = {
     "steal": ("Time stolen by other machines", "{:.1%}"),
 }
 USUAL = (
-    "python", "versions.", "code.", "host.", "device.cpu", "device.gpu", "device.threads", "device.title",
-    "device.physical_cores", "device.memory_bytes", "device.governor", "device.hypervisor", "device.kernel",
-)  # fmt: skip
+    "python",
+    "versions.",
+    "code.",
+    "host.",
+    "device.cpu",
+    "device.gpu",
+    "device.threads",
+    "device.title",
+    "device.physical_cores",
+    "device.memory_bytes",
+    "device.governor",
+    "device.hypervisor",
+    "device.kernel",
+)
 """Facts that are shown also where all rows agree; others only where they differ."""
 
 
@@ -77,11 +88,13 @@ def _figure(context: Context) -> Figure:
     known = context.points[context.points["started"].notna() & context.points["drift"].notna()]
     rows = [
         {
-            "p": line, "x": started.isoformat(), "y": significant(100 * drift),
+            "p": line,
+            "x": started.isoformat(),
+            "y": significant(100 * drift),
             "c": "noisy" if context.noisy[line] else "quiet",
         }
         for line, started, drift in zip(known.index.tolist(), known["started"], known["drift"], strict=True)
-    ]  # fmt: skip
+    ]
     sentence = (
         "High dots were measured while the machine slowed down, by "
         f"{known['drift'].max():.0%} at most; they are the ones to doubt."
