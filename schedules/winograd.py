@@ -120,9 +120,6 @@ class Winograd(Algorithm):
         schedule_padding(schedule, gpu=False)
 
 
-# ---------------------------------------------------------------- matrices
-
-
 def transforms(tile: int) -> tuple[npt.NDArray[np.float64], ...]:
     """Return the matrices B^T, G and A^T of a tile in float64."""
     b, g, a = (matrix.astype(np.float64) for matrix in cook_toom(POINTS[tile]))
@@ -148,9 +145,6 @@ def cook_toom(places: Iterable[int | Fraction]) -> tuple[Array, ...]:
 def polynomial(roots: Iterable[Fraction]) -> Array:
     """Return the coefficients of the product of all (x - root), the constant first."""
     return functools.reduce(np.convolve, ([-root, Fraction(1)] for root in roots), np.array([Fraction(1)]))
-
-
-# ---------------------------------------------------------------- mathematics
 
 
 def to_tiles(x: te.Tensor, b: te.Tensor, conv: Conv, tile: int) -> te.Tensor:
@@ -207,9 +201,6 @@ def both_sides(
         return te.sum(rows(*place, i, b) * matrix[j, b], axis=b)
 
     return te.compute((*grid, size, size), point, name=name)
-
-
-# ---------------------------------------------------------------- loops
 
 
 def join(schedule: Schedule, name: str, gpu: bool) -> SBlockRV:

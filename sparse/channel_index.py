@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -16,13 +16,12 @@ from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
 from dlas.schedules.loops.transformations import only_nchw, spread, stage
 from dlas.schedules.spatial_pack import SpatialPack
+from dlas.sparse.compressed.remaining import compact_conv, remaining
 from dlas.sparse.compressed.scatter import FINISHED, REMOVED, scattered
 from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 
 Indices = npt.NDArray[np.int32]
 DENSE: dict[str, type[Algorithm]] = {"spatial_pack": SpatialPack, "gemm": Gemm, "direct": Direct}
-BLOCKS = (16, 8, 4)
-"""Of which multiple filters are computed, where there are enough of them to fill vectors."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class ChannelIndex(Algorithm):
 
     def for_weight(self, weight: Array, conv: Conv) -> Algorithm:
         """Return the algorithm that knows how much of the weight is left."""
-        channels, filters = kept(weight, conv)
+        channels, filters = remaining(weight, conv)
         groups, of_a_group = channels.shape
         return _Compact(self.dense, groups, of_a_group, filters.shape[1])
 
@@ -66,18 +65,18 @@ class ChannelIndex(Algorithm):
         A filter that only fills up a block is ``conv.k``.  TVM has no empty arrays: of a weight
         of zeros one channel and one filter are left, and ``removed`` is there only if it is not empty.
         """
-        channels, filters = kept(weight, conv)
+        channels, filters = remaining(weight, conv)
         rows = _with_a_zero(weight)[filters]
         columns = (channels % (conv.c // conv.groups))[:, None, :, None, None]
         left = np.take_along_axis(rows, columns, axis=2).reshape(-1, channels.shape[1], conv.r, conv.s)
         removed = np.setdiff1d(np.arange(conv.k), filters).astype(np.int32)
-        dense = self._dense.pack(left, _compact(conv, channels.shape, filters.shape))
+        dense = self._dense.pack(left, compact_conv(conv, channels.shape, filters.shape))
         return (*dense, channels, filters, *([removed] if len(removed) else []))
 
     def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
         """Return the weight [k, c / groups, r, s] with its zeros."""
         (dense, channels, filters, *_) = packed
-        left = self._dense.unpack([dense], _compact(conv, channels.shape, filters.shape))
+        left = self._dense.unpack([dense], compact_conv(conv, channels.shape, filters.shape))
         weight = np.zeros((conv.k + 1, conv.c // conv.groups, conv.r, conv.s), left.dtype)
         columns = np.broadcast_to(channels[:, None] % weight.shape[1], (*filters.shape, channels.shape[1]))
         weight[filters[..., None], columns] = left.reshape(*columns.shape, conv.r, conv.s)
@@ -90,7 +89,7 @@ class ChannelIndex(Algorithm):
     def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> tirx.PrimFunc:
         """Return the function of (x, *packed, *tail.operands, output)."""
         dense, channels, filters, *removed = packed
-        compact = _compact(conv, _shape(channels), _shape(filters))
+        compact = compact_conv(conv, _shape(channels), _shape(filters))
         a_group = _shape(channels)[1]
 
         def element(n: Expr, c: Expr, h: Expr, w: Expr) -> Expr:
@@ -144,7 +143,7 @@ class _Compact(ChannelIndex):
             spread(schedule, removed, 4, target.on_gpu)
 
     def _left(self, conv: Conv) -> Conv:
-        return _compact(conv, (self.groups, self.channels), (self.groups, self.filters))
+        return compact_conv(conv, (self.groups, self.channels), (self.groups, self.filters))
 
 
 @dataclass(frozen=True)
@@ -183,52 +182,9 @@ def _of_zero(tail: Tail, removed: te.Tensor, conv: Conv) -> te.Tensor:
     return te.compute((conv.n, removed.shape[0], conv.p, conv.q), point, name=REMOVED)
 
 
-# ---------------------------------------------------------------- what is left
-
-
-def kept(weight: Array, conv: Conv) -> tuple[Indices, Indices]:
-    """Return the channels and the filters that are left of each group with a weight.
-
-    Parameters
-    ----------
-    weight : ndarray, [k, c / groups, r, s]
-
-    Returns
-    -------
-    channels : ndarray of int32, [groups, c]
-        Where a group has fewer than another, one that it does not read fills up.
-    filters : ndarray of int32, [groups, k]
-        ``conv.k`` fills up a group's last block of filters.
-    """
-    by_group = weight.reshape(conv.groups, -1, *weight.shape[1:])
-    read: Array = np.any(by_group, axis=(1, 3, 4))
-    used: Array = np.any(by_group, axis=(2, 3, 4))
-    groups = np.flatnonzero(used.any(axis=1)) if used.any() else np.array([0])
-    channels = _filled([np.flatnonzero(read[g]) for g in groups], [int(np.argmin(read[g])) for g in groups])
-    own = [np.flatnonzero(used[g]) + g * used.shape[1] for g in groups]
-    most = max(map(len, own))
-    block = next((block for block in BLOCKS if block // 2 < most and block <= used.shape[1]), 1)
-    filters = _filled(own, [conv.k] * len(groups), block)
-    return (channels + groups[:, None] * read.shape[1]).astype(np.int32), filters.astype(np.int32)
-
-
-def _filled(rows: Sequence[Array], fill: Sequence[int], block: int = 1) -> Array:
-    """Return rows as one array: as long as the longest, in whole blocks, one of them at least."""
-    length = max(1, *map(len, rows)) if rows else 1
-    length = -(-length // block) * block
-    return np.stack([np.pad(row, (0, length - len(row)), constant_values=f)
-                     for row, f in zip(rows, fill, strict=True)])  # fmt: skip
-
-
 def _with_a_zero(weight: Array) -> Array:
     """Return a weight with a filter of zeros behind the last."""
     return np.concatenate([weight, np.zeros_like(weight[:1])])
-
-
-def _compact(conv: Conv, channels: tuple[int, ...], filters: tuple[int, ...]) -> Conv:
-    """Return the convolution of what is left, from the shapes of both lists."""
-    groups = channels[0]
-    return replace(conv, c=groups * channels[1], k=groups * filters[1], groups=groups)
 
 
 def _shape(tensor: te.Tensor) -> tuple[int, ...]:

@@ -10,24 +10,16 @@ and the group; and neighbours of the one are neighbours of the other.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from tvm import tirx
-from tvm.ir import Expr, TensorRegion
-from tvm.s_tir import Schedule
-from tvm.s_tir.schedule import LoopRV
-from tvm.script.ir_builder import tirx as T
+from tvm.ir import Expr
 
-from dlas.schedules.loops.transformations import stage
 from dlas.schedules.loops.vectors import divisors
-from dlas.sparse.compressed.blocks import block, scratch, whole
 from dlas.stack import Conv
 
 Indices = npt.NDArray[np.int64]
@@ -92,8 +84,6 @@ class Planes:
     apart: ClassVar[bool] = False
     """Whether what a band reads lies by itself, written out once more where bands overlap."""
 
-    # ------------------------------------------------------------ the output
-
     @property
     def band(self) -> Band:
         """The outputs that are computed together."""
@@ -121,15 +111,13 @@ class Planes:
 
     def output(self, band: Expr | int, p: Expr | int, q: Expr | int) -> tuple[Expr | int, Expr | int]:
         """Return row and column of the output of those of a band."""
-        high, wide = self._along(band)
+        high, wide = self.along(band)
         return high * self.band.rows + p, wide * self.band.columns + q
 
-    def _along(self, band: Expr | int) -> tuple[Expr | int, Expr | int]:
+    def along(self, band: Expr | int) -> tuple[Expr | int, Expr | int]:
         """Return which band it is along height and width."""
         wide = self.across[1]
         return (band, 0) if wide == 1 else (band // wide, band % wide)
-
-    # ------------------------------------------------------------ the input
 
     def steps(self, axis: int) -> tuple[Indices, Indices]:
         """Return how many rows (axis 0) or columns (axis 1) further each weight reads, and in which phase."""
@@ -203,100 +191,6 @@ class Planes:
         within = phases * self.plane + rows[:, None] * self.band.pitch + columns
         return (np.arange(self.conv.c)[:, None, None] * self.channel + within).astype(np.int32)
 
-    # ------------------------------------------------------------ the kernel
-
-    def lay(self, x: tirx.Buffer) -> tirx.Buffer:
-        """Write the block ``pad`` of a kernel; return the planes [n, slabs, ...], or ``x`` as it is."""
-        conv, band = self.conv, self.band
-        if self.as_given:
-            return x
-        beyond = max(band.places - band.step + self.halo(1), 0)  # read for places that hold no output
-        planes = scratch("planes", (conv.n, self.slabs, conv.c * self.channel + beyond), conv.input_type)
-        with block("pad", {"n": conv.n, "slab": self.slabs, "c": conv.c}) as (n, slab, c):
-            first = c * self.channel
-            T.reads(x[n, c, 0 : conv.h, 0 : conv.w])
-            T.writes(planes[n, slab, first : first + self.channel])
-            for number, phase in enumerate(np.ndindex(self.phases)):
-                self._lay_phase(x, planes, (n, slab, c), first + number * self.plane, phase)
-        return planes
-
-    def _lay_phase(
-        self, x: tirx.Buffer, planes: tirx.Buffer, at: tuple[Expr, ...], first: Expr, phase: tuple[int, ...]
-    ) -> None:
-        """Write one phase, whose plane begins at ``first``: the image's part and the border around it.
-
-        Which is which is known in advance, so no number is tested and all are plain copies.
-        """
-        conv, band, (n, slab, c) = self.conv, self.band, at
-        own = self._along(slab) if self.slabs > 1 else (0, 0)
-        row, column = (
-            own[axis] * (band.rows, band.columns)[axis] * conv.strides[axis]
-            + (self.begin(axis, phase[axis]) - conv.padding[axis])
-            for axis in (0, 1)
-        )
-
-        def border(begin: Expr, count: int) -> None:
-            if count:
-                with T.serial(count) as place:
-                    value = tirx.const(conv.padding_value, conv.input_type)
-                    T.buffer_store(planes, value, (n, slab, begin + place))
-
-        for (high, (top, bottom)), (wide, (left, right)) in itertools.product(
-            self._insides(0, phase[0]), self._insides(1, phase[1])
-        ):
-            with _only(own[0], high), _only(own[1], wide):
-                border(first, top * band.pitch)
-                with T.serial(bottom - top) as i:
-                    line = first + (top + i) * band.pitch
-                    border(line, left)
-                    with T.serial(right - left) as j:
-                        read = (row + (top + i) * conv.strides[0], column + (left + j) * conv.strides[1])
-                        T.buffer_store(planes, x[(n, c, *read)], (n, slab, line + left + j))
-                    border(line + right, band.pitch - right)
-                border(first + bottom * band.pitch, self.plane - bottom * band.pitch)
-
-    def _insides(self, axis: int, phase: int) -> list[tuple[range | None, tuple[int, int]]]:
-        """Return from and to which row (axis 0) or column (axis 1) a phase holds the image.
-
-        Slabs at the edges differ: what holds for which of them, or None for all.
-        """
-        stride, before = self.conv.strides[axis], self.conv.padding[axis] - self.begin(axis, phase)
-        image, there = ((self.conv.h, self.rows), (self.conv.w, self.columns))[axis]
-        extent = (self.band.rows, self.band.columns)[axis]
-
-        def inside(slab: int) -> tuple[int, int]:
-            first, last = (-(-edge // stride) - slab * extent for edge in (before, before + image))
-            return min(max(first, 0), there), min(max(last, 0), there)
-
-        count = self.across[axis] if self.slabs > 1 else 1
-        found = [(list(same), each) for each, same in itertools.groupby(range(count), inside)]
-        return [(range(same[0], same[-1] + 1) if len(found) > 1 else None, each) for same, each in found]
-
-    def written(self, planes: tirx.Buffer, n: Expr | int, band: Expr | int) -> TensorRegion:
-        """Return the region of the planes that a band of an image reads and that has a value."""
-        if self.as_given:
-            return whole(planes)
-        return planes[n, band if self.slabs > 1 else 0, 0 : self.conv.c * self.channel]
-
-    def pixel(
-        self, planes: tirx.Buffer, n: Expr | int, offset: Expr | int, band: Expr | int, place: Expr | int
-    ) -> Expr:
-        """Return the input that a weight's offset leads to from a place of a band."""
-        if self.slabs > 1:
-            return planes[n, band, offset + place]
-        # An input as it is given has axes of its own; its numbers still follow each other.
-        return planes[(n, *[0] * (len(planes.shape) - 2), offset + band * self.band.step + place)]
-
-
-@contextmanager
-def _only(number: Expr | int, which: range | None) -> Iterator[None]:
-    """Do what follows for a range of numbers alone."""
-    if which is None:
-        yield
-        return
-    with T.If(tirx.all(number >= which.start, number < which.stop)), T.Then():
-        yield
-
 
 @functools.cache
 def best_band(planes: Planes) -> Band:
@@ -320,19 +214,3 @@ def best_band(planes: Planes) -> Band:
         return planes.price(band) * band.vectors * (1 + 2 / tile) / (band.rows * band.columns)
 
     return min(choices, key=cost)[0]
-
-
-def spread_planes(schedule: Schedule) -> None:
-    """Share the channels of the padded input, slab by slab, among threads."""
-    padding = stage(schedule, "pad")
-    if padding is not None:
-        schedule.parallel(schedule.fuse(*schedule.get_loops(padding)))
-
-
-def lay_at(schedule: Schedule, loop: LoopRV) -> bool:
-    """Lay each slab out where its band is computed, if each has its own; return whether that is so."""
-    padding = stage(schedule, "pad")
-    if padding is None or schedule.get(schedule.get_loops(padding)[1]).extent == 1:
-        return False
-    schedule.compute_at(padding, loop, preserve_unit_loops=True)
-    return True

@@ -9,21 +9,23 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 from tvm import te, tirx
-from tvm.ir import Expr
 from tvm.ir.transform import Pass
 from tvm.s_tir import Schedule
-from tvm.s_tir.schedule import LoopRV
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from dlas.schedules.loops.registers import unroll_vectors
 from dlas.schedules.loops.transformations import only_nchw, parallelise
 from dlas.schedules.loops.vectors import VectorUnit, divisors, vector_unit
-from dlas.sparse.compressed.blocks import argument, block, scratch, whole
+from dlas.sparse.compressed.bands import compute_bands
+from dlas.sparse.compressed.blocks import argument
 from dlas.sparse.compressed.csr import Csr, balanced_order
-from dlas.sparse.compressed.gpu import compute_on_threads, give_outputs_threads, pad_by_threads, thread_tiles
+from dlas.sparse.compressed.gpu import compute_on_threads, give_outputs_threads
+from dlas.sparse.compressed.gpu_padding import pad_by_threads
 from dlas.sparse.compressed.guards import end_loops_early
-from dlas.sparse.compressed.planes import Planes, lay_at, spread_planes
+from dlas.sparse.compressed.kernel import finish_outputs, sum_products
+from dlas.sparse.compressed.padding import parallelise_padding, write_planes
+from dlas.sparse.compressed.planes import Planes
+from dlas.sparse.compressed.thread_tiles import thread_tiles
 from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 
 MOST = VectorUnit(lanes=16, registers=32)
@@ -32,8 +34,6 @@ LEAST_ENTRIES = 12
 """Entries of a row in a block of channels, at least: each block adds its sums to those before it."""
 CACHED_BYTES = 24_000
 """What the inputs of a block of channels under a band may take, to stay in a first-level cache."""
-SMALLEST_PART = 4
-"""Numbers of the smallest vector."""
 SHARES_A_THREAD = 4
 """Shares of the filters for each thread, at most."""
 
@@ -124,8 +124,8 @@ class SparseRows(Algorithm):
             given, *arrays = map(argument, (x, *packed, *tail.operands))
             output = T.arg("output", T.Buffer(conv.output_shape, conv.output_type))
             *format_, filters = arrays[: len(packed)]
-            sums = _sum(planes, planes.lay(given), format_, filters.shape)
-            _finish(planes, sums, filters, output, tail, arrays[len(packed) :])
+            sums = sum_products(planes, write_planes(planes, given), format_, filters.shape)
+            finish_outputs(planes, sums, filters, output, tail, arrays[len(packed) :])
         return builder.get()
 
     def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
@@ -139,7 +139,7 @@ class SparseRows(Algorithm):
         parallelise(schedule, sums, 3)
         for each in (sums, products):
             schedule.decompose_reduction(each, schedule.get_loops(each)[-1])
-        spread_planes(schedule)
+        parallelise_padding(schedule)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         """Return tiles of outputs that fit in the registers of a vector unit, or of a GPU's threads."""
@@ -173,9 +173,6 @@ class SparseRows(Algorithm):
             compute_bands(schedule, vector_unit(target).lanes, decisions)
 
 
-# ---------------------------------------------------------------- format
-
-
 def vectors_a_tile(unit: VectorUnit, height: int) -> int:
     """Return how many vectors of outputs fit in the registers, for as many filters as a row has.
 
@@ -202,111 +199,3 @@ def _by_blocks(rows: Array, width: int) -> Array:
     count, columns, height = rows.shape
     padded = np.pad(rows, ((0, 0), (0, -columns % width), (0, 0)))
     return padded.reshape(count, -1, width, height).swapaxes(0, 1).reshape(-1, width, height)
-
-
-# ---------------------------------------------------------------- mathematics
-
-
-def _sum(planes: Planes, laid: tirx.Buffer, csr: Sequence[tirx.Buffer], shape: Sequence[Expr]) -> tirx.Buffer:
-    """Write the sums [n, bands, rows, height, band] as block ``conv``, over blocks of channels.
-
-    Those of each block are block ``products``.
-    """
-    values, offsets, starts = csr
-    conv, (rows, height) = planes.conv, map(int, shape)
-    points = {"n": conv.n, "band": planes.bands, "row": rows, "filter": height, "place": planes.band.places}
-    blocks, most = {"block": (int(starts.shape[0]) - 1) // rows}, conv.c // conv.groups * conv.r * conv.s
-    zero = tirx.const(0, conv.accumulator_type)
-    products = scratch("products", (*blocks.values(), *points.values()), conv.accumulator_type)
-    sums = scratch("sums", tuple(points.values()), conv.accumulator_type)
-    with block("products", {**blocks, **points}, {"entry": most}) as (*at, entry):
-        part, n, band, row, lane, place = at
-        start, end = (starts[part * rows + row + i] for i in (0, 1))
-        T.reads(*map(whole, csr), planes.written(laid, n, band))
-        T.writes(products[tuple(at)])
-        with T.init():
-            T.buffer_store(products, zero, at)
-        with T.If(entry < end - start), T.Then():
-            value = values[start + entry, lane].astype(conv.accumulator_type)
-            pixel = planes.pixel(laid, n, offsets[start + entry], band, place)
-            product = value * pixel.astype(conv.accumulator_type)
-            T.buffer_store(products, products[tuple(at)] + product, at)
-    with block("conv", points, blocks) as (*at, part):
-        T.reads(products[(part, *at)])
-        T.writes(sums[tuple(at)])
-        with T.init():
-            T.buffer_store(sums, zero, at)
-        T.buffer_store(sums, sums[tuple(at)] + products[(part, *at)], at)
-    return sums
-
-
-def _finish(
-    planes: Planes,
-    sums: tirx.Buffer,
-    filters: tirx.Buffer,
-    output: tirx.Buffer,
-    tail: Tail,
-    operands: Sequence[tirx.Buffer],
-) -> None:
-    """Write the block ``output``: each filter's finished outputs at its own place."""
-    conv, (rows, height) = planes.conv, map(int, filters.shape)
-    points = {"n": conv.n, "band": planes.bands, "row": rows, "filter": height}
-    of_a_band = {"p": planes.band.rows, "q": planes.band.columns}
-    with block("output", {**points, **of_a_band}) as (n, band, row, lane, p, q):
-        at = (n, filters[row, lane], *planes.output(band, p, q))
-        T.reads(sums[n, band, row, lane, 0 : planes.band.places], *map(whole, (filters, *operands)))
-        T.writes(output[n, 0 : conv.k, at[2], at[3]])
-        finished = tail.scalar(sums[n, band, row, lane, p * planes.band.pitch + q], at, operands)
-        if rows * height == conv.k:
-            T.buffer_store(output, finished, at)
-        else:
-            with T.If(filters[row, lane] < conv.k), T.Then():
-                T.buffer_store(output, finished, at)
-
-
-# ---------------------------------------------------------------- loops
-
-
-def compute_bands(schedule: Schedule, lanes: int, decisions: Decisions) -> None:
-    """Compute a band of the output for a share of the rows, in tiles of vectors.
-
-    The whole share is summed over a block of channels before the next block, if there
-    are several, so that the block's inputs stay in the cache.
-    """
-    output, sums, products = (schedule.get_sblock(name) for name in ("output", "conv", "products"))
-    n, band, row, _, _, column = schedule.get_loops(output)
-    share, row = schedule.split(row, [None, int(decisions["rows"])])
-    several = int(schedule.get(schedule.get_loops(sums)[-1]).extent) > 1
-    schedule.compute_at(sums, share if several else row, preserve_unit_loops=True)
-    *_, each, lane, place, part = schedule.get_loops(sums)
-    tile, vector, element = schedule.split(place, [None, int(decisions["vectors"]), lanes])
-    schedule.reorder(part, each, tile, lane, vector, element)
-    schedule.compute_at(products, tile, preserve_unit_loops=True)
-    schedule.set_scope(products, 0, "local")
-    *_, own_lane, own_place, entry = schedule.get_loops(products)
-    own_vector, own_element = schedule.split(own_place, [None, lanes])
-    schedule.reorder(entry, own_lane, own_vector, own_element)
-    # A thread that computes all of a band has its input in the cache from laying it out.
-    laid = schedule.get(share).extent == 1 and lay_at(schedule, share)
-    schedule.parallel(schedule.fuse(n, band, share))
-    unroll_vectors(schedule, [lane, vector, element])
-    unroll_vectors(schedule, [own_lane, own_vector, own_element])
-    for sum_of, first in [(products, entry)] + [(sums, part)] * several:
-        start = schedule.decompose_reduction(sum_of, first)
-        unroll_vectors(schedule, schedule.get_loops(start)[-3:])
-    _vectorise_row(schedule, column, lanes)
-    if not laid:
-        spread_planes(schedule)
-
-
-def _vectorise_row(schedule: Schedule, column: LoopRV, lanes: int) -> None:
-    """Write a row of the output in parts of the vectors that summed it, where some divide it.
-
-    A row as a single vector is put together number by number where LLVM keeps a band's
-    sums in registers.
-    """
-    columns = int(schedule.get(column).extent)
-    part = math.gcd(columns, lanes)
-    if SMALLEST_PART <= part < columns:
-        _, column = schedule.split(column, [None, part])
-    schedule.vectorize(column)

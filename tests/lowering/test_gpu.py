@@ -49,9 +49,6 @@ def test_any_convolution_has_a_schedule(algorithm: Algorithm) -> None:
     check()
 
 
-# ---------------------------------------------------------------- CUDA: compiled
-
-
 @pytest.mark.usefixtures("nvrtc")
 def test_convolutions_compile_for_cuda(algorithm: Algorithm) -> None:
     kernels = {}
@@ -81,9 +78,6 @@ def test_a_kernel_that_is_no_cuda_does_not_compile() -> None:
     assert compile_cuda(text, CUDA)
     with pytest.raises(RuntimeError, match="no member"):
         compile_cuda(text.replace("blockIdx.x", "blockIdx.w"), CUDA)
-
-
-# ---------------------------------------------------------------- OpenCL: run
 
 
 def test_convolutions_are_right_on_opencl(algorithm: Algorithm, opencl: Any) -> None:

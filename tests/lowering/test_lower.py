@@ -198,9 +198,6 @@ def test_a_network_without_convolutions_has_no_coverage() -> None:
     assert lowered.layers == [] and lowered.coverage is None
 
 
-# ---------------------------------------------------------------- tail
-
-
 def test_leading_scales_and_shifts_fold_into_weight_and_bias() -> None:
     conv = Conv("layer", 1, 2, 4, 4, 3, 1, 1)
     weight = np.arange(6, dtype=np.float32).reshape(3, 2, 1, 1)
@@ -227,9 +224,6 @@ def test_a_scale_that_is_read_again_is_not_folded() -> None:
     ]
     weight = np.ones((1, 1, 1, 1), np.float32)
     assert fold_affine(weight, conv, steps, [])[1] == tuple(steps)
-
-
-# ---------------------------------------------------------------- other operators
 
 
 def placeholder(*shape: int, dtype: str = "float32") -> te.Tensor:
@@ -305,9 +299,6 @@ def test_kernels_are_fused_with_nothing_else(lowered: Lowered) -> None:
     functions = prim_functions(lowered.module)
     assert all(functions[name].attrs["op_pattern"] == OPAQUE for name in lowered.kernels)
     assert not any(name.startswith("fused_conv") for name in functions)
-
-
-# ---------------------------------------------------------------- linear layers
 
 
 @pytest.mark.parametrize("outputs", [7, 40, 1000])

@@ -17,7 +17,8 @@ from dlas.compression.channel_pruning import ChannelPruning
 from dlas.lowering.kernels import algorithm_name, make_kernel, schedule_kernel
 from dlas.lowering.lower import lower, schedule
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.sparse.channel_index import ChannelIndex, kept
+from dlas.sparse.channel_index import ChannelIndex
+from dlas.sparse.compressed.remaining import remaining
 from dlas.stack import Conv
 from dlas.study import parts
 from dlas.testing import algorithms
@@ -42,9 +43,6 @@ def pruned(conv: Conv, channels: Sequence[int], filters: Sequence[int]) -> np.nd
         weight[group * a_group : (group + 1) * a_group, own] = 0
     weight[list(filters)] = 0
     return weight
-
-
-# ---------------------------------------------------------------- format
 
 
 def test_what_is_left_is_all_that_is_packed() -> None:
@@ -73,7 +71,7 @@ def test_of_nothing_one_channel_is_left() -> None:
 
 def test_groups_have_as_many_channels_and_filters_as_the_largest() -> None:
     weight = pruned(UNEVEN, [0, 3, 4, 5], [10, 11, 12, 13, 14])
-    channels, filters = kept(weight, UNEVEN)
+    channels, filters = remaining(weight, UNEVEN)
     assert channels[:, 1].tolist() == [2, 7] and channels.shape == (2, 6)
     assert set(channels[0, 2:]) == {0}, "what fills up is a channel that is not read"
     assert filters[0, :10].tolist() == list(range(10))
@@ -82,7 +80,7 @@ def test_groups_have_as_many_channels_and_filters_as_the_largest() -> None:
 
 def test_groups_without_a_weight_are_left_out() -> None:
     depthwise = Conv("depthwise", 1, 16, 9, 9, 16, 3, 3, padding=(1, 1, 1, 1), groups=16)
-    channels, filters = kept(pruned(depthwise, [], range(4, 16)), depthwise)
+    channels, filters = remaining(pruned(depthwise, [], range(4, 16)), depthwise)
     assert channels.tolist() == [[0], [1], [2], [3]]
     assert filters[:, 0].tolist() == [0, 1, 2, 3]
 
@@ -91,11 +89,9 @@ def test_groups_without_a_weight_are_left_out() -> None:
     ("left", "computed"), [(1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (16, 16), (17, 32), (37, 48)]
 )
 def test_filters_are_computed_in_whole_vectors(left: int, computed: int) -> None:
-    _, filters = kept(pruned(SQUARE, [], range(left, 64)), SQUARE)
+    _, filters = remaining(pruned(SQUARE, [], range(left, 64)), SQUARE)
     assert filters.size == computed and (filters < 64).sum() == left
 
-
-# ---------------------------------------------------------------- kernels
 
 PRUNED = {
     "channels": (SQUARE, range(0, 64, 3), ()),
@@ -152,9 +148,6 @@ def test_only_blocked_layouts_are_declined() -> None:
 def test_it_is_one_part_with_one_option() -> None:
     found = parts.find("algorithm", "channel_index")
     assert found.cls is ChannelIndex and found.options() == {"dense": "spatial_pack"}
-
-
-# ---------------------------------------------------------------- networks
 
 
 def test_a_network_pruned_by_channels_is_written_reloaded_and_right(tmp_path: Path) -> None:

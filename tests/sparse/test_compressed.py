@@ -41,9 +41,6 @@ INPUTS: list[type[Planes]] = [Planes, Patches, Tiles]
 ALGORITHMS: list[SparseRows] = [CsrDirect(), BsrDirect(), CsrGemm(), CsrSpatialPack(), BsrDirect(size=3)]
 
 
-# ---------------------------------------------------------------- format
-
-
 def test_only_nonzeros_are_kept_row_by_row() -> None:
     csr = Csr.of(MATRIX)
     assert csr.values.tolist() == [2, 3, 5, 7, 11, 1, 2, 3, 4]
@@ -105,9 +102,6 @@ def test_a_weight_that_is_no_number_reaches_no_kernel(algorithm: SparseRows) -> 
         make_kernel(algorithm, SQUARE, weight, "square")
 
 
-# ---------------------------------------------------------------- shares of the work
-
-
 @pytest.mark.parametrize("threads", [2, 4, 8])
 @hypothesis.given(lengths=st.lists(st.integers(0, 1000), min_size=64, max_size=64))
 @hypothesis.settings(derandomize=True, deadline=None)
@@ -147,9 +141,6 @@ def test_the_best_guess_leaves_no_thread_without_work(algorithm: SparseRows, con
         script = schedule_kernel(kernel, target, algorithm.space(conv, target)[0]).script()
         shares = [int(extent) for extent in re.findall(r"n_band_row_0_fused in T.parallel\((\d+)\)", script)]
         assert len(shares) == 1 and shares[0] % target.threads == 0
-
-
-# ---------------------------------------------------------------- where inputs lie
 
 
 @pytest.mark.parametrize("inputs", INPUTS)
@@ -229,9 +220,6 @@ def test_channels_are_walked_in_blocks_where_rows_have_entries_enough() -> None:
     kernel = make_kernel(CsrDirect(), planes.conv, pruned(planes.conv, 0.5), "main")
     _, _, starts, filters = kernel.packed
     assert len(starts) - 1 == -(-256 // all_) * len(filters)
-
-
-# ---------------------------------------------------------------- kernels
 
 
 @pytest.mark.parametrize("sparsity", [0.0, 0.5, 0.9, 0.99, 1.0])
@@ -319,9 +307,6 @@ def test_depthwise_and_blocked_layouts_are_declined() -> None:
 def test_a_block_of_one_filter_is_one_clear_message() -> None:
     with pytest.raises(InputError, match=r"'bsr_direct': option size = 1: .* greater than or equal to 2"):
         parts.find("algorithm", "bsr_direct").validate("bsr_direct", {"size": 1})
-
-
-# ---------------------------------------------------------------- tuning, networks
 
 
 def test_a_point_can_be_recorded_replayed_and_measured_on_real_rows() -> None:

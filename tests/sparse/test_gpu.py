@@ -26,8 +26,10 @@ from dlas.lowering.kernels import Kernel, make_kernel, run_passes, schedule_kern
 from dlas.networks.torch_network import TorchNetwork
 from dlas.processes.workers import Reply, Verbs
 from dlas.sparse.bsr_direct import BsrDirect
-from dlas.sparse.compressed import gpu
+from dlas.sparse.compressed import thread_tiles
 from dlas.sparse.compressed.blocks import block
+from dlas.sparse.compressed.gpu_padding import element
+from dlas.sparse.compressed.padding import write_planes
 from dlas.sparse.compressed.rows import SparseRows
 from dlas.sparse.csr_direct import CsrDirect
 from dlas.stack import Bench, Conv, Decisions, Layer, Target
@@ -69,9 +71,6 @@ def points(algorithm: SparseRows, conv: Conv, target: Target) -> list[Decisions 
     return [None, space[0], *large, space[-1]]
 
 
-# ---------------------------------------------------------------- what a thread does
-
-
 def test_the_loop_over_a_row_is_inside_a_thread(algorithm: SparseRows) -> None:
     kernel = kernel_of(algorithm, SQUARE)
     for point in points(algorithm, SQUARE, CUDA):
@@ -106,10 +105,10 @@ def test_a_number_laid_by_itself_is_the_one_that_copies_lay(algorithm: SparseRow
         T.func_name("both")
         x = T.arg("x", T.Buffer(conv.input_shape, conv.input_type))
         copied, tested = (T.arg(name, T.Buffer(shape, conv.input_type)) for name in ("copied", "tested"))
-        laid = planes.lay(x)
+        laid = write_planes(planes, x)
         with block("both", {"n": conv.n, "slab": planes.slabs, "place": numbers}) as at:
             T.buffer_store(copied, laid[tuple(at)], at)
-            T.buffer_store(tested, gpu.number(planes, x, *at), at)
+            T.buffer_store(tested, element(planes, x, *at), at)
     both = tvm.tirx.build(tvm.IRModule({"both": builder.get()}), target="llvm")
     image = np.random.default_rng(0).standard_normal(conv.input_shape).astype(np.float32)
     arrays = [tvm.runtime.tensor(each) for each in (image, *np.full((2, *shape), np.nan, np.float32))]
@@ -142,18 +141,15 @@ def test_sums_start_before_a_loop_that_may_be_empty() -> None:
     )
 
 
-# ---------------------------------------------------------------- which tiles fit
-
-
 @pytest.mark.parametrize("target", [CUDA, OPENCL, SMALL_GPU], ids=["cuda", "opencl", "small"])
 @pytest.mark.parametrize("conv", [SQUARE, BATCH, UNEVEN], ids=["square", "batch", "uneven"])
 def test_tiles_respect_the_target(algorithm: SparseRows, conv: Conv, target: Target) -> None:
-    most, space = gpu.most_threads(target), algorithm.space(conv, target)
-    assert 0 < len(space) <= gpu.POINTS
+    most, space = thread_tiles.most_threads(target), algorithm.space(conv, target)
+    assert 0 < len(space) <= thread_tiles.POINTS
     for point in space:
-        tile = gpu.ThreadTile(**{name: int(value) for name, value in point.items()})
+        tile = thread_tiles.ThreadTile(**{name: int(value) for name, value in point.items()})
         assert tile.block(algorithm.height) <= most
-        assert tile.images * tile.lines * tile.filters <= gpu.SUMS
+        assert tile.images * tile.lines * tile.filters <= thread_tiles.SUMS
     assert len({tuple(point.items()) for point in space}) == len(space)
 
 
@@ -166,7 +162,7 @@ def test_threads_of_a_kernel_are_those_of_its_tile(algorithm: SparseRows, target
         _, _, products = script.rpartition('T.sblock("pad")')
         threads = {axis: int(extent) for extent, axis in re.findall(THREADS, products)}
         block_of = threads["threadIdx.x"] * threads["threadIdx.y"]
-        assert block_of == gpu.ThreadTile(**point).block(algorithm.height)  # type: ignore[arg-type]
+        assert block_of == thread_tiles.ThreadTile(**point).block(algorithm.height)  # type: ignore[arg-type]
         assert threads["vthread.x"] == int(point["images"]) * int(point["lines"])
         assert 'scope="shared"' not in script
 
@@ -179,9 +175,6 @@ def test_a_value_is_read_once_for_many_outputs_where_there_are_enough() -> None:
     assert int(many["images"]) * int(many["lines"]) > 1
     assert int(few["images"]) * int(few["lines"]) == 1, "threads would be too few"
     assert BsrDirect().space(replace(BATCH, n=16), CUDA)[0]["filters"] == 4
-
-
-# ---------------------------------------------------------------- tuning, networks
 
 
 @pytest.mark.parametrize("target", [CUDA, OPENCL], ids=["cuda", "opencl"])
@@ -240,7 +233,7 @@ def test_hand_takes_the_best_guess(algorithm: SparseRows, tmp_path: Path, opencl
     layers = check_on_opencl(Hand(), pruned_network(), algorithm, tmp_path, opencl)
     decided = [layer["decisions"] for layer in layers if layer["declined"] is None]
     assert len(decided) == 5 and all(
-        isinstance(point, dict) and point["threads"] >= gpu.WARP for point in decided
+        isinstance(point, dict) and point["threads"] >= thread_tiles.WARP for point in decided
     )
 
 

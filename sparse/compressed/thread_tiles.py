@@ -1,0 +1,100 @@
+"""Which outputs a GPU thread computes, and which threads form a block: what fits, the best guess first."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import tvm
+
+from dlas.schedules.loops.vectors import divisors
+from dlas.stack import Decisions, Target
+
+WARP = 32
+"""Threads that run in step: they should belong to one row, since rows differ in length."""
+WIDTHS = (1, 2, 4, 8)
+"""Warps that lie side by side along the outputs of a filter, where there are so many outputs."""
+FEWEST, USUAL, MOST = 64, 256, 512
+"""Threads of a block that are worth having, where there is work for so many."""
+SUMS = 32
+"""Outputs of a thread, at most: a quarter of the registers that it could have with 512 threads a block."""
+PLACES = 8
+"""Outputs of one filter in a thread, at most."""
+BUSY = 2**16
+"""Threads at work that hide how long memory takes to answer, on a large GPU."""
+OVERHEAD = 3
+"""Instructions for each entry beside those for values, inputs and products: its offset and the loop."""
+POINTS = 64
+"""Points of a design space that are worth trying."""
+
+
+@dataclass(frozen=True)
+class ThreadTile:
+    """What a thread computes, and which threads make a block.
+
+    Parameters
+    ----------
+    images, lines, filters : int
+        Outputs of a thread: so many images, rows of the output and filters of a row of
+        entries.  Threads of neighbouring columns read neighbouring inputs, so a thread has
+        one column only.
+    rows : int
+        Rows of entries that a block of threads computes side by side, from the same inputs.
+    threads : int
+        Along the outputs of a filter.
+    """
+
+    images: int
+    lines: int
+    filters: int
+    rows: int
+    threads: int
+
+    def block(self, height: int) -> int:
+        """Return the threads of a block, where a row of entries has so many filters."""
+        return self.threads * self.rows * (height // self.filters)
+
+    def cost(self, extents: Sequence[int]) -> float:
+        """Return instructions for each product, more where threads are idle or too few."""
+        n, bands, rows, height, p, q = extents
+        places, run = self.images * self.lines, p // self.lines * q
+        an_entry = OVERHEAD + self.filters + places + self.filters * places
+        idle = -(-run // self.threads) * self.threads / run
+        at_work = n * bands * rows * height * p * q / (places * self.filters)
+        return an_entry / (places * self.filters) * idle * max(1.0, BUSY / at_work)
+
+
+def thread_tiles(extents: Sequence[int], target: Target) -> list[Decisions]:
+    """Return tiles that fit the target, the best guess first.
+
+    Parameters
+    ----------
+    extents : sequence of int
+        Of the loops of ``output``: n, bands, rows, filters of a row, p, q.
+    target : Target
+    """
+    height = extents[3]
+    tiles = list(_tiles(extents, most_threads(target)))
+    worthwhile = [tile for tile in tiles if FEWEST <= tile.block(height) <= MOST] or tiles
+    best = sorted(worthwhile, key=lambda tile: (tile.cost(extents), abs(tile.block(height) - USUAL)))
+    return [asdict(tile) for tile in best[:POINTS]]
+
+
+def most_threads(target: Target) -> int:
+    """Return how many threads a block of a GPU may have."""
+    limits = tvm.target.Target(dict(target.description)).attrs
+    return int(limits.get("max_threads_per_block", limits["max_num_threads"]))
+
+
+def _tiles(extents: Sequence[int], most: int) -> Iterator[ThreadTile]:
+    """Yield every tile that divides the loops of ``output``, with blocks of so many threads at most."""
+    n, _, rows, height, p, q = extents
+    for images, lines in itertools.product(divisors(n, PLACES), divisors(p, PLACES)):
+        run = p // lines * q
+        warps = {min(each, -(-run // WARP)) for each in WIDTHS}
+        for filters, wide in itertools.product(divisors(height, height), sorted(warps)):
+            lanes = wide * WARP * (height // filters)
+            if images * lines <= PLACES and images * lines * filters <= SUMS and lanes <= most:
+                for side in divisors(rows, most // lanes):
+                    yield ThreadTile(images, lines, filters, side, wide * WARP)
