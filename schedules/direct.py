@@ -1,4 +1,4 @@
-"""Direct convolution: the textbook sliding window, made parallel and nothing else."""
+"""Direct convolution: the textbook sliding window, only parallelised."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Direct(Algorithm):
     """Slide every filter over the input, in NCHW, with the loops in the order of the formula.
 
     Only threads are used to make it faster: no tiles, no vectors, no change of
-    data layout.  It is what the other algorithms are compared with, and what
-    takes over where they decline.
+    data layout.  It is the baseline of the other algorithms, and computes the
+    convolutions that they decline.
 
     References
     ----------
@@ -58,7 +58,7 @@ class Direct(Algorithm):
         return tail(te.compute((conv.n, conv.k, conv.p, conv.q), point, name="conv"))
 
     def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
-        """Spread the output's points over threads; what leads to a point is computed where it is used."""
+        """Share the output's elements among threads; each is summed right before its tail is applied."""
         gpu = target.on_gpu
         output = accumulate_at(schedule, output_block(schedule), 4, gpu)
         spread(schedule, output, 4, gpu)
@@ -66,9 +66,9 @@ class Direct(Algorithm):
         schedule_padding(schedule, gpu)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
-        """Return register tiles whose vectors run over columns, and orders of the loops around them."""
+        """Return register tiles whose vector lanes are columns, and orders of the loops around them."""
         return () if target.on_gpu else column_tiles(conv, target)
 
     def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
-        """Compute each tile of the output in registers, and finish it there."""
+        """Accumulate each tile of the output in registers, and apply the tail there."""
         compute_columns_in_registers(schedule, conv, decisions)

@@ -1,4 +1,4 @@
-"""Convolution as a matrix product: every output's patch is written out first (im2col)."""
+"""Convolution as a matrix product of the filters and the input's patches (im2col)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 class Gemm(Algorithm):
     """Multiply the filters [k, c r s] by the patches [c r s, p q] of the input, in NCHW.
 
-    Patches overlap, so the input is written out up to r x s times.  The filters
-    are cut into panels of t rows when the network is compiled, [k / t, c r s, t], so
-    that a column of a panel is read at once.
+    Patches overlap, so im2col copies the input up to r x s times.  The filters are
+    packed into panels of t rows when the network is compiled, [k / t, c r s, t], so
+    that the t weights of a panel's column are contiguous.
 
     References
     ----------
@@ -67,7 +67,7 @@ class Gemm(Algorithm):
         return tail(out_of_blocks(te.compute(shape, element, name="conv"), conv))
 
     def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
-        """Spread the patches, then the panels' sums, then the output's points, over threads."""
+        """Share among threads im2col, then the matrix product, then the tail."""
         gpu = target.on_gpu
         inline(schedule, "unpack")
         spread(schedule, stage(schedule, "im2col"), 5, gpu)
@@ -78,11 +78,11 @@ class Gemm(Algorithm):
         schedule_padding(schedule, gpu)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
-        """Return register tiles, rows whose patches are written out together, and orders of loops."""
+        """Return register tiles, rows that im2col writes at a time, and loop orders."""
         return () if target.on_gpu else panel_tiles(conv, target)
 
     def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
-        """Write out the patches of a few rows, then multiply them while they are in the cache."""
+        """Apply im2col to a few rows at a time, and multiply their patches while they are cached."""
         inline(schedule, "unpack")
         compute_panel_in_registers(schedule, conv, decisions)
 

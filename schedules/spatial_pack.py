@@ -1,4 +1,4 @@
-"""Spatial pack convolution: input and filters regrouped so that what is used together lies together."""
+"""Spatial pack convolution: input and filters packed so that what is used together is contiguous."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target, channel_
 BLOCKS = (16, 8, 4)
 """Channels of a block: one vector of AVX-512, four of Neon."""
 A_BLOCK = 8
-"""Channels that take as long as a block does beside its own: 5 with AVX2, more with AVX-512."""
+"""Overhead of a block in channels, added to its own: 5 were measured with AVX2, more with AVX-512."""
 FEWEST = BLOCKS[-1]
-"""Filters in a block below which vectors run over columns."""
+"""With fewer filters in a block than this, vector lanes are columns."""
 ROWS = 2
 COLUMNS = 8
 """The largest tile of the input, in rows and columns of the output."""
@@ -52,16 +52,16 @@ Apply = Callable[[Schedule, Conv, Decisions], None]
 class SpatialPack(Algorithm):
     """Compute filters in blocks from packed filters and a packed input.
 
-    Filters are packed when the network is compiled, [k / t, c / u, r, s, u, t]: a
-    block of t filters meets a pixel in neighbouring weights.
+    Filters are packed when the network is compiled, [k / t, c / u, r, s, u, t]: the
+    weights by which a block of t filters multiplies a pixel are contiguous.
 
     Parameters
     ----------
     layout : {"nchw", "blocked"}
-        ``nchw`` reads and writes NCHW, as in the paper; the input is packed when the
-        network runs, one tile holding what a tile of the output reads.
-        ``blocked`` keeps channels in blocks from one layer to the next, so that
-        nothing is packed when it runs.
+        ``nchw`` reads and writes NCHW, as in the paper, and packs the input at run
+        time into tiles, each with all that a tile of the output reads.
+        ``blocked`` keeps activations in a blocked layout (NCHW16c) from one layer to
+        the next, so that nothing is packed at run time.
 
     References
     ----------
@@ -71,11 +71,11 @@ class SpatialPack(Algorithm):
     layout: Literal["nchw", "blocked"] = "nchw"
 
     def supports(self, conv: Conv) -> str | None:
-        """Return why ``conv`` is declined: only layouts of another making are."""
+        """Return why ``conv`` is declined: only if its layouts were chosen by another algorithm."""
         return only_nchw(conv)
 
     def layouts(self, conv: Conv) -> tuple[str, str]:
-        """Return blocked layouts, if they were asked for; no block has filters of several groups."""
+        """Return blocked layouts with ``layout="blocked"``; no block has filters of several groups."""
         a_group = conv.k // conv.groups
         if self.layout == "nchw" or (conv.depthwise and a_group > 1):
             return "NCHW", "NCHW"
@@ -83,7 +83,7 @@ class SpatialPack(Algorithm):
         return _blocked(conv.c), _dividing(a_group) if apart else _blocked(conv.k)
 
     def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
-        """Return the filters [k / t, c / groups / u, r, s, u, t]; t is 1 where vectors run over columns.
+        """Return the filters [k / t, c / groups / u, r, s, u, t]; t is 1 where vector lanes are columns.
 
         Zeros fill the last block.
         """
@@ -118,7 +118,7 @@ class SpatialPack(Algorithm):
         return tail(out_of_blocks(te.compute(shape, element, name="conv"), conv))
 
     def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
-        """Spread the tiles of the input, then of the output, then its points, over threads."""
+        """Share among threads the packing of the input, then the sums, then the tail."""
         gpu = target.on_gpu
         inline(schedule, "unpack")
         output, blocks = output_block(schedule), stage(schedule, "conv")
@@ -136,13 +136,13 @@ class SpatialPack(Algorithm):
         return () if target.on_gpu else _kind_of_tile(conv)[0](conv, target)
 
     def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
-        """Compute each tile of the output in registers, from the input as it is, and finish it there."""
+        """Accumulate tiles of the output in registers from the input as it is, and apply the tail there."""
         inline(schedule, "tiles")
         inline(schedule, "unpack")
         _kind_of_tile(conv)[1](schedule, conv, decisions)
 
     def _reader(self, x: te.Tensor, conv: Conv) -> Callable[..., Expr]:
-        """Return how the pixel under a weight is read: (n, channel, p, q, r, s) to a value."""
+        """Return the function from (n, channel, p, q, r, s) to the input element under that weight."""
         padded, block = pad(x, conv, whole_tiles(conv)), channel_block(conv.input_layout)
         if self.layout == "nchw":
             return pack_input(padded, conv)
@@ -155,31 +155,31 @@ class SpatialPack(Algorithm):
 
 
 def _blocked(channels: int) -> str:
-    """Return the layout in the blocks that cost least, the last one filled up; NCHW for few channels."""
+    """Return the layout whose blocks cost least, the last one padded; NCHW for few channels."""
     block = min(BLOCKS, key=lambda block: -(-channels // block) * (block + A_BLOCK))
     return f"NCHW{block}c" if channels >= FEWEST else "NCHW"
 
 
 def _dividing(channels: int) -> str:
-    """Return the layout in the largest blocks that divide ``channels``; NCHW where none does."""
+    """Return the layout with the largest block that divides ``channels``; NCHW where none does."""
     block = next((block for block in BLOCKS if channels % block == 0), 0)
     return f"NCHW{block}c" if block else "NCHW"
 
 
 def _channels_together(conv: Conv) -> int:
-    """Return the channels whose weights lie together: they divide a group's, and a block of the input."""
+    """Return u, the channels whose weights are contiguous: it divides a group's channels and a block."""
     channels, block = conv.c // conv.groups, channel_block(conv.input_layout)
     return math.gcd(channels, block) if block else divisors(channels, BLOCKS[0])[-1]
 
 
 def _filters_a_vector(conv: Conv) -> int:
-    """Return the filters of a block, or 1 where there are too few for vectors to run over them."""
+    """Return the filters of a block, or 1 where there are too few to fill vector lanes."""
     filters = filters_a_block(conv)
     return filters if filters >= FEWEST else 1
 
 
 def _kind_of_tile(conv: Conv) -> tuple[Space, Apply]:
-    """Return the space and the schedule for what a convolution's vectors can run over."""
+    """Return the design space and the schedule for the axis that can fill vector lanes."""
     if _filters_a_vector(conv) == 1:
         return column_tiles, compute_columns_in_registers
     if conv.depthwise and channel_block(conv.output_layout):
@@ -188,11 +188,11 @@ def _kind_of_tile(conv: Conv) -> tuple[Space, Apply]:
 
 
 def pack_input(padded: te.Tensor, conv: Conv) -> Callable[..., Expr]:
-    """Regroup the input in tiles as the stage of that name; return how it is read.
+    """Pack the input in stage ``tiles``; return the function from (n, c, p, q, r, s) to its element.
 
-    Stage ``tiles`` is [n, p / rows, q / columns, c, height, width].  A tile holds what
-    a tile of the output reads, so tiles overlap by the kernel's border.  Beyond the
-    input's edge it holds zeros, which only points that nobody reads are made of.
+    The stage is [n, p / rows, q / columns, c, height, width].  A tile holds all that a
+    tile of the output reads, so neighbouring tiles overlap.  Beyond the input's edge a
+    tile holds zeros, which only contribute to outputs that are dropped.
     """
     rows, columns = min(ROWS, conv.p), min(COLUMNS, whole_tiles(conv))
     height = (rows - 1) * conv.strides[0] + (conv.r - 1) * conv.dilation[0] + 1

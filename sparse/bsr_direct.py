@@ -1,4 +1,4 @@
-"""Direct convolution by block compressed sparse rows, a row several filters."""
+"""Direct convolution with block compressed sparse rows (BSR); a row is several filters."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dlas.sparse.compressed.rows import SparseRows
 
 @dataclass(frozen=True)
 class BsrDirect(SparseRows):
-    """Multiply by the blocks of neighbouring filters' weights at one place that are not all zero, in NCHW.
+    """Skip blocks of zeros, each the weights of neighbouring filters at one kernel position, in NCHW.
 
-    A vector of input that is read serves every filter of a block.  The network has to be
-    pruned by such blocks (``block_pruning``): pruned weight by weight, hardly a block is
+    Each vector of input that is loaded serves every filter of a block.  The network has to be
+    pruned by such blocks (``block_pruning``): pruned weight by weight, hardly any block is
     all zero.
 
     Parameters

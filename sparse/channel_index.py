@@ -1,4 +1,4 @@
-"""Convolution of the channels and by the filters that pruning has kept, computed as a dense one."""
+"""Dense convolution of the channels and filters that pruning has left."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ DENSE: dict[str, type[Algorithm]] = {"spatial_pack": SpatialPack, "gemm": Gemm, 
 
 @dataclass(frozen=True)
 class ChannelIndex(Algorithm):
-    """Leave out input channels that no filter reads, and filters that are all zero.
+    """Skip input channels whose weights are all zero, and filters that are all zero.
 
-    Two lists, of the channels and of the filters that are left, are the whole format; what is
-    left is a smaller dense convolution.  Its input is gathered where it is padded or read,
-    its outputs are finished in registers and written to where their filters were.  Outputs
-    of filters that are gone are what the tail makes of zero.  Groups without a weight are
-    left out too, and the others have as many channels and filters as the largest.
+    The format is the dense weight that remains and two index lists, of its channels and of
+    its filters.  Input channels are gathered where the input is padded or read; outputs get
+    their tail in registers and are scattered to their filters' places.  Outputs of removed
+    filters are the tail applied to zero.  Groups without nonzeros are removed too; the
+    others are padded to the channels and filters of the largest.
 
-    A network pruned by ``channel_pruning`` still reads what a pruned channel's bias makes of
-    it: its filters are left out, its input channels only where their weights are zero.
+    In a network pruned by ``channel_pruning`` a pruned channel still holds its bias: its
+    filter is skipped, as an input channel it is skipped only where the weights that read it
+    are zero.
 
     Parameters
     ----------
     dense : {"spatial_pack", "gemm", "direct"}
-        Computes what is left.
+        The algorithm of the remaining convolution.
 
     References
     ----------
-    DLAS paper, section 6.4, which names such a format as what it did not try.
+    DLAS paper, section 6.4, which names such a format as future work.
     """
 
     dense: Literal["spatial_pack", "gemm", "direct"] = "spatial_pack"
@@ -54,16 +55,16 @@ class ChannelIndex(Algorithm):
         return only_nchw(conv)
 
     def for_weight(self, weight: Array, conv: Conv) -> Algorithm:
-        """Return the algorithm that knows how much of the weight is left."""
+        """Return the algorithm with the sizes of what remains of ``weight``."""
         channels, filters = remaining(weight, conv)
         groups, of_a_group = channels.shape
         return _Compact(self.dense, groups, of_a_group, filters.shape[1])
 
     def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
-        """Return the dense format of what is left, channels [groups, c], filters [groups, k], removed [k].
+        """Return the remaining weight as packed, channels [groups, c], filters [groups, k], removed [k].
 
-        A filter that only fills up a block is ``conv.k``.  TVM has no empty arrays: of a weight
-        of zeros one channel and one filter are left, and ``removed`` is there only if it is not empty.
+        Filters that pad a block have the index ``conv.k``.  TVM has no empty arrays: of a weight
+        of zeros one channel and one filter remain, and an empty ``removed`` is omitted.
         """
         channels, filters = remaining(weight, conv)
         rows = _with_a_zero(weight)[filters]
@@ -83,7 +84,7 @@ class ChannelIndex(Algorithm):
         return weight[:-1]
 
     def arguments(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
-        """Return what :meth:`pack` does: channels anywhere would be read from anywhere."""
+        """Return what :meth:`pack` does: random indices would read out of bounds."""
         return self.pack(weight, conv)
 
     def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> tirx.PrimFunc:
@@ -110,12 +111,12 @@ class ChannelIndex(Algorithm):
 
 @dataclass(frozen=True)
 class _Compact(ChannelIndex):
-    """The same for a weight of which so much is left: loops depend on it.
+    """The same with the sizes of the remaining weight, on which the loops depend.
 
     Parameters
     ----------
     groups, channels, filters : int
-        Groups that are left, and channels and filters of each.
+        Remaining groups, and the channels and filters of each.
     """
 
     groups: int = 1
@@ -123,16 +124,16 @@ class _Compact(ChannelIndex):
     filters: int = 1
 
     def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
-        """Spread the outputs of removed filters over threads, and the rest as the dense algorithm does."""
+        """Share removed filters' outputs among threads; schedule the rest as the dense algorithm does."""
         self._prepare(schedule, target)
         self._dense.schedule(schedule, self._left(conv), target)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
-        """Return the dense algorithm's points for what is left."""
+        """Return the dense algorithm's design space for the remaining convolution."""
         return self._dense.space(self._left(conv), target)
 
     def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
-        """Compute what is left as the dense algorithm does."""
+        """Schedule the remaining convolution as the dense algorithm does."""
         self._prepare(schedule, target)
         self._dense.apply(schedule, self._left(conv), target, decisions)
 
@@ -148,7 +149,7 @@ class _Compact(ChannelIndex):
 
 @dataclass(frozen=True)
 class _AtFilters:
-    """The tail of the whole convolution for the filters that are left."""
+    """The tail of the whole convolution, applied to the remaining filters."""
 
     tail: Tail
     filters: te.Tensor
@@ -173,7 +174,7 @@ class _AtFilters:
 
 
 def _of_zero(tail: Tail, removed: te.Tensor, conv: Conv) -> te.Tensor:
-    """Return the outputs of removed filters: what the tail makes of zero."""
+    """Return the outputs of removed filters: the tail applied to zero."""
     zero = tirx.const(0, conv.accumulator_type)
 
     def point(n: Expr, k: Expr, p: Expr, q: Expr) -> Expr:
@@ -183,7 +184,7 @@ def _of_zero(tail: Tail, removed: te.Tensor, conv: Conv) -> te.Tensor:
 
 
 def _with_a_zero(weight: Array) -> Array:
-    """Return a weight with a filter of zeros behind the last."""
+    """Return a weight with a filter of zeros after the last."""
     return np.concatenate([weight, np.zeros_like(weight[:1])])
 
 

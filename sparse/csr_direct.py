@@ -1,4 +1,4 @@
-"""Direct convolution by compressed sparse rows, a row a filter."""
+"""Direct convolution with compressed sparse rows (CSR); each row is a filter."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dlas.sparse.compressed.rows import SparseRows
 
 @dataclass(frozen=True)
 class CsrDirect(SparseRows):
-    """Multiply by the nonzeros of each filter alone, in NCHW, without writing out patches of the input.
+    """Multiply by the nonzeros of each filter only, in NCHW, without im2col.
 
-    What a zero takes is saved; what a nonzero takes is one vector of input from memory for
-    each vector of products, so half of a dense convolution's speed is the most.
+    Zeros cost nothing; each nonzero loads one vector of input from memory for each vector
+    multiply-add, so multiply-adds run at half of a dense convolution's rate at most.
 
     References
     ----------

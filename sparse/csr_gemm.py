@@ -1,4 +1,4 @@
-"""Convolution as a product of a sparse and a dense matrix: every output's patch is written out (im2col)."""
+"""Convolution as a product of a sparse matrix of filters and a dense one of patches (im2col)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dlas.sparse.compressed.rows import SparseRows
 class CsrGemm(SparseRows):
     """Multiply the nonzeros of the filters [k, c r s] by the patches [c r s, p q], in NCHW.
 
-    Patches are written out for a few rows of the output at a time, right before these are
-    computed, once for each column of the kernel.  A nonzero then reads from where a vector
-    begins, which is faster than from anywhere; copies take their time, and more of the cache.
+    Im2col is applied to a few rows of the output at a time, right before these are
+    computed, with one copy for each column of the kernel.  Loads are then aligned, which
+    is faster; the copies take time and space in the cache.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Sparse spatial pack convolution: the input regrouped so that what a tile of outputs reads lies together."""
+"""Sparse spatial pack convolution: the input packed into tiles, each with all that an output tile reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class CsrSpatialPack(SparseRows):
     """Multiply by the nonzeros of each filter, tile by tile of the output, from a packed input, in NCHW.
 
     A tile of the input has all channels of what a tile of the output reads, so it is still
-    in the cache from being packed when it is multiplied; what tiles share is packed twice.
+    in the cache from packing when it is multiplied; what tiles share is packed twice.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Which convolution reads what another one wrote: where a layout would have to change if they differed."""
+"""Which convolution reads the output of which other: where layouts have to be converted if they differ."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dlas.lowering.simplify import is_call, is_constant, shape_of, variables
 from dlas.stack import Edge
 
 Shares = dict[str | None, float]
-"""By convolution, its share of the channels of a value; by None, what is in NCHW whatever they do."""
+"""By convolution, its share of the channels of a value; by None, the share that is always in NCHW."""
 
 
 @dataclass
 class Edges:
     """The reads of a network, collected while it is walked from its images to its output.
 
-    What lies between convolutions is taken to keep the layout of its inputs where any
-    layout lets it; everything else reads NCHW, as the network's output does.
+    Operators between convolutions are taken to keep the layout of their inputs where they
+    can; all others read NCHW, and the network's output is NCHW.
 
     Parameters
     ----------
@@ -35,21 +35,21 @@ class Edges:
     _numbers: dict[relax.Var, int] = field(default_factory=dict)
 
     def wrote(self, variable: relax.Var, layer: str) -> None:
-        """Note that a convolution, with its tail, gave a value."""
+        """Record that a convolution, with its tail, writes a value."""
         self._writers[variable] = {layer: 1.0}
 
     def passed(self, variable: relax.Var, value: relax.Expr) -> None:
-        """Note an operator between convolutions."""
+        """Record an operator between convolutions."""
         if follows(value):
             self._writers[variable] = self._shares(value)
             return
-        if isinstance(value, relax.Tuple):  # read by whoever takes it apart or puts it together
+        if isinstance(value, relax.Tuple):  # read by the operators that read its fields
             return
         for argument in variables(value):
             self.read(argument, None)
 
     def read(self, value: relax.Expr, reader: str | None, port: Literal["input", "output"] = "input") -> None:
-        """Note who reads a value; where channels by themselves lie as in blocks there is nothing to note."""
+        """Record who reads a value, if its layouts differ in memory."""
         for each in _fields(value):
             if not _has_planes(each):
                 continue
@@ -62,7 +62,7 @@ class Edges:
                 self.found.append(Edge(writer=writer, value=number, bytes=moved, reader=reader, port=port))
 
     def _shares(self, call: relax.Call) -> Shares:
-        """Return whose channels an operator passes on: all of its inputs', or each one's part of them."""
+        """Return the shares of convolutions in an operator's output; a concatenation adds them up."""
         fields = [each for argument in call.args for each in _fields(argument) if _has_planes(each)]
         joined = is_call(call, "relax.concat") and int(call.attrs.axis) == 1
         shares: Shares = {}
@@ -79,7 +79,7 @@ def _fields(value: relax.Expr) -> list[relax.Expr]:
 
 
 def _has_planes(value: relax.Expr) -> bool:
-    """Whether a value, unknown before run time, is [n, c, h, w] with several channels of several points."""
+    """Whether a value computed at run time is [n, c, h, w] with several channels and several pixels."""
     if (
         is_constant(value)
         or not isinstance(getattr(value, "ty", None), relax.TensorType)

@@ -1,8 +1,8 @@
 """Translate programs that torch exported into Relax.
 
-TVM's importer takes every operator apart first, which traces the network anew
-and lasts longer than all the rest of it.  A network of operators that it is
-known to translate as they are is spared that.
+TVM's importer first decomposes every operator, which traces the network anew and
+takes longer than the rest of the import.  The decomposition is skipped for networks
+whose operators it is known to translate correctly without.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ FRESH = {
     *("max_pool2d.default", "mean.dim", "mul.Tensor", "relu.default", "relu6.default", "selu.default"),
     *("sigmoid.default", "silu.default", "softmax.int", "sub.Tensor", "tanh.default"),
 }
-"""Operators that TVM translates rightly as they are, with a result in memory of its own."""
+"""Operators that TVM translates correctly undecomposed, and whose result is a new tensor."""
 VIEWS = {
     *("chunk.default", "contiguous.default", "dropout.default", "flatten.using_ints", "getitem"),
     *("permute.default", "reshape.default", "select.int", "transpose.int", "unsqueeze.default"),
     "view.default",
 }
-"""The same with a result that may lie in its argument's memory."""
+"""The same, for operators whose result may be a view of their argument."""
 
 
 def translate(program: torch.export.ExportedProgram) -> tvm.IRModule:
@@ -51,16 +51,16 @@ def _name(node: torch.fx.Node) -> str:
 
 
 def _stays_whole(node: torch.fx.Node) -> bool:
-    """Whether TVM translates a node of the graph rightly as it is."""
+    """Whether TVM translates a node of the graph correctly undecomposed."""
     if node.op != "call_function":
         return True
     if operator(node) == "batch_norm.default" and node.args[5]:
-        return False  # with the statistics of its batch
+        return False  # training mode: statistics of the batch
     if operator(node) == "dropout.default":
         return not node.args[2]  # and then it does nothing, in place or not
     if operator(node) == _name(node):
         return operator(node) in FRESH | VIEWS
-    # What works in place changes what its argument's other readers see, and TVM does not know.
+    # An in-place operator changes what other readers of its argument see, which TVM ignores.
     changed = node.args[0]
     assert isinstance(changed, torch.fx.Node)
     owned = changed.op == "call_function" and operator(changed) in FRESH
@@ -68,7 +68,7 @@ def _stays_whole(node: torch.fx.Node) -> bool:
 
 
 def _batch_norm(node: torch.fx.Node, importer: ExportedProgramImporter) -> relax.Var:
-    """Translate inference's batch norm: TVM would take its momentum for its epsilon."""
+    """Translate batch norm at inference: TVM's own translation takes the momentum for epsilon."""
     x, gamma, beta, mean, variance, _, momentum, epsilon, _ = node.args
     scale, center = gamma is not None, beta is not None
     inputs = (x, gamma if scale else mean, beta if center else mean, mean, variance)

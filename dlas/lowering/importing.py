@@ -22,7 +22,7 @@ from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Array, Network
 
 SHARED = ("float16", "float32")
-"""Types whose arrays numpy and TVM share; ``relax.const`` narrows wider ones, and numpy lacks others."""
+"""Types that numpy and TVM share without copies; ``relax.const`` narrows wider ones."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Imported:
         Names of the 2-D convolutions in the order of the function, where the
         format names them by node and not by weight.
     operators : dict
-        PrimFuncs by global variable: operators that the importer wrote out itself.
+        PrimFuncs by global variable: operators that the importer lowered itself.
     """
 
     function: relax.Function
@@ -67,14 +67,14 @@ def import_network(network: Network, batch: int) -> Imported:
             check_batch(network, batch)
             _check_numbers(network)
             return _import_onnx(network.model, shape)
-    # TVM's importers raise or assert, one operator or the other, where they do not know what to do.
+    # TVM's importers raise different errors for different unsupported operators.
     except (NotImplementedError, AssertionError, tvm.error.OpNotImplemented) as error:
         raise Unsupported(f"TVM cannot import this network: {error}") from error
     raise Unsupported(f"TVM imports torch modules and ONNX graphs, not {type(network).__name__}")
 
 
 def _check_numbers(network: OnnxNetwork) -> None:
-    """Refuse graphs that compute in numbers for which no algorithm has kernels."""
+    """Reject graphs with a number type that no algorithm has kernels for."""
     kind = number_type(network.model)
     if kind != "float32":
         raise Unsupported(f"there are no {kind} kernels yet; compiler 'onnxruntime' runs {kind} networks")
@@ -113,13 +113,13 @@ def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> Imported:
 
 
 def as_array(constant: tvm.ir.GenericConst) -> Array:
-    """Return a Relax constant's value, to be read only: it may be the constant's own memory."""
+    """Return a Relax constant's value, read-only: it may share the constant's memory."""
     value = constant.value
     return np.from_dlpack(value) if str(value.dtype) in SHARED else np.asarray(value.numpy())
 
 
 def as_constant(array: Array) -> tvm.ir.GenericConst:
-    """Return an array as a Relax constant, its own memory in whatever order where that can be."""
+    """Return an array as a Relax constant that shares its memory, in any order, where possible."""
     if array.dtype.name in SHARED and array.flags.writeable:
         return relax.const(tvm_ffi.from_dlpack(array, require_contiguous=False))
     return relax.const(np.ascontiguousarray(array))

@@ -19,7 +19,7 @@ from dlas.stack import Algorithm, Array, Conv, Decisions, Layer, Target, describ
 
 @dataclass(frozen=True)
 class Kernel:
-    """One convolution's kernel before its loops are transformed.
+    """One convolution's kernel before scheduling.
 
     Parameters
     ----------
@@ -27,20 +27,20 @@ class Kernel:
         Of the PrimFunc; distinct for every layer.
     conv : Conv
     algorithm : Algorithm
-        The one that computes it: what was asked for, or ``direct`` in its place.
+        The one that computes it: the requested one, or ``direct`` where that declines.
     function : tirx.PrimFunc
         Reads the input, the packed arrays and the operands; writes the output.
     weight : ndarray, [k, c / groups, r, s]
-        Scales of a batch norm behind the convolution included.
+        Including the folded scales of a batch norm after the convolution.
     packed : tuple of ndarray
-        What ``algorithm.pack`` made of the weight.
+        The weight as ``algorithm.pack`` returns it.
     steps : tuple of Step
         The tail.
     operands : tuple
-        What the tail reads: an ndarray, in the output's layout, where it is known, a
-        Relax expression where not.
+        What the tail reads: an ndarray in the output's layout where the value is known at
+        compile time, else a Relax expression.
     declined : str or None
-        Why the algorithm asked for does not compute it.
+        Why the requested algorithm declines the convolution.
     """
 
     name: str
@@ -94,7 +94,7 @@ def make_kernel(
     steps: Sequence[Step] = (),
     operands: Sequence[Operand] = (),
 ) -> Kernel:
-    """Return the kernel of one convolution, ``direct`` in the place of an algorithm that declines it.
+    """Return the kernel of one convolution, by ``direct`` if the algorithm declines it.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def make_kernel(
     name : str
         The PrimFunc's name, an identifier.
     steps : sequence of Step
-        The tail; scales and shifts that lead it are folded into weight and bias.
+        The tail; leading scales and shifts are folded into weight and bias.
     operands : sequence
         What the steps read: an ndarray or constant, or a Relax variable.
     """
@@ -142,7 +142,7 @@ def _write(
 
 
 def _shape_and_type(operand: Operand, layout: str) -> tuple[tuple[int, ...], str]:
-    """Return how an operand arrives: an array as it is, a Relax expression in ``layout``."""
+    """Return an operand's shape and type: an array's own, a Relax expression's in ``layout``."""
     if isinstance(operand, np.ndarray):
         return operand.shape, str(operand.dtype)
     return block_shape(shape_of(operand), layout), str(operand.ty.dtype)
@@ -156,7 +156,7 @@ def schedule_kernel(kernel: Kernel, target: Target, decisions: Decisions | None 
     kernel : Kernel
     target : Target
     decisions : mapping, optional
-        A point of the algorithm's design space; without it the minimal schedule is taken.
+        A point of the algorithm's design space; by default the minimal schedule is used.
     """
     schedule = s_tir.Schedule(tvm.IRModule({kernel.name: kernel.function}))
     schedule.work_on(kernel.name)

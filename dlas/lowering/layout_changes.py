@@ -1,7 +1,7 @@
-"""Changes of layout as fast as copies: squares of channels and pixels are transposed in vector registers.
+"""Layout conversions as fast as copies: squares of channels by pixels are transposed in registers.
 
-Without it, what lies apart in memory is put together number by number, and a
-cache line is read again for each of its channels.
+The default code gathers vectors element by element, and loads a cache line again for
+each of its channels.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from dlas.schedules.loops.vectors import vector_unit
 from dlas.stack import CHANGE_LAYOUT, Target
 
 PIECE_BYTES = 16
-"""The part of a vector within which every processor shuffles with one instruction."""
+"""The lane width within which every processor shuffles in one instruction."""
 LINE_BYTES = 64
-"""A cache line: pixels of a channel that are best read or written together."""
+"""A cache line: a run of pixels of a channel to read or write at once."""
 AGAIN = 1 / 16
-"""Share of the pixels that may be moved twice for the sake of whole cache lines."""
+"""Largest share of pixels that may be moved twice so that all runs are whole cache lines."""
 
 
 def schedule_changes(module: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """Return ``module`` with its changes of layout on a CPU written in vectors, as far as they are not yet.
+    """Return ``module`` with its unscheduled layout conversions vectorised for a CPU.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def schedule_changes(module: tvm.IRModule, target: Target) -> tvm.IRModule:
 
 
 def _is_change(function: tirx.PrimFunc) -> bool:
-    """Whether a function does nothing but move channels into blocks or out of them, its loops as lowered."""
+    """Whether a function is an unscheduled conversion between NCHW and a blocked layout."""
     if not isinstance(function, tirx.PrimFunc) or is_scheduled(function):
         return False
     if sorted(len(buffer.shape) for buffer in function.params) != [4, 5]:
@@ -61,7 +61,7 @@ def _is_change(function: tirx.PrimFunc) -> bool:
 
 @dataclass(frozen=True)
 class _Change:
-    """A change between [n, channels, pixels] and [n, blocks, pixels, block], zeros behind the last channel.
+    """A conversion between [n, channels, pixels] and [n, blocks, pixels, block], padded with zeros.
 
     Parameters
     ----------
@@ -70,11 +70,11 @@ class _Change:
         The direction.
     dtype : str
     piece : int
-        Numbers of a piece; squares have so many pixels and channels.
+        Elements of a piece: squares have so many pixels and channels.
     lanes : int
-        Numbers of a vector: as many pieces, each of another square.
+        Elements of a vector, which holds a piece of each of several squares.
     run : int
-        Pixels that are moved before the next; the last run overlaps the one before it.
+        Pixels that one iteration moves; the last run overlaps the one before it.
     """
 
     n: int
@@ -89,7 +89,7 @@ class _Change:
 
     @classmethod
     def of(cls, function: tirx.PrimFunc, target: Target) -> _Change | None:
-        """Return the change that a function makes; None where there are no squares."""
+        """Return the conversion that a function computes; None where it has no whole squares."""
         source, written = function.params
         shapes = [[int(extent) for extent in buffer.shape] for buffer in (source, written)]
         (n, channels, h, w), (*_, block) = sorted(shapes, key=len)
@@ -111,7 +111,7 @@ class _Change:
         return -(-self.channels // self.block)
 
     def write(self, function: tirx.PrimFunc) -> tirx.PrimFunc:
-        """Return the kernel in the place of ``function``."""
+        """Return the vectorised kernel that replaces ``function``."""
         runs = -(-self.pixels // self.run)
         work = self.n * self.channels * self.pixels
         spread = T.parallel if work >= SMALLEST_PARALLEL else T.serial
@@ -126,7 +126,7 @@ class _Change:
         return builder.get().with_attrs({**function.attrs, "tirx.is_scheduled": True})
 
     def _move_block(self, source: tirx.Buffer, written: tirx.Buffer, at: Sequence[Expr]) -> None:
-        """Write a run of pixels of a block of an image, which has fewer channels if it is the last one."""
+        """Move a run of pixels of one block, whose last one may have fewer channels."""
         move = self._move_to_blocks if self.to_blocks else self._move_from_blocks
         left = self.channels % self.block
         if not left:
@@ -161,22 +161,23 @@ class _Change:
                     _store(written, self._plain(at, channel + column, pixel), vector, self.lanes)
 
     def _plain(self, at: Sequence[Expr], channel: int, pixel: int) -> Expr:
-        """Return the place in [n, channels, pixels] of a block's channel and a run's pixel."""
+        """Return the index in [n, channels, pixels] of a channel of a block and a pixel of a run."""
         image, block, start = at
         row = image * self.channels + block * self.block + channel
         return row * self.pixels + start + pixel
 
     def _blocked(self, at: Sequence[Expr], channel: int, pixel: int) -> Expr:
-        """Return the place in [n, blocks, pixels, block] of a block's channel and a run's pixel."""
+        """Return the index in [n, blocks, pixels, block] of a channel of a block and a pixel of a run."""
         image, block, start = at
         row = (image * self.blocks + block) * self.pixels + start + pixel
         return row * self.block + channel
 
     def _transposed(self, source: tirx.Buffer, places: Sequence[Expr | None]) -> list[Expr]:
-        """Return the columns of squares whose rows lie at ``places``, zeros where there is none.
+        """Return the transposed squares whose rows are at ``places``; None is a row of zeros.
 
-        Vector i holds column i of all squares.  Interleaving the first half of the
-        vectors with the second turns the number of a vector and of its element by one bit.
+        Vector i holds column i of all squares.  Interleaving the first half of the vectors
+        with the second rotates the concatenated bits of vector and lane numbers by one, so
+        that log2 steps transpose.
         """
         pieces = [_load(source, place, self.piece) for place in places]
         vectors = [T.bind(self._joined(pieces[row :: self.piece])) for row in range(self.piece)]
@@ -199,7 +200,7 @@ class _Change:
 
 
 def _flat(buffer: tirx.Buffer) -> tirx.Buffer:
-    """Return a buffer as one line of numbers."""
+    """Return a buffer as one-dimensional."""
     return T.decl_buffer((math.prod(map(int, buffer.shape)),), buffer.dtype, data=buffer.data)
 
 

@@ -1,11 +1,11 @@
-"""Keep activations in the layout they were written in, and change it only where a reader needs another.
+"""Keep activations in the layout they were written in, and convert only where a reader needs another.
 
-A convolution says in which layouts it wants to read and write.  What lies
-between convolutions (pooling, additions, activations, concatenation) follows
-the layout of its inputs where it can; everything else reads NCHW.
+Each algorithm chooses the layouts that its convolutions read and write.  Operators
+between convolutions (pooling, additions, activations, concatenation) keep the layout
+of their inputs where they can; all others read NCHW.
 
-Where channels do not divide into blocks, the last block is filled up.  What the
-channels beyond hold is nobody's: no operator lets one of them reach another channel.
+Where channels do not divide into blocks, the last block is padded.  The padded channels
+hold undefined values: no operator lets them reach another channel.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ PLAIN = "NCHW"
 
 @dataclass
 class Layouts:
-    """The layout of every value of a function that is being written.
+    """The layout of every value of a Relax function under construction.
 
     Parameters
     ----------
     builder : relax.BlockBuilder
-        Takes the operators that change a layout.
+        Receives the layout conversions.
     """
 
     builder: relax.BlockBuilder
@@ -43,7 +43,7 @@ class Layouts:
         return self._blocked[value][0] if value in self._blocked else PLAIN
 
     def emit(self, expression: relax.Expr, layout: str, channels: int) -> relax.Var:
-        """Return a new variable that holds ``expression``, which has ``layout`` and ``channels`` in it."""
+        """Return a new variable bound to ``expression``, which has ``channels`` channels in ``layout``."""
         return self._note(self.builder.emit(expression), layout, channels)
 
     def _note(self, variable: relax.Var, layout: str, channels: int) -> relax.Var:
@@ -52,10 +52,10 @@ class Layouts:
         return variable
 
     def read(self, value: relax.Expr, layout: str) -> relax.Expr:
-        """Return ``value`` in ``layout``; what is not a tensor, as it is.
+        """Return ``value`` converted to ``layout``; what is not a tensor, unchanged.
 
-        A tensor that only broadcasts to [n, c, h, w] (a bias [c, 1, 1]) comes in
-        the shape that broadcasts in ``layout``.
+        A tensor that is broadcast to [n, c, h, w] (a bias [c, 1, 1]) gets the shape that
+        broadcasts in ``layout``.
         """
         if isinstance(value, relax.Tuple):
             return relax.Tuple([self.read(item, layout) for item in value.fields])
@@ -68,14 +68,14 @@ class Layouts:
         return self._changed[value, layout]
 
     def follow(self, call: relax.Call, arguments: Sequence[relax.Expr]) -> relax.Var | None:
-        """Emit an operator in the blocked layout of its inputs; return None if it has to read NCHW.
+        """Emit an operator in the blocked layout of its inputs; return None if it needs NCHW.
 
         Parameters
         ----------
         call : relax.Call
-            The operator as it was written for NCHW.
+            The operator in NCHW.
         arguments : sequence of relax.Expr
-            Its arguments, each in the layout it has.
+            Its arguments, in the layouts that they have.
         """
         layout = self._common(arguments)
         if layout is None or not follows(call):
@@ -106,7 +106,7 @@ class Layouts:
         return self.emit(relax.Call(call.op, inputs, call.attrs, call.ty_args), layout, shape_of(call)[1])
 
     def _shaped(self, call: relax.Call, written: relax.Expr) -> relax.Var:
-        """Return a result over planes as its readers expect it: [n, c] where h and w were dropped."""
+        """Return a reduction's result in the shape of ``call``: [n, c] if h and w are dropped."""
         if len(shape_of(call)) == 4:
             return written
         return self.builder.emit(relax.op.reshape(self.read(written, PLAIN), shape_of(call)))
@@ -140,7 +140,7 @@ class Layouts:
     def _change(
         self, value: relax.Expr, shape: tuple[int, ...], element: Callable[..., tirx.Expr]
     ) -> relax.Var:
-        """Emit a kernel of its own that holds ``element`` of the value everywhere: rows tell its time."""
+        """Emit a layout conversion as a kernel of its own, so that it is timed by itself."""
 
         def change(x: te.Tensor) -> te.Tensor:
             return te.compute(shape, lambda *at: element(x, *at), name=CHANGE_LAYOUT)
@@ -150,7 +150,7 @@ class Layouts:
 
 
 def follows(call: relax.Expr) -> bool:
-    """Whether an operator can keep the layout of its inputs; a concatenation, if it has no gaps."""
+    """Whether an operator can keep a blocked layout; a concatenation only if it fills whole blocks."""
     if not is_call(call):
         return False
     name = call.op.name
@@ -177,7 +177,7 @@ def block_shape(shape: Sequence[int], layout: str) -> tuple[int, ...]:
 
 
 def _four(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return a shape that broadcasts to [n, c, h, w] with all four dimensions."""
+    """Return a shape that broadcasts to [n, c, h, w], extended to four dimensions."""
     return (1,) * (4 - len(shape)) + tuple(int(extent) for extent in shape)
 
 
@@ -186,7 +186,7 @@ def _is_tensor(value: relax.Expr) -> bool:
 
 
 def _pool(operator: Callable[..., relax.Expr]) -> Callable[[relax.Call, relax.Expr, str], relax.Expr]:
-    """Return how a pooling operator is written over blocks."""
+    """Return the function that writes a pooling operator in a blocked layout."""
 
     def write(call: relax.Call, x: relax.Expr, layout: str) -> relax.Expr:
         a = call.attrs
@@ -201,7 +201,7 @@ def _adaptive_pool(call: relax.Call, x: relax.Expr, layout: str) -> relax.Expr:
 
 
 def _reduce(operator: Callable[..., relax.Expr]) -> Callable[[relax.Call, relax.Expr, str], relax.Expr]:
-    """Return how a reduction of h and w is written over blocks."""
+    """Return the function that writes a reduction of h and w in a blocked layout."""
     return lambda call, x, layout: operator(x, [2, 3], keepdims=True)
 
 
@@ -213,6 +213,6 @@ _OVER_PLANES: dict[str, Callable[[relax.Call, relax.Expr, str], relax.Expr]] = {
     "relax.sum": _reduce(relax.op.sum),
     "relax.max": _reduce(relax.op.max),
 }
-"""Operators that work on each channel's plane by itself: how they are written over blocks."""
+"""Operators on each channel's plane: the functions that write them in a blocked layout."""
 REDUCTIONS = ("relax.mean", "relax.sum", "relax.max")
-"""Those of them that do so only over the whole of a plane."""
+"""Those that keep channels apart only if they reduce whole planes."""

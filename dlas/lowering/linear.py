@@ -1,4 +1,4 @@
-"""Linear layers: weights regrouped when the network is compiled, so that they stream through once."""
+"""Linear layers with weights packed at compile time, so that they are streamed once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dlas.lowering.simplify import is_call, is_constant, shape_of
 from dlas.stack import Array
 
 PANEL = 32
-"""Outputs that lie next to each other: whole vectors of any processor."""
+"""Outputs of a panel: whole vectors on any processor."""
 FUSES_BEHIND = 4
-"""TVM's operator pattern for a sum that elementwise operators may follow in the same kernel."""
+"""TVM's operator pattern ``kOutEWiseFusable``: elementwise operators may be fused after it."""
 
 
 def is_linear(call: relax.Expr) -> bool:
@@ -23,10 +23,10 @@ def is_linear(call: relax.Expr) -> bool:
 
 
 def pack_linear(weight: Array) -> Array:
-    """Return a matrix [c, k] as panels [k / t, c, t] of neighbouring outputs, zeros behind the last one."""
+    """Return a matrix [c, k] as panels [k / t, c, t] of neighbouring outputs, padded with zeros."""
     c, k = weight.shape
     t = PANEL if k > PANEL // 2 else PANEL // 2
-    whole = np.pad(weight.T, ((0, -k % t), (0, 0)))  # which is how networks keep it
+    whole = np.pad(weight.T, ((0, -k % t), (0, 0)))  # networks store the transpose
     return np.ascontiguousarray(whole.reshape(-1, t, c).transpose(0, 2, 1))
 
 

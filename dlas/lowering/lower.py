@@ -1,9 +1,8 @@
 """Lower a network to one TVM module in which every 2-D convolution is the algorithm's kernel.
 
-The convolutions are taken out first, each with the operators that follow it as
-its tail, and become one kernel a layer.  Everything else goes through TVM's own
-legalisation and fusion.  Weights become parameters of ``main``, so that a
-built library holds code only.
+Each convolution first becomes one kernel, with the operators that follow it as its
+tail.  Everything else goes through TVM's own legalisation and fusion.  Weights become
+parameters of ``main``, so that a built library holds code only.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from dlas.stack import Algorithm, Array, Edge, Layer, Network, Target
 
 @dataclass
 class Lowered:
-    """A network as one module, loops not yet transformed.
+    """A network as one module, not yet scheduled.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ class Lowered:
         One a 2-D convolution, ready for a row.
     coverage : dict or None
         Shares of the ``convolutions`` and of their multiply-adds (``macs``) that
-        use the algorithm asked for; None where there is no convolution.
+        use the requested algorithm; None where there is no convolution.
     edges : list of Edge
         Which convolution reads what another one wrote, as in :class:`dlas.lowering.edges.Edges`.
     """
@@ -66,7 +65,7 @@ def lower(network: Network, algorithm: Algorithm, batch: int) -> Lowered:
     Raises
     ------
     Unsupported
-        If the network cannot be imported, or the algorithm is for another one.
+        If the network cannot be imported, or the algorithm names layers that it lacks.
     """
     return lower_graph(simplify(import_network(network, batch)), algorithm)
 
@@ -100,9 +99,8 @@ def schedule(
 ) -> tvm.IRModule:
     """Return the module with every loop nest scheduled: ready for ``relax.build``.
 
-    Convolutions take what ``scheduled`` returns for their kernel, by default their
-    algorithm's minimal schedule; all other operators one common parallel and
-    vectorised schedule.
+    ``scheduled`` schedules the kernels of convolutions, by default with their algorithm's
+    minimal schedule; all other operators get one common parallel and vectorised schedule.
     """
     module = tvm.IRModule(dict(lowered.module.functions), attrs=lowered.module.attrs)
     for variable in module.get_global_vars():
@@ -116,7 +114,7 @@ def schedule(
 
 @dataclass
 class _Emitter:
-    """Writes ``main`` anew, one binding after the other."""
+    """Writes the new ``main``, binding by binding."""
 
     algorithm: Algorithm
     builder: relax.BlockBuilder = field(default_factory=relax.BlockBuilder)
@@ -130,12 +128,12 @@ class _Emitter:
         self.layouts = Layouts(self.builder)
 
     def of(self, expression: relax.Expr) -> relax.Expr:
-        """Return an argument as it reads in the new function, its constants as parameters."""
+        """Return an expression in terms of the new function, with constants as parameters."""
         if isinstance(expression, relax.Tuple):
             return relax.Tuple([self.of(item) for item in expression.fields])
         if expression not in self.values and is_constant(expression):
             array = as_array(expression)
-            # Legalisation reads small integers (indices, shapes) at compile time.
+            # Legalisation needs the values of small integers (indices, shapes).
             if array.size == 1 or not np.issubdtype(array.dtype, np.floating):
                 return expression
             self.values[expression] = self.parameter(f"constant{len(self.parameters)}", array)
@@ -148,7 +146,7 @@ class _Emitter:
         return variable
 
     def operator(self, variable: relax.Var, value: relax.Expr, layer: str | None) -> None:
-        """Emit an operator as it is; a convolution (``layer`` names it) is counted as declined."""
+        """Emit any other operator; a convolution among them (``layer`` names it) is recorded as declined."""
         if layer is not None:
             self.layers.append(_stock_layer(layer, value))
         self.edges.passed(variable, value)
@@ -170,14 +168,14 @@ class _Emitter:
         self.values[variable] = self.builder.emit(value)
 
     def _linear(self, call: relax.Call) -> relax.Var:
-        """Emit a linear layer, its weight in panels."""
+        """Emit a linear layer with its weight in panels."""
         panels = self.parameter(f"linear{len(self.parameters)}", pack_linear(as_array(call.args[1])))
         fuses = {"op_pattern": FUSES_BEHIND}
         x, outputs = self.plain(call.args[0]), shape_of(call)[1]
         return self.builder.emit_te(linear, x, panels, outputs, primfunc_attrs=fuses)
 
     def plain(self, expression: relax.Expr) -> relax.Expr:
-        """Return an argument as it reads in the new function, in NCHW."""
+        """Return an expression in terms of the new function, in NCHW."""
         return self.layouts.read(self.of(expression), PLAIN)
 
     def convolution(self, region: Region, layer: str) -> None:
@@ -202,20 +200,20 @@ class _Emitter:
         )
 
     def _note(self, region: Region, layer: str) -> None:
-        """Note what a convolution and its tail read, and that it wrote the region's output."""
+        """Record what a convolution and its tail read and write."""
         self.edges.read(region.input.x, layer)
         for operand in region.operands:
             self.edges.read(operand, layer, "output")
         self.edges.wrote(region.output, layer)
 
     def _operand(self, name: str, operand: Operand, layout: str) -> relax.Expr:
-        """Return what a tail reads: known arrays are in their layout already."""
+        """Return an operand of a tail as an argument; arrays are in their layout already."""
         if isinstance(operand, np.ndarray):
             return self.parameter(name, operand)
         return self.layouts.read(self.of(operand), layout)
 
     def _kernel_name(self, layer: str) -> str:
-        """Return a PrimFunc name that tells the layer and is like no other."""
+        """Return a unique PrimFunc name made of the layer's."""
         plain = "conv_" + re.sub(r"\W", "_", layer)
         name, count = plain, 1
         while name in self.kernels:
@@ -232,7 +230,7 @@ def _stock_layer(name: str, call: relax.Call) -> Layer:
 
 
 def _coverage(layers: list[Layer]) -> dict[str, float] | None:
-    """Return the shares of convolutions and of multiply-adds that use the algorithm asked for."""
+    """Return the shares of convolutions and of multiply-adds that use the requested algorithm."""
     if not layers:
         return None
     used = [layer for layer in layers if layer["declined"] is None]

@@ -1,4 +1,4 @@
-"""Maximum pooling without a copy of its input that has a border."""
+"""Maximum pooling without a padded copy of its input."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dlas.lowering.simplify import shape_of
 from dlas.stack import Target
 
 ROWS = "pool_rows"
-"""The stage of maxima over the rows of windows."""
+"""Name of the stage that takes maxima over the rows of windows."""
 LARGEST_WINDOW = 16
-"""Points along one side of a window whose maximum is written out as one expression."""
+"""Longest side of a window whose maximum is one unrolled expression."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class _Windows:
     Parameters
     ----------
     inside : int
-        Points of the input.
+        Length of the input.
     count : int
-        Windows, and so points of the output.
+        Number of windows, which is the length of the output.
     size, stride, dilation, before : int
-        Points of a window, steps between windows and between points, and the border before the input.
+        Points of a window, distances of windows and of points, and the padding before the input.
     """
 
     inside: int
@@ -44,7 +44,7 @@ class _Windows:
     before: int
 
     def read(self, window: Expr, point: Expr) -> Expr:
-        """Return where a point of a window lies; for one in the border, the nearest of the window inside."""
+        """Return the index of a window's point, clamped to the window's points inside the input."""
         start = window * self.stride - self.before
         if self.dilation == 1:
             return tirx.max(tirx.min(start + point, self.inside - 1), 0)
@@ -53,7 +53,7 @@ class _Windows:
 
     @property
     def span(self) -> int:
-        """Points from the first that a window reads to the last, those of the border included."""
+        """Distance from the first point read to the last, plus one, including padding."""
         return (self.count - 1) * self.stride + (self.size - 1) * self.dilation + 1
 
     def reach_inside(self) -> bool:
@@ -66,8 +66,8 @@ class _Windows:
 def _max_pool(builder: relax.BlockBuilder, call: relax.Call) -> relax.Call:
     """Return a call of ``relax.nn.max_pool2d`` as a kernel.
 
-    What a border holds is no maximum: a window beyond the edge reads a point inside once
-    more.  Windows without a point inside, and very large ones, are left to TVM.
+    Padding never is the maximum: a window beyond the edge reads a point inside again.
+    Windows without a point inside, and very large ones, are left to TVM.
     """
     a, x = call.attrs, call.args[0]
     size, strides, dilation, padding = (
@@ -97,8 +97,8 @@ def _max_over_blocks(x: te.Tensor, rows: _Windows, columns: _Windows) -> te.Tens
 def _max_over_rows(x: te.Tensor, rows: _Windows, columns: _Windows) -> te.Tensor:
     """Return the maxima [n, c, p, q] of the windows of ``x`` [n, c, h, w] in TE, in two stages.
 
-    The rows of a window first, as stage ``pool_rows``: whole vectors of columns, with a
-    border of the least number there is.
+    Stage ``pool_rows`` takes maxima over the rows of windows, in whole vectors of columns
+    padded with the type's least value; the second stage takes maxima over columns.
     """
     n, c, _, w = x.shape
     least = tirx.min_value(x.dtype)
@@ -117,7 +117,7 @@ def _max_over_rows(x: te.Tensor, rows: _Windows, columns: _Windows) -> te.Tensor
 
 
 def schedule_pooling(module: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """Return ``module`` with maxima over rows scheduled for a CPU, a row of them at a time.
+    """Return ``module`` with maximum pooling scheduled for a CPU, one output row at a time.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def schedule_pooling(module: tvm.IRModule, target: Target) -> tvm.IRModule:
 
 
 def _row_by_row(function: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Return a function with the stage ``pool_rows`` computed where it is read; any other as it is."""
+    """Return a function with stage ``pool_rows`` computed for each output row; any other unchanged."""
     schedule = s_tir.Schedule(function)
     stages = schedule.get_child_blocks(schedule.get_sblock("root"))
     names = [schedule.get(each).name_hint for each in stages]
@@ -144,9 +144,9 @@ def _row_by_row(function: tirx.PrimFunc) -> tirx.PrimFunc:
     work = math.prod(int(schedule.get(loop).extent) for loop in schedule.get_loops(rows))
     points = schedule.get_loops(last)[:3]
     schedule.compute_at(rows, points[-1], preserve_unit_loops=True)
-    share(schedule, points, work)  # vectors of columns are LLVM's to make: strides need shuffles
+    share(schedule, points, work)  # LLVM vectorises columns itself: strides need shuffles
     return schedule.mod["main"].with_attr("tirx.is_scheduled", True)
 
 
 WRITTEN = {"relax.nn.max_pool2d": _max_pool}
-"""Operators whose kernels are written here, for TVM's ``LegalizeOps``."""
+"""Legalisation functions by operator, for TVM's ``LegalizeOps``."""

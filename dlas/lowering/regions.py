@@ -1,4 +1,4 @@
-"""Find what can be computed in the same kernel as a convolution."""
+"""Find the operators that can be fused into a convolution's kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dlas.lowering.simplify import Graph, is_call, is_constant, shape_of, variab
 from dlas.lowering.tail import SCALARS, Step, Value
 
 LONGEST = 16
-"""Operators in a tail, at most: a longer one is cut rather than computed in one breath."""
+"""Most operators of a tail: longer ones are cut."""
 
 Values = dict[relax.Var, relax.Expr]
 """What each variable is bound to."""
@@ -24,7 +24,7 @@ Readers = dict[relax.Var, list[relax.Var | None]]
 
 @dataclass(frozen=True)
 class Input:
-    """What a convolution reads, and the constant border around it.
+    """What a convolution reads, and its padding.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Input:
         (top, left, bottom, right).
     padding_value : int or float
     absorbed : tuple of relax.Var
-        What an operator that became padding held.
+        The variable of a ``pad`` operator that was absorbed.
     """
 
     x: relax.Expr
@@ -44,7 +44,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Region:
-    """A convolution with the operators behind it that become its tail.
+    """A convolution with the operators after it that become its tail.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Region:
     call : relax.Call
         The convolution itself.
     output : relax.Var
-        Holds the finished output; ``convolution`` where nothing follows.
+        Holds the tail's output; ``convolution`` where nothing follows.
     variables : tuple of relax.Var
         All that the kernel replaces, ``output`` last.
     steps : tuple of Step
@@ -72,10 +72,10 @@ class Region:
 
 
 def find_regions(graph: Graph) -> list[Region]:
-    """Return every 2-D convolution with the longest tail that no other one has claimed.
+    """Return every 2-D convolution with the longest tail that no earlier one has taken.
 
-    A tail may branch inside, as in ``x * sigmoid(x)``, as long as everything
-    that reads a value of the region lies in the region, its output excepted.
+    A tail may branch inside, as in ``x * sigmoid(x)``, as long as all readers of its
+    values, except of its output, are in the region.
     """
     values = dict(graph.bindings)
     readers = _readers(graph)
@@ -93,7 +93,7 @@ def find_regions(graph: Graph) -> list[Region]:
 
 
 def unreadable(call: relax.Call) -> str | None:
-    """Return why a call of ``relax.nn.conv2d`` cannot become a kernel of ours, or None."""
+    """Return why a call of ``relax.nn.conv2d`` is left to TVM, or None."""
     attributes = call.attrs
     layouts = (attributes.data_layout, attributes.kernel_layout, attributes.out_layout)
     if layouts != ("NCHW", "OIHW", "NCHW"):
@@ -104,7 +104,7 @@ def unreadable(call: relax.Call) -> str | None:
 
 
 def _readers(graph: Graph) -> Readers:
-    """Return who reads each variable, in order; the graph's output counts as a reader, ``None``."""
+    """Return the readers of each variable, in order; None stands for the graph's output."""
     readers: Readers = defaultdict(list)
     for variable, value in graph.bindings:
         for read in variables(value):
@@ -115,11 +115,10 @@ def _readers(graph: Graph) -> Readers:
 
 
 def _input(call: relax.Call, values: Values, readers: Readers) -> Input:
-    """Return what a convolution reads, a border that an operator puts around it taken for padding.
+    """Return what a convolution reads, with a ``pad`` operator before it absorbed.
 
-    That operator's result must be read by nothing else, and one value must do
-    for its border and the convolution's own.  Rows, which are JSON, can only
-    tell a finite one.
+    That operator must have no other reader, and its padding the same value as the
+    convolution's own, which must be finite for JSON.
     """
     x = call.args[0]
     top, left, bottom, right = (int(side) for side in call.attrs.padding)

@@ -1,4 +1,4 @@
-"""Simplify an imported network: constants evaluated, batch norm turned into a scale and a shift.
+"""Simplify an imported network: fold constants, and turn batch norm into a scale and a shift.
 
 TVM's own ``FoldConstant`` compiles a kernel for every constant expression,
 which takes tens of seconds on a deep network; numpy takes milliseconds.
@@ -17,7 +17,7 @@ from dlas.lowering.importing import Imported, as_array, as_constant
 from dlas.stack import Array
 
 OPAQUE = 8
-"""TVM's operator pattern for what must not be fused with anything."""
+"""TVM's operator pattern ``kOpaque``: not to be fused with anything."""
 
 Binding = tuple[relax.Var, relax.Expr]
 """A variable and the expression that it holds."""
@@ -32,7 +32,7 @@ class Graph:
     images : relax.Var
         The input, [n, c, h, w].
     bindings : list of (relax.Var, relax.Expr)
-        In order; every one is needed for the output.
+        In order, without dead code.
     output : relax.Expr
     names : dict
         Layer names of the 2-D convolutions, by the variable that holds the result.
@@ -60,7 +60,7 @@ def is_call(expression: relax.Expr, operator: str | None = None) -> bool:
 
 
 def is_constant(expression: relax.Expr) -> bool:
-    """Whether ``expression`` is a tensor known at compile time."""
+    """Whether ``expression`` is a constant tensor."""
     return isinstance(expression, tvm.ir.GenericConst) and isinstance(expression.ty, relax.TensorType)
 
 
@@ -98,13 +98,13 @@ NUMPY: dict[str, Callable[..., Array]] = {
     "relax.isnan": lambda call, x: np.isnan(x),
     "relax.where": lambda call, condition, x, y: np.asarray(np.where(condition, x, y), x.dtype),
 }
-"""How numpy evaluates an operator on constants; what is not here is left to run time."""
+"""How numpy evaluates an operator on constants; other operators are not folded."""
 RESTORED = {"maximum": relax.op.maximum, "minimum": relax.op.minimum}
-"""Operators that the ONNX importer writes out as loops, where they could not join a tail."""
+"""Operators that the ONNX importer lowers to TIR, by name; as Relax operators they can join a tail."""
 
 
 def simplify(imported: Imported) -> Graph:
-    """Return the network with its weights bound, constants evaluated and batch norm taken apart."""
+    """Return the network with weights bound, constants folded and batch norm decomposed."""
     images = imported.function.params[0]
     builder = relax.BlockBuilder()
     with builder.function("main", [images]):
@@ -125,7 +125,7 @@ def simplify(imported: Imported) -> Graph:
 
 @dataclass
 class _Rewriter:
-    """Walks a function once, keeping what every variable has become."""
+    """Rewrites a function in one pass; maps its variables to new expressions."""
 
     builder: relax.BlockBuilder
     imported: Imported
@@ -138,7 +138,7 @@ class _Rewriter:
         self.owners = dict(self.imported.owners)
 
     def of(self, expression: relax.Expr) -> relax.Expr:
-        """Return an argument as it reads after the rewriting."""
+        """Return an expression in terms of the rewritten function."""
         if isinstance(expression, relax.Tuple):
             return relax.Tuple([self.of(item) for item in expression.fields])
         return self.values.get(expression, expression)
@@ -183,7 +183,7 @@ class _Rewriter:
         return self.builder.emit(relax.Call(call.op, arguments, call.attrs, call.ty_args))
 
     def _batch_norm(self, call: relax.Call, arguments: list[relax.Expr]) -> relax.Tuple:
-        """Return inference's batch norm as a multiplication and an addition."""
+        """Return batch norm at inference as a multiplication and an addition."""
         x = arguments[0]
         gamma, beta, mean, variance = (as_array(a).astype(np.float64) for a in arguments[1:5])
         scale = (gamma if call.attrs.scale else 1.0) / np.sqrt(variance + float(call.attrs.epsilon))
@@ -198,7 +198,7 @@ class _Rewriter:
 def _name_convolutions(
     bindings: list[Binding], owners: dict[relax.Var, str], in_order: tuple[str, ...]
 ) -> dict[relax.Var, str]:
-    """Return a distinct name for every 2-D convolution, a layer used twice counted up: ``conv#2``."""
+    """Return a distinct name for every 2-D convolution, numbered where a layer is used twice: ``conv#2``."""
     results = [variable for variable, value in bindings if is_call(value, "relax.nn.conv2d")]
     if len(in_order) == len(results):
         owners = dict(zip(results, in_order, strict=True))

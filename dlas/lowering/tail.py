@@ -1,8 +1,8 @@
-"""What follows a convolution in the same kernel, as steps that any kind of kernel can apply.
+"""Epilogues: the elementwise operators fused after a convolution, as a chain of steps.
 
-A step names a Relax operator and where its inputs come from.  ``SCALARS`` says
-once what each operator does to one element, so the same tail is a TE stage
-behind a dense convolution and an expression inside an opaque sparse kernel.
+A step names a Relax operator and the sources of its inputs.  ``SCALARS`` defines each
+operator on one element, so the same tail serves as a TE stage after a dense
+convolution and as an expression inside a sparse kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Value = tuple[Literal["value", "operand", "number"], int | float]
 """Where an input comes from.
 
 ``("value", 0)`` is the convolution and ``("value", i)`` the result of step i,
-counted from one; ``("operand", j)`` is the j-th tensor beside it, ``("number", v)``
+counted from one; ``("operand", j)`` is the j-th further tensor, ``("number", v)``
 a constant.
 """
 Operand: TypeAlias = Array | relax.Expr
@@ -63,11 +63,11 @@ def _clip(x: Expr, low: Expr, high: Expr) -> Expr:
 
 
 def _exp(x: Expr) -> Expr:
-    """Return e to the power x, |x| bounded by 87; in float32 by a formula that vectors can compute.
+    """Return e to the power x, x clamped to [-87, 87]; in float32 by a formula that vectorises.
 
-    A processor has no instruction for it, and LLVM calls the C library once an
-    element.  With n the integer nearest to x / ln 2, it is 2^n e^(x - n ln 2): ln 2 in two
-    parts so that nothing is lost, and Taylor's polynomial where |x - n ln 2| <= ln 2 / 2.
+    LLVM would call the C library once an element.  With n the integer nearest to x / ln 2,
+    e^x = 2^n e^(x - n ln 2): n ln 2 is subtracted in two parts to avoid rounding, and the
+    remainder, |x - n ln 2| <= ln 2 / 2, goes into a Taylor polynomial.
     """
     if _type(x) != "float32":
         return tirx.exp(x)
@@ -86,9 +86,7 @@ def _exp(x: Expr) -> Expr:
 
 def _sigmoid(x: Expr) -> Expr:
     one = _number(1, x)
-    return tirx.Select(
-        tirx.isnan(x), x, one / (one + _exp(-x))
-    )  # the bounds would hide that x is not a number
+    return tirx.Select(tirx.isnan(x), x, one / (one + _exp(-x)))  # clamping would turn NaN into a number
 
 
 def _gelu_tanh(x: Expr) -> Expr:
@@ -128,7 +126,7 @@ NAMED_ONCE = {
     *("relax.add", "relax.subtract", "relax.multiply", "relax.divide", "relax.maximum", "relax.minimum"),
     *("relax.negative", "relax.clip", "relax.astype", "relax.nn.relu", "relax.nn.relu6"),
 }
-"""Operators whose expression names its argument once; others would make a chain grow exponentially."""
+"""Operators whose expression uses its argument once; others make a chain grow exponentially."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +136,9 @@ class Chain:
     Parameters
     ----------
     steps : tuple of Step
-        In order; the last one gives the output.
+        In order; the last one computes the output.
     operands : tuple of te.Tensor
-        Tensors that the steps read beside the convolution: bias, residual.  Each
+        Further tensors that the steps read: bias, residual.  Each
         has a shape that broadcasts to [n, k, p, q].
     """
 
@@ -162,7 +160,7 @@ class Chain:
     ) -> Expr:
         """Return the finished element at ``index`` (n, k, p, q) of the convolution's element ``value``.
 
-        ``operands`` are the buffers of a kernel's own that stand for :attr:`operands`.
+        ``operands`` are the kernel's buffers to read instead of :attr:`operands`.
         """
         values, bound = [value], []
         read = self.operands if operands is None else operands
@@ -181,7 +179,7 @@ class Chain:
 
 
 def _apply(step: Step, values: Sequence[Expr], beside: Sequence[Expr]) -> Expr:
-    """Return a step's result for one element; numbers take the type of what they meet."""
+    """Return a step's result for one element; numbers take the type of the other inputs."""
     typed = [_tensor_element(source, values, beside) for source in step.inputs]
     element_type = next(_type(element) for element in typed if element is not None)
     arguments = [
@@ -192,7 +190,7 @@ def _apply(step: Step, values: Sequence[Expr], beside: Sequence[Expr]) -> Expr:
 
 
 def _reads(position: int, steps: Sequence[Step]) -> int:
-    """Return how often a value is written down; a formula may name its argument several times."""
+    """Return how often a value is used, counting 2 where an operator's formula repeats it."""
     return sum(
         step.inputs.count(("value", position)) * (1 if step.operator in NAMED_ONCE else 2) for step in steps
     )
@@ -211,7 +209,7 @@ def _element(tensor: te.Tensor | tirx.Buffer, index: tuple[Expr, ...]) -> Expr:
 
 
 def _broadcast(shape: Sequence[Expr], index: Sequence[Expr]) -> tuple[Expr | int, ...]:
-    """Return ``index`` as it reads a tensor whose ``shape`` is broadcast, numpy's way."""
+    """Return ``index`` into a tensor of ``shape`` that is broadcast as in numpy."""
     behind = index[len(index) - len(shape) :]
     return tuple(0 if int(extent) == 1 else i for extent, i in zip(shape, behind, strict=True))
 
@@ -219,7 +217,7 @@ def _broadcast(shape: Sequence[Expr], index: Sequence[Expr]) -> tuple[Expr | int
 def fold_affine(
     weight: Array, conv: Conv, steps: Sequence[Step], operands: Sequence[Operand]
 ) -> tuple[Array, tuple[Step, ...], tuple[Operand, ...]]:
-    """Fold the scales and shifts that lead a tail (batch norm, bias) into the weight and one bias.
+    """Fold a tail's leading scales and shifts (batch norm, bias) into the weight and one bias.
 
     Parameters
     ----------
@@ -227,15 +225,15 @@ def fold_affine(
     conv : Conv
     steps : sequence of Step
     operands : sequence
-        An ndarray where the operand is known, anything else where it is not.
+        An ndarray where the operand is known at compile time, else a Relax expression.
 
     Returns
     -------
     weight : ndarray, [k, c / groups, r, s]
     steps : tuple of Step
-        What is left, led by the addition of the bias where there is one.
+        The remaining steps, after the addition of the bias where there is one.
     operands : tuple
-        Those still read, the bias [k, 1, 1] last.
+        The operands still read, the bias [k, 1, 1] last.
     """
     scale, shift = np.ones(conv.k), np.zeros(conv.k)
     folded = 0
@@ -257,7 +255,7 @@ def fold_affine(
 def _affine(
     step: Step, position: int, conv: Conv, operands: Sequence[Operand]
 ) -> tuple[Affine, Affine] | None:
-    """Return scale and shift [k] of a step that only scales and shifts channels by known numbers."""
+    """Return scale and shift [k] of a step that is affine in each channel with known coefficients."""
     if len(step.inputs) != 2 or step.inputs.count(("value", position)) != 1:
         return None
     value_first = step.inputs[0] == ("value", position)
@@ -292,7 +290,7 @@ def _per_channel(source: Value, conv: Conv, operands: Sequence[Operand]) -> npt.
 def _without_unread(
     steps: tuple[Step, ...], operands: tuple[Operand, ...]
 ) -> tuple[tuple[Step, ...], tuple[Operand, ...]]:
-    """Leave out the operands that no step reads."""
+    """Drop the operands that no step reads."""
     read = sorted({int(which) for step in steps for kind, which in step.inputs if kind == "operand"})
     place: dict[Value, Value] = {("operand", old): ("operand", new) for new, old in enumerate(read)}
     kept = tuple(
@@ -303,7 +301,7 @@ def _without_unread(
 
 
 def _read_later(position: int, steps: Sequence[Step]) -> bool:
-    """Whether a value is read by more than the step that follows it."""
+    """Whether a value is read by more than the next step."""
     return any(("value", position) in step.inputs for step in steps[position + 1 :])
 
 

@@ -16,47 +16,47 @@ if TYPE_CHECKING:
     from tvm.ir.transform import Pass
 
 Decisions = Mapping[str, int | str]
-"""One point of a design space: what was decided, by the decision's name."""
+"""One point of a design space: the value of each decision by its name."""
 
 
 class Algorithm(Part, ABC):
     """How one convolution is computed: data format, mathematics and loops.
 
-    ``pack`` is the data format, ``compute`` the mathematics, ``schedule`` the
-    loops, so dense and sparse algorithms are the same kind of thing.
+    ``pack`` defines the data format, ``compute`` the mathematics and ``schedule`` the
+    loops, so dense and sparse algorithms share one interface.
     """
 
     tolerance: ClassVar[float] = 1e-5
-    """Largest ``max|y - reference| / max|reference|`` that rounding in one float32 convolution explains."""
+    """Largest ``max|y - reference| / max|reference|`` to accept as rounding in one float32 convolution."""
 
     def check_layers(self, names: Collection[str]) -> None:
-        """Look at the names of a network's convolutions before any of them is computed.
+        """Check the names of a network's convolutions before any of them is lowered.
 
         Raises
         ------
         Unsupported
-            If the options speak of layers that the network does not have.
+            If the options name layers that the network does not have.
         """
 
     def for_layer(self, conv: Conv) -> Algorithm:
-        """Return the algorithm that computes this convolution; all that follows is asked of that one."""
+        """Return the algorithm for this convolution; all other methods are called on that one."""
         return self
 
     def supports(self, conv: Conv) -> str | None:
-        """Return why this convolution is declined, or None where it is taken."""
+        """Return why this convolution is declined, or None where it is supported."""
         return None
 
     def for_weight(self, weight: Array, conv: Conv) -> Algorithm:
-        """Return the algorithm for this weight [k, c / groups, r, s], if its zeros decide on the loops."""
+        """Return the algorithm for this weight [k, c / groups, r, s], where loops depend on its zeros."""
         return self
 
     def layouts(self, conv: Conv) -> tuple[str, str]:
-        """Return in which layouts this convolution is to be read and written, e.g. ``NCHW16c``.
+        """Return the layouts in which this convolution reads and writes, e.g. ``NCHW16c``.
 
-        ``conv`` is in NCHW.  Lowering changes the layout where neighbours differ,
-        and everything else is asked with ``conv.input_layout`` and
-        ``conv.output_layout`` set.  Blocks need not divide channels: what the last one
-        holds beyond them is undefined on both sides, and only ``conv.c`` are to be summed.
+        ``conv`` is in NCHW.  Lowering converts between layouts where neighbours differ, and
+        calls all other methods with ``conv.input_layout`` and ``conv.output_layout`` set.
+        Blocks need not divide channels: the padding of the last block is undefined in input
+        and output, so that only ``conv.c`` channels may be summed.
         """
         return "NCHW", "NCHW"
 
@@ -67,12 +67,12 @@ class Algorithm(Part, ABC):
     def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
         """Return the weight [k, c / groups, r, s] that :meth:`pack` was given, up to rounding.
 
-        No build needs it: it says what the format means, and checks hold ``pack`` to it.
+        Builds do not use it: it documents the format, and the contract checks test ``pack`` with it.
 
         Raises
         ------
         NotImplementedError
-            If the format is one's own and this does not say what it means.
+            If the algorithm has its own format and does not override this.
         """
         if [array.shape for array in packed] != [(conv.k, conv.c // conv.groups, conv.r, conv.s)]:
             raise NotImplementedError(f"{type(self).__name__} packs the weight and has no unpack to undo it")
@@ -82,7 +82,7 @@ class Algorithm(Part, ABC):
     def compute(
         self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail
     ) -> te.Tensor | tirx.PrimFunc:
-        """Return the finished output.
+        """Return the output of the convolution and its tail.
 
         Parameters
         ----------
@@ -101,27 +101,27 @@ class Algorithm(Part, ABC):
         """
 
     def schedule(self, schedule: s_tir.Schedule, conv: Conv, target: Target) -> None:
-        """Make the kernel parallel, in place (a ``tvm.s_tir.Schedule``), and nothing else."""
+        """Parallelise the kernel in place, and nothing else: the minimal schedule."""
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
-        """Return the points of a design space of one's own, the best guess for ``target`` first.
+        """Return the points of the algorithm's own design space, the best guess for ``target`` first.
 
-        Empty where there is none: tuning then has TVM's default rules only.
+        Without one, tuning uses TVM's default rules only.
         """
         return ()
 
     def apply(self, schedule: s_tir.Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
-        """Transform the loops of the kernel in place, as one point of :meth:`space` says.
+        """Schedule the kernel in place according to one point of :meth:`space`.
 
         Raises
         ------
         NotImplementedError
-            If there is no space of one's own.
+            If the algorithm has no design space of its own.
         """
         raise NotImplementedError(f"{type(self).__name__} has no design space of its own")
 
     def arguments(self, weight: Array, conv: Conv) -> tuple[Array, ...] | None:
-        """Return real arrays for measuring candidates where random ones would not do."""
+        """Return packed arrays for measuring candidates, where random ones would be invalid (CSR)."""
         return None
 
     def passes(self, conv: Conv, target: Target) -> Sequence[Pass]:

@@ -1,4 +1,4 @@
-"""One convolution and what follows it, as algorithms see them.
+"""One convolution and its tail, as algorithms see them.
 
 Letters, fixed once for the whole project: batch ``n``, input channels ``c``,
 height ``h``, width ``w``, filters ``k``, kernel ``r`` x ``s``, output ``p`` x ``q``.
@@ -34,7 +34,7 @@ class Conv:
         (top, left, bottom, right).
     groups : int
     padding_value : int or float
-        What padding holds: zero, or the zero point of a quantised input.
+        Value of the padding: zero, or the zero point of a quantised input.
     input_type, weight_type, accumulator_type, output_type : str
     input_layout, output_layout : str
         ``NCHW``, or blocked as ``NCHW16c``.
@@ -94,11 +94,11 @@ class Conv:
 
 
 CHANGE_LAYOUT = "change_layout"
-"""What kernels that change a layout are called; where there are several, a number follows."""
+"""Name of kernels that convert layouts; further ones get a number."""
 
 
 def channel_block(layout: str) -> int:
-    """Return how many channels lie next to each other: 16 for ``NCHW16c``, 0 for ``NCHW``.
+    """Return how many channels of a block are contiguous: 16 for ``NCHW16c``, 0 for ``NCHW``.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def channel_block(layout: str) -> int:
 def blocked_shape(shape: Sequence[int], layout: str) -> tuple[int, ...]:
     """Return the shape of a tensor [n, c, h, w] in ``layout``; a single channel stays single.
 
-    What its last block holds beyond its channels is undefined.
+    The padding of the last block is undefined.
     """
     block = channel_block(layout)
     n, c, h, w = shape
@@ -125,34 +125,33 @@ def blocked_shape(shape: Sequence[int], layout: str) -> tuple[int, ...]:
 
 
 class Tail(Protocol):
-    """What follows a convolution in the same kernel: bias, residual add, activation.
+    """Epilogue: the operators fused after a convolution (bias, residual add, activation).
 
-    Calling it with the convolution's TE tensor, in the output's layout, returns
-    the TE tensor of the finished output; it returns its argument where nothing
-    follows.
+    Calling it with the convolution's TE tensor, in the output's layout, returns the TE
+    tensor of the final output, which is its argument where nothing follows.
     """
 
     @property
     def operands(self) -> tuple[te.Tensor, ...]:
-        """TE tensors that it reads beside the convolution."""
+        """Further TE tensors that it reads."""
         ...
 
     def __call__(self, convolved: te.Tensor) -> te.Tensor:
-        """Return the finished output."""
+        """Return the final output."""
         ...
 
     def scalar(
         self, value: Expr, index: Sequence[Expr], operands: Sequence[tirx.Buffer] | None = None
     ) -> Expr:
-        """Return one finished element of the convolution's element ``value``, for kernels TE cannot express.
+        """Return the final element for the convolution's element ``value``, for kernels TE cannot express.
 
         Parameters
         ----------
         value : expression
         index : sequence of expressions
-            The element's place in the output's layout: (n, k, p, q), or
+            The element's index in the output's layout: (n, k, p, q), or
             (n, k // b, p, q, k % b).
         operands : sequence of tirx.Buffer, optional
-            What a hand-written function reads in the place of :attr:`operands`.
+            Buffers that a kernel written in TIR reads instead of :attr:`operands`.
         """
         ...

@@ -1,4 +1,4 @@
-"""Register tiles whose vectors run over columns: for convolutions of few filters, and outputs in NCHW."""
+"""Register tiles whose vector lanes are columns: for few filters, and for outputs in NCHW."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dlas.stack import Conv, Decisions, Target
 
 
 def column_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
-    """Return the tiles of a convolution whose vectors run over columns, the best guess first.
+    """Return the register tiles whose vector lanes are columns, the best guess first.
 
-    Each vector of input meets ``filters`` weights, so a tile has many filters and
-    as few rows as keep the arithmetic busy.
+    Each vector of input is multiplied by ``filters`` weights, so a tile has many filters and
+    only as many rows as keep the multipliers busy.
     """
     unit = vector_unit(target)
     tiles = []
@@ -43,10 +43,10 @@ def column_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
 
 
 def compute_columns_in_registers(schedule: Schedule, conv: Conv, decisions: Decisions) -> None:
-    """Compute a tile of filters, rows and columns in registers, and finish it from there.
+    """Accumulate a tile of filters, rows and columns in registers, and apply the tail there.
 
-    The sum is stage ``conv`` [n, k, p, q] with any reductions, in the order in which
-    they are to run.  ``decisions`` are a point of :func:`column_tiles`.
+    The sum is stage ``conv`` [n, k, p, q] with any reduction axes, which keep their order.
+    ``decisions`` are a point of :func:`column_tiles`.
     """
     output, convolution = output_and_sum(schedule)
     n, filters, row, column = schedule.get_loops(output)

@@ -1,4 +1,4 @@
-"""Depthwise convolution: a block of channels by itself, whose lanes are channels."""
+"""Depthwise convolution in a blocked layout: vector lanes are the channels of a block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dlas.schedules.loops.vectors import divisors, vector_unit
 from dlas.stack import Conv, Decisions, Target
 
 SLAB_BYTES = 40_000
-"""What padded rows of a block of channels may take, so that they stay in or next to a first-level cache."""
+"""Largest size of a block's padded rows, so that they stay near the first-level cache."""
 
 
 def depthwise_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
@@ -39,7 +39,7 @@ def depthwise_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
 
 
 def compute_channels_in_registers(schedule: Schedule, conv: Conv, decisions: Decisions) -> None:
-    """Compute a row's tile of one block of channels in registers; the lanes are channels.
+    """Accumulate a tile of one row and one block of channels in registers.
 
     The sum is stage ``conv`` [n, k / t, p, q, t].  A few rows share their padded
     input, which stays in the first-level cache.

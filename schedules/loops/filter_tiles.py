@@ -14,17 +14,17 @@ from dlas.schedules.loops.vectors import WIDEST_BLOCK, divisors, vector_unit
 from dlas.stack import Conv, Decisions, Target, channel_block
 
 NARROW, WIDE = 7, 28
-"""Columns of a tile that are worth having, at least and at most."""
+"""Fewest and most columns of a tile that are worthwhile."""
 PANEL_BYTES = 2**18
-"""What patches written out together, or all weights, may take to stay in a second-level cache."""
+"""Largest size of the patches of a few rows, or of all weights, that stays in a second-level cache."""
 WEIGHT_BYTES = 2**15
-"""What the weights of a tile may take, so that they stay in a first-level cache."""
+"""Largest size of a tile's weights that stays in a first-level cache."""
 SHARE_BYTES = 2**19
-"""What the padded input of a thread's share may take, so that it stays in a second-level cache."""
+"""Largest size of a task's padded input that stays in a second-level cache."""
 COPIED, READ = 17.0, 1.7
-"""Multiply-adds that take as long as copying a number of the input, and as reading a weight once more."""
+"""Costs of copying one input element and of reading a weight again, in multiply-adds."""
 SHARES = 4
-"""Ways to share the work that are worth trying."""
+"""Ways to divide the work into tasks that are worth trying."""
 
 
 def filters_a_block(conv: Conv) -> int:
@@ -33,28 +33,28 @@ def filters_a_block(conv: Conv) -> int:
 
 
 def blocks_of_filters(conv: Conv) -> int:
-    """Return how many blocks the filters take; the last one may not be full."""
+    """Return how many blocks the filters fill; the last one may be partly filled."""
     return -(-conv.k // filters_a_block(conv))
 
 
 def whole_tiles(conv: Conv) -> int:
-    """Return ``conv.q``, or the columns to compute where it does not divide into tiles (a large prime)."""
+    """Return ``conv.q``, or more columns where it does not divide into tiles (a large prime)."""
     if conv.q <= WIDE:
         return conv.q
     return next(columns for columns in range(conv.q, 2 * conv.q) if divisors(columns, WIDE)[-1] >= NARROW)
 
 
 def pointwise(conv: Conv) -> bool:
-    """Whether an output's place in its plane is its input's, so that rows and columns are one loop."""
+    """Whether output (p, q) reads input (p, q) alone, so that rows and columns can be one loop."""
     plain = (conv.r, conv.s, conv.strides) == (1, 1, (1, 1)) and not any(conv.padding)
     return plain and whole_tiles(conv) == conv.q
 
 
 def filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
-    """Return the tiles of a convolution whose vectors run over filters, the best guess first.
+    """Return the register tiles whose vector lanes are filters, the best guess first.
 
-    A tile has some blocks of filters, or some lanes of a block that is wider than a vector.
-    Its sums, the weights of one term and one input have to fit in the registers.
+    A tile has several blocks of filters, or part of a block that is wider than a vector.
+    Its accumulators, the weights of one term and one input have to fit in the registers.
     """
     unit, t = vector_unit(target), filters_a_block(conv)
     widths = divisors(whole_tiles(conv), WIDE)
@@ -83,20 +83,20 @@ def filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
 
 
 def _orders(conv: Conv, filters: int) -> tuple[str, ...]:
-    """Return the orders to walk over tiles of so many filters, the best guess first."""
+    """Return the orders of the loops over tiles of so many filters, the best guess first."""
     if conv.p * conv.q == 1 or blocks_of_filters(conv) == 1:
         return ("filters",)
     a_filter = 4 * conv.c // conv.groups * conv.r * conv.s
-    # Weights that do not stay in the nearest cache are read again in any order, inputs need not be.
+    # Weights that exceed the first-level cache are read again in any order; inputs need not be.
     if pointwise(conv) and filters * a_filter > WEIGHT_BYTES and conv.k * a_filter <= PANEL_BYTES:
         return "columns", "rows", "filters"
     return "filters", "rows", "columns"
 
 
 def shared_filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
-    """Return the tiles of :func:`filter_tiles`, with shares of the work for which threads pad by themselves.
+    """Return the tiles of :func:`filter_tiles` with a division into tasks, each padding its own input.
 
-    A share is some rows of the output, and one of some parts of the filters.
+    A task computes ``rows`` rows of the output and one of ``parts`` parts of the filters.
     """
     tiles, (height, width) = filter_tiles(conv, target), padded_size(conv, whole_tiles(conv))
     if (height, width) == (conv.h, conv.w):
@@ -106,10 +106,10 @@ def shared_filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
 
 
 def _shares(conv: Conv, target: Target, width: int) -> list[Decisions]:
-    """Return the shares that cost least, of an input padded to ``width``, the best guess first.
+    """Return the divisions into tasks that cost least, for an input padded to ``width``.
 
-    Threads are idle while the last share is computed, rows are copied for every part of
-    the filters and for both shares that meet there, and each share reads its weights.
+    Threads are idle while the last task runs; rows are copied for every part of the
+    filters, those at the edges by two tasks; and each task reads its weights.
     """
 
     def read(rows: int) -> int:
@@ -132,12 +132,12 @@ def _shares(conv: Conv, target: Target, width: int) -> list[Decisions]:
 
 
 def _splits(conv: Conv, tile: Decisions, share: Decisions) -> bool:
-    """Whether blocks of filters divide into the share's parts, and those into the tile's filters."""
+    """Whether the blocks of filters divide evenly into parts, and those into tiles."""
     return blocks_of_filters(conv) % (int(tile["filters"]) * int(share["parts"])) == 0
 
 
 def panel_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
-    """Return register tiles of a matrix product, each with the rows whose patches are kept together."""
+    """Return register tiles of the matrix product, each with how many rows im2col writes at a time."""
     tiles = [tile for tile in filter_tiles(conv, target) if conv.q % int(tile["columns"]) == 0]
     a_row = 4 * conv.c * conv.r * conv.s * conv.q
     rows = [rows for rows in divisors(conv.p, 8) if rows == 1 or rows * a_row <= PANEL_BYTES]

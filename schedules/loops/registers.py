@@ -14,18 +14,18 @@ from dlas.stack import Conv, Decisions, channel_block
 
 
 def compute_filters_in_registers(schedule: Schedule, conv: Conv, decisions: Decisions) -> None:
-    """Compute a tile of blocks of filters and columns in registers, and finish it from there.
+    """Accumulate a tile of blocks of filters and columns in registers, and apply the tail there.
 
-    The sum is stage ``conv`` [n, k / t, p, q, t] with any reductions, in the order in
-    which they are to run.  Each thread pads what its share reads, which stays in its
-    cache.  ``decisions`` are a point of :func:`shared_filter_tiles`.
+    The sum is stage ``conv`` [n, k / t, p, q, t] with any reduction axes, which keep their order.
+    Each task pads the input that it reads, which stays in its core's cache.
+    ``decisions`` are a point of :func:`shared_filter_tiles`.
     """
     output, convolution = output_and_sum(schedule)
-    share, around, inner = _tile_blocks(schedule, output, conv, decisions)
-    schedule.compute_at(convolution, [*share, *around][-1], preserve_unit_loops=True)
+    tasks, around, inner = _tile_blocks(schedule, output, conv, decisions)
+    schedule.compute_at(convolution, [*tasks, *around][-1], preserve_unit_loops=True)
     schedule.set_scope(convolution, 0, "local")
-    pad_at(schedule, conv, share[-1])
-    schedule.parallel(schedule.fuse(*share))
+    pad_at(schedule, conv, tasks[-1])
+    schedule.parallel(schedule.fuse(*tasks))
     sum_in_registers(schedule, convolution, 1 + len(around))
     if channel_block(conv.output_layout):
         unroll_vectors(schedule, inner)
@@ -34,7 +34,7 @@ def compute_filters_in_registers(schedule: Schedule, conv: Conv, decisions: Deci
 def _tile_blocks(
     schedule: Schedule, output: SBlockRV, conv: Conv, decisions: Decisions
 ) -> tuple[list[LoopRV], ...]:
-    """Split the output into shares of tiles; return the loops over shares, tiles, and points of a tile."""
+    """Split the output into tasks of tiles; return the loops over tasks, over tiles, and inside a tile."""
     n, block, row, column, *lane = schedule.get_loops(output)
     if not lane:
         block, *lane = schedule.split(block, [None, filters_a_block(conv)])
@@ -43,21 +43,21 @@ def _tile_blocks(
         column, row = schedule.fuse(row, column), schedule.add_unit_loop(n)
     columns, column = schedule.split(column, [None, int(decisions["columns"])])
     inner = [block, column, lane] if channel_block(conv.output_layout) else [block, lane, column]
-    if "parts" not in decisions:  # nothing is padded: each tile is a share
-        share, around = [n, *_ordered(decisions, blocks, row, columns)], []
+    if "parts" not in decisions:  # nothing is padded: each tile is a task
+        tasks, around = [n, *_ordered(decisions, blocks, row, columns)], []
     else:
         rows, row = schedule.split(row, [None, int(decisions["rows"])])
         parts, blocks = schedule.split(blocks, [int(decisions["parts"]), None])
-        share, around = [n, rows, parts], _ordered(decisions, blocks, row, columns)
-    schedule.reorder(*share, *around, *inner)
-    return share, around, inner
+        tasks, around = [n, rows, parts], _ordered(decisions, blocks, row, columns)
+    schedule.reorder(*tasks, *around, *inner)
+    return tasks, around, inner
 
 
 def compute_panel_in_registers(schedule: Schedule, conv: Conv, decisions: Decisions) -> None:
-    """Write out the patches of a few rows of the output, then compute those rows tile by tile in registers.
+    """Apply im2col to a few rows of the output, then compute those rows tile by tile in registers.
 
     The sum is stage ``conv`` [n, k / t, p, q, t] over stage ``im2col`` [n, groups, p, at, q].
-    Each thread has its own rows.  ``decisions`` are a point of :func:`panel_tiles`.
+    Rows are shared among threads.  ``decisions`` are a point of :func:`panel_tiles`.
     """
     output, convolution = output_and_sum(schedule)
     n, block, row, column, *lane = schedule.get_loops(output)
@@ -84,7 +84,7 @@ def compute_panel_in_registers(schedule: Schedule, conv: Conv, decisions: Decisi
 def _ordered(decisions: Decisions, blocks: LoopRV, row: LoopRV, columns: LoopRV) -> list[LoopRV]:
     """Return the loops over tiles, outermost first.
 
-    ``filters`` reads a block's weights once, ``rows`` an input row once, ``columns`` a tile's input once.
+    ``filters`` reads each block's weights once, ``rows`` each input row, ``columns`` each tile's input.
     """
     orders = {
         "filters": [blocks, row, columns],
@@ -97,7 +97,7 @@ def _ordered(decisions: Decisions, blocks: LoopRV, row: LoopRV, columns: LoopRV)
 def split_blocks(
     schedule: Schedule, block: LoopRV, lane: LoopRV, decisions: Decisions
 ) -> tuple[LoopRV, LoopRV, LoopRV]:
-    """Return the loops over tiles of filters, over blocks of a tile, and over lanes of a block."""
+    """Split a block loop; return the loops over tiles, over blocks of a tile, and over lanes of a block."""
     blocks, block = schedule.split(block, [None, int(decisions.get("filters", 1))])
     if schedule.get(lane).extent == int(decisions["lanes"]):
         return blocks, block, lane
@@ -107,7 +107,7 @@ def split_blocks(
 
 
 def output_and_sum(schedule: Schedule) -> tuple[SBlockRV, SBlockRV]:
-    """Return the block that writes the output, and the one of the sum, which becomes another block."""
+    """Return the block that writes the output and the block of the sum, which are made distinct."""
     output = output_block(schedule)
     if schedule.get(output).name_hint == "conv":
         return schedule.cache_write(output, 0, "local"), output
@@ -117,7 +117,7 @@ def output_and_sum(schedule: Schedule) -> tuple[SBlockRV, SBlockRV]:
 def sum_in_registers(
     schedule: Schedule, convolution: SBlockRV, outside: int, vector: int = -1
 ) -> list[LoopRV]:
-    """Sum all points of a tile together, term by term; return the loops over terms.
+    """Move the reduction loops outside a tile, whose accumulators stay in registers; return those loops.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def sum_in_registers(
     outside : int
         Loops around the tile.
     vector : int
-        Which of the loops over points becomes a vector; the last one if it is not said.
+        Which of the spatial loops is vectorised; by default the last.
     """
     points = sum(axis.iter_type != tirx.IterVar.CommReduce for axis in schedule.get(convolution).iter_vars)
     loops = schedule.get_loops(convolution)[outside:]
@@ -144,7 +144,7 @@ def _last(loops: Sequence[LoopRV], which: int) -> list[LoopRV]:
 
 
 def pad_at(schedule: Schedule, conv: Conv, loop: LoopRV) -> None:
-    """Write what a turn of a loop reads of the padded input, in vectors where channels lie side by side."""
+    """Pad inside a loop what one of its iterations reads, in vectors where channels are contiguous."""
     padding = stage(schedule, "pad")
     if padding is not None:
         schedule.compute_at(padding, loop, preserve_unit_loops=True)
@@ -153,7 +153,7 @@ def pad_at(schedule: Schedule, conv: Conv, loop: LoopRV) -> None:
 
 
 def pad_by_all_threads(schedule: Schedule, conv: Conv) -> None:
-    """Write the padded input by all threads, in vectors where channels lie next to each other."""
+    """Share padding among threads, in vectors where channels are contiguous."""
     padding = stage(schedule, "pad")
     if padding is not None:
         parallelise(schedule, padding, 3)
@@ -162,7 +162,7 @@ def pad_by_all_threads(schedule: Schedule, conv: Conv) -> None:
 
 
 def unroll_vectors(schedule: Schedule, loops: Sequence[LoopRV]) -> None:
-    """Make the last loop a vector and write the others out."""
+    """Vectorise the last loop and unroll the others."""
     for loop in loops[:-1]:
         schedule.unroll(loop)
     schedule.vectorize(loops[-1])

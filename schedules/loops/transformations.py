@@ -1,4 +1,4 @@
-"""The small named steps that schedules of several algorithms are made of."""
+"""TE stages and loop transformations that several algorithms share."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from dlas.stack import Conv, channel_block
 
 THREADS_PER_BLOCK = 256
-"""Threads of a block on a GPU."""
+"""Threads of a GPU's thread block."""
 
 
 def only_nchw(conv: Conv) -> str | None:
-    """Return why an algorithm that knows no blocked layout declines ``conv``, or None."""
+    """Return why an algorithm without blocked layouts declines ``conv``, or None."""
     if (conv.input_layout, conv.output_layout) != ("NCHW", "NCHW"):
         return f"reads and writes NCHW, not {conv.input_layout} and {conv.output_layout}"
     return None
 
 
 def pad(x: te.Tensor, conv: Conv, columns: int = 0) -> te.Tensor:
-    """Return ``x`` with its border, as stage ``pad``; ``x`` itself where there is none.
+    """Return the padded input as stage ``pad``; ``x`` itself where nothing is padded.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def pad(x: te.Tensor, conv: Conv, columns: int = 0) -> te.Tensor:
         The input in ``conv.input_layout``.
     conv : Conv
     columns : int
-        Columns of the output that are computed where that is more than ``conv.q``.
+        Columns of the output that are computed, where more than ``conv.q``.
     """
     height, width = padded_size(conv, columns)
     if (height, width) == (conv.h, conv.w):
@@ -46,14 +46,14 @@ def pad(x: te.Tensor, conv: Conv, columns: int = 0) -> te.Tensor:
 
 
 def padded_size(conv: Conv, columns: int) -> tuple[int, int]:
-    """Return height and width of the padded input of which ``columns`` columns of the output are computed."""
+    """Return height and width of the padded input from which so many columns of the output are computed."""
     top, left, bottom, right = conv.padding
     read = (columns - 1) * conv.strides[1] + (conv.s - 1) * conv.dilation[1] + 1
     return conv.h + top + bottom, max(conv.w + left + right, read)
 
 
 def stage(schedule: Schedule, name: str) -> SBlockRV | None:
-    """Return the block of a stage, or None where this convolution has none of that name."""
+    """Return the block of a stage, or None where the kernel has no such stage."""
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
     return next((block for block in blocks if schedule.get(block).name_hint == name), None)
 
@@ -61,8 +61,8 @@ def stage(schedule: Schedule, name: str) -> SBlockRV | None:
 def out_of_blocks(convolved: te.Tensor, conv: Conv) -> te.Tensor:
     """Return blocks of filters [n, k / t, p, q, t] in the output's layout, as stage ``unpack``.
 
-    Columns beyond the output's are left out; ``convolved`` itself is returned where
-    nothing has to change.
+    Columns beyond the output's are dropped; ``convolved`` itself is returned where it
+    has that layout already.
     """
     *_, columns, t = (int(extent) for extent in convolved.shape)
     if channel_block(conv.output_layout) == t and columns == conv.q:
@@ -75,7 +75,7 @@ def out_of_blocks(convolved: te.Tensor, conv: Conv) -> te.Tensor:
 
 
 def inline(schedule: Schedule, name: str) -> None:
-    """Compute a stage where it is read; the last one, which is the output, stays."""
+    """Inline a stage into its readers, unless it is the output."""
     block = stage(schedule, name)
     if block is not None and schedule.get(output_block(schedule)).name_hint != name:
         schedule.compute_inline(block)
@@ -87,7 +87,7 @@ def output_block(schedule: Schedule) -> SBlockRV:
 
 
 def spread(schedule: Schedule, block: SBlockRV, points: int, gpu: bool) -> None:
-    """Spread a block's ``points`` outermost loops over a GPU's threads, or the first three over a CPU's."""
+    """Share a block's ``points`` outermost loops among a GPU's threads, or its first three among a CPU's."""
     if gpu:
         bind(schedule, block, points)
     else:
@@ -95,14 +95,14 @@ def spread(schedule: Schedule, block: SBlockRV, points: int, gpu: bool) -> None:
 
 
 def parallelise(schedule: Schedule, block: SBlockRV, outer: int) -> LoopRV:
-    """Share a block's ``outer`` outermost loops among the CPU's threads; return the loop inside them."""
+    """Fuse a block's ``outer`` outermost loops into a parallel one; return the next loop inside."""
     loops = schedule.get_loops(block)
     schedule.parallel(schedule.fuse(*loops[:outer]))
     return loops[outer]
 
 
 def bind(schedule: Schedule, block: SBlockRV, outer: int) -> None:
-    """Give every point of a block's ``outer`` outermost loops a GPU thread."""
+    """Bind a block's ``outer`` outermost loops to GPU threads, one iteration a thread."""
     points = schedule.fuse(*schedule.get_loops(block)[:outer])
     groups, thread = schedule.split(points, [None, THREADS_PER_BLOCK])
     schedule.bind(groups, "blockIdx.x")
@@ -110,9 +110,9 @@ def bind(schedule: Schedule, block: SBlockRV, outer: int) -> None:
 
 
 def accumulate_at(schedule: Schedule, output: SBlockRV, points: int, gpu: bool) -> SBlockRV:
-    """Sum a point's products right where the point is finished; return the block that finishes it.
+    """Compute each sum right before its tail is applied; return the block that writes the output.
 
-    To be done before loops are spread: TVM does not see through loops that were
+    To be called before loops are parallelised: TVM does not see through loops that were
     fused and split.
 
     Parameters
@@ -120,11 +120,11 @@ def accumulate_at(schedule: Schedule, output: SBlockRV, points: int, gpu: bool) 
     schedule : tvm.s_tir.Schedule
         The sum is its block ``conv``.
     output : SBlockRV
-        The block that finishes a point; ``conv`` itself where nothing follows.
+        The block that writes the output; ``conv`` itself where there is no tail.
     points : int
-        Its outermost loops that run over points.
+        Its spatial loops.
     gpu : bool
-        Whether the sum is kept in a thread's registers.
+        Whether to accumulate in a thread's registers.
     """
     convolution = schedule.get_sblock("conv")
     if schedule.get(output).name_hint == "conv":
@@ -135,20 +135,20 @@ def accumulate_at(schedule: Schedule, output: SBlockRV, points: int, gpu: bool) 
 
 
 def in_registers(schedule: Schedule, block: SBlockRV, points: int) -> SBlockRV:
-    """Keep a block's sums in a GPU thread's registers; return the block that writes them to memory."""
+    """Accumulate in a GPU thread's registers; return the block that stores the sums to memory."""
     written = schedule.cache_write(block, 0, "local")
     schedule.compute_at(block, schedule.get_loops(written)[points - 1], preserve_unit_loops=True)
     return written
 
 
 def start_once(schedule: Schedule, reductions: int) -> None:
-    """Set the sum ``conv``, whose innermost ``reductions`` loops run over terms, to zero before the first."""
+    """Initialise the sum ``conv`` outside its ``reductions`` innermost loops, which run over its terms."""
     convolution = schedule.get_sblock("conv")
     schedule.decompose_reduction(convolution, schedule.get_loops(convolution)[-reductions])
 
 
 def schedule_padding(schedule: Schedule, gpu: bool) -> None:
-    """Write the padded input by all threads; on a GPU test for the border at every read instead.
+    """Share padding among a CPU's threads; on a GPU inline it, so that every read tests for the border.
 
     Tests in the innermost loop made a depthwise convolution ten times slower on
     a CPU, while a second parallel loop costs microseconds.

@@ -10,9 +10,9 @@ from tvm.target import codegen
 from dlas.stack import Target
 
 WIDEST_BLOCK = 16
-"""Filters of a block, at most: one vector of AVX-512, two of AVX2, four of Neon."""
+"""Most filters of a block: one vector of AVX-512, two of AVX2, four of Neon."""
 IN_FLIGHT = 8
-"""Vectors of sums at least: two multiply-adds begin every cycle, and each takes four."""
+"""Fewest independent accumulators: two multiply-adds start every cycle, with a latency of four."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class VectorUnit:
     Parameters
     ----------
     lanes : int
-        Numbers of 32 bits that one holds.
+        Elements of 32 bits in one register.
     registers : int
     broadcasts : bool
-        Whether a number that all lanes meet has to be loaded into a register of its own.
+        Whether a scalar operand has to be broadcast into a register of its own.
     """
 
     lanes: int
@@ -34,19 +34,20 @@ class VectorUnit:
 
     @property
     def sums(self) -> int:
-        """Vectors of sums that keep the multipliers busy, and leave room for what they are made of."""
+        """Vector accumulators that keep the multipliers busy and leave registers for operands."""
         return max(self.registers // 2 - 1, IN_FLIGHT)
 
     def price(self, vectors: int, width: int) -> float:
-        """Return the time of a term's products over the least, for so many vectors of weights and inputs.
+        """Return a tile's time per multiply-add relative to the best possible.
 
-        Two products begin every cycle, and two loads.
+        A tile has ``vectors`` vectors of weights and ``width`` inputs.  Two multiply-adds and
+        two loads start every cycle.
         """
         loads = (vectors + width) / (vectors * width) if self.broadcasts else 0.0
         return max(1.0, IN_FLIGHT / (vectors * width), loads)
 
     def lane_choices(self, block: int) -> list[int]:
-        """Return how many lanes of a block a tile may compute: all of them, or down to one vector's."""
+        """Return how many lanes of a block a tile may have: all of them, or divisors down to one vector's."""
         return [lanes for lanes in divisors(block, block)[::-1] if lanes == block or lanes >= self.lanes]
 
 
@@ -63,5 +64,5 @@ def vector_unit(target: Target) -> VectorUnit:
 
 
 def divisors(extent: int, most: int) -> list[int]:
-    """Return the divisors of ``extent`` up to ``most``, in order."""
+    """Return the divisors of ``extent`` up to ``most``, ascending."""
     return [d for d in range(1, min(extent, most) + 1) if extent % d == 0]

@@ -15,14 +15,14 @@ from dlas.sparse.compressed.padding import (
 from dlas.stack import Decisions
 
 SMALLEST_PART = 4
-"""Numbers of the smallest vector."""
+"""Elements of the smallest vector."""
 
 
 def compute_bands(schedule: Schedule, lanes: int, decisions: Decisions) -> None:
-    """Compute a band of the output for a share of the rows, in tiles of vectors.
+    """Compute a band of the output for some of the rows a task, in tiles of vectors.
 
-    The whole share is summed over a block of channels before the next block, if there
-    are several, so that the block's inputs stay in the cache.
+    A task sums all its rows over one block of channels before the next block, so that the
+    block's inputs stay in the cache.
     """
     output, sums, products = (schedule.get_sblock(name) for name in ("output", "conv", "products"))
     n, band, row, _, _, column = schedule.get_loops(output)
@@ -37,7 +37,7 @@ def compute_bands(schedule: Schedule, lanes: int, decisions: Decisions) -> None:
     *_, own_lane, own_place, entry = schedule.get_loops(products)
     own_vector, own_element = schedule.split(own_place, [None, lanes])
     schedule.reorder(entry, own_lane, own_vector, own_element)
-    # A thread that computes all of a band has its input in the cache from laying it out.
+    # A task that computes all of a band also pads its input, which is then in the cache.
     laid = schedule.get(share).extent == 1 and pad_band_at(schedule, share)
     schedule.parallel(schedule.fuse(n, band, share))
     unroll_vectors(schedule, [lane, vector, element])
@@ -51,10 +51,10 @@ def compute_bands(schedule: Schedule, lanes: int, decisions: Decisions) -> None:
 
 
 def _vectorise_row(schedule: Schedule, column: LoopRV, lanes: int) -> None:
-    """Write a row of the output in parts of the vectors that summed it, where some divide it.
+    """Store a row of the output in vectors that divide both the row and the accumulators.
 
-    A row as a single vector is put together number by number where LLVM keeps a band's
-    sums in registers.
+    LLVM would assemble a row stored as a single vector element by element if a band's
+    accumulators are in registers.
     """
     columns = int(schedule.get(column).extent)
     part = math.gcd(columns, lanes)

@@ -1,4 +1,4 @@
-"""Blocks of hand-written kernels: what TVM's builder needs said, said once."""
+"""Blocks, parameters and buffers of kernels written with TVM's IR builder."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tvm.script.ir_builder import tirx as T
 def block(
     name: str, points: Mapping[str, int], terms: Mapping[str, int] | None = None
 ) -> Iterator[list[tirx.Var]]:
-    """Open a block in a loop nest of its own, and give its axes: over points, then over terms of a sum.
+    """Open a block in a loop nest of its own; yield the spatial axes, then the reduction axes.
 
     Parameters
     ----------
     name : str
     points, terms : mapping of str to int
-        Extents of the axes by name, the outermost first; two at least in all.
+        Extents of spatial and reduction axes by name, the outermost first; at least two in all.
     """
     over = {**points, **(terms or {})}
     with T.grid(*over.values()) as loops, T.sblock(name):
@@ -33,12 +33,12 @@ def block(
 
 
 def argument(tensor: te.Tensor) -> tirx.Buffer:
-    """Return the parameter of a kernel that stands for a TE tensor."""
+    """Return a new parameter of the kernel with a TE tensor's name, shape and type."""
     return T.arg(tensor.name, T.Buffer([int(extent) for extent in tensor.shape], str(tensor.dtype)))
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: str) -> tirx.Buffer:
-    """Return a new buffer of the kernel's own."""
+    """Return a new intermediate buffer."""
     return IRBuilder.name(name, T.sblock_alloc_buffer(shape, dtype))
 
 

@@ -1,4 +1,4 @@
-"""Compressed sparse rows: a matrix as its nonzeros alone, row by row."""
+"""Compressed sparse rows (CSR): the nonzeros of a matrix, row by row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Indices = npt.NDArray[np.int32]
 class Csr:
     """A matrix [rows, width] of numbers, or of blocks of them, in compressed sparse rows.
 
-    Nothing is copied, and nothing looked at before :meth:`check`.
+    The constructor neither copies nor checks; :meth:`check` does.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Csr:
     columns : ndarray of int32, [entries]
         Ascending within a row.
     starts : ndarray of int32, [rows + 1]
-        Where each row begins among the entries; the last is where all end.
+        Index of each row's first entry; the last is the number of entries.
     width : int
         Columns of the matrix.
 
@@ -42,9 +42,9 @@ class Csr:
 
     @classmethod
     def of(cls, matrix: Array) -> Csr:
-        """Return a dense matrix [rows, width] or [rows, width, size of a block] without its zeros.
+        """Return the CSR form of a dense matrix [rows, width] or [rows, width, size of a block].
 
-        A block is left out if all of it is zero.
+        Blocks of zeros are left out.
 
         Raises
         ------
@@ -58,14 +58,14 @@ class Csr:
         return found
 
     def check(self) -> None:
-        """Look at everything that a kernel trusts.
+        """Check everything that a kernel relies on.
 
         Raises
         ------
         ValueError
-            If sizes do not match, starts of rows decrease or do not end with the entries, a
-            column is out of range or not behind the one before it, or a value is not a
-            finite number: which of them, and where.
+            If sizes do not match, row starts decrease or do not end with the entries, a
+            column is out of range or not greater than the one before it, or a value is not
+            finite; the message says which and where.
         """
         self._check_sizes()
         _refuse(np.diff(self.starts) < 0, "row {} ends before it starts")
@@ -123,11 +123,10 @@ class Csr:
 
 
 def balanced_order(lengths: Array) -> Indices:
-    """Return an order of rows in which any run of neighbours has its share of all entries.
+    """Return an order of rows in which any run of neighbours has about its share of the entries.
 
-    Runs go to different threads, and how many there are is not known when a weight is
-    packed.  The longest rows are dealt out to two halves in turns, and those of each
-    half again.
+    Threads compute runs of rows, and their number is unknown when a weight is packed.  So
+    the rows are dealt out to two halves in turns, the longest first, recursively.
 
     Parameters
     ----------
@@ -137,7 +136,7 @@ def balanced_order(lengths: Array) -> Indices:
 
 
 def _dealt(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return rows, the longest first, in two halves: one has the first and the fourth of each four."""
+    """Split rows, the longest first, in two halves: the first has rows 0 and 3 of every four."""
     if len(rows) < 3:
         return rows
     outer = np.isin(np.arange(len(rows)) % 4, (0, 3))
@@ -145,7 +144,7 @@ def _dealt(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _refuse(wrong: Array, words: str) -> None:
-    """Refuse what is wrong somewhere; ``words`` take the first place."""
+    """Raise an error if ``wrong`` holds anywhere; ``words`` are formatted with the first such index."""
     if wrong.any():
         raise _wrong(words.format(int(np.argmax(wrong))))
 

@@ -1,9 +1,9 @@
-"""Sparse convolution on GPUs: a thread has outputs of its own, and the loop over a row's entries inside it.
+"""Sparse convolution on GPUs: each thread computes its own outputs and loops over a row's entries.
 
-No sum is shared among threads, and no loop of unknown length is spread over them.
-Schedules know a kernel by its blocks: ``pad`` lays the input out, ``products`` sums a block
-of channels and ``conv`` all of them, and ``output`` [n, bands, rows, filters of a row, p, q]
-finishes a band's outputs.
+No reduction crosses threads, and no loop of unknown length is bound to them.
+Schedules find a kernel's stages by the names of blocks: ``pad`` writes the padded input,
+``products`` sums a block of channels and ``conv`` all of them, and ``output``
+[n, bands, rows, filters of a row, p, q] applies the tail.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dlas.stack import Decisions
 
 
 def give_outputs_threads(schedule: Schedule) -> None:
-    """Give every output a thread, and nothing else."""
+    """Compute each output by its own thread."""
     output = _read_one_sum(schedule)
     bind(schedule, output, 6)
     _sum_inside(schedule, schedule.get_loops(output)[-1])
@@ -25,10 +25,10 @@ def give_outputs_threads(schedule: Schedule) -> None:
 
 
 def compute_on_threads(schedule: Schedule, decisions: Decisions) -> None:
-    """Give every thread a tile of outputs, whose sums stay in its registers.
+    """Compute a tile of outputs a thread, with accumulators in its registers.
 
-    ``decisions`` are a point of :func:`thread_tiles`.  Tiles are virtual threads: an entry's
-    value and offset are read once for all outputs of a thread.
+    ``decisions`` are a point of :func:`thread_tiles`.  Outputs of a tile are bound to virtual threads, so
+    that an entry's value and offset are read once for all outputs of a thread.
     """
     tile = ThreadTile(**{name: int(value) for name, value in decisions.items()})
     output = _read_one_sum(schedule)
@@ -53,18 +53,19 @@ def compute_on_threads(schedule: Schedule, decisions: Decisions) -> None:
 
 
 def _read_one_sum(schedule: Schedule) -> SBlockRV:
-    """Let ``output`` say that it reads one sum, where it claims a whole band for the sake of vectors."""
+    """Narrow the region that ``output`` declares to read from a whole band to one sum."""
     output, sums = schedule.get_sblock("output"), schedule.get(schedule.get_sblock("conv")).writes[0].source
     number = next(i for i, read in enumerate(schedule.get(output).reads) if read.source.same_as(sums))
-    # What is inlined is read where it is, and no more of it.
+    # Inlining a reindexed read leaves the one element as the declared region.
     schedule.compute_inline(schedule.reindex(output, ("read", number)))
     return output
 
 
 def _sum_inside(schedule: Schedule, loop: LoopRV) -> None:
-    """Compute sums in registers inside a loop of ``output``.
+    """Accumulate in registers inside a loop of ``output``.
 
-    Last of all: TVM refuses to bind loops over a sum whose place is no plain sum of theirs.
+    To be called last: TVM refuses to bind the outer loops afterwards, since a sum's index is no
+    affine function of theirs.
     """
     sums, products = schedule.get_sblock("conv"), schedule.get_sblock("products")
     schedule.compute_at(sums, loop, preserve_unit_loops=True)
@@ -80,7 +81,7 @@ def _sum_inside(schedule: Schedule, loop: LoopRV) -> None:
 
 
 def _leave_padding(schedule: Schedule) -> None:
-    """Make one loop of those around ``pad``, for :func:`pad_by_threads` to replace."""
+    """Fuse the loops around ``pad`` into one, which :func:`pad_by_threads` replaces."""
     padding = stage(schedule, "pad")
     if padding is not None:
         schedule.fuse(*schedule.get_loops(padding))

@@ -15,10 +15,10 @@ from dlas.sparse.compressed.planes import Planes
 
 
 def pad_by_threads(planes: Planes) -> Pass:
-    """Return the pass that lays the input out by a thread for each number.
+    """Return the pass that makes each thread write one element of the padded input.
 
-    Block ``pad`` fills and copies whole channels, in loops of its own: right for a CPU,
-    while threads of a GPU have to write neighbouring numbers.
+    Block ``pad`` fills and copies whole channels in serial loops, which suits a CPU;
+    threads of a GPU have to write neighbouring elements.
     """
 
     def by_elements(loop: tirx.For) -> tirx.Stmt:
@@ -35,7 +35,7 @@ def pad_by_threads(planes: Planes) -> Pass:
 
 
 def _write_elements(planes: Planes, x: tirx.Buffer, laid: tirx.Buffer) -> tirx.Stmt:
-    """Return the loops that write each number of ``laid`` by a thread of its own."""
+    """Return loops in which each thread writes one element of ``laid``."""
     conv = planes.conv
     slab_size = conv.c * planes.channel
     slabs, numbers = conv.n * planes.slabs, conv.n * planes.slabs * slab_size
@@ -58,7 +58,7 @@ def _write_elements(planes: Planes, x: tirx.Buffer, laid: tirx.Buffer) -> tirx.S
 
 
 def element(planes: Planes, x: tirx.Buffer, n: Expr, slab: Expr, place: Expr) -> Expr:
-    """Return what lies at a place of a slab: a number of the input, or the border.
+    """Return the value at a place of a slab: an element of the input, or of the border.
 
     Places that no output reads hold arbitrary values.
     """

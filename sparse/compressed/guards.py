@@ -1,8 +1,8 @@
-"""Loops whose length is data: static while they are scheduled, dynamic when they are compiled.
+"""Loops with data-dependent bounds, which are static until the kernel has been scheduled.
 
-TVM schedules loops of a known length only.  A loop over the nonzeros of a row is
-therefore written up to the longest row there could be, with a test inside, and the
-pass here takes the test out again and ends the loop where it would have failed.
+TVM schedules only loops of constant length.  A loop over the nonzeros of a row is
+therefore written up to the longest row possible, with a guard inside; after scheduling,
+the pass here turns the guard into the loop's bound.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def end_loops_early(function: tirx.PrimFunc, module: tvm.IRModule, context: Pass
 
 
 def _ended_early(loop: tirx.For) -> tirx.Stmt:
-    """Return a loop with its guard as its end; the loop itself if it has none, or one that changes inside.
+    """Return a loop with its guard as its bound; the loop itself if it has none, or one that varies inside.
 
-    Where sums are set to their start with the first term, that is done before.
+    If the block initialises its reduction in the first iteration, that moves before the loop.
     """
     nest = [loop]
     while isinstance(nest[-1], tirx.For):
@@ -47,7 +47,7 @@ def _ended_early(loop: tirx.For) -> tirx.Stmt:
 
 
 def _start(loops: list[tirx.For], realize: s_tir.SBlockRealize, term: tirx.Var) -> tirx.Stmt:
-    """Return what sets sums to their start, in loops of its own: one that may be empty would not."""
+    """Return loops that initialise the reduction: a loop without iterations would not."""
     block = realize.block
     points = [(axis, value) for axis, value in _bindings(realize) if not value.same_as(term)]
     start = _nest(loops, realize, [], block.init, points)
@@ -62,7 +62,7 @@ def _nest(
     body: tirx.Stmt,
     points: list[Axis] | None = None,
 ) -> tirx.Stmt:
-    """Return loops around a block with another body and, if they are given, other axes."""
+    """Return loops around a copy of a block with another body and, if given, other axes."""
     block, bindings = realize.block, _bindings(realize) if points is None else points
     axes, values = ([each[i] for each in bindings] for i in (0, 1))
     rest = block.alloc_buffers, block.match_buffers, block.annotations
@@ -83,7 +83,7 @@ def _bindings(realize: s_tir.SBlockRealize) -> list[Axis]:
 
 
 def _guard(realize: s_tir.SBlockRealize, loop: tirx.For) -> Expr | None:
-    """Return what the loop's own axis of a block is tested to be less than, or None."""
+    """Return the bound that a block's body tests the loop's axis against, or None."""
     body = realize.block.body
     if not isinstance(body, tirx.IfThenElse) or body.else_case is not None:
         return None
@@ -95,7 +95,7 @@ def _guard(realize: s_tir.SBlockRealize, loop: tirx.For) -> Expr | None:
 
 
 def _substituted(expression: Expr | tirx.Stmt, values: list[tuple[tirx.Var, Expr]]) -> Expr | tirx.Stmt:
-    """Return an expression with other values in the place of variables."""
+    """Return an expression with variables replaced by values."""
 
     def value(variable: tirx.Var) -> Expr:
         return next((found for known, found in values if known.same_as(variable)), variable)

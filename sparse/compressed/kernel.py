@@ -20,9 +20,9 @@ from dlas.stack import Tail
 def sum_products(
     planes: Planes, laid: tirx.Buffer, csr: Sequence[tirx.Buffer], shape: Sequence[Expr]
 ) -> tirx.Buffer:
-    """Write the sums [n, bands, rows, height, band] as block ``conv``, over blocks of channels.
+    """Write block ``products``, the sums over each block of channels, and block ``conv``, which adds them up.
 
-    Those of each block are block ``products``.
+    Returns the sums [n, bands, rows, height, places of a band].
     """
     values, offsets, starts = csr
     conv, (rows, height) = planes.conv, map(int, shape)
@@ -60,7 +60,7 @@ def finish_outputs(
     tail: Tail,
     operands: Sequence[tirx.Buffer],
 ) -> None:
-    """Write the block ``output``: each filter's finished outputs at its own place."""
+    """Write block ``output``: the tail, and each row's outputs at the places of its filters."""
     conv, (rows, height) = planes.conv, map(int, filters.shape)
     points = {"n": conv.n, "band": planes.bands, "row": rows, "filter": height}
     of_a_band = {"p": planes.band.rows, "q": planes.band.columns}

@@ -1,10 +1,10 @@
-"""The patches of the input, written out as often as a kernel is wide, and no more.
+"""Im2col with one copy of the input for each column of the kernel, and no more.
 
 Row (c, r, s) of the matrix of patches holds the input under weight (c, r, s) of every
 output.  Rows that differ in r alone hold the same, some rows of the output apart, so one
-plane for each (c, s) holds them all; a weight's offset says where its row begins.  There are
-no gaps between rows, or such that vectors are read from where a vector or a half of one
-begins: from anywhere else it takes longer, since they lie in two lines of the cache.
+plane for each (c, s) holds them all; a weight's offset says where its row begins.  Rows
+follow each other without gaps, or with gaps that align vector loads to half a vector:
+unaligned loads are slower where they cross cache lines.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dlas.schedules.loops.vectors import divisors
 from dlas.sparse.compressed.planes import WIDEST, Band, Indices, Planes
 
 CROSSING = 0.5
-"""What it costs, beside a vector's product, to read it from where not even a half of one begins."""
+"""Cost of an unaligned load, relative to a vector multiply-add."""
 
 
 @dataclass(frozen=True)
 class Patches(Planes):
-    """Where the patches of a convolution's outputs lie, written out for each band by itself.
+    """Where the patches of a convolution's outputs lie, written for each band by itself.
 
     References
     ----------
@@ -41,12 +41,12 @@ class Patches(Planes):
                 yield rows, self.conv.q, pitch
 
     def price(self, band: Band) -> float:
-        """Return what a vector of a band costs, reading it included."""
+        """Return the relative cost of a vector of a band, with its loads."""
         across = self.steps(0)[0] * band.pitch % (WIDEST // 2) != 0
         return super().price(band) * (1 + CROSSING * float(across.mean()))
 
     def steps(self, axis: int) -> tuple[Indices, Indices]:
-        """Return how many rows further each weight reads, and in which phase; each column has its own."""
+        """Return how many rows further each weight reads, and in which phase: one a column of the kernel."""
         if axis == 0:
             return super().steps(axis)
         return np.zeros(self.conv.s, np.int64), np.arange(self.conv.s)

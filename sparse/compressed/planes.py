@@ -1,10 +1,10 @@
-"""The padded input laid out flat, so that a weight is one distance from every output to its input.
+"""Flat layout of the padded input, in which a weight has one constant offset from output to input.
 
 A channel is a plane, its rows one after the other.  With a stride it is several planes,
-a phase each: a stride of 2 reads even columns from one and odd columns from the
-other.  An output's place, counted with the same number of columns a row, plus a
-weight's offset is where its input lies, whatever the stride, the dilation, the padding
-and the group; and neighbours of the one are neighbours of the other.
+called phases: with a stride of 2, even columns are in one and odd columns in another.
+The index of an output (with the same row pitch) plus a weight's offset is the index of its
+input, whatever the stride, dilation, padding and group, and neighbouring outputs read
+neighbouring inputs, so that vectors can be loaded.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from dlas.stack import Conv
 
 Indices = npt.NDArray[np.int64]
 WIDEST = 16
-"""Numbers of 32 bits in the widest vector there is."""
+"""Elements of 32 bits in the widest vector."""
 COPY = 1.2
-"""What it costs to lay an input without gaps out anew, because bands have a rest to read beyond its end."""
+"""Relative cost of copying an input that would need no padding, since the last tile reads past its end."""
 LONGEST = 30
-"""Vectors of a band of several rows, at most."""
+"""Most vectors of a band of several rows."""
 LONG, LONG_FROM = 1.1, 16
-"""What it costs that a band has more vectors than these: its inputs do not stay in a cache for long."""
+"""Relative cost of a band with more vectors than these, whose inputs leave the cache."""
 FEWEST = 14
-"""Vectors of sums that fit in the registers of the processors that have fewest."""
+"""Vector accumulators that fit in the registers of the processors with fewest."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Band:
     rows, columns : int
         Of the output.
     pitch : int
-        From one row to the next.
+        Distance from one row to the next.
     vectors : int
         Vectors of 16, a whole number of tiles.
     """
@@ -56,12 +56,12 @@ class Band:
 
     @property
     def places(self) -> int:
-        """Outputs, the gaps between rows, and the rest of the last tile."""
+        """Outputs, the gaps between rows, and the padding of the last tile."""
         return self.vectors * WIDEST
 
     @property
     def step(self) -> int:
-        """Places from the first row to the one below the last."""
+        """Distance from one band to the next."""
         return self.rows * self.pitch
 
 
@@ -75,14 +75,14 @@ class Planes:
     ----------
     conv : Conv
     tile : int
-        Vectors of 16 that are computed together, at most.
+        Most vectors of 16 that are computed together.
     """
 
     conv: Conv
     tile: int
 
     apart: ClassVar[bool] = False
-    """Whether what a band reads lies by itself, written out once more where bands overlap."""
+    """Whether each band has a copy of its inputs, so that overlaps are copied twice."""
 
     @property
     def band(self) -> Band:
@@ -90,12 +90,12 @@ class Planes:
         return best_band(self)
 
     def shapes(self) -> Iterator[tuple[int, int, int]]:
-        """Yield rows, columns and pitch of the bands that there could be."""
+        """Yield rows, columns and pitch of the possible bands."""
         for rows in divisors(self.conv.p, self.conv.p):
             yield rows, self.conv.q, self.conv.q + self.halo(1)
 
     def price(self, band: Band) -> float:
-        """Return what a vector of a band costs, beside those of others."""
+        """Return the relative cost of a vector of a band."""
         copied = self.plain and not self._fits(band)
         return (COPY if copied else 1) * (LONG if band.vectors > LONG_FROM else 1)
 
@@ -110,12 +110,12 @@ class Planes:
         return math.prod(self.across)
 
     def output(self, band: Expr | int, p: Expr | int, q: Expr | int) -> tuple[Expr | int, Expr | int]:
-        """Return row and column of the output of those of a band."""
+        """Return row and column of the output for row ``p`` and column ``q`` of a band."""
         high, wide = self.along(band)
         return high * self.band.rows + p, wide * self.band.columns + q
 
     def along(self, band: Expr | int) -> tuple[Expr | int, Expr | int]:
-        """Return which band it is along height and width."""
+        """Return a band's numbers along height and width."""
         wide = self.across[1]
         return (band, 0) if wide == 1 else (band // wide, band % wide)
 
@@ -141,22 +141,22 @@ class Planes:
 
     @property
     def plain(self) -> bool:
-        """Whether an output reads its own place of each channel and nothing else."""
+        """Whether output (p, q) reads input (p, q) alone: a 1x1 kernel without stride or padding."""
         conv = self.conv
         return (conv.r, conv.s, conv.strides) == (1, 1, (1, 1)) and not any(conv.padding)
 
     @property
     def as_given(self) -> bool:
-        """Whether the input lies like this already, with nothing to be read beyond its end."""
+        """Whether the kernel can read the unpadded input in place."""
         return self.plain and self._fits(self.band)
 
     def _fits(self, band: Band) -> bool:
-        """Whether a band has neither gaps nor a rest."""
+        """Whether a band has neither gaps nor padding of its last tile."""
         return band.pitch == band.columns == self.conv.w and band.places == band.step
 
     @property
     def slabs(self) -> int:
-        """Parts of the input that are laid out each by itself."""
+        """Copies of the padded input: one for each band if ``apart``, else one."""
         return self.bands if self.apart and not self.as_given else 1
 
     @property
@@ -171,21 +171,21 @@ class Planes:
 
     @property
     def plane(self) -> int:
-        """Numbers of a phase; a multiple of a vector, so that planes start where vectors do."""
+        """Elements of a phase; a multiple of a vector, so that planes are aligned."""
         return -(-self.rows * self.band.pitch // WIDEST) * WIDEST
 
     @property
     def channel(self) -> int:
-        """Numbers of a channel: all of its phases."""
+        """Elements of a channel: all of its phases."""
         return math.prod(self.phases) * self.plane
 
     @property
     def under_a_band(self) -> int:
-        """Numbers of a channel that a band's outputs read."""
+        """Elements of a channel that a band's outputs read."""
         return math.prod(self.phases) * (self.band.rows + self.halo(0)) * self.band.pitch
 
     def offsets(self) -> npt.NDArray[np.int32]:
-        """Return how far it is from an output's place to its input, for each weight [c, r, s]."""
+        """Return the offset from an output's place to its input for each weight [c, r, s]."""
         (rows, row_phases), (columns, column_phases) = self.steps(0), self.steps(1)
         phases = row_phases[:, None] * self.phases[1] + column_phases
         within = phases * self.plane + rows[:, None] * self.band.pitch + columns
@@ -196,10 +196,10 @@ class Planes:
 def best_band(planes: Planes) -> Band:
     """Return the band that costs least.
 
-    Gaps between rows and the rest of the last tile are computed for nothing, and in every
-    tile each nonzero costs two instructions beside its products, for value and place.
+    Gaps between rows and the padding of the last tile are wasted work, and in every tile
+    each nonzero costs two instructions beside its multiply-adds, to load value and offset.
     """
-    # A tile of a large prime number of vectors has no parts for processors with fewer registers.
+    # A tile of a large prime number of vectors cannot be split for processors with fewer registers.
     most = planes.tile
     tiles = [tile for tile in range(1, most + 1) if divisors(tile, FEWEST)[-1] > min(tile, 4) - 1]
     choices = []

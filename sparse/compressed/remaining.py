@@ -12,11 +12,11 @@ from dlas.stack import Array, Conv
 
 Indices = npt.NDArray[np.int32]
 BLOCKS = (16, 8, 4)
-"""Of which multiple filters are computed, where there are enough of them to fill vectors."""
+"""Filters are padded to a multiple of the largest that they fill by more than half."""
 
 
 def remaining(weight: Array, conv: Conv) -> tuple[Indices, Indices]:
-    """Return the channels and the filters that are left of each group with a weight.
+    """Return the remaining channels and filters of each group that has nonzeros.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ def remaining(weight: Array, conv: Conv) -> tuple[Indices, Indices]:
     Returns
     -------
     channels : ndarray of int32, [groups, c]
-        Where a group has fewer than another, one that it does not read fills up.
+        Shorter groups are padded with a channel that they do not read.
     filters : ndarray of int32, [groups, k]
-        ``conv.k`` fills up a group's last block of filters.
+        A group's last block is padded with ``conv.k``.
     """
     by_group = weight.reshape(conv.groups, -1, *weight.shape[1:])
     read: Array = np.any(by_group, axis=(1, 3, 4))
@@ -50,6 +50,6 @@ def _as_array(rows: Sequence[Array], fill: Sequence[int], block: int = 1) -> Arr
 
 
 def compact_conv(conv: Conv, channels: tuple[int, ...], filters: tuple[int, ...]) -> Conv:
-    """Return the convolution of what is left, from the shapes of both lists."""
+    """Return the remaining convolution, from the shapes of both index arrays."""
     groups = channels[0]
     return replace(conv, c=groups * channels[1], k=groups * filters[1], groups=groups)

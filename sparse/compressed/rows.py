@@ -1,4 +1,4 @@
-"""Sparse convolution by rows: each nonzero meets a run of outputs whose sums are in registers."""
+"""Sparse convolution by rows: each nonzero updates a run of outputs accumulated in registers."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from dlas.sparse.compressed.thread_tiles import thread_tiles
 from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 
 MOST = VectorUnit(lanes=16, registers=32)
-"""The most registers that a processor has: formats are made before the target is known."""
+"""The largest vector unit: weights are packed before the target is known."""
 LEAST_ENTRIES = 12
-"""Entries of a row in a block of channels, at least: each block adds its sums to those before it."""
+"""Fewest entries of a row in a block of channels: each block adds its sums to those before it."""
 CACHED_BYTES = 24_000
-"""What the inputs of a block of channels under a band may take, to stay in a first-level cache."""
+"""Largest size of a band's inputs from a block of channels that stays in a first-level cache."""
 SHARES_A_THREAD = 4
-"""Shares of the filters for each thread, at most."""
+"""Most tasks a thread among which the filters are divided."""
 
 
 class SparseRows(Algorithm):
-    """What sparse convolutions by rows of numbers and by rows of blocks have in common.
+    """What CSR and BSR convolutions have in common.
 
-    A row is so many filters one below the other; an entry is what these have in one
-    column, stored unless all of it is zero.  Its column is translated, when the network is
-    compiled, into the distance that leads from any output to its input.  Rows are in an
-    order in which neighbours have their share of the entries, and channels in blocks
-    whose inputs stay in a cache; the order is undone where outputs are written.
+    A row is ``height`` filters; an entry is their weights in one column, stored unless all
+    are zero.  Columns become offsets from an output to its input when the network is
+    compiled.  Rows are ordered so that threads have equal shares of the entries, and
+    channels are cut into blocks whose inputs stay in a cache; outputs are written back
+    in the original order.
     """
 
     inputs: ClassVar[type[Planes]] = Planes
@@ -53,7 +53,7 @@ class SparseRows(Algorithm):
 
     @property
     def height(self) -> int:
-        """Filters of a row: one, unless there are blocks of them."""
+        """Filters of a row: 1 for CSR, the block size for BSR."""
         return 1
 
     def supports(self, conv: Conv) -> str | None:
@@ -69,8 +69,8 @@ class SparseRows(Algorithm):
     def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
         """Return values [entries, height], offsets [entries], starts of rows, and the filters of all rows.
 
-        Each block of channels has every row.  A filter that only fills up a row is
-        ``conv.k``.  TVM has no empty arrays: without entries there is one of no row.
+        Each block of channels has every row.  Filters that pad a row have the index ``conv.k``.
+        TVM has no empty arrays: a weight of zeros has one entry, outside of all rows.
         """
         planes, rows = self.planes(conv), self._rows(weight, conv)
         lengths = rows.any(axis=2).sum(axis=1)
@@ -96,7 +96,7 @@ class SparseRows(Algorithm):
         return matrix[:-1].reshape(conv.k, -1, conv.r, conv.s)
 
     def _filters(self, conv: Conv) -> npt.NDArray[np.int32]:
-        """Return the filters of each row [rows, height]: those of a group fill rows of their own."""
+        """Return the filters of each row [rows, height]: no row has filters of several groups."""
         filters = np.arange(conv.k, dtype=np.int32).reshape(conv.groups, -1)
         filled = np.pad(filters, ((0, 0), (0, -filters.shape[1] % self.height)), constant_values=conv.k)
         return filled.reshape(-1, self.height)
@@ -108,11 +108,11 @@ class SparseRows(Algorithm):
         return np.concatenate([matrix, nothing])[self._filters(conv)].transpose(0, 2, 1)
 
     def arguments(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
-        """Return what :meth:`pack` does: rows that start anywhere would be read from anywhere."""
+        """Return what :meth:`pack` does: random row starts would read out of bounds."""
         return self.pack(weight, conv)
 
     def passes(self, conv: Conv, target: Target) -> Sequence[Pass]:
-        """Return what ends the loop over a row's entries with the row, and on a GPU lays the input out."""
+        """Return the pass that bounds loops over entries, and on a GPU the one that pads by threads."""
         return (end_loops_early, pad_by_threads(self.planes(conv))) if target.on_gpu else (end_loops_early,)
 
     def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> tirx.PrimFunc:
@@ -129,7 +129,7 @@ class SparseRows(Algorithm):
         return builder.get()
 
     def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
-        """Spread the padded input, then the sums, then the output's points, over threads."""
+        """Share among threads padding, then the sums, then the tail."""
         if target.on_gpu:
             give_outputs_threads(schedule)
             return
@@ -142,7 +142,7 @@ class SparseRows(Algorithm):
         parallelise_padding(schedule)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
-        """Return tiles of outputs that fit in the registers of a vector unit, or of a GPU's threads."""
+        """Return tiles of outputs that fit in the registers of a vector unit or of a GPU's threads."""
         if target.on_gpu:
             planes, filters = self.planes(conv), self._filters(conv)
             of_a_band = (planes.band.rows, planes.band.columns)
@@ -153,11 +153,11 @@ class SparseRows(Algorithm):
         planes, unit, rows = self.planes(conv), vector_unit(target), len(self._filters(conv))
         most = vectors_a_tile(unit, self.height)
         vectors = divisors(planes.band.places // unit.lanes, most)[::-1]
-        # More sums save a few loads and cost as much where rows are short.
+        # More accumulators save a few loads, and cost as much where rows are short.
         vectors.sort(key=lambda tile: abs(tile * self.height - unit.registers // 2))
 
         def idle(share: int) -> float:
-            """Threads' time that is lost while the last of them works."""
+            """Relative time of all threads until the last one ends."""
             tasks = conv.n * planes.bands * (rows // share)
             return round(-(-tasks // target.threads) * target.threads / tasks, 1)
 
@@ -166,7 +166,7 @@ class SparseRows(Algorithm):
         return [{"vectors": v, "rows": share} for v in vectors[:4] for share in shares]
 
     def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
-        """Compute tiles of outputs in registers, entry by entry, and finish a share of a band at once."""
+        """Accumulate tiles of outputs in registers, entry by entry, and apply the tail a band at a time."""
         if target.on_gpu:
             compute_on_threads(schedule, decisions)
         else:
@@ -174,18 +174,19 @@ class SparseRows(Algorithm):
 
 
 def vectors_a_tile(unit: VectorUnit, height: int) -> int:
-    """Return how many vectors of outputs fit in the registers, for as many filters as a row has.
+    """Return how many vectors of outputs fit in the registers for rows of ``height`` filters.
 
-    There are their sums, a value, and the input unless a single filter reads it from memory.
+    Registers hold the accumulators, a value, and the input unless a single filter reads it
+    from memory.
     """
     return max((unit.registers - 2) // (height + (height > 1)), 1)
 
 
 def channels_a_block(planes: Planes, entries: float) -> int:
-    """Return how many channels of a group are walked together, if a row has so many entries in all.
+    """Return how many channels of a group form a block, for a mean number of entries a row.
 
-    Few enough that their inputs under a band stay in a first-level cache, and enough
-    that a row has some entries among them.
+    Few enough that a band's inputs stay in a first-level cache, and enough that a row has
+    several entries in each block.
     """
     channels = planes.conv.c // planes.conv.groups
     fit = CACHED_BYTES // (4 * planes.under_a_band)

@@ -1,4 +1,4 @@
-"""Outputs written to places that an array tells: what TE cannot say of a stage that it computes."""
+"""Scatter outputs through an index array, which TE cannot express."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dlas.sparse.compressed.blocks import whole
 from dlas.stack import Conv
 
 FINISHED, REMOVED = "finished", "removed"
-"""Stages of finished outputs: of the filters that are left, and of those that are gone."""
+"""Stages of outputs with their tail: of the remaining filters, and of the removed ones."""
 
 
 def scattered(function: tirx.PrimFunc, conv: Conv, filters: int) -> tirx.PrimFunc:
@@ -23,8 +23,8 @@ def scattered(function: tirx.PrimFunc, conv: Conv, filters: int) -> tirx.PrimFun
         With both stages' tensors as its last parameters, or with ``finished`` alone.
     conv : Conv
     filters : int
-        Which parameter is the array [groups, k] of the filters that ``finished`` holds, of which
-        those that are ``conv.k`` are not written; the next is that [k] of ``removed``.
+        Which parameter is the index array [groups, k] of ``finished``, in which ``conv.k`` marks
+        filters that are not written; the next is that [k] of ``removed``.
     """
     params = list(function.params)
     output = tirx.decl_buffer(conv.output_shape, conv.output_type, "output")
@@ -42,7 +42,7 @@ def scattered(function: tirx.PrimFunc, conv: Conv, filters: int) -> tirx.PrimFun
 
 
 def _moved(block: s_tir.SBlock, output: tirx.Buffer, places: tirx.Buffer, every: bool) -> s_tir.SBlock:
-    """Return a block that writes to where ``places`` say, ``every`` one of them or those in the output."""
+    """Return a block that scatters through ``places``, with a guard unless ``every`` index is valid."""
     n, k, p, q = block.body.indices
     filters = int(output.shape[1])
     at = places[k] if len(places.shape) == 1 else places[k // places.shape[1], k % places.shape[1]]

@@ -12,35 +12,34 @@ from dlas.schedules.loops.vectors import divisors
 from dlas.stack import Decisions, Target
 
 WARP = 32
-"""Threads that run in step: they should belong to one row, since rows differ in length."""
+"""Threads that run in lockstep: they should compute the same row, since rows differ in length."""
 WIDTHS = (1, 2, 4, 8)
-"""Warps that lie side by side along the outputs of a filter, where there are so many outputs."""
+"""Warps of a thread block along the outputs of a filter, where there are so many outputs."""
 FEWEST, USUAL, MOST = 64, 256, 512
-"""Threads of a block that are worth having, where there is work for so many."""
+"""Fewest, usual and most threads of a block, where there is work for so many."""
 SUMS = 32
-"""Outputs of a thread, at most: a quarter of the registers that it could have with 512 threads a block."""
+"""Most outputs of a thread: a quarter of its registers with 512 threads a block."""
 PLACES = 8
-"""Outputs of one filter in a thread, at most."""
+"""Most outputs of one filter in a thread."""
 BUSY = 2**16
-"""Threads at work that hide how long memory takes to answer, on a large GPU."""
+"""Active threads that hide memory latency on a large GPU."""
 OVERHEAD = 3
-"""Instructions for each entry beside those for values, inputs and products: its offset and the loop."""
+"""Instructions an entry beside its loads and multiply-adds: its offset and the loop."""
 POINTS = 64
-"""Points of a design space that are worth trying."""
+"""Most points of a design space."""
 
 
 @dataclass(frozen=True)
 class ThreadTile:
-    """What a thread computes, and which threads make a block.
+    """What a thread computes, and which threads form a block.
 
     Parameters
     ----------
     images, lines, filters : int
-        Outputs of a thread: so many images, rows of the output and filters of a row of
-        entries.  Threads of neighbouring columns read neighbouring inputs, so a thread has
-        one column only.
+        Images, rows of the output, and filters of a row of entries that a thread computes.
+        It computes one column only, so that loads of neighbouring threads coalesce.
     rows : int
-        Rows of entries that a block of threads computes side by side, from the same inputs.
+        Rows of entries that a thread block computes from the same inputs.
     threads : int
         Along the outputs of a filter.
     """
@@ -52,11 +51,11 @@ class ThreadTile:
     threads: int
 
     def block(self, height: int) -> int:
-        """Return the threads of a block, where a row of entries has so many filters."""
+        """Return the threads of a block where a row of entries has ``height`` filters."""
         return self.threads * self.rows * (height // self.filters)
 
     def cost(self, extents: Sequence[int]) -> float:
-        """Return instructions for each product, more where threads are idle or too few."""
+        """Return instructions a multiply-add, scaled up where threads are idle or too few."""
         n, bands, rows, height, p, q = extents
         places, run = self.images * self.lines, p // self.lines * q
         an_entry = OVERHEAD + self.filters + places + self.filters * places
@@ -88,7 +87,7 @@ def most_threads(target: Target) -> int:
 
 
 def _tiles(extents: Sequence[int], most: int) -> Iterator[ThreadTile]:
-    """Yield every tile that divides the loops of ``output``, with blocks of so many threads at most."""
+    """Yield every tile that divides the loops of ``output``, with at most ``most`` threads a block."""
     n, _, rows, height, p, q = extents
     for images, lines in itertools.product(divisors(n, PLACES), divisors(p, PLACES)):
         run = p // lines * q

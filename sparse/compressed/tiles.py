@@ -1,4 +1,4 @@
-"""The input cut into tiles, each with all that a tile of the output reads."""
+"""The input packed into tiles, each with all that a tile of the output reads."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dlas.schedules.loops.vectors import divisors
 from dlas.sparse.compressed.planes import WIDEST, Band, Planes
 
 OVERLAP = 0.05
-"""What it costs to lay out a number of the input for each output, beside the output's products."""
+"""Cost of packing one input element an output, relative to the output's multiply-adds."""
 
 
 @dataclass(frozen=True)
 class Tiles(Planes):
-    """Where the inputs of tiles of outputs lie: a band is a tile, of some rows and some columns."""
+    """Where the inputs of output tiles lie: a band is a tile of several rows and columns."""
 
     apart: ClassVar[bool] = True
 
@@ -28,6 +28,6 @@ class Tiles(Planes):
                 yield rows, columns, columns + self.halo(1)
 
     def price(self, band: Band) -> float:
-        """Return what a vector costs with what it is to lay out inputs that tiles have in common."""
+        """Return the relative cost of a vector, with that of packing what tiles share."""
         read = (band.rows + self.halo(0)) * band.pitch
         return super().price(band) * (1 + OVERLAP * read / (band.rows * band.columns))

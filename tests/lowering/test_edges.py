@@ -45,20 +45,30 @@ def test_what_is_one_point_a_channel_needs_no_change() -> None:
     assert not [edge for edge in edges() if "squeeze" in (edge["writer"], edge["reader"])]
 
 
+def third_reads(*writers: str | None, size: int = PLANES) -> set[tuple[Any, ...]]:
+    """Return the reads of the convolution ``third``, each of ``size`` bytes."""
+    return {(writer, "third", "input", size) for writer in writers}
+
+
 BETWEEN: dict[str, tuple[Callable[..., torch.Tensor], int, set[tuple[Any, ...]]]] = {
     "softmax": (
         lambda y, x, norm: F.softmax(y, 1),
         32,
-        {("second", None, "input", PLANES), (None, "third", "input", PLANES)},
+        {("second", None, "input", PLANES)} | third_reads(None),
     ),
-    "residual": (lambda y, x, norm: F.relu(y + x), 32,
-                 {("first", "second", "output", PLANES), ("second", "third", "input", PLANES)}),
-    "concatenation": (lambda y, x, norm: torch.cat([y, x], 1), 64,
-                      {("first", "third", "input", PLANES), ("second", "third", "input", PLANES)}),
-    "pooling": (lambda y, x, norm: F.max_pool2d(y, 2), 32, {("second", "third", "input", PLANES // 4)}),
-    "both, added": (lambda y, x, norm: F.max_pool2d(y, 2) + F.max_pool2d(x, 2), 32,
-                    {("second", "third", "input", PLANES // 4), ("first", "third", "input", PLANES // 4)}),
-}  # fmt: skip
+    "residual": (
+        lambda y, x, norm: F.relu(y + x),
+        32,
+        {("first", "second", "output", PLANES)} | third_reads("second"),
+    ),
+    "concatenation": (lambda y, x, norm: torch.cat([y, x], 1), 64, third_reads("first", "second")),
+    "pooling": (lambda y, x, norm: F.max_pool2d(y, 2), 32, third_reads("second", size=PLANES // 4)),
+    "both, added": (
+        lambda y, x, norm: F.max_pool2d(y, 2) + F.max_pool2d(x, 2),
+        32,
+        third_reads("first", "second", size=PLANES // 4),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BETWEEN)

@@ -72,7 +72,7 @@ BETWEEN: dict[str, tuple[Callable[..., torch.Tensor], int]] = {
     "concatenation": (lambda y, x, norm: torch.cat([y, x], 1), 64),
     "batch norm of a concatenation": (lambda y, x, norm: F.relu(norm(torch.cat([y, x], 1))), 64),
     "per column": (lambda y, x, norm: y * torch.linspace(0, 1, y.shape[3]), 32),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BETWEEN)

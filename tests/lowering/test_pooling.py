@@ -40,7 +40,7 @@ def kernel(call: relax.Call, x: relax.Var) -> tirx.PrimFunc:
         ((9, 9), {"kernel_size": 3, "stride": 1, "padding": 1, "dilation": 2}),
         ((1, 2), {"kernel_size": 5, "stride": 1, "padding": 2}),
     ],
-)  # fmt: skip
+)
 def test_maxima_are_those_of_torch(layout: str, size: tuple[int, int], window: dict[str, Any]) -> None:
     plain = -1 - np.random.default_rng(0).random((2, 32, *size), np.float32)  # no border of zeros passes
     expected = F.max_pool2d(torch.from_numpy(plain), **window).numpy()

@@ -101,12 +101,12 @@ PRUNED = {
     "none": (SQUARE, (), ()),
     "uneven groups": (UNEVEN, (0, 3, 4, 5), (10, 11, 12, 13, 14)),
     "1x1": (replace(SQUARE, r=1, s=1, padding=(0, 0, 0, 0), h=7, w=7), range(40), range(3, 50)),
-}  # fmt: skip
+}
+SLOW = [pytest.param(dense, marks=pytest.mark.slow) for dense in ("gemm", "direct")]
 
 
 @pytest.mark.parametrize("name", PRUNED)
-@pytest.mark.parametrize("dense", ["spatial_pack", pytest.param("gemm", marks=pytest.mark.slow),
-                                   pytest.param("direct", marks=pytest.mark.slow)])  # fmt: skip
+@pytest.mark.parametrize("dense", ["spatial_pack", *SLOW])
 def test_a_pruned_layer_with_its_tail_is_right(
     dense: Literal["spatial_pack", "gemm", "direct"], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

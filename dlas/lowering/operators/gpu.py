@@ -1,4 +1,4 @@
-"""Operators on a GPU: TVM's default schedules, and a thread for each point where it has none."""
+"""Operators on a GPU: TVM's default schedules, or one thread for each output element."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dlas.stack import Target
 def schedule_for_gpu(function: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """Return an operator with its loops bound to a GPU's threads, as far as its loops allow."""
     for rule in (_default, _thread_a_point):
-        with contextlib.suppress(Exception):  # what TVM refuses, a simpler rule follows
+        with contextlib.suppress(Exception):  # where TVM refuses a schedule, the simpler one is tried
             scheduled = rule(function, target)
             if on_threads(scheduled):
                 return scheduled.with_attr("tirx.is_scheduled", True)
@@ -26,8 +26,7 @@ def schedule_for_gpu(function: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
 def on_threads(function: tirx.PrimFunc) -> bool:
     """Whether every stage of a function runs on a GPU's threads.
 
-    TVM leaves the others on the host without a word, where they would read and
-    write the GPU's memory.
+    TVM silently runs the others on the host, where they would access the GPU's memory.
     """
     return _is_bound(function.body)
 
@@ -48,7 +47,7 @@ def _is_bound(body: tirx.Stmt) -> bool:
 
 
 def _default(function: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
-    """Apply the rules that TVM has for matrices, sums and everything else."""
+    """Apply DLight's rules for matrix products, reductions and everything else."""
     rules = dlight.gpu
     order = (rules.Matmul(), rules.GEMV(), rules.Reduction(), rules.GeneralReduction(), rules.Fallback())
     with tvm.target.Target(dict(target.description)):
@@ -56,7 +55,7 @@ def _default(function: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
 
 
 def _thread_a_point(function: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
-    """Give every point of every stage a thread of its own, whatever is inside."""
+    """Compute each element of each stage by its own thread, with all inner loops serial."""
     schedule = s_tir.Schedule(function)
     for block in schedule.get_child_blocks(schedule.get_sblock("root")):
         points = [axis for axis in schedule.get(block).iter_vars if axis.iter_type == tirx.IterVar.DataPar]
