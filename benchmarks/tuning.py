@@ -23,11 +23,11 @@ from rich.table import Table
 from dlas.console import terminal
 from dlas.lowering.kernels import Kernel, make_kernel
 from dlas.lowering.tail import Step
-from dlas.processes.workers import Crew
+from dlas.processes.workers import WorkerPool
 from dlas.stack import Bench, Conv, Hardware, Workspace
 from dlas.study import parts
-from dlas.tuning.lab import Lab
-from dlas.tuning.tuner import Settings, Tuned, tune
+from dlas.tuning.candidates import CandidateRunner
+from dlas.tuning.tuner import SearchSettings, TuningResult, tune
 
 SAME = (1, 1, 1, 1)
 LAYERS = (
@@ -80,31 +80,33 @@ def _kernel(conv: Conv) -> Kernel:
     return make_kernel(algorithm, conv, weight, "layer", BIAS_AND_RELU, [bias])
 
 
-def _tuned(kernel: Kernel, hardware: Hardware, space: Any, trials: int, seed: int) -> tuple[Tuned, float]:
+def _tuned(
+    kernel: Kernel, hardware: Hardware, space: Any, trials: int, seed: int
+) -> tuple[TuningResult, float]:
     """Return what a search from nothing chose, and its trials a second."""
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(hardware, Path(folder) / "records", Workspace(seed, Path(folder), lambda _: None))
         start = time.monotonic()
-        (found,) = tune([kernel], Settings(space, trials, seed=seed), bench)
+        (found,) = tune([kernel], SearchSettings(space, trials, seed=seed), bench)
         return found, found.count / (time.monotonic() - start)
 
 
 def _timed_in_turns(
-    found: Tuned, hardware: Hardware, candidates: Sequence[dict[str, Any]], rounds: int
+    tuned: TuningResult, hardware: Hardware, candidates: Sequence[dict[str, Any]], rounds: int
 ) -> list[float]:
     """Return the median seconds of each candidate, timed in turns in one process."""
-    workload = found.task.workload
+    workload = tuned.task.workload
     samples: list[list[float]] = [[] for _ in candidates]
     with (
         tempfile.TemporaryDirectory() as folder,
-        Crew(1, lambda: Lab([workload], hardware, Path(folder)).verbs()) as crew,
+        WorkerPool(1, lambda: CandidateRunner([workload], hardware, Path(folder)).handlers()) as pool,
     ):
-        crew.ask(0, LIMIT_S, do="answer", workload=0)
+        pool.call(0, LIMIT_S, do="reference", workload=0)
         for number, candidate in enumerate(candidates):
-            crew.ask(0, LIMIT_S, do="build", workload=0, candidate=candidate, number=number)
+            pool.call(0, LIMIT_S, do="build", workload=0, candidate=candidate, number=number)
         for _ in range(rounds):
             for number, taken in enumerate(samples):
-                taken += crew.ask(0, LIMIT_S, do="sample", workload=0, number=number)["run_s"]
+                taken += pool.call(0, LIMIT_S, do="sample", workload=0, number=number)["run_s"]
     return [statistics.median(taken) for taken in samples]
 
 

@@ -6,7 +6,7 @@ import tomllib
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tomli_w
 import typer
@@ -17,6 +17,9 @@ from dlas.console import terminal
 from dlas.console.records import COLUMNS, _cells
 from dlas.errors import InputError
 from dlas.store import cache as caches
+
+if TYPE_CHECKING:
+    from dlas.tuning.record_files import RecordStore
 
 records = typer.Typer(
     name="records", help="What tuning has tried so far, on all machines.", no_args_is_help=True
@@ -110,15 +113,15 @@ def _part(text: str) -> Any:
 @records.command("list")
 def list_records(cache: CacheFolder = None) -> None:
     """Show what has been tuned: each workload, how long, and how fast it became."""
-    from dlas.tuning.exchange import everything
+    from dlas.tuning.exchange import all_records
 
     table = Table(*COLUMNS, box=None, pad_edge=False)
-    found = everything(_store(cache))
-    for each in found:
-        table.add_row(*map(escape, _cells(each)))
+    workloads = all_records(_store(cache))
+    for workload in workloads:
+        table.add_row(*map(escape, _cells(workload)))
     terminal.show(table)
-    trials = sum(len(each.trials) for each in found)
-    terminal.console().print(f"{len(found):,} workloads, {trials:,} trials", highlight=False)
+    trials = sum(len(workload.trials) for workload in workloads)
+    terminal.console().print(f"{len(workloads):,} workloads, {trials:,} trials", highlight=False)
 
 
 @records.command("export")
@@ -141,14 +144,14 @@ def merge_records(
     """Add the records of other stores to this one; what is there stays as it is."""
     from dlas.tuning.exchange import merge
 
-    merged = merge(_store(cache), files)
-    line = f"{merged.workloads:,} workloads, {merged.new:,} of them new; {merged.trials:,} trials added"
-    if merged.apart:
-        line += f"; of {merged.apart:,} workloads only the trials before the searches parted"
+    report = merge(_store(cache), files)
+    line = f"{report.workloads:,} workloads, {report.new:,} of them new; {report.trials:,} trials added"
+    if report.diverged:
+        line += f"; of {report.diverged:,} workloads only the trials before the searches parted"
     terminal.console().print(line, highlight=False)
 
 
-def _store(cache: Path | None) -> Any:
-    from dlas.tuning.records import Store
+def _store(cache: Path | None) -> RecordStore:
+    from dlas.tuning.record_files import RecordStore
 
-    return Store((cache or caches.default_root()) / caches.RECORDS)
+    return RecordStore((cache or caches.default_root()) / caches.RECORDS)

@@ -22,8 +22,8 @@ from dlas.lowering.kernels import Kernel
 from dlas.lowering.lower import lower
 from dlas.lowering.simplify import OPAQUE
 from dlas.stack import Algorithm, Bench, Layer, Network, Target, TuningCompiler
-from dlas.tuning.choosing import curve, first
-from dlas.tuning.tuner import Settings, Tuned, tune
+from dlas.tuning.selection import curve
+from dlas.tuning.tuner import SearchSettings, TuningResult, tune
 from dlas.tuning.workload import Workload
 
 SELECTED = "tuning.json"
@@ -70,14 +70,14 @@ class MetaSchedule(TvmCompiler, TuningCompiler):
     space: Literal["algorithm", "rules"] = "algorithm"
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
-    def settings(self) -> Settings:
+    def settings(self) -> SearchSettings:
         """Return the preset's settings, replaced where an option is given."""
         settings = dict(PRESETS[self.preset])
         if self.trials is not None:
             settings |= {"trials": self.trials, "shared": False}
         if self.early_stop is not None:
             settings["early_stop"] = self.early_stop
-        return Settings(self.space, per_round=self.per_round, seed=self.seed, **settings)
+        return SearchSettings(self.space, per_round=self.per_round, seed=self.seed, **settings)
 
     def tune(
         self, network: Network, algorithm: Algorithm, batch: int, bench: Bench, folder: Path
@@ -127,7 +127,7 @@ def follow(kernel: Kernel, target: Target, entry: Mapping[str, Any]) -> tirx.Pri
     return function.with_attr("global_symbol", kernel.name).with_attr("op_pattern", OPAQUE)
 
 
-def _entry(kernel: Kernel, tuned: Tuned) -> dict[str, Any]:
+def _entry(kernel: Kernel, tuned: TuningResult) -> dict[str, Any]:
     """Return what :meth:`MetaSchedule.scheduler` has to know of a kernel."""
     return {
         "kernel": kernel.name,
@@ -137,12 +137,12 @@ def _entry(kernel: Kernel, tuned: Tuned) -> dict[str, Any]:
     }
 
 
-def _curve(tuned: Tuned) -> dict[str, Any]:
+def _curve(tuned: TuningResult) -> dict[str, Any]:
     baseline = tuned.records.baseline
     return {
         "layers": tuned.task.layers,
         "space": tuned.task.space,
         "trials": tuned.count,
         "minimal_s": min(baseline.run_s) if baseline else None,
-        "best": curve(first(tuned.records, tuned.count)),
+        "best": curve(tuned.trials),
     }

@@ -1,8 +1,8 @@
-"""Warm processes that build and time candidates: they outlast a batch, and die with their parent.
+"""A pool of warm worker processes: they outlast a batch of work, and die with their parent.
 
-They are forked from a process that has never run a kernel, since threads do not
-survive a fork.  One that crashes or hangs is replaced, and what it was doing is
-answered with how it ended.
+Workers are forked from a process that has never run a kernel, since threads do not
+survive a fork.  The pool replaces a worker that crashes or hangs; the reply then says
+how it ended.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ import os
 import resource
 import signal
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from dlas.processes.child import die_with_parent
+from dlas.processes.forking import fork
 from dlas.processes.outcome import signal_name
 
 CANDIDATE_BYTES = 4 * 2**30
-"""Memory that a worker may take beyond what it was forked with: its candidates at hand and their data."""
+"""Memory that a worker may take beyond what it was forked with: its candidates and their data."""
 MOST_CHARACTERS = 300
 
 Reply = dict[str, Any]
-Verbs = Mapping[str, Callable[..., Reply]]
-"""What a worker can do, by the word that asks for it."""
+Handlers = Mapping[str, Callable[..., Reply]]
+"""What a worker can do, by the name that a message gives as ``do``."""
 
 
-class Failed(Exception):
-    """What was asked for failed, in the words of whoever noticed.
+class RequestFailed(Exception):
+    """A worker could not do what a message asked for.
 
     Parameters
     ----------
     kind : str
         One of :data:`dlas.tuning.records.Failure`.
     words : str
+        What went wrong.
     """
 
     def __init__(self, kind: str, words: str) -> None:
@@ -59,24 +59,19 @@ class Worker:
         Bytes that it may take beyond what it is forked with.
     """
 
-    def __init__(self, start: Callable[[], Verbs], memory: int | None) -> None:
-        self.connection, theirs = Pipe()
-        parent = os.getpid()
-        self.pid = os.fork()
-        if self.pid == 0:
-            self.connection.close()
-            _serve(parent, start, memory, theirs)
-        theirs.close()
+    def __init__(self, start: Callable[[], Handlers], memory: int | None) -> None:
+        self.pid, self.connection = fork(functools.partial(_serve, start, memory))
         with suppress(EOFError, OSError):
-            self.connection.recv_bytes()  # before it is bound to die with us, it must not be stopped
+            # Its first message says that it dies with us; stopped earlier, it would outlive us.
+            self.connection.recv_bytes()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Ask for something; if it has died, its end is the answer."""
+        """Send a message; if the process has died, :meth:`receive` says so."""
         with suppress(OSError):
             self.connection.send_bytes(json.dumps(message).encode())
 
     def receive(self) -> Reply:
-        """Return the answer to the oldest question; how it ended, if it did."""
+        """Return the reply to the oldest message, or how the process ended."""
         try:
             reply: Reply = json.loads(self.connection.recv_bytes())
         except (EOFError, OSError):
@@ -84,7 +79,7 @@ class Worker:
         return reply
 
     def end(self) -> str:
-        """End the process if it has not yet; return how it ended."""
+        """End the process if it has not ended yet; return how it ended."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         self.connection.close()
@@ -92,8 +87,8 @@ class Worker:
         return f"killed by {signal_name(-code)}" if code < 0 else f"left with exit code {code}"
 
 
-class Crew:
-    """As many workers as are useful.
+class WorkerPool:
+    """Several workers that can do the same.
 
     Parameters
     ----------
@@ -102,23 +97,28 @@ class Crew:
         As for :class:`Worker`.
     """
 
-    def __init__(self, count: int, start: Callable[[], Verbs], memory: int | None = CANDIDATE_BYTES) -> None:
+    def __init__(
+        self, count: int, start: Callable[[], Handlers], memory: int | None = CANDIDATE_BYTES
+    ) -> None:
         self._fork = functools.partial(Worker, start, memory)
         self.workers = [self._fork() for _ in range(count)]
 
-    def ask(self, worker: int, seconds: float, /, **message: Any) -> Reply:
-        """Ask one worker for something while the others stand still: threads spin on after a kernel."""
-        others = [each.pid for number, each in enumerate(self.workers) if number != worker]
+    def call(self, worker: int, seconds: float, /, **message: Any) -> Reply:
+        """Send one worker a message and return its reply; meanwhile all others are stopped.
+
+        They are stopped because threads of a kernel spin for a while after its end.
+        """
+        others = [other.pid for number, other in enumerate(self.workers) if number != worker]
         for pid in others:
             os.kill(pid, signal.SIGSTOP)
         try:
-            ((_, _, reply),) = self.share([message], seconds, among=[worker])
+            ((_, _, reply),) = self.map([message], seconds, among=[worker])
         finally:
             for pid in others:
                 os.kill(pid, signal.SIGCONT)
         return reply
 
-    def share(
+    def map(
         self, messages: Sequence[Mapping[str, Any]], seconds: float, among: Sequence[int] | None = None
     ) -> Iterator[tuple[int, int, Reply]]:
         """Let all workers answer messages side by side.
@@ -126,18 +126,18 @@ class Crew:
         Parameters
         ----------
         messages : sequence of mapping
-            ``do`` is the verb, the rest its arguments.
+            ``do`` names what is asked for; the rest are its arguments.
         seconds : float
             How long each may take.
         among : sequence of int, optional
-            Workers to ask; by default all.
+            Workers to use; by default all.
 
         Yields
         ------
         message, worker : int
         reply : dict
             With ``failed`` and ``words`` where it failed, and ``gone`` where the
-            worker is a new one that has nothing of what the old one had made.
+            worker was replaced by a new one that has nothing of the old one's.
         """
         waiting = deque(enumerate(messages))
         idle = list(range(len(self.workers)) if among is None else among)
@@ -159,7 +159,7 @@ class Crew:
         for worker in self.workers:
             worker.end()
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -168,62 +168,56 @@ class Crew:
     def _ready(self, busy: Mapping[int, tuple[int, float]]) -> list[int]:
         """Return the workers that have answered, died, or run out of time."""
         left = min(deadline for _, deadline in busy.values()) - time.monotonic()
-        by_connection = {self.workers[worker].connection: worker for worker in busy}
-        answered = [by_connection[each] for each in wait(list(by_connection), max(0.0, left))]  # type: ignore[index]
+        numbers = {self.workers[worker].connection: worker for worker in busy}
+        answered = [numbers[connection] for connection in wait(list(numbers), max(0.0, left))]  # type: ignore[index]
         return answered or [worker for worker, (_, at) in busy.items() if at <= time.monotonic()]
 
-    def _reply(self, worker: int, seconds: float) -> Reply:
-        """Return a worker's answer; replace it if it gave none."""
-        each = self.workers[worker]
-        if each.connection.poll(0):
-            reply = each.receive()
+    def _reply(self, number: int, seconds: float) -> Reply:
+        """Return a worker's reply; replace the worker if it is gone or took too long."""
+        worker = self.workers[number]
+        if worker.connection.poll(0):
+            reply = worker.receive()
         else:
-            each.end()
+            worker.end()
             reply = {"failed": "hang", "words": f"took longer than {seconds:.3g} s", "gone": True}
         if reply.get("gone"):
-            self.workers[worker] = self._fork()
+            self.workers[number] = self._fork()
         return reply
 
 
-def _serve(parent: int, start: Callable[[], Verbs], memory: int | None, connection: Connection) -> NoReturn:
-    """Answer until there is nobody left to answer, and leave without the parent's clean-up."""
-    code = 1
+def _serve(start: Callable[[], Handlers], memory: int | None, connection: Connection) -> int:
+    """Answer messages until the other end is closed; return the exit code."""
     try:
-        die_with_parent(parent)
         connection.send_bytes(b"ready")
         if memory is not None:
             _limit_memory(memory)
-        verbs = start()
+        handlers = start()
         while True:
             message = json.loads(connection.recv_bytes())
-            reply = _answer(verbs[message.pop("do")], message)
+            reply = _answer(handlers[message.pop("do")], message)
             connection.send_bytes(json.dumps(reply).encode())
     except (EOFError, OSError):
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(code)
+        return 0
 
 
-def _answer(verb: Callable[..., Reply], arguments: dict[str, Any]) -> Reply:
+def _answer(handler: Callable[..., Reply], arguments: Mapping[str, Any]) -> Reply:
     try:
-        return verb(**arguments)
-    except Failed as failed:
+        return handler(**arguments)
+    except RequestFailed as failed:
         return {"failed": failed.kind, "words": failed.words}
     except Exception as error:
-        return {"failed": "run", "words": words(error)}
+        return {"failed": "run", "words": last_line(error)}
 
 
-def words(error: BaseException) -> str:
-    """Return an error in one line: TVM says what is wrong last, under the code that it is wrong in."""
+def last_line(error: BaseException) -> str:
+    """Return an error's class and the last line of its message: TVM quotes code before the reason."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
     return said[:MOST_CHARACTERS]
 
 
 def _limit_memory(more: int) -> None:
-    """Let allocations fail, inside the one candidate that asks for too much."""
+    """Let allocations beyond ``more`` bytes fail, in the one candidate that asks for too much."""
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     held = int(fields["VmData"].split()[0]) * 1024
     resource.setrlimit(resource.RLIMIT_DATA, (held + more, held + more))

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlas.errors import InputError
-from dlas.tuning.records import RecordFile, Records, Round, Store, read_sections, write_lines
+from dlas.tuning.record_files import RecordFile, RecordStore, read_sections, write_lines
+from dlas.tuning.records import Records, Round
 
 
 @dataclass
-class Merged:
+class MergeReport:
     """What a merge did.
 
     Parameters
@@ -19,20 +20,21 @@ class Merged:
     workloads : int
         Seen in the files.
     new : int
-        Of those, not known before.
+        Of those, the store had no records.
     trials : int
         Added.
-    apart : int
-        Workloads whose searches went different ways: theirs counts up to where they part.
+    diverged : int
+        Workloads whose searches proposed different candidates; later trials than the
+        first difference are left out.
     """
 
     workloads: int = 0
     new: int = 0
     trials: int = 0
-    apart: int = 0
+    diverged: int = 0
 
 
-def everything(store: Store) -> list[Records]:
+def all_records(store: RecordStore) -> list[Records]:
     """Return all records of a store.
 
     Raises
@@ -43,20 +45,20 @@ def everything(store: Store) -> list[Records]:
     return [records for path in store.paths() for records in read_sections(path)]
 
 
-def export(store: Store, path: Path) -> int:
-    """Write all records into one file; return of how many workloads.
+def export(store: RecordStore, path: Path) -> int:
+    """Write all records into one file; return how many workloads they are of.
 
     Raises
     ------
     InputError
         If a file of the store is damaged; nothing is written then.
     """
-    there = everything(store)
-    write_lines(path, there)
-    return len(there)
+    records = all_records(store)
+    write_lines(path, records)
+    return len(records)
 
 
-def merge(store: Store, paths: Iterable[Path]) -> Merged:
+def merge(store: RecordStore, paths: Iterable[Path]) -> MergeReport:
     """Add the records of exported files to a store; what is there already stays as it is.
 
     Raises
@@ -64,23 +66,23 @@ def merge(store: Store, paths: Iterable[Path]) -> Merged:
     InputError
         If any file is not tuning records; nothing is added then.
     """
-    found = []
+    imported: list[Records] = []
     for path in paths:
-        there = list(read_sections(path))
-        if not there:
+        sections = list(read_sections(path))
+        if not sections:
             raise InputError(f"{path}: holds no tuning records")
-        found += there
-    merged = Merged()
-    for records in found:
-        merged.workloads += 1
-        merged.new += not store.path(records.header.key).exists()
+        imported += sections
+    report = MergeReport()
+    for records in imported:
+        report.workloads += 1
+        report.new += not store.path(records.header.key).exists()
         with store.open(records.header) as file:
-            _add(file, records, merged)
-    return merged
+            _add(file, records, report)
+    return report
 
 
-def _add(file: RecordFile, other: Records, merged: Merged) -> None:
-    """Add to a workload what another search of it tried, as far as both proposed the same."""
+def _add(file: RecordFile, other: Records, report: MergeReport) -> None:
+    """Add another search's records of a workload, as far as both searches proposed the same candidates."""
     own = file.records
     common = _common(own, other)
     if len(own.rounds) < len(other.rounds) and common == len(own.candidates):
@@ -89,24 +91,25 @@ def _add(file: RecordFile, other: Records, merged: Merged) -> None:
             file.add(Round(other.candidates[start : start + count]))
             start += count
         common = start
-    merged.apart += common < min(len(own.candidates), len(other.candidates))
+    report.diverged += common < min(len(own.candidates), len(other.candidates))
     if own.baseline is None and other.baseline is not None:
         file.add(other.baseline)
     for number, trial in sorted(other.trials.items()):
         if number < common and number not in own.trials:
             file.add(trial)
-            merged.trials += 1
-    for choice in other.choices:
-        known = any((made.trials, made.method) == (choice.trials, choice.method) for made in own.choices)
-        if not known and all(own.trials.get(n) == other.trials.get(n) for n in range(choice.trials)):
-            file.add(choice)
+            report.trials += 1
+    present = [(selection.trials, selection.method) for selection in own.selections]
+    for selection in other.selections:
+        is_new = (selection.trials, selection.method) not in present
+        if is_new and all(own.trials.get(n) == other.trials.get(n) for n in range(selection.trials)):
+            file.add(selection)
 
 
-def _common(one: Records, other: Records) -> int:
+def _common(own: Records, other: Records) -> int:
     """Return how many candidates, from the first on, both have in the same rounds."""
     count = 0
-    for mine, theirs in zip(one.rounds, other.rounds, strict=False):
-        same = one.candidates[count : count + mine] == other.candidates[count : count + theirs]
+    for mine, theirs in zip(own.rounds, other.rounds, strict=False):
+        same = own.candidates[count : count + mine] == other.candidates[count : count + theirs]
         if mine != theirs or not same:
             break
         count += mine

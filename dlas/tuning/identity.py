@@ -1,4 +1,4 @@
-"""What has to be the same for tuning records to hold: the key that models and studies share them by."""
+"""What has to be the same for tuning records to hold; models and studies share records by its hash."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from dlas.tuning.workload import Workload
 
 TOOLS = ("apache-tvm", "apache-tvm-ffi")
 HOMES = ("dlas.schedules", "dlas.sparse")
-"""Where algorithms are; they share what lies beside them."""
+"""Packages of algorithms; what algorithms share lies there too."""
 
 
-def place(hardware: Hardware) -> dict[str, Any]:
-    """Return what records depend on of a device: code for another, or times of another, are no use."""
+def describe_device(hardware: Hardware) -> dict[str, Any]:
+    """Return what records depend on of a device: its target, and the machine that it is in."""
     target = hardware.target()
     machine = machine_name(hardware.describe())
     return {"target": dict(target.description), "threads": target.threads, "machine": machine}
 
 
-def header(
-    workload: Workload, points: Sequence[Decisions], where: Mapping[str, Any], seed: int, per_round: int
+def make_header(
+    workload: Workload, points: Sequence[Decisions], device: Mapping[str, Any], seed: int, per_round: int
 ) -> Header:
-    """Return what records of a workload are about.
+    """Return the header of a workload's records.
 
     Parameters
     ----------
     workload : Workload
     points : sequence of mapping
         The algorithm's own space; empty where TVM's default rules are searched.
-    where : mapping
-        What :func:`place` returned.
+    device : mapping
+        From :func:`describe_device`.
     seed, per_round : int
         Of the search.
     """
@@ -47,10 +47,10 @@ def header(
     identity = {
         "workload": workload.digest,
         "algorithm": _described(algorithm),
-        # A trace of the rules follows from the computation alone, if nothing comes before or after it.
-        "code": _sources(type(algorithm)) if points or _takes_part(algorithm) else None,
+        # The rules' traces depend on the algorithm's code only if it adds passes or arguments.
+        "code": _sources(type(algorithm)) if points or _changes_measurement(algorithm) else None,
         "space": space,
-        **where,
+        **device,
         "seed": seed,
         "tools": fingerprint.versions(TOOLS),
     }
@@ -62,18 +62,18 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
     return {"name": algorithm_name(algorithm), "class": type(algorithm).__qualname__, "options": options}
 
 
-def _takes_part(algorithm: Algorithm) -> bool:
-    """Whether an algorithm changes what is measured, beside what it computes."""
+def _changes_measurement(algorithm: Algorithm) -> bool:
+    """Whether an algorithm has passes or arguments of its own, which change what is measured."""
     own = type(algorithm)
     return own.passes is not Algorithm.passes or own.arguments is not Algorithm.arguments
 
 
 @functools.cache
 def _sources(algorithm: type[Algorithm]) -> str:
-    """Return the hash of an algorithm's code and of what that imports from where algorithms are.
+    """Return the hash of an algorithm's code and of what it imports from packages of algorithms.
 
-    What lies elsewhere shows in the computation and in the points of the space;
-    records of hours should not be lost over it.
+    What other code decides shows in the computation and in the points of the space; a
+    change there must not discard hours of records.
     """
     module = algorithm.__module__
     code = fingerprint.SourceTree()

@@ -1,36 +1,25 @@
-"""Tuning records: everything that was tried, one file a workload, shared by all studies.
+"""Tuning records: everything that searches tried for one workload.
 
-A file is JSON lines: a header that says what the records are about, then rounds
-of candidates as they were proposed, a line a trial, and the choices that were
-made among the first so many trials.  Nothing is ever edited, so a choice among
-the first 32 stays what it is when another study tries 256.
+Records hold a header that says what they are about, rounds of candidates as they
+were proposed, trials, and selections among the first so many trials.  Nothing is
+ever edited, so a selection among the first 32 trials stays valid when another study
+tries 256.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
 
-from dlas.errors import InputError
 from dlas.store import fingerprint
-from dlas.store.journal import Held, Journal
 
 FORMAT = 1
 """Part of every key: raised when what a record means changes."""
-MOST_BYTES = 2**30
-MOST_LINE_BYTES = 2**24
-"""A file or a line larger than this was not written here."""
-SUFFIX = ".jsonl"
-WAIT_SECONDS = 0.5
-"""How often to look whether another writer has finished."""
 
 Seconds = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, pydantic.Field(ge=0)]
@@ -39,14 +28,14 @@ Failure = Literal["build", "run", "wrong", "crash", "hang"]
 
 @dataclass(frozen=True)
 class Header:
-    """What a file of records is about.
+    """What records are about.
 
     Parameters
     ----------
-    identity : mapping
+    identity : dict
         All that has to be the same for a record to hold; its hash is the file's name.
-    about : mapping
-        What a person wants to know of it, e.g. the convolution.
+    about : dict
+        For people, e.g. the convolution.
     """
 
     identity: dict[str, Any]
@@ -60,7 +49,9 @@ class Header:
 
 @dataclass(frozen=True)
 class Round:
-    """Candidates that were proposed together, numbered on from the round before; none: there are no more.
+    """Candidates that were proposed together; none where the search space is exhausted.
+
+    Their numbers continue those of the round before.
 
     A candidate is ``{"decisions": {...}}``, a point of an algorithm's own space, or ``{"trace": [...]}``.
     """
@@ -70,7 +61,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of one candidate.
+    """How one candidate was built and timed.
 
     Parameters
     ----------
@@ -80,9 +71,9 @@ class Trial:
     run_s : list of float
         Samples, seconds a call; empty where it failed.
     trace : list, optional
-        The schedule as MetaSchedule writes it, where the candidate is no trace itself.
+        The schedule as MetaSchedule writes it, where the candidate is a set of decisions.
     failed : str, optional
-        What failed; ``words`` are those of whoever noticed.
+        What failed; ``words`` say how.
     """
 
     number: Count
@@ -94,7 +85,7 @@ class Trial:
 
     @property
     def valid(self) -> bool:
-        """Whether it was right, and timed."""
+        """Whether its output was right, and it was timed."""
         return self.failed is None and bool(self.run_s)
 
     @property
@@ -111,8 +102,8 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The trial chosen among the first ``trials``, after the best of them were measured again.
+class Selection:
+    """The trial selected among the first ``trials``, after the best of them were measured again.
 
     Parameters
     ----------
@@ -120,7 +111,7 @@ class Choice:
     method : mapping
         How the best were measured again.
     number : int
-        The chosen trial.
+        The selected trial.
     finalists : mapping of str to list of float
         Samples, seconds a call, by the trial's number.
     seconds : float
@@ -134,15 +125,23 @@ class Choice:
     seconds: float
 
 
-Entry = Round | Trial | Baseline | Choice
-KINDS: dict[str, Any] = {
-    kind.__name__.lower(): pydantic.TypeAdapter(kind) for kind in (Header, Round, Trial, Baseline, Choice)
+Entry = Round | Trial | Baseline | Selection
+KINDS: dict[str, type[Header | Entry]] = {
+    "header": Header,
+    "round": Round,
+    "trial": Trial,
+    "baseline": Baseline,
+    "choice": Selection,
+}
+"""What a line of a file holds, by the word that it begins with."""
+VALIDATORS: dict[str, pydantic.TypeAdapter[Any]] = {
+    kind: pydantic.TypeAdapter(cls) for kind, cls in KINDS.items()
 }
 
 
 @dataclass
 class Records:
-    """One file's content.
+    """All that is on record of one workload.
 
     Parameters
     ----------
@@ -154,7 +153,7 @@ class Records:
     trials : dict
         By number; those of a search that was killed may have gaps.
     baseline : Baseline or None
-    choices : list of Choice
+    selections : list of Selection
     """
 
     header: Header
@@ -162,15 +161,15 @@ class Records:
     rounds: list[int] = field(default_factory=list)
     trials: dict[int, Trial] = field(default_factory=dict)
     baseline: Baseline | None = None
-    choices: list[Choice] = field(default_factory=list)
+    selections: list[Selection] = field(default_factory=list)
 
     def add(self, entry: Entry) -> None:
-        """Take in one more line.
+        """Add an entry.
 
         Raises
         ------
         ValueError
-            If it does not follow from what is there.
+            If it contradicts what is there.
         """
         if isinstance(entry, Round):
             self.candidates += entry.candidates
@@ -184,11 +183,11 @@ class Records:
         else:
             if entry.number not in self.trials or not self.trials[entry.number].valid:
                 raise ValueError(f"choice of trial {entry.number}, which was not timed")
-            self.choices.append(entry)
+            self.selections.append(entry)
 
     @property
     def exhausted(self) -> bool:
-        """Whether the search has said that there are no more candidates."""
+        """Whether every candidate of the search space was proposed."""
         return bool(self.rounds) and self.rounds[-1] == 0
 
     @property
@@ -202,173 +201,39 @@ class Records:
         assert isinstance(trace, list)
         return trace
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines that hold all this."""
-        yield _line(self.header)
+    def entries(self) -> Iterator[Header | Entry]:
+        """Yield everything, in an order in which :meth:`add` takes it."""
+        yield self.header
         start = 0
         for count in self.rounds:
-            yield _line(Round(self.candidates[start : start + count]))
+            yield Round(self.candidates[start : start + count])
             start += count
-        entries: list[Entry] = [*self.trials.values(), *self.choices]
         if self.baseline:
-            entries.insert(0, self.baseline)
-        yield from map(_line, entries)
+            yield self.baseline
+        yield from self.trials.values()
+        yield from self.selections
 
 
-class RecordFile:
-    """A file of records and its one writer.
-
-    Parameters
-    ----------
-    path : Path
-    header : Header
-        Written where the file is new.
-
-    Raises
-    ------
-    Held
-        If another process is writing to it.
-    InputError
-        If what is there is damaged, or about something else.
-    """
-
-    def __init__(self, path: Path, header: Header) -> None:
-        self._journal = Journal(path)
-        try:
-            self.records = self._read(path, header)
-        except BaseException:
-            self._journal.close()
-            raise
-
-    def _read(self, path: Path, header: Header) -> Records:
-        there = list(read_sections(path))
-        if not there:
-            self._journal.append(_line(header))
-            return Records(header)
-        if len(there) > 1 or there[0].header.key != header.key:
-            raise InputError(f"{path}: not the records of {header.key}")
-        return there[0]
-
-    def add(self, entry: Entry) -> None:
-        """Take in one more line, and write it."""
-        self.records.add(entry)
-        self._journal.append(_line(entry))
-
-    def __enter__(self) -> RecordFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._journal.close()
+def to_line(entry: Header | Entry) -> str:
+    """Return the line of JSON that holds an entry."""
+    (kind,) = (kind for kind, cls in KINDS.items() if cls is type(entry))
+    fields = {name: value for name, value in asdict(entry).items() if value is not None}
+    return json.dumps({kind: fields}, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-class Store:
-    """All records of a cache.
-
-    Parameters
-    ----------
-    root : Path
-        Created when something is written.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def path(self, key: str) -> Path:
-        """Return where the records of a key are."""
-        return self.root / (key + SUFFIX)
-
-    def open(self, header: Header, say: Callable[[str], None] = print) -> RecordFile:
-        """Return the records of ``header`` for writing, once nobody else writes to them."""
-        path = self.path(header.key)
-        self.root.mkdir(parents=True, exist_ok=True)
-        told = False
-        while True:
-            try:
-                return RecordFile(path, header)
-            except Held:
-                if not told:
-                    say(f"waiting for another process that writes to {path}")
-                told = True
-                time.sleep(WAIT_SECONDS)
-
-    def paths(self) -> list[Path]:
-        """Return every file."""
-        return sorted(self.root.glob("*" + SUFFIX))
-
-
-def read_sections(path: Path) -> Iterator[Records]:
-    """Yield what a file of records, or an export of several, holds; a torn last line is passed over.
+def from_line(line: bytes) -> Header | Entry:
+    """Return the entry that a line of JSON holds.
 
     Raises
     ------
-    InputError
-        If it cannot be read or a line is not what a record is; names file and line.
+    ValueError
+        If it holds none.
     """
-    section: Records | None = None
-    number = 0
-    try:
-        for number, line in enumerate(_bounded(path), start=1):  # noqa: B007 - the handlers quote it
-            entry = _parsed(line)
-            if isinstance(entry, Header):
-                if section is not None:
-                    yield section
-                section = Records(entry)
-            elif section is None:
-                raise ValueError("the first line is no header")
-            else:
-                section.add(entry)
-    except OSError as error:
-        raise InputError(f"cannot read the records {str(path)!r}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}, line {number}: not tuning records: {_first(error)}") from None
-    if section is not None:
-        yield section
-
-
-def write_lines(path: Path, records: Iterable[Records]) -> None:
-    """Write records into one file, whole or not at all."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with aside.open("w", encoding="utf-8") as out:
-            for each in records:
-                out.writelines(each.lines())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _line(entry: Header | Entry) -> str:
-    known = {name: value for name, value in asdict(entry).items() if value is not None}
-    return json.dumps({type(entry).__name__.lower(): known}, separators=(",", ":"), allow_nan=False) + "\n"
-
-
-def _parsed(line: bytes) -> Header | Entry:
     raw = json.loads(line)
     if not isinstance(raw, Mapping) or len(raw) != 1:
         raise ValueError("not an object with one key")
     ((kind, content),) = raw.items()
     if kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r} (there are: {', '.join(KINDS)})")
-    entry: Header | Entry = KINDS[kind].validate_python(content)
+    entry: Header | Entry = VALIDATORS[kind].validate_python(content)
     return entry
-
-
-def _bounded(path: Path) -> Iterator[bytes]:
-    """Yield whole lines of a file of reasonable size."""
-    if path.stat().st_size > MOST_BYTES:
-        raise ValueError(f"over {MOST_BYTES:,} bytes")
-    with path.open("rb") as lines:
-        while line := lines.readline(MOST_LINE_BYTES):
-            if not line.endswith(b"\n"):
-                if len(line) == MOST_LINE_BYTES:
-                    raise ValueError(f"a line of over {MOST_LINE_BYTES:,} bytes")
-                return
-            yield line
-
-
-def _first(error: Exception) -> str:
-    """Return the problem in one line."""
-    if isinstance(error, pydantic.ValidationError):
-        found = error.errors()[0]
-        return f"{'.'.join(map(str, found['loc']))}: {found['msg']}"
-    return str(error).partition("\n")[0] or type(error).__name__

@@ -1,8 +1,8 @@
 """Search of TVM's default design space: MetaSchedule's rules, evolution and learned cost model.
 
-TVM's own loop is not used, only its parts: who builds and times, what is on
-record and when to stop are ours.  Every round starts an evolution of its own
-from the records, so that a search can be taken up by another process.
+Only parts of TVM's own search are used; the workers, the records and the end of the
+search are those of :mod:`dlas.tuning`.  Every round starts a new evolution from the
+records, so that another process can continue a search.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 import tvm_ffi
+from tvm import s_tir
 from tvm.s_tir import meta_schedule as ms
 
 from dlas.lowering.target import tvm_target
-from dlas.processes.workers import Crew, Failed, Reply, Verbs
+from dlas.processes.workers import Handlers, Reply, RequestFailed, WorkerPool
 from dlas.stack import Target
 from dlas.tuning.records import Records
-from dlas.tuning.trials import NoSchedule
+from dlas.tuning.search import NoSchedule
 from dlas.tuning.workload import MAIN, Workload
 
 PROPOSE_S = 600.0
@@ -31,13 +32,16 @@ PROPOSE_S = 600.0
 POPULATION = 8
 """Schedules that evolve for each candidate that is wanted."""
 GENERATIONS = 2
-"""Each costs as much as the first: about 20 ms of processor time a schedule, more than all else together."""
+"""Each takes about 20 ms of processor time a schedule, more than everything else together."""
 PATIENCE = 10
 """Rounds of boosting without a better model, after which training ends."""
 ATTEMPTS = 3
 """How often to look for candidates that were not tried before."""
 NEVER = 2**30
-"""More trials than there will be: when to stop is decided elsewhere."""
+"""More trials than there will be; :class:`dlas.tuning.search.Search` decides when to stop."""
+
+Results = Sequence[tuple[list[Any], float | None]]
+"""Traces, each with its seconds a call, None where it failed."""
 
 
 @dataclass
@@ -47,17 +51,19 @@ class Rules:
     Parameters
     ----------
     number : int
-        The workload's place among those that the crew knows.
+        The workload's place among those that the worker has.
     seed, per_round : int
-    crew : callable
-        Returns the one worker that runs :class:`Evolution`.
+    workers : callable
+        Returns the pool of the one worker that runs :class:`Evolution`.
+    sent : int
+        Trials, from the first on, whose results the worker has.
     """
 
     number: int
     seed: int
     per_round: int
-    crew: Callable[[], Crew]
-    told: int = 0
+    workers: Callable[[], WorkerPool]
+    sent: int = 0
 
     def propose(self, records: Records) -> list[dict[str, Any]]:
         """Return the candidates of the next round; none where all have been tried.
@@ -67,24 +73,24 @@ class Rules:
         NoSchedule
             If the rules cannot handle the workload.
         """
-        reply = self._ask(records)
-        if reply.get("gone"):  # its successor knows nothing yet
-            self.told = 0
-            reply = self._ask(records)
+        reply = self._request(records)
+        if reply.get("gone"):  # the new worker has no results yet
+            self.sent = 0
+            reply = self._request(records)
         if "failed" in reply:
             raise NoSchedule(f"TVM's rules propose nothing: {reply['words']}")
-        self.told = len(records.candidates)
+        self.sent = len(records.candidates)
         return [{"trace": trace} for trace in reply["traces"]]
 
-    def _ask(self, records: Records) -> Reply:
-        trials = [records.trials[number] for number in range(self.told, len(records.candidates))]
+    def _request(self, records: Records) -> Reply:
+        trials = [records.trials[number] for number in range(self.sent, len(records.candidates))]
         results = [(records.candidates[t.number]["trace"], t.median_s if t.valid else None) for t in trials]
-        return self.crew().ask(
+        return self.workers().call(
             0,
             PROPOSE_S,
             do="propose",
             workload=self.number,
-            known=self.told,
+            sent=self.sent,
             results=results,
             seed=[self.seed, len(records.rounds)],
             count=self.per_round,
@@ -93,12 +99,23 @@ class Rules:
 
 @dataclass
 class _State:
-    """What is known of one workload."""
+    """What the worker has learned of one workload.
 
-    database: Any = field(default_factory=ms.database.MemoryDatabase)
+    Parameters
+    ----------
+    database : tvm.s_tir.meta_schedule.database.MemoryDatabase
+        Schedules with their times.
+    tried : set of int
+        Hashes of the schedules that were proposed.
+    received : int
+        Trials whose results have arrived.
+    model : tvm.s_tir.meta_schedule.CostModel or None
+    """
+
+    database: ms.database.MemoryDatabase = field(default_factory=ms.database.MemoryDatabase)
     tried: set[int] = field(default_factory=set)
-    known: int = 0
-    model: Any = None
+    received: int = 0
+    model: ms.CostModel | None = None
 
 
 class Evolution:
@@ -112,21 +129,33 @@ class Evolution:
     """
 
     def __init__(self, workloads: Sequence[Workload], target: Target, threads: int) -> None:
-        logging.getLogger("tvm").setLevel(logging.WARNING)  # it tells of every generation
+        logging.getLogger("tvm").setLevel(logging.WARNING)  # it would report every generation
         self.workloads, self.threads = workloads, threads
         self.target = tvm_target(target)
         self.kind = "llvm" if target.on_processors else "cuda"
         self.states: dict[int, _State] = {}
 
-    def verbs(self) -> Verbs:
-        """Return what others may ask for."""
+    def handlers(self) -> Handlers:
+        """Return what messages may ask for."""
         return {"propose": self.propose}
 
-    def propose(self, workload: int, known: int, results: list[Any], seed: list[int], count: int) -> Reply:
-        """Take in new results and return the traces of the next candidates."""
+    def propose(self, workload: int, sent: int, results: Results, seed: list[int], count: int) -> Reply:
+        """Learn from new results and return the traces of the next candidates.
+
+        Parameters
+        ----------
+        workload : int
+        sent : int
+            Trials before those of ``results``.
+        results : sequence of (trace, float or None)
+            Seconds a call, None for a candidate that failed.
+        seed : list of int
+        count : int
+            Candidates that are wanted.
+        """
         state = self.states.setdefault(workload, _State())
-        if state.known != known:
-            raise Failed("run", f"told of results from {known} on, but knows {state.known}")
+        if state.received != sent:
+            raise RequestFailed("run", f"got results from {sent} on, but has {state.received}")
         draws = np.random.SeedSequence(seed).generate_state(ATTEMPTS + 1) % (2**31 - 2) + 1
         np.random.seed(int(draws[-1]))  # the untrained model guesses with numpy's global generator
         self._learn(workload, state, results)
@@ -141,15 +170,15 @@ class Evolution:
                 break
         return {"traces": traces}
 
-    def _learn(self, workload: int, state: _State, results: list[Any]) -> None:
+    def _learn(self, workload: int, state: _State, results: Results) -> None:
         """Add results to the database, and train the model with them."""
-        each = self.workloads[workload]
-        context = self._context(each, seed=1, generations=0, count=1)
-        token = state.database.commit_workload(each.module)
-        info = ms.arg_info.ArgInfo.from_prim_func(each.module[MAIN])
+        computation = self.workloads[workload]
+        context = self._context(computation, seed=1, generations=0, count=1)
+        token = state.database.commit_workload(computation.module)
+        info = ms.arg_info.ArgInfo.from_prim_func(computation.module[MAIN])
         candidates, times = [], []
         for trace, seconds in results:
-            schedule = each.replay(trace)
+            schedule = computation.replay(trace)
             state.tried.add(tvm_ffi.structural_hash(schedule.mod))
             candidates.append(ms.MeasureCandidate(schedule, info))
             times.append(
@@ -162,29 +191,28 @@ class Evolution:
             if state.model is None:
                 state.model = _new_model(len(candidates))
             state.model.update(context, candidates, times)
-        state.known += len(results)
+        state.received += len(results)
 
-    def _evolved(self, workload: int, state: _State, seed: int, count: int) -> list[Any]:
-        """Return schedules, the most promising first; those of the records come up again among them."""
-        each = self.workloads[workload]
+    def _evolved(self, workload: int, state: _State, seed: int, count: int) -> list[s_tir.Schedule]:
+        """Return schedules, the most promising first; some of them are on record already."""
         trained = state.model is not None
-        context = self._context(each, seed, GENERATIONS if trained else 0, count)
+        context = self._context(self.workloads[workload], seed, GENERATIONS if trained else 0, count)
         model = state.model if trained else ms.cost_model.RandomModel(seed=seed)
         designs = context.generate_design_space()
         wanted = 2 * count + min(len(state.tried), POPULATION * count)
         context.pre_tuning(NEVER, wanted, designs, state.database, model)
-        found = context.generate_measure_candidates() or []
+        candidates = context.generate_measure_candidates() or []
         context.post_tuning()
-        return [candidate.sch for candidate in found]
+        return [candidate.sch for candidate in candidates]
 
-    def _context(self, workload: Workload, seed: int, generations: int, count: int) -> Any:
+    def _context(self, workload: Workload, seed: int, generations: int, count: int) -> ms.TuneContext:
         space = ms.space_generator.PostOrderApply(
             sch_rules=self.kind, postprocs=self.kind, mutator_probs=self.kind
         )
         strategy = ms.search_strategy.EvolutionarySearch(
             population_size=POPULATION * count, init_min_unmeasured=1, genetic_num_iters=generations
         )
-        with _without_intrinsics():
+        with without_intrinsics():
             return ms.TuneContext(
                 workload.module,
                 target=self.target,
@@ -195,19 +223,19 @@ class Evolution:
             )
 
 
-def _new_model(warm_up: int) -> Any:
-    """Return a model that guesses until it has learned from so many trials."""
+def _new_model(warm_up: int) -> ms.CostModel:
+    """Return a cost model that guesses until it has learned from ``warm_up`` trials."""
     import xgboost  # takes seconds, and a first round does not need it
 
-    # So few trials are learned from as fast without threads, and whoever forked us may have used them.
+    # Threads do not help with so few trials, and fail if the process that forked us has used them.
     xgboost.set_config(nthread=1)
     config = ms.cost_model.xgb_model.XGBConfig(nthread=1)
     return ms.cost_model.XGBModel(config=config, num_warmup_samples=warm_up, early_stopping_rounds=PATIENCE)
 
 
 @contextmanager
-def _without_intrinsics() -> Iterator[None]:
-    """Keep TVM from loading every processor's intrinsics: half a minute for what no rule here uses."""
+def without_intrinsics() -> Iterator[None]:
+    """Keep TVM from loading every processor's intrinsics: it takes half a minute, and no rule uses them."""
     name = "tvm.s_tir.tensor_intrin"
     absent = name not in sys.modules
     if absent:

@@ -1,74 +1,232 @@
-"""Search of an algorithm's own space: the best guess first, then what is next to the best, and chance."""
+"""The search for one workload: trials until enough of them count, then a selection among the best."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-import numpy as np
+from dlas.processes.workers import Reply, WorkerPool
+from dlas.tuning.record_files import RecordFile
+from dlas.tuning.records import Baseline, Records, Round, Selection, Trial
+from dlas.tuning.selection import (
+    METHOD,
+    SAMPLES,
+    Budget,
+    count_trials,
+    failures,
+    finalists,
+    first_trials,
+    recorded_selection,
+    winner,
+)
 
-from dlas.stack import Decisions
-from dlas.tuning.records import Records
+BUILD_S = 60.0
+"""How long building one candidate may take."""
+REFERENCE_S = 900.0
+"""How long building and running the minimal schedule may take: on a large layer it is slow."""
+RUN_S = 10.0
+SLOWER = 30.0
+"""A candidate may run for ``RUN_S``, and for so many runs of the minimal schedule more."""
 
-BEST = 4
-"""So many of the best are looked around."""
-NEAR = 0.5
-"""Share of a round that is next to the best, the rest is drawn from what is left."""
+
+class NoSchedule(Exception):
+    """A search found no schedule that computes its layer."""
 
 
-class OwnSpace:
-    """The points of an algorithm's own space, each proposed once.
+class Proposer(Protocol):
+    """Where candidates come from."""
 
-    What is proposed follows from the seed and the results so far alone, so that a
-    search can be taken up by another process, and a space of no more points than
-    trials is tried out whole.
+    def propose(self, records: Records) -> list[dict[str, Any]]:
+        """Return the candidates of the next round, none where there are no more."""
+        ...
+
+
+@dataclass
+class Search:
+    """A search under way.
 
     Parameters
     ----------
-    points : sequence of mapping
-        The best guess first.
-    seed : int
-    per_round : int
-        Points proposed together.
+    number : int
+        The workload's place among those that the workers have.
+    file : RecordFile
+        Its records; every trial is written at once.
+    proposer : Proposer
+    workers : callable
+        Returns the pool; workers start when it is first called.
+    say : callable
+        Takes a line of progress.
+    with_reference : set of int
+        Workloads whose right outputs the workers of this session have.
+    built_by : dict of int
+        The worker that holds each candidate that is built, by the candidate's number.
+    since : float
+        When the next trial began.
     """
 
-    def __init__(self, points: Sequence[Decisions], seed: int, per_round: int) -> None:
-        self.points = [dict(point) for point in dict.fromkeys(map(_frozen, points))]
-        self.seed, self.per_round = seed, per_round
-        self._numbers = {_frozen(point): number for number, point in enumerate(self.points)}
+    number: int
+    file: RecordFile
+    proposer: Proposer
+    workers: Callable[[], WorkerPool]
+    say: Callable[[str], None]
+    with_reference: set[int]
+    built_by: dict[int, int] = field(default_factory=dict)
+    since: float = field(default_factory=time.monotonic)
 
-    def propose(self, records: Records) -> list[dict[str, Any]]:
-        """Return the candidates of the next round; none where every point has been proposed."""
-        tried = {self._numbers[_frozen(each["decisions"])] for each in records.candidates}
-        left = [number for number in range(len(self.points)) if number not in tried]
-        draw = np.random.default_rng([self.seed, len(records.rounds)])
-        first = [0] if 0 in left else []
-        near = self._near(records, left, draw) if tried else self._around(0, left, draw)
-        wanted = min(self.per_round, len(left))
-        chosen = dict.fromkeys([*first, *near[: round(NEAR * wanted)]])
-        chosen |= dict.fromkeys(map(int, draw.permutation(left)))
-        return [{"decisions": self.points[number]} for number in list(chosen)[:wanted]]
+    @property
+    def records(self) -> Records:
+        """All that is on record of the workload."""
+        return self.file.records
 
-    def _near(self, records: Records, left: Sequence[int], draw: np.random.Generator) -> list[int]:
-        """Return the points left that are next to the best so far, those next to the very best first."""
-        best = sorted(records.valid, key=lambda trial: (trial.median_s, trial.number))[:BEST]
-        found: dict[int, None] = {}
-        for trial in best:
-            number = self._numbers[_frozen(records.candidates[trial.number]["decisions"])]
-            found |= dict.fromkeys(self._around(number, left, draw))
-        return list(found)
+    def run(self, budget: Budget) -> int:
+        """Try candidates until the budget is spent; return how many trials count."""
+        while (count := count_trials(self.records, budget)) is None:
+            proposed = min(budget.trials, len(self.records.candidates))
+            missing = [number for number in range(proposed) if number not in self.records.trials]
+            if missing:
+                self._measure(missing, budget)
+            else:
+                self.file.add(Round(self.proposer.propose(self.records)))
+        return count
 
-    def _around(self, number: int, left: Sequence[int], draw: np.random.Generator) -> list[int]:
-        """Return the points left that differ from one in a single decision, in random order."""
-        point = self.points[number]
-        near = [other for other in left if _apart(point, self.points[other]) == 1]
-        return [int(other) for other in draw.permutation(near)]
+    def baseline(self) -> Baseline:
+        """Return how long the minimal schedule takes; once a session, let it compute the right output.
 
+        Raises
+        ------
+        NoSchedule
+            If the minimal schedule fails.
+        """
+        if self.number not in self.with_reference:
+            reply = self.workers().call(0, REFERENCE_S, do="reference", workload=self.number)
+            if "failed" in reply:
+                raise NoSchedule(f"the minimal schedule fails: {reply['words']}")
+            if self.records.baseline is None:
+                self.file.add(Baseline(reply["run_s"]))
+            self.with_reference.add(self.number)
+        assert self.records.baseline is not None
+        return self.records.baseline
 
-def _frozen(point: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(point.items()))
+    def select(self, count: int) -> Selection:
+        """Return the selection among the first ``count`` trials: the one on record, or a new one.
 
+        Raises
+        ------
+        NoSchedule
+            If none of them is valid; quotes why most of them failed.
+        """
+        selection = recorded_selection(self.records, count)
+        if selection is None:
+            selection = self._new_selection(count)
+            self.file.add(selection)
+        return selection
 
-def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
-    """Return how many decisions differ."""
-    return sum(one.get(name) != other.get(name) for name in {*one, *other})
+    def close(self) -> None:
+        """Let the workers drop what they have built."""
+        for number, worker in self.built_by.items():
+            self.workers().call(worker, RUN_S, do="drop", numbers=[number])
+        self.built_by = {}
+
+    def _measure(self, missing: Sequence[int], budget: Budget) -> None:
+        """Build side by side, time one after the other; build again what a crashed worker held."""
+        self.baseline()
+        while missing:
+            traces = self._build(missing)
+            for number, trace in traces.items():
+                if number in self.built_by:
+                    self._time(number, trace, budget)
+            missing = [number for number in missing if number not in self.records.trials]
+
+    def _build(self, numbers: Sequence[int]) -> dict[int, list[Any] | None]:
+        """Build candidates; return the trace of each, None for one that is a trace itself."""
+        traces: dict[int, list[Any] | None] = {}
+        for number, reply in self._built(numbers):
+            if "failed" in reply:
+                self._add_failure(number, reply)
+            else:
+                traces[number] = reply["trace"]
+        return dict(sorted(traces.items()))
+
+    def _built(self, numbers: Sequence[int]) -> Iterator[tuple[int, Reply]]:
+        """Let the workers build candidates side by side; yield each with its reply."""
+        messages = [self._message("build", number) for number in numbers]
+        for place, worker, reply in self.workers().map(messages, BUILD_S):
+            self._forget_lost(worker, reply)
+            if "failed" not in reply:
+                self.built_by[numbers[place]] = worker
+            yield numbers[place], reply
+
+    def _message(self, verb: str, number: int) -> dict[str, Any]:
+        candidate = self.records.candidates[number]
+        return {"do": verb, "workload": self.number, "candidate": candidate, "number": number}
+
+    def _time(self, number: int, trace: list[Any] | None, budget: Budget) -> None:
+        """Time one candidate while nothing else runs, and keep it if it may be among the best."""
+        best = min((trial.median_s for trial in self.records.valid), default=None)
+        reply = self._call_builder(number, "time", best_s=best)
+        if "failed" in reply:
+            self._add_failure(number, reply)
+        else:
+            self.file.add(Trial(number, self._lap(), run_s=reply["run_s"], trace=trace))
+        self._drop_slow()
+        self._report(budget)
+
+    def _call_builder(self, number: int, verb: str, **more: Any) -> Reply:
+        """Let the worker that has built a candidate run it, while the others are stopped."""
+        worker = self.built_by[number]
+        seconds = RUN_S + SLOWER * max(self.baseline().run_s)
+        reply = self.workers().call(worker, seconds, do=verb, workload=self.number, number=number, **more)
+        self._forget_lost(worker, reply)
+        return reply
+
+    def _add_failure(self, number: int, reply: Reply) -> None:
+        self.file.add(Trial(number, self._lap(), failed=reply["failed"], words=reply["words"]))
+
+    def _forget_lost(self, worker: int, reply: Reply) -> None:
+        """Forget what a worker had built that is gone."""
+        if reply.get("gone"):
+            self.built_by = {number: holder for number, holder in self.built_by.items() if holder != worker}
+
+    def _drop_slow(self) -> None:
+        """Let workers drop what is timed and not among the best so far."""
+        best = set(finalists(self.records.valid))
+        for number in [n for n in self.built_by if n in self.records.trials and n not in best]:
+            worker = self.built_by.pop(number)
+            self._forget_lost(worker, self.workers().call(worker, RUN_S, do="drop", numbers=[number]))
+
+    def _lap(self) -> float:
+        """Return the seconds since the last record."""
+        now = time.monotonic()
+        passed, self.since = now - self.since, now
+        return passed
+
+    def _report(self, budget: Budget) -> None:
+        valid = self.records.valid
+        best = f", best {min(trial.median_s for trial in valid) * 1e3:.4g} ms" if valid else ""
+        self.say(f"trial {len(self.records.trials)} of {budget.trials}{best}")
+
+    def _new_selection(self, count: int) -> Selection:
+        trials = first_trials(self.records, count)
+        if not trials:
+            raise NoSchedule("the space has no candidates")
+        numbers = finalists(trials)
+        if not numbers:
+            raise NoSchedule(f"none of {count} candidates is valid: {failures(trials)}")
+        self.since = time.monotonic()
+        samples = {number: list(self.records.trials[number].run_s) for number in numbers}
+        if len(numbers) > 1:
+            self.baseline()
+            samples = self._measure_again(numbers) or samples
+        measured = {str(number): seconds for number, seconds in samples.items()}
+        return Selection(count, METHOD, winner(samples), measured, self._lap())
+
+    def _measure_again(self, numbers: Sequence[int]) -> dict[int, list[float]]:
+        """Sample the finalists in turns; leave out those that fail now."""
+        list(self._built([number for number in numbers if number not in self.built_by]))
+        samples: dict[int, list[float]] = {number: [] for number in numbers if number in self.built_by}
+        for _ in range(SAMPLES):
+            for number in [number for number in samples if number in self.built_by]:
+                samples[number] += self._call_builder(number, "sample").get("run_s", [])
+        return {number: seconds for number, seconds in samples.items() if len(seconds) == SAMPLES}

@@ -1,4 +1,4 @@
-"""Tune a network's kernels: equal ones together, each from where its records end to a choice."""
+"""Tune a network's kernels: equal ones together, each from where its records end to a selection."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any, Literal
 from dlas.errors import Unsupported
 from dlas.lowering.kernels import Kernel
 from dlas.measuring.machine import Machine
-from dlas.processes.workers import CANDIDATE_BYTES, Crew
-from dlas.stack import Bench
-from dlas.tuning import choosing
-from dlas.tuning.choosing import Budget
-from dlas.tuning.identity import header, place
-from dlas.tuning.lab import Lab
-from dlas.tuning.records import Choice, Header, RecordFile, Records, Store
+from dlas.processes.workers import CANDIDATE_BYTES, WorkerPool
+from dlas.stack import Bench, Layer
+from dlas.tuning.candidates import CandidateRunner
+from dlas.tuning.identity import describe_device, make_header
+from dlas.tuning.own_space import OwnSpace
+from dlas.tuning.record_files import RecordFile, RecordStore
+from dlas.tuning.records import Header, Records, Selection, Trial
 from dlas.tuning.rules import Evolution, Rules
-from dlas.tuning.search import OwnSpace
-from dlas.tuning.trials import NoSchedule, Proposer, Search
+from dlas.tuning.search import NoSchedule, Proposer, Search
+from dlas.tuning.selection import Budget, first_trials
 from dlas.tuning.workload import Workload, short_form
 
 Space = Literal["rules", "algorithm"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class SearchSettings:
     """How to search.
 
     Parameters
@@ -55,7 +55,7 @@ class Settings:
 
 
 @dataclass
-class Task:
+class TuningTask:
     """One workload with the layers that need it.
 
     Parameters
@@ -84,45 +84,60 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Tuned:
-    """What became of a task: its records, how many of them count, and the choice among those."""
+class TuningResult:
+    """What came of a task.
 
-    task: Task
+    Parameters
+    ----------
+    task : TuningTask
+    records : Records
+    count : int
+        Trials that count, from the first on.
+    selection : Selection
+        Among those.
+    """
+
+    task: TuningTask
     records: Records
     count: int
-    choice: Choice
+    selection: Selection
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Layer:
         """Return what a layer of a row says of its search."""
-        trials = choosing.first(self.records, self.count)
-        chosen = self.records.candidates[self.choice.number]
+        number = self.selection.number
+        decisions = self.records.candidates[number].get("decisions")
         return {
             "space": self.task.space,
             "trials": self.count,
-            "valid_trials": sum(trial.valid for trial in trials),
-            "trial": self.choice.number,
-            "decisions": chosen.get("decisions") or short_form(self.trace),
-            "tuned_s": statistics.median(self.choice.finalists[str(self.choice.number)]),
+            "valid_trials": sum(trial.valid for trial in self.trials),
+            "trial": number,
+            "decisions": decisions or short_form(self.trace),
+            "tuned_s": statistics.median(self.selection.finalists[str(number)]),
         }
 
     @property
+    def trials(self) -> list[Trial]:
+        """The trials that count."""
+        return first_trials(self.records, self.count)
+
+    @property
     def trace(self) -> list[Any]:
-        """The chosen schedule as MetaSchedule writes it."""
-        return self.records.trace(self.choice.number)
+        """The selected schedule as MetaSchedule writes it."""
+        return self.records.trace(self.selection.number)
 
     @property
     def seconds(self) -> float:
-        """What the trials that count and the choice took, whenever that was."""
-        return sum(t.seconds for t in choosing.first(self.records, self.count)) + self.choice.seconds
+        """What the trials that count and the selection took, whenever they were made."""
+        return sum(trial.seconds for trial in self.trials) + self.selection.seconds
 
 
-def tune(kernels: Iterable[Kernel], settings: Settings, bench: Bench) -> list[Tuned]:
+def tune(kernels: Iterable[Kernel], settings: SearchSettings, bench: Bench) -> list[TuningResult]:
     """Return a schedule for every kernel, equal kernels together.
 
     Parameters
     ----------
     kernels : iterable of Kernel
-    settings : Settings
+    settings : SearchSettings
     bench : Bench
 
     Raises
@@ -141,43 +156,48 @@ def tune(kernels: Iterable[Kernel], settings: Settings, bench: Bench) -> list[Tu
         return [session.tune(number, budget) for number, budget in enumerate(budgets)]
 
 
-def make_tasks(kernels: Iterable[Kernel], settings: Settings, bench: Bench) -> list[Task]:
+def make_tasks(kernels: Iterable[Kernel], settings: SearchSettings, bench: Bench) -> list[TuningTask]:
     """Return the distinct workloads among kernels, in order."""
-    tasks: dict[str, Task] = {}
-    target, where = bench.hardware.target(), place(bench.hardware)
+    tasks: dict[str, TuningTask] = {}
+    target, device = bench.hardware.target(), describe_device(bench.hardware)
     for kernel in kernels:
         workload = Workload.of(kernel)
         own = kernel.algorithm.space(kernel.conv, target) if settings.space == "algorithm" else ()
         points = [dict(point) for point in own]
-        about = header(workload, points, where, settings.seed, settings.per_round)
-        tasks.setdefault(about.key, Task(workload, points, about)).kernels.append(kernel)
+        header = make_header(workload, points, device, settings.seed, settings.per_round)
+        tasks.setdefault(header.key, TuningTask(workload, points, header)).kernels.append(kernel)
     return list(tasks.values())
 
 
 class _Session:
-    """What the searches of one network share: the store, and workers that start when they are needed."""
+    """What the searches of one network share: the records, and workers that start when they are needed."""
 
-    def __init__(self, tasks: Sequence[Task], settings: Settings, bench: Bench, stack: ExitStack) -> None:
+    def __init__(
+        self, tasks: Sequence[TuningTask], settings: SearchSettings, bench: Bench, stack: ExitStack
+    ) -> None:
         self.tasks, self.settings, self.bench, self.stack = tasks, settings, bench, stack
         self.workloads = [task.workload for task in tasks]
-        self.store = Store(bench.records)
-        self.answered: set[int] = set()
+        self.store = RecordStore(bench.records)
+        self.with_reference: set[int] = set()
 
     @functools.cached_property
-    def crew(self) -> Crew:
-        """The workers that build and time."""
-        lab = functools.partial(Lab, self.workloads, self.bench.hardware, self.bench.workspace.folder)
+    def runners(self) -> WorkerPool:
+        """The workers that build and time candidates."""
+        workloads, folder = self.workloads, self.bench.workspace.folder
+        hardware = self.bench.hardware
         count = min(Machine().most_threads(), self.settings.per_round)
         # A GPU's driver reserves more addresses than any limit would allow.
-        on_processors = self.bench.hardware.target().on_processors
-        memory = CANDIDATE_BYTES if on_processors else None
-        return self.stack.enter_context(Crew(count, lambda: lab().verbs(), memory))
+        memory = CANDIDATE_BYTES if hardware.target().on_processors else None
+        pool = WorkerPool(count, lambda: CandidateRunner(workloads, hardware, folder).handlers(), memory)
+        return self.stack.enter_context(pool)
 
     @functools.cached_property
-    def evolution(self) -> Crew:
+    def evolution(self) -> WorkerPool:
         """The one worker that proposes candidates of TVM's rules."""
-        target, threads = self.bench.hardware.target(), Machine().most_threads()
-        return self.stack.enter_context(Crew(1, lambda: Evolution(self.workloads, target, threads).verbs()))
+        workloads, threads = self.workloads, Machine().most_threads()
+        target = self.bench.hardware.target()
+        pool = WorkerPool(1, lambda: Evolution(workloads, target, threads).handlers())
+        return self.stack.enter_context(pool)
 
     def budgets(self) -> list[Budget]:
         """Return how long to search for each task."""
@@ -188,22 +208,22 @@ class _Session:
         shares = [int(settings.trials * weight / sum(weights)) for weight in weights]
         return [Budget(max(1, share), settings.early_stop) for share in shares]
 
-    def tune(self, number: int, budget: Budget) -> Tuned:
+    def tune(self, number: int, budget: Budget) -> TuningResult:
         """Search for one task."""
         task = self.tasks[number]
         with self._open(task) as file, closing(self._search(number, file)) as search:
             try:
                 count = search.run(budget)
-                choice = search.choose(count)
+                selection = search.select(count)
             except NoSchedule as error:
                 raise NoSchedule(f"{task.layers[0]}: {error}") from None
-            return Tuned(task, file.records, count, choice)
+            return TuningResult(task, file.records, count, selection)
 
     def _weight(self, number: int) -> float:
         """Return the seconds that a task's layers take with the minimal schedule."""
         task = self.tasks[number]
         with self._open(task) as file, closing(self._search(number, file)) as search:
-            baseline = file.records.baseline or search.answer()
+            baseline = file.records.baseline or search.baseline()
         return len(task.kernels) * min(baseline.run_s)
 
     def _search(self, number: int, file: RecordFile) -> Search:
@@ -213,9 +233,9 @@ class _Session:
             number,
             file,
             self._proposer(number),
-            lambda: self.crew,
+            lambda: self.runners,
             lambda text: self.bench.workspace.say(where + text),
-            self.answered,
+            self.with_reference,
         )
 
     def _proposer(self, number: int) -> Proposer:
@@ -224,5 +244,5 @@ class _Session:
             return OwnSpace(points, settings.seed, settings.per_round)
         return Rules(number, settings.seed, settings.per_round, lambda: self.evolution)
 
-    def _open(self, task: Task) -> RecordFile:
+    def _open(self, task: TuningTask) -> RecordFile:
         return self.store.open(task.header, self.bench.workspace.say)

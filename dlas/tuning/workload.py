@@ -1,4 +1,4 @@
-"""A kernel as tuning sees it: what it computes, without the names its network gave it."""
+"""A kernel as tuning sees it: what it computes, without the names that its network gave it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tvm
 import tvm_ffi
-from tvm import s_tir
+from tvm import s_tir, tirx
 from tvm.s_tir import meta_schedule as ms
 
 from dlas.lowering.kernels import Kernel, run_passes
@@ -16,12 +16,19 @@ from dlas.stack import Array, Decisions, Target
 from dlas.store import fingerprint
 
 MAIN = "main"
-"""What traces call the one function of a workload."""
+"""Name of the one function of a workload, in traces too."""
+SHORT = {
+    "SamplePerfectTile": "tile",
+    "SamplePartitionedTile": "tile",
+    "SampleCategorical": "choice",
+    "SampleComputeLocation": "place",
+}
+"""What :func:`short_form` calls the instructions that sample."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One computation to be made fast.
+    """One computation, for which a fast schedule is searched.
 
     Parameters
     ----------
@@ -34,35 +41,37 @@ class Workload:
     """
 
     kernel: Kernel
-    module: Any
+    module: tvm.IRModule
     digest: str
 
     @classmethod
     def of(cls, kernel: Kernel) -> Workload:
         """Return the workload of a kernel."""
         function = kernel.function.without_attr("op_pattern").with_attr("global_symbol", MAIN)
-        # Names of variables and buffers do not count, but traces find blocks by theirs.
+        # The structure leaves names out, but traces find blocks by their names.
         structure = f"{tvm_ffi.structural_hash(function):x}"
-        digest = fingerprint.key(structure=structure, blocks=_block_names(function), takes=_takes(function))
+        digest = fingerprint.key(
+            structure=structure, blocks=_block_names(function), takes=_arguments(function)
+        )
         return cls(kernel, tvm.IRModule({MAIN: function}), digest)
 
-    def apply(self, decisions: Decisions, target: Target) -> Any:
+    def apply(self, decisions: Decisions, target: Target) -> s_tir.Schedule:
         """Return a schedule that follows a point of the algorithm's own space."""
         schedule = s_tir.Schedule(self.module)
         self.kernel.algorithm.apply(schedule, self.kernel.conv, target, decisions)
         return schedule
 
-    def replay(self, trace: list[Any]) -> Any:
+    def replay(self, trace: list[Any]) -> s_tir.Schedule:
         """Return a schedule that follows a trace, as MetaSchedule writes it."""
         schedule = s_tir.Schedule(self.module)
         s_tir.Trace.apply_json_to_schedule(trace, schedule)
         return schedule
 
-    def finish(self, schedule: Any, target: Target) -> Any:
+    def finish(self, schedule: s_tir.Schedule, target: Target) -> tirx.PrimFunc:
         """Return the scheduled PrimFunc after the algorithm's own passes."""
         return run_passes(self.kernel, schedule.mod, target)[MAIN].with_attr("tirx.is_scheduled", True)
 
-    def trace_of(self, schedule: Any) -> list[Any]:
+    def trace_of(self, schedule: s_tir.Schedule) -> list[Any]:
         """Return a schedule's trace as plain lists."""
         record = ms.database.TuningRecord(schedule.trace, ms.database.Workload(self.module))
         trace: list[Any] = record.as_json()[0]
@@ -71,28 +80,26 @@ class Workload:
     def arguments(self, seed: int = 0) -> list[Array]:
         """Return what the PrimFunc is called with: random arrays, or those of the algorithm; output last."""
         draw = np.random.default_rng(seed)
-        arrays = [_random(draw, shape, np.dtype(name)) for shape, name in _takes(self.module[MAIN])]
+        arrays = [_random(draw, shape, np.dtype(name)) for shape, name in _arguments(self.module[MAIN])]
         real = self.kernel.algorithm.arguments(self.kernel.weight, self.kernel.conv)
         if real is not None:
             arrays[1 : 1 + len(real)] = [np.ascontiguousarray(array) for array in real]
         return arrays
 
     def about(self) -> dict[str, Any]:
-        """Return what a person wants to know of it, as layers of a row say it."""
+        """Return a description for people, in the words of a row's layers."""
         left_out = ("kernel", "declined", "nonzeros")
         return {name: value for name, value in self.kernel.describe().items() if name not in left_out}
 
 
 def short_form(trace: list[Any]) -> str:
     """Return what was sampled in a trace, in order: ``tile 1x4x2x8, tile 2x32, choice 2, place -1``."""
-    kinds = {"SamplePerfectTile": "tile", "SamplePartitionedTile": "tile", "SampleCategorical": "choice",
-             "SampleComputeLocation": "place"}  # fmt: skip
     instructions, sampled = trace
     pieces = []
     for number, decision in sampled:
         name = instructions[number][0]
         value = "x".join(map(str, decision)) if isinstance(decision, list) else str(decision)
-        pieces.append(f"{kinds.get(name, name)} {value}")
+        pieces.append(f"{SHORT.get(name, name)} {value}")
     return ", ".join(pieces)
 
 
@@ -104,13 +111,13 @@ def _random(draw: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[A
     return draw.integers(low, high, shape, dtype, endpoint=True)
 
 
-def _takes(function: Any) -> list[tuple[tuple[int, ...], str]]:
+def _arguments(function: tirx.PrimFunc) -> list[tuple[tuple[int, ...], str]]:
     """Return the shape and type of everything that a PrimFunc is called with."""
-    found = ms.arg_info.ArgInfo.from_prim_func(function)
-    return [(tuple(map(int, info.shape)), str(info.dtype)) for info in found]
+    infos = ms.arg_info.ArgInfo.from_prim_func(function)
+    return [(tuple(map(int, info.shape)), str(info.dtype)) for info in infos]
 
 
-def _block_names(function: Any) -> list[str]:
-    found: list[str] = []
-    tvm_ffi.structural_walk(function.body, (s_tir.SBlock, lambda block: found.append(block.name_hint)))
-    return found
+def _block_names(function: tirx.PrimFunc) -> list[str]:
+    names: list[str] = []
+    tvm_ffi.structural_walk(function.body, (s_tir.SBlock, lambda block: names.append(block.name_hint)))
+    return names

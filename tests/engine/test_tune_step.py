@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from dlas.study.study import Study
-from dlas.tuning.records import Records, read_sections
+from dlas.tuning.record_files import read_sections
+from dlas.tuning.records import Records
 from tests.fixtures.engine import in_fork, rows, run, study_of
 from tests.fixtures.processes import descendants, running, wait_for
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlas.processes.workers import Crew, Failed, Reply, Verbs, words
+from dlas.processes.workers import Handlers, Reply, RequestFailed, WorkerPool, last_line
 
 
-def verbs() -> Verbs:
+def handlers() -> Handlers:
     return {"double": double, "sleep": sleep, "fail": fail, "abort": abort, "hoard": hoard, "beat": beat}
 
 
@@ -31,7 +31,7 @@ def sleep(seconds: float) -> Reply:
 def fail(kind: str) -> Reply:
     if kind == "python":
         raise ValueError("first line\nlast line\n")
-    raise Failed(kind, "as it was said")
+    raise RequestFailed(kind, "as it was said")
 
 
 def abort() -> Reply:
@@ -51,31 +51,31 @@ def beat(path: str) -> Reply:
 
 
 @pytest.fixture
-def crew() -> Iterator[Crew]:
-    with Crew(2, verbs) as crew:
-        yield crew
+def pool() -> Iterator[WorkerPool]:
+    with WorkerPool(2, handlers) as pool:
+        yield pool
 
 
-def test_work_is_shared_and_workers_outlast_it(crew: Crew) -> None:
+def test_work_is_shared_and_workers_outlast_it(pool: WorkerPool) -> None:
     pids = set()
     for _ in range(2):
         messages = [{"do": "double", "value": value} for value in range(9)]
-        replies = {number: reply for number, _, reply in crew.share(messages, 10)}
+        replies = {number: reply for number, _, reply in pool.map(messages, 10)}
         assert [replies[number]["value"] for number in range(9)] == [2 * value for value in range(9)]
         pids |= {reply["pid"] for reply in replies.values()}
-    assert pids == {worker.pid for worker in crew.workers}
+    assert pids == {worker.pid for worker in pool.workers}
 
 
-def test_work_is_done_side_by_side(crew: Crew) -> None:
-    spans = [reply["span"] for _, _, reply in crew.share([{"do": "sleep", "seconds": 1.5}] * 2, 20)]
+def test_work_is_done_side_by_side(pool: WorkerPool) -> None:
+    spans = [reply["span"] for _, _, reply in pool.map([{"do": "sleep", "seconds": 1.5}] * 2, 20)]
     assert max(start for start, _ in spans) < min(end for _, end in spans)
 
 
-def test_the_others_stand_still_while_one_is_asked(crew: Crew, tmp_path: Path) -> None:
-    crew.workers[1].send({"do": "beat", "path": str(tmp_path / "beat")})
+def test_the_others_stand_still_while_one_is_asked(pool: WorkerPool, tmp_path: Path) -> None:
+    pool.workers[1].send({"do": "beat", "path": str(tmp_path / "beat")})
     while not (tmp_path / "beat").exists():
         time.sleep(0.01)
-    crew.ask(0, 10, do="sleep", seconds=0.5)
+    pool.call(0, 10, do="sleep", seconds=0.5)
     time.sleep(0.2)
     beats = [float(line) for line in (tmp_path / "beat").read_text().splitlines()]
     assert max(later - earlier for earlier, later in itertools.pairwise(beats)) >= 0.4
@@ -91,27 +91,27 @@ def test_the_others_stand_still_while_one_is_asked(crew: Crew, tmp_path: Path) -
     ],
 )
 def test_trouble_is_an_answer_and_the_next_worker_is_ready(
-    crew: Crew, message: dict[str, object], limit: float, failed: str, said: str, gone: bool
+    pool: WorkerPool, message: dict[str, object], limit: float, failed: str, said: str, gone: bool
 ) -> None:
-    before = crew.workers[0].pid
-    reply = crew.ask(0, limit, **message)
+    before = pool.workers[0].pid
+    reply = pool.call(0, limit, **message)
     assert reply["failed"] == failed
     assert said in reply["words"]
-    assert reply.get("gone", False) == gone == (crew.workers[0].pid != before)
-    assert crew.ask(0, 10, do="double", value=2)["value"] == 4
+    assert reply.get("gone", False) == gone == (pool.workers[0].pid != before)
+    assert pool.call(0, 10, do="double", value=2)["value"] == 4
 
 
-def test_one_in_trouble_does_not_disturb_the_rest(crew: Crew) -> None:
+def test_one_in_trouble_does_not_disturb_the_rest(pool: WorkerPool) -> None:
     messages: list[dict[str, object]] = [{"do": "double", "value": value} for value in range(6)]
     messages[2:2] = [{"do": "abort"}, {"do": "sleep", "seconds": 60}]
-    replies = {number: reply for number, _, reply in crew.share(messages, 3)}
+    replies = {number: reply for number, _, reply in pool.map(messages, 3)}
     assert [number for number, reply in replies.items() if "failed" in reply] == [2, 3]
     assert sum(reply.get("value", 0) for reply in replies.values()) == 2 * sum(range(6))
 
 
-def test_too_much_memory_is_an_answer(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert crew.ask(0, 30, do="hoard", gib=0.1)["bytes"] > 0
-    reply = crew.ask(0, 30, do="hoard", gib=64)
+def test_too_much_memory_is_an_answer(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pool.call(0, 30, do="hoard", gib=0.1)["bytes"] > 0
+    reply = pool.call(0, 30, do="hoard", gib=64)
     assert reply["failed"] == "run"
     assert "emory" in reply["words"]
 
@@ -120,10 +120,10 @@ def test_workers_die_with_their_parent(tmp_path: Path) -> None:
     note = tmp_path / "pids"
     parent = os.fork()
     if parent == 0:
-        crew = Crew(2, verbs)
-        crew.workers[0].send({"do": "sleep", "seconds": 60})
-        os.kill(crew.workers[1].pid, signal.SIGSTOP)
-        note.with_suffix(".new").write_text(" ".join(str(worker.pid) for worker in crew.workers))
+        pool = WorkerPool(2, handlers)
+        pool.workers[0].send({"do": "sleep", "seconds": 60})
+        os.kill(pool.workers[1].pid, signal.SIGSTOP)
+        note.with_suffix(".new").write_text(" ".join(str(worker.pid) for worker in pool.workers))
         note.with_suffix(".new").rename(note)
         time.sleep(60)
     while not note.exists():
@@ -144,10 +144,10 @@ def _state(pid: int) -> str:
         return "Z"
 
 
-def test_words_are_those_at_the_end_of_an_error() -> None:
-    assert words(ValueError("  ")) == "ValueError"
-    assert words(RuntimeError("IR:\n  for i in ...\nError message: not affine\n")) == (
+def test_errors_are_quoted_by_their_last_line() -> None:
+    assert last_line(ValueError("  ")) == "ValueError"
+    assert last_line(RuntimeError("IR:\n  for i in ...\nError message: not affine\n")) == (
         "RuntimeError: Error message: not affine"
     )
-    assert len(words(ValueError("x" * 10_000))) == 300
+    assert len(last_line(ValueError("x" * 10_000))) == 300
     assert resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY  # only workers are limited

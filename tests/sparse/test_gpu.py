@@ -24,7 +24,7 @@ from dlas.compilers.programs.tvm import TvmCompiler
 from dlas.hardware.drivers.local import Local
 from dlas.lowering.kernels import Kernel, make_kernel, run_passes, schedule_kernel
 from dlas.networks.torch_network import TorchNetwork
-from dlas.processes.workers import Reply, Verbs
+from dlas.processes.workers import Handlers, Reply
 from dlas.sparse.bsr_direct import BsrDirect
 from dlas.sparse.compressed import thread_tiles
 from dlas.sparse.compressed.blocks import block
@@ -36,7 +36,7 @@ from dlas.stack import Bench, Conv, Decisions, Layer, Target
 from dlas.study import parts
 from dlas.testing.algorithms import HOST, Case, check_case, lower_case, run_here
 from dlas.tuning import tuner
-from dlas.tuning.lab import Lab
+from dlas.tuning.candidates import CandidateRunner
 from dlas.tuning.workload import MAIN, Workload
 from tests.fixtures.convolutions import SQUARE, UNEVEN, pruned
 from tests.fixtures.gpu_code import check_compiles
@@ -249,46 +249,44 @@ class Device(Local):
         """Leave the processors as they are."""
 
 
-class OpenclLab(Lab):
+class OpenclRunner(CandidateRunner):
     """Runs candidates by PyOpenCL."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.device = tvm.cpu()
 
-    def _compiled(self, function: Any) -> Any:
+    def compiled(self, function: Any) -> Any:
         from tests.fixtures import opencl
 
         return opencl.Device(tvm.IRModule({MAIN: function}), self.target)
 
-    def _entry(self, built: Any) -> Any:
+    def entry(self, built: Any) -> Any:
         def call(*arguments: Any) -> None:
             *inputs, output = arguments
-            given = [each.numpy() for each in inputs]
+            given = [array.numpy() for array in inputs]
             output.copyfrom(built.call(MAIN, given, tuple(map(int, output.shape)), str(output.dtype)))
 
         return call
 
-    def _samples(self, built: Any, arguments: list[Any], count: int) -> list[float]:
-        return [self._once(built, arguments) for _ in range(count)]
+    def samples(self, built: Any, arguments: Sequence[Any], count: int) -> list[float]:
+        return [self.time_call(built, arguments) for _ in range(count)]
 
 
-class AtHand:
+class InThisProcess:
     """One worker in this process: OpenCL's threads do not survive a fork."""
 
     def __init__(self, count: int, start: Any, memory: int | None = None) -> None:
-        self.verbs: Verbs = start()
+        self.handlers: Handlers = start()
 
-    def ask(self, worker: int, seconds: float, /, do: str, **message: Any) -> Reply:
-        return self.verbs[do](**message)
+    def call(self, worker: int, seconds: float, /, do: str, **message: Any) -> Reply:
+        return self.handlers[do](**message)
 
-    def share(
-        self, messages: Sequence[Mapping[str, Any]], seconds: float
-    ) -> Iterator[tuple[int, int, Reply]]:
+    def map(self, messages: Sequence[Mapping[str, Any]], seconds: float) -> Iterator[tuple[int, int, Reply]]:
         for number, message in enumerate(messages):
-            yield number, 0, self.ask(0, seconds, **message)
+            yield number, 0, self.call(0, seconds, **message)
 
-    def __enter__(self) -> AtHand:
+    def __enter__(self) -> InThisProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -299,8 +297,8 @@ class AtHand:
 def test_metaschedule_searches_the_space_and_follows_its_choice(
     tmp_path: Path, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tuner, "Lab", OpenclLab)
-    monkeypatch.setattr(tuner, "Crew", AtHand)
+    monkeypatch.setattr(tuner, "CandidateRunner", OpenclRunner)
+    monkeypatch.setattr(tuner, "WorkerPool", InThisProcess)
     compiler, algorithm = MetaSchedule(trials=3, per_round=3), BsrDirect()
     where: Bench = bench(tmp_path, Device(parts.make("hardware", "local_cpu", {}).profile, 1))
     chain = nn.Sequential(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from dlas.cli.app import app
 from dlas.errors import InputError
-from dlas.tuning.exchange import everything, export, merge
-from dlas.tuning.records import Baseline, Choice, Header, Round, Store, Trial
+from dlas.tuning.exchange import MergeReport, all_records, export, merge
+from dlas.tuning.record_files import RecordStore
+from dlas.tuning.records import Baseline, Header, Round, Selection, Trial
 from tests.fixtures.commands import dlas
 
 HEADER = Header({"workload": "w", "machine": "here"}, {"name": "conv"})
@@ -21,7 +21,7 @@ def points(*numbers: int) -> Round:
     return Round([{"decisions": {"n": number}} for number in numbers])
 
 
-def fill(store: Store, rounds: list[Round], trials: dict[int, float], header: Header = HEADER) -> None:
+def fill(store: RecordStore, rounds: list[Round], trials: dict[int, float], header: Header = HEADER) -> None:
     with store.open(header) as file:
         for each in rounds:
             file.add(each)
@@ -30,33 +30,33 @@ def fill(store: Store, rounds: list[Round], trials: dict[int, float], header: He
             file.add(Trial(number, 0.1, run_s=[seconds]))
 
 
-def trials(store: Store) -> dict[int, float]:
-    (records,) = everything(store)
+def trials(store: RecordStore) -> dict[int, float]:
+    (records,) = all_records(store)
     return {trial.number: trial.median_s for trial in records.valid}
 
 
-def moved(tmp_path: Path, store: Store, into: Store) -> Any:
+def moved(tmp_path: Path, store: RecordStore, into: RecordStore) -> MergeReport:
     export(store, tmp_path / "export.jsonl")
     return merge(into, [tmp_path / "export.jsonl"])
 
 
 @pytest.fixture
-def stores(tmp_path: Path) -> tuple[Store, Store]:
-    return Store(tmp_path / "a"), Store(tmp_path / "b")
+def stores(tmp_path: Path) -> tuple[RecordStore, RecordStore]:
+    return RecordStore(tmp_path / "a"), RecordStore(tmp_path / "b")
 
 
-def test_a_merge_into_nothing_is_a_copy(tmp_path: Path, stores: tuple[Store, Store]) -> None:
+def test_a_merge_into_nothing_is_a_copy(tmp_path: Path, stores: tuple[RecordStore, RecordStore]) -> None:
     ours, theirs = stores
     fill(theirs, [points(0, 1), points(2)], {0: 3.0, 1: 1.0, 2: 2.0})
     fill(theirs, [points(0)], {0: 1.0}, Header({"workload": "w", "machine": "there"}, {}))
     with theirs.open(HEADER) as file:
-        file.add(Choice(2, {}, 1, {"1": [1.0]}, 0.1))
+        file.add(Selection(2, {}, 1, {"1": [1.0]}, 0.1))
     merged = moved(tmp_path, theirs, ours)
-    assert (merged.workloads, merged.new, merged.trials, merged.apart) == (2, 2, 4, 0)
-    assert everything(ours) == everything(theirs)
+    assert (merged.workloads, merged.new, merged.trials, merged.diverged) == (2, 2, 4, 0)
+    assert all_records(ours) == all_records(theirs)
 
 
-def test_merging_again_changes_nothing(tmp_path: Path, stores: tuple[Store, Store]) -> None:
+def test_merging_again_changes_nothing(tmp_path: Path, stores: tuple[RecordStore, RecordStore]) -> None:
     ours, theirs = stores
     fill(theirs, [points(0, 1)], {0: 3.0, 1: 1.0})
     moved(tmp_path, theirs, ours)
@@ -66,7 +66,9 @@ def test_merging_again_changes_nothing(tmp_path: Path, stores: tuple[Store, Stor
     assert [path.read_bytes() for path in ours.paths()] == before
 
 
-def test_a_longer_search_extends_a_shorter_one(tmp_path: Path, stores: tuple[Store, Store]) -> None:
+def test_a_longer_search_extends_a_shorter_one(
+    tmp_path: Path, stores: tuple[RecordStore, RecordStore]
+) -> None:
     ours, theirs = stores
     fill(ours, [points(0, 1)], {0: 3.0})
     fill(theirs, [points(0, 1), points(2, 3)], {0: 4.0, 1: 1.0, 2: 2.0})
@@ -74,21 +76,23 @@ def test_a_longer_search_extends_a_shorter_one(tmp_path: Path, stores: tuple[Sto
     assert trials(ours) == {0: 3.0, 1: 1.0, 2: 2.0}  # what was there stays
 
 
-def test_searches_that_part_are_merged_up_to_there(tmp_path: Path, stores: tuple[Store, Store]) -> None:
+def test_searches_that_part_are_merged_up_to_there(
+    tmp_path: Path, stores: tuple[RecordStore, RecordStore]
+) -> None:
     ours, theirs = stores
     fill(ours, [points(0, 1), points(2, 3)], {0: 3.0, 2: 3.0})
     fill(theirs, [points(0, 1), points(3, 2)], {0: 4.0, 1: 1.0, 2: 2.0})
     with theirs.open(HEADER) as file:
-        file.add(Choice(2, {}, 1, {"1": [1.0]}, 0.1))
+        file.add(Selection(2, {}, 1, {"1": [1.0]}, 0.1))
     merged = moved(tmp_path, theirs, ours)
-    assert (merged.trials, merged.apart) == (1, 1)
+    assert (merged.trials, merged.diverged) == (1, 1)
     assert trials(ours) == {0: 3.0, 1: 1.0, 2: 3.0}
-    assert everything(ours)[0].choices == []  # it was made among other times
+    assert all_records(ours)[0].selections == []  # it was made among other times
 
 
 @pytest.mark.parametrize("content", ["", "nonsense\n", '{"trial": {"number": 0, "seconds": 1}}\n'])
 def test_one_bad_file_and_nothing_is_merged(
-    tmp_path: Path, stores: tuple[Store, Store], content: str
+    tmp_path: Path, stores: tuple[RecordStore, RecordStore], content: str
 ) -> None:
     ours, theirs = stores
     fill(theirs, [points(0)], {0: 1.0})

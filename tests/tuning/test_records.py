@@ -6,18 +6,8 @@ from pathlib import Path
 import pytest
 
 from dlas.errors import InputError
-from dlas.tuning.records import (
-    Baseline,
-    Choice,
-    Header,
-    RecordFile,
-    Records,
-    Round,
-    Store,
-    Trial,
-    read_sections,
-    write_lines,
-)
+from dlas.tuning.record_files import RecordFile, RecordStore, read_sections, write_lines
+from dlas.tuning.records import Baseline, Header, Records, Round, Selection, Trial
 
 HEADER = Header({"workload": "w", "seed": 0}, {"name": "conv"})
 POINTS = [{"decisions": {"part": part}} for part in (1, 2, 4)]
@@ -28,12 +18,12 @@ def filled(file: RecordFile) -> Records:
     file.add(Baseline([0.5]))
     file.add(Trial(1, 0.1, run_s=[2e-3, 1e-3, 3e-3], trace=[[], []]))
     file.add(Trial(0, 0.2, failed="crash", words="killed by SIGABRT (abort)"))
-    file.add(Choice(2, {"samples": 5}, 1, {"1": [2e-3]}, 0.3))
+    file.add(Selection(2, {"samples": 5}, 1, {"1": [2e-3]}, 0.3))
     return file.records
 
 
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
-    store = Store(tmp_path / "records")
+    store = RecordStore(tmp_path / "records")
     with store.open(HEADER) as file:
         written = filled(file)
     (read,) = read_sections(store.path(HEADER.key))
@@ -48,21 +38,21 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_torn_last_line_is_dropped_and_nothing_else(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = RecordStore(tmp_path)
     with store.open(HEADER) as file:
         filled(file)
     path = store.path(HEADER.key)
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
     (read,) = read_sections(path)
-    assert (sorted(read.trials), read.choices) == ([0, 1], [])
+    assert (sorted(read.trials), read.selections) == ([0, 1], [])
     with store.open(HEADER) as file:
-        file.add(Choice(2, {"samples": 5}, 1, {"1": [2e-3]}, 0.3))
+        file.add(Selection(2, {"samples": 5}, 1, {"1": [2e-3]}, 0.3))
     assert path.read_bytes() == whole
 
 
 def test_an_export_holds_several_files(tmp_path: Path) -> None:
-    store = Store(tmp_path / "records")
+    store = RecordStore(tmp_path / "records")
     headers = [HEADER, Header({"workload": "other"}, {})]
     for header in headers:
         with store.open(header) as file:
@@ -90,7 +80,7 @@ def test_an_export_holds_several_files(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_records_are_refused_in_one_message(tmp_path: Path, line: str, complaint: str) -> None:
-    store = Store(tmp_path)
+    store = RecordStore(tmp_path)
     with store.open(HEADER) as file:
         filled(file)
     path = store.path(HEADER.key)
@@ -105,7 +95,7 @@ def test_damaged_records_are_refused_in_one_message(tmp_path: Path, line: str, c
 
 
 def test_a_file_must_begin_with_a_header_and_be_about_what_it_is_called(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = RecordStore(tmp_path)
     other = tmp_path / "other"
     other.write_text(json.dumps({"round": {"candidates": []}}) + "\n")
     with pytest.raises(InputError, match="no header"):

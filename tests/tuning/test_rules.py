@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from dlas.processes.workers import Crew, Reply
+from dlas.processes.workers import Reply, WorkerPool
 from dlas.stack import Conv, Hardware
 from dlas.study import parts
-from dlas.tuning.rules import Evolution, _without_intrinsics
-from dlas.tuning.tuner import Settings, tune
+from dlas.tuning.rules import Evolution, without_intrinsics
+from dlas.tuning.tuner import SearchSettings, tune
 from dlas.tuning.workload import Workload, short_form
 from tests.fixtures.tiled import CONV, Tiled, bench, kernel, tune_one
 
-FOUR = Settings("rules", trials=4, per_round=2)
+FOUR = SearchSettings("rules", trials=4, per_round=2)
 
 
 @pytest.fixture
@@ -36,14 +36,14 @@ def test_rules_are_searched_and_the_search_goes_on_in_another_process(tmp_path: 
     assert long.records.valid
     summary = long.summary()
     assert summary["space"] == "rules"
-    assert summary["decisions"].startswith("tile ")
+    assert str(summary["decisions"]).startswith("tile ")
 
 
 def test_an_algorithm_without_a_space_of_its_own_falls_back_on_the_rules(
     tmp_path: Path, cpu: Hardware
 ) -> None:
     spaced, bare = kernel(Tiled()), kernel(Tiled(sizes=0), "bare", replace(CONV, k=4))
-    first, second = tune([spaced, bare], Settings("algorithm", 2, per_round=2), bench(tmp_path, cpu))
+    first, second = tune([spaced, bare], SearchSettings("algorithm", 2, per_round=2), bench(tmp_path, cpu))
     assert (first.task.space, second.task.space) == ("algorithm", "rules")
     assert second.summary()["space"] == "rules"
 
@@ -51,13 +51,12 @@ def test_an_algorithm_without_a_space_of_its_own_falls_back_on_the_rules(
 def test_evolution_proposes_what_was_not_tried_and_follows_from_the_seed(cpu: Hardware) -> None:
     workload = Workload.of(kernel(Tiled()))
 
-    def proposed(crew: Crew, known: int, results: list[Any], number: int) -> Reply:
-        return crew.ask(
-            0, 100, do="propose", workload=0, known=known, results=results, seed=[0, number], count=3
-        )
+    def proposed(workers: WorkerPool, sent: int, results: list[Any], number: int) -> Reply:
+        message = {"do": "propose", "workload": 0, "sent": sent, "results": results}
+        return workers.call(0, 100, **message, seed=[0, number], count=3)
 
-    def evolution() -> Crew:
-        return Crew(1, lambda: Evolution([workload], cpu.target(), threads=1).verbs())
+    def evolution() -> WorkerPool:
+        return WorkerPool(1, lambda: Evolution([workload], cpu.target(), threads=1).handlers())
 
     with evolution() as one, evolution() as other:
         first = proposed(one, 0, [], 0)["traces"]
@@ -71,14 +70,14 @@ def test_evolution_proposes_what_was_not_tried_and_follows_from_the_seed(cpu: Ha
         assert not any(trace in first for trace in second)
         with evolution() as resumed:
             assert proposed(resumed, 0, results, 1)["traces"] == second
-        assert "knows 3" in proposed(one, 7, [], 2)["words"]
+        assert "has 3" in proposed(one, 7, [], 2)["words"]
     assert all(isinstance(short_form(trace), str) for trace in first)
 
 
 def test_no_intrinsics_are_loaded_or_left_behind() -> None:
     name = "tvm.s_tir.tensor_intrin"
     assert name not in sys.modules
-    with _without_intrinsics():
+    with without_intrinsics():
         assert name in sys.modules
     assert name not in sys.modules
 
@@ -87,7 +86,7 @@ def test_no_intrinsics_are_loaded_or_left_behind() -> None:
 def test_more_trials_of_the_rules_leave_the_minimal_schedule_behind(tmp_path: Path, cpu: Hardware) -> None:
     layer = kernel(Tiled(), "conv", Conv("conv", 1, 32, 14, 14, 32, 3, 3, padding=(1, 1, 1, 1)))
     for trials in (16, 40):
-        (tuned,) = tune([layer], Settings("rules", trials), bench(tmp_path, cpu))
+        (tuned,) = tune([layer], SearchSettings("rules", trials), bench(tmp_path, cpu))
         assert tuned.count == trials and len(tuned.records.valid) > trials / 2
         assert tuned.records.baseline is not None
         assert tuned.summary()["tuned_s"] < min(tuned.records.baseline.run_s) / 2

@@ -17,11 +17,12 @@ from dlas.errors import Unsupported
 from dlas.lowering.kernels import make_kernel
 from dlas.stack import Hardware
 from dlas.study import parts
-from dlas.tuning import trials
-from dlas.tuning.lab import difference
-from dlas.tuning.records import Records, Trial, read_sections
-from dlas.tuning.trials import NoSchedule
-from dlas.tuning.tuner import Settings, make_tasks, tune
+from dlas.tuning import search
+from dlas.tuning.candidates import difference
+from dlas.tuning.record_files import read_sections
+from dlas.tuning.records import Records, Trial
+from dlas.tuning.search import NoSchedule
+from dlas.tuning.tuner import SearchSettings, make_tasks, tune
 from dlas.tuning.workload import Workload
 from tests.fixtures.engine import in_fork
 from tests.fixtures.stubs import StubHardware
@@ -52,7 +53,7 @@ def test_the_whole_of_a_small_space_is_tried_and_the_choice_computes_the_convolu
     assert equal.records.candidates[0] == {"decisions": {"part": 2, "loop": "k"}}
     assert "conv (1 of 2): trial 8 of 100, best" in said[7]
     summary = equal.summary()
-    assert summary["decisions"] == equal.records.candidates[equal.choice.number]["decisions"]
+    assert summary["decisions"] == equal.records.candidates[equal.selection.number]["decisions"]
     assert summary["tuned_s"] > 0 and summary["space"] == "algorithm"
     workload = equal.task.workload
     function = workload.finish(workload.replay(equal.trace), cpu.target())
@@ -78,7 +79,7 @@ def test_candidates_in_trouble_are_counted_and_contained(
     tmp_path: Path, cpu: Hardware, trouble: str, failed: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if trouble == "hang":
-        monkeypatch.setattr(trials, "BUILD_S", 5.0)
+        monkeypatch.setattr(search, "BUILD_S", 5.0)
     tuned = tune_one(tmp_path, cpu, Tiled(trouble=trouble))
     bad = [trial for trial in tuned.records.trials.values() if not trial.valid]
     assert {tuned.records.candidates[trial.number]["decisions"]["part"] for trial in bad} == {4}
@@ -102,7 +103,7 @@ def test_what_is_on_record_is_not_tried_again(tmp_path: Path, cpu: Hardware) -> 
     assert len(applied) == 8
     content = on_file(tmp_path / "a")
     again = tune_one(tmp_path / "a", cpu, Tiled(trace=str(trace)))
-    assert (again.choice, again.seconds) == (first.choice, first.seconds)
+    assert (again.selection, again.seconds) == (first.selection, first.seconds)
     assert on_file(tmp_path / "a") == content
     assert Counter(trace.read_text().splitlines()) == applied
 
@@ -112,11 +113,11 @@ def test_few_trials_choose_alike_whether_many_are_on_record_or_not(tmp_path: Pat
     tune_one(tmp_path, cpu, Tiled(), many)
     after = tune_one(tmp_path, cpu, Tiled(), few)
     assert after.count == 3
-    assert set(after.choice.finalists) <= {"0", "1", "2"}
-    # The choice is on record now: the one of the many does not replace it, and it is not made again.
+    assert set(after.selection.finalists) <= {"0", "1", "2"}
+    # The selection is on record now: the one of the many does not replace it, and it is not made again.
     tune_one(tmp_path, cpu, Tiled(), many)
-    assert tune_one(tmp_path, cpu, Tiled(), few).choice == after.choice
-    assert [choice.trials for choice in on_file(tmp_path).choices] == [8, 3]
+    assert tune_one(tmp_path, cpu, Tiled(), few).selection == after.selection
+    assert [selection.trials for selection in on_file(tmp_path).selections] == [8, 3]
     # What comes first is the same where nobody has tried many.
     alone = tune_one(tmp_path / "alone", cpu, Tiled(), few)
     assert alone.records.candidates[:3] == after.records.candidates[:3]
@@ -179,9 +180,9 @@ def test_a_killed_search_goes_on_with_nothing_lost_or_tried_twice(
     assert {number: tuned.records.trials[number] for number in before} == before
     assert len(tuned.records.trials) == 8
     again = set(trace.read_text().split()) if trace.exists() else set()
-    finalists = {int(number) for number in tuned.choice.finalists}
-    names = {f"{c['decisions']['part']}{c['decisions']['loop']}": n
-             for n, c in enumerate(tuned.records.candidates)}  # fmt: skip
+    finalists = {int(number) for number in tuned.selection.finalists}
+    points = [candidate["decisions"] for candidate in tuned.records.candidates]
+    names = {f"{point['part']}{point['loop']}": number for number, point in enumerate(points)}
     assert {names[name] for name in again} & set(before) <= finalists
 
 
@@ -198,7 +199,7 @@ def _wait_for_trials(folder: Path, count: int) -> None:
 def test_layers_share_trials_by_their_weight_in_the_networks_time(tmp_path: Path, cpu: Hardware) -> None:
     large = replace(CONV, h=40, w=40)
     layers = [kernel(Tiled(), "small"), *(kernel(Tiled(), f"large{i}", large) for i in range(3))]
-    settings = Settings("algorithm", trials=8, shared=True, per_round=4)
+    settings = SearchSettings("algorithm", trials=8, shared=True, per_round=4)
     small, big = tune(layers, settings, bench(tmp_path, cpu))
     assert small.count < big.count <= 8
     assert small.count + big.count <= 9  # everyone has one at least

@@ -1,4 +1,4 @@
-"""Which trial to build with: how many of them count, the best of those, and the choice among the best."""
+"""Which trial to build with: how many trials count, and how the best of them is selected."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dlas.tuning.records import Choice, Records, Trial
+from dlas.tuning.records import Records, Selection, Trial
 
 FINALISTS = 5
 """So many of the best are measured again: a single measurement is sometimes plainly wrong."""
 SAMPLES = 5
 """Samples of each finalist, in turns with the others."""
 TIE = 0.01
-"""Finalists this close are alike at least, whatever their samples say."""
+"""Finalists that differ by less are a tie, whatever their samples say."""
 METHOD: dict[str, Any] = {"finalists": FINALISTS, "samples": SAMPLES, "tie": TIE}
-"""What a recorded choice depends on beside the trials."""
+"""What a recorded selection depends on beside the trials."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Budget:
     early_stop: int = 0
 
 
-def counting(records: Records, budget: Budget) -> int | None:
+def count_trials(records: Records, budget: Budget) -> int | None:
     """Return how many trials count, from the first on; None while more have to be made.
 
-    It follows from the budget and the results alone: trials beyond, which another
+    The budget and the results alone decide it: further trials, which another
     study made, change nothing.
     """
     best, best_at = float("inf"), -1
@@ -56,7 +56,7 @@ def counting(records: Records, budget: Budget) -> int | None:
     return budget.trials
 
 
-def first(records: Records, count: int) -> list[Trial]:
+def first_trials(records: Records, count: int) -> list[Trial]:
     """Return the first ``count`` trials."""
     return [records.trials[number] for number in range(count)]
 
@@ -73,35 +73,37 @@ def curve(trials: Sequence[Trial]) -> list[tuple[int, float, float]]:
 
 
 def finalists(trials: Sequence[Trial]) -> list[int]:
-    """Return the numbers of the best trials, and of the first: a search may not lose to its guess."""
+    """Return the numbers of the best trials and of the first valid one, the search's best guess."""
     valid = [trial for trial in trials if trial.valid]
     best = sorted(valid, key=lambda trial: (trial.median_s, trial.number))[:FINALISTS]
     return sorted({*(trial.number for trial in best), *(trial.number for trial in valid[:1])})
 
 
-def recorded(records: Records, count: int) -> Choice | None:
-    """Return the choice that was made among the first ``count`` trials, if it was."""
-    made = [each for each in records.choices if each.trials == count and each.method == METHOD]
-    return made[-1] if made else None
+def recorded_selection(records: Records, count: int) -> Selection | None:
+    """Return the latest selection on record among the first ``count`` trials, None if there is none."""
+    for selection in reversed(records.selections):
+        if selection.trials == count and selection.method == METHOD:
+            return selection
+    return None
 
 
 def winner(samples: Mapping[int, Sequence[float]]) -> int:
-    """Return the fastest finalist; the earliest of those that cannot be told from it.
+    """Return the fastest finalist; the earliest of those that tie with it.
 
     Parameters
     ----------
     samples : mapping of int to sequence of float
         Seconds a call, by trial.
     """
-    medians = {number: statistics.median(taken) for number, taken in samples.items()}
+    medians = {number: statistics.median(seconds) for number, seconds in samples.items()}
     fastest = min(medians, key=lambda number: (medians[number], number))
-    taken = samples[fastest]
-    low, _, high = statistics.quantiles(taken, n=4) if len(taken) > 1 else (0.0, 0.0, 0.0)
-    noise = max(TIE, (high - low) / math.sqrt(len(taken)) / medians[fastest])
+    count = len(samples[fastest])
+    low, _, high = statistics.quantiles(samples[fastest], n=4) if count > 1 else (0.0, 0.0, 0.0)
+    noise = max(TIE, (high - low) / math.sqrt(count) / medians[fastest])
     return min(number for number, median in medians.items() if median <= medians[fastest] * (1 + noise))
 
 
 def failures(trials: Sequence[Trial]) -> str:
-    """Return what trials failed of: the most frequent words, with how often each was said."""
-    said = Counter(f"{trial.failed}: {trial.words}" for trial in trials if trial.failed)
-    return "; ".join(f"{count} x {words}" for words, count in said.most_common(3))
+    """Return why trials failed: the three most frequent reasons, each with its count."""
+    reasons = Counter(f"{trial.failed}: {trial.words}" for trial in trials if trial.failed)
+    return "; ".join(f"{count} x {reason}" for reason, count in reasons.most_common(3))
