@@ -1,11 +1,11 @@
 """Networks with channels removed against dense ones: the speed-up measured beside the one expected.
 
-A study does the measuring, so that dense and compact take turns on the device.
+A study does the measuring, so that dense and compact networks take turns on the device.
 Channels are removed from random weights without fine-tuning: times do not depend
-on what the weights are.  Expected are the ratio of multiply-adds, and 1 / (1 - ratio)
-of the weights, which is what a compression promises in tables.
+on the weights.  Two speed-ups are expected: the ratio of multiply-adds, and 1 / (1 - ratio)
+of the weights, which papers on compression quote.
 
-    python benchmarks/compact.py [--networks NAME,...] [--levels 0.3,0.5] [--multiple 16] [--threads 2]
+    python -m benchmarks.compact [--networks NAME,...] [--levels 0.3,0.5] [--multiple 16] [--threads 2]
                                  [--size 224] [--algorithm spatial_pack] [--seconds 5] [--out FOLDER]
                                  [--smoke]
 """
@@ -13,7 +13,6 @@ of the weights, which is what a compression promises in tables.
 from __future__ import annotations
 
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,13 +21,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.studies import run_study
 from dlas.rows.results import Row
 
-NETWORKS = (
-    "resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "densenet161", "googlenet", "vgg16",
-)  # fmt: skip
+NETWORKS = "resnet18,resnet50,mobilenet_v2,efficientnet_b0,densenet161,googlenet,vgg16"
 COMPILERS = ("torch_eager", "onnxruntime", "hand")
 DENSE = 0.0
 STUDY = """
@@ -44,12 +40,12 @@ hardware    = [{{ name = "local_cpu", threads = {threads} }}]
 seconds = {seconds}
 """
 
-Found = dict[tuple[str, float], Row]
+RowsByLevel = dict[tuple[str, float], Row]
 """Rows by compiler and level."""
 
 
 def main(
-    networks: str = ",".join(NETWORKS),
+    networks: str = NETWORKS,
     levels: str = "0.3,0.5",
     multiple: Annotated[int, typer.Option(help="Channels are left in multiples of so many.")] = 16,
     threads: int = 2,
@@ -63,37 +59,43 @@ def main(
     if smoke:
         networks, levels, size, seconds = "resnet18", "0.5", 64, 0.5
     options = {
-        "levels": levels, "multiple": multiple, "threads": threads, "size": size,
-        "algorithm": algorithm, "seconds": seconds,
-    }  # fmt: skip
+        "levels": levels,
+        "multiple": multiple,
+        "threads": threads,
+        "size": size,
+        "algorithm": algorithm,
+        "seconds": seconds,
+    }
     with tempfile.TemporaryDirectory() as scratch:
-        found = {name: _run((out or Path(scratch)) / name, name, options) for name in networks.split(",")}
-    kept = f", channels in multiples of {multiple}" if multiple > 1 else ""
-    title = f"speed-up over the dense network at {size}x{size}, {threads} threads{kept}"
+        folder = out or Path(scratch)
+        results = {name: _run(folder / name, name, options) for name in networks.split(",")}
+    multiples = f", channels in multiples of {multiple}" if multiple > 1 else ""
+    title = f"speed-up over the dense network at {size}x{size}, {threads} threads{multiples}"
     table = Table("", "level", *COMPILERS, "by MACs", "by weights", title=title, box=None)
-    for name, rows in found.items():
+    for name, rows in results.items():
         for level in map(float, levels.split(",")):
             table.add_row(*_line(name, rows, level))
     Console().print(table)
 
 
-def _run(folder: Path, model: str, options: dict[str, Any]) -> Found:
+def _run(folder: Path, model: str, options: dict[str, Any]) -> RowsByLevel:
     """Return the row of every compiler and level for one network."""
     text = STUDY.format(model=model, compilers=list(COMPILERS), **options)
     rows = run_study(folder, text)
     return {(row.compiler["name"], row.compression.get("level", DENSE)): row for row in rows}
 
 
-def _line(name: str, rows: Found, level: float) -> list[str]:
+def _line(name: str, rows: RowsByLevel, level: float) -> list[str]:
     """Return the cells of one network at one level."""
-    known = next(row for (_, each), row in rows.items() if each == level)
-    whole = next(row for (_, each), row in rows.items() if each == DENSE)
-    by_macs = f"{whole.macs / known.macs:.2f}" if whole.macs and known.macs else ""
-    return [name, f"{level:.0%}", *(_measured(rows, who, level) for who in COMPILERS), by_macs,
-            f"{known.expected_speedup:.2f}" if known.expected_speedup else ""]  # fmt: skip
+    compact = next(row for (_, other), row in rows.items() if other == level)
+    dense = next(row for (_, other), row in rows.items() if other == DENSE)
+    speedups = [_measured(rows, compiler, level) for compiler in COMPILERS]
+    by_macs = f"{dense.macs / compact.macs:.2f}" if dense.macs and compact.macs else ""
+    by_weights = f"{compact.expected_speedup:.2f}" if compact.expected_speedup else ""
+    return [name, f"{level:.0%}", *speedups, by_macs, by_weights]
 
 
-def _measured(rows: Found, compiler: str, level: float) -> str:
+def _measured(rows: RowsByLevel, compiler: str, level: float) -> str:
     """Return the ratio of median latencies, or the status of what has none."""
     pair = [rows[compiler, DENSE], rows[compiler, level]]
     failed = [row.status for row in pair if row.status != "ok"]

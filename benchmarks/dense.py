@@ -5,7 +5,7 @@ points that are compared.  Numbers are speeds relative to ONNX Runtime (above 1 
 faster), and for layers the share of the multiply-add peak that was measured
 before and after.
 
-    python benchmarks/dense.py [--layers "NAME;..."] [--networks NAME,...] [--threads 1,2]
+    python -m benchmarks.dense [--layers "NAME;..."] [--networks NAME,...] [--threads 1,2]
                                [--compilers untuned,hand,metaschedule] [--algorithm TOML] [--trials 32]
                                [--seconds 5] [--out FOLDER]
 """
@@ -13,7 +13,6 @@ before and after.
 from __future__ import annotations
 
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,20 +21,25 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.layers import layer_folder, layer_options
 from benchmarks.peak import measure_peak
 from benchmarks.studies import median_s, run_study
 from dlas.rows.results import Row
 
 DENSE_LAYERS = (
-    "3x3, 64 at 56", "3x3, 128 at 28", "3x3, 256 at 14", "3x3, 512 at 7", "3x3 / 2, 64 to 128 at 56",
-    "1x1, 64 to 256 at 56", "1x1, 256 to 64 at 56", "1x1, 1024 to 256 at 14",
-    "depthwise 3x3, 144 at 56", "7x7 / 2, stem at 224",
-)  # fmt: skip
-NETWORKS = (
-    "resnet18", "mobilenet_v2", "resnet50", "vgg16", "densenet161", "efficientnet_b0",
-)  # fmt: skip
+    "3x3, 64 at 56",
+    "3x3, 128 at 28",
+    "3x3, 256 at 14",
+    "3x3, 512 at 7",
+    "3x3 / 2, 64 to 128 at 56",
+    "1x1, 64 to 256 at 56",
+    "1x1, 256 to 64 at 56",
+    "1x1, 1024 to 256 at 14",
+    "depthwise 3x3, 144 at 56",
+    "7x7 / 2, stem at 224",
+)
+"""Of :data:`benchmarks.layers.LAYERS`: sparse layers leave out the last two, and have others besides."""
+NETWORKS = "resnet18,mobilenet_v2,resnet50,vgg16,densenet161,efficientnet_b0"
 PEERS = ("onnxruntime", "torch_eager", "torch_compile")
 OURS = {
     "untuned": '"untuned"',
@@ -57,7 +61,7 @@ seconds = {seconds}
 
 def main(
     layers: str = ";".join(DENSE_LAYERS),
-    networks: str = ",".join(NETWORKS),
+    networks: str = NETWORKS,
     threads: str = "1,2",
     compilers: str = ",".join(OURS),
     algorithm: str = '{ name = "spatial_pack", layout = "blocked" }',
@@ -71,7 +75,7 @@ def main(
     with tempfile.TemporaryDirectory() as scratch:
         folder = out or Path(scratch)
         named = [name for name in layers.split(";") if name]
-        for count in [int(each) for each in threads.split(",")]:
+        for count in map(int, threads.split(",")):
             options = {**common, "count": count}
             if named:
                 peak = measure_peak(count)
@@ -96,18 +100,19 @@ def _run(folder: Path, options: dict[str, Any]) -> dict[str, Row]:
     return {row.compiler["name"]: row for row in rows}
 
 
-def _print(title: str, found: dict[str, dict[str, Row]], peaks: tuple[float, float] | None) -> None:
-    """Print speeds relative to ONNX Runtime, and the share of the peak that our best reaches."""
+def _print(title: str, results: dict[str, dict[str, Row]], peaks: tuple[float, float] | None) -> None:
+    """Print speeds relative to ONNX Runtime, and the share of the peak that our fastest reaches."""
     reference, *peers = PEERS
-    columns = [*(name for name in OURS if any(name in rows for rows in found.values())), *peers]
+    columns = [*(name for name in OURS if any(name in rows for rows in results.values())), *peers]
     table = Table("", *columns, "of the peak" if peaks else "", title=title, box=None)
-    for name, rows in found.items():
-        seconds = {who: median_s(row) for who, row in rows.items() if row.status == "ok"}
+    for name, rows in results.items():
+        seconds = {compiler: median_s(row) for compiler, row in rows.items() if row.status == "ok"}
         cells = [
-            f"{seconds[reference] / seconds[who]:.2f}" if who in seconds else rows[who].status
-            for who in columns
+            f"{seconds[reference] / seconds[compiler]:.2f}" if compiler in seconds else rows[compiler].status
+            for compiler in columns
         ]
-        best = min((who for who in OURS if who in seconds), key=lambda who: seconds[who], default=None)
+        own = [compiler for compiler in OURS if compiler in seconds]
+        best = min(own, key=lambda compiler: seconds[compiler], default=None)
         share = ""
         if peaks and best:
             macs = sum(layer.get("macs") or 0 for layer in rows[best].layers)

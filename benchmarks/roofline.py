@@ -1,21 +1,17 @@
 """What bounds a sparse convolution: multiply-adds, loads of their inputs, or bytes that stream in or out.
 
-Each bound is work that no kernel of its kind can leave out, over a rate that a probe measured on
-this machine.  Nothing is said of what may stand in their way: the slowest of them is the roof.
+Each bound is work that no kernel of its kind can avoid, over a rate that a probe measured on this
+machine.  The slowest bound is the roof; a kernel may have other costs.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-from benchmarks.peak import measure_peak, tile, time_sums
+from benchmarks.peak import measure_peak, run_alone, tile, time_sums
 from dlas.rows.schema import Layer
 
 SIZES = tuple(2**power for power in range(14, 27, 2))
@@ -70,16 +66,14 @@ class Roof:
         }
 
     def _stream(self, size: float) -> float:
-        """Return the seconds in which so many bytes are read, each thread its share."""
-        known = next((each for each in SIZES if each * self.threads >= size), SIZES[-1])
-        return size / VALUE_BYTES / self.aligned[known]
+        """Return the seconds that reading ``size`` bytes takes, each thread its share."""
+        measured = next((probe for probe in SIZES if probe * self.threads >= size), SIZES[-1])
+        return size / VALUE_BYTES / self.aligned[measured]
 
 
 def measure_roof(threads: int) -> Roof:
     """Return the rates of this machine, measured in processes of their own."""
-    command = [sys.executable, __file__, str(threads)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    shifted, *aligned = json.loads(done.stdout)
+    shifted, *aligned = json.loads(run_alone("benchmarks.roofline", threads))
     return Roof(measure_peak(threads), dict(zip(SIZES, aligned, strict=True)), shifted, threads)
 
 

@@ -1,15 +1,14 @@
-"""What it is worth that threads have their share of the nonzeros where filters are very different.
+"""What balancing the nonzeros over threads gains where filters are very different.
 
 A quarter of the filters is dense and stands first; all others have few weights.  Their rows in the
 order that balances threads, and in the order of the filters, beside a layer of as many nonzeros
 that are spread evenly.
 
-    python benchmarks/skewed.py [--threads 1,2] [--density 0.04] [--seconds 2] [--out FOLDER] [--smoke]
+    python -m benchmarks.skewed [--threads 1,2] [--density 0.04] [--seconds 2] [--out FOLDER] [--smoke]
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from rich.console import Console
 from rich.table import Table
 from torch import nn
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.layers import Layer
 from benchmarks.studies import median_s, run_study
 from dlas.sparse.csr_direct import CsrDirect
@@ -83,12 +81,12 @@ class CsrInOrder(CsrDirect):
     """``csr_direct`` with its rows in the order of the filters."""
 
     def pack(self, weight: np.ndarray, conv: Conv) -> tuple[np.ndarray, ...]:
-        """Return the rows as they come."""
-        with mock.patch(f"{CsrDirect.pack.__module__}.balanced_order", _as_they_come):
+        """Return the rows in the order of the filters."""
+        with mock.patch(f"{CsrDirect.pack.__module__}.balanced_order", _in_order):
             return super().pack(weight, conv)
 
 
-def _as_they_come(lengths: Sequence[Any]) -> np.ndarray:
+def _in_order(lengths: Sequence[Any]) -> np.ndarray:
     return np.arange(len(lengths), dtype=np.int32)
 
 
@@ -109,10 +107,12 @@ def main(
                 options = {"channels": channels, "size": size, "filters": filters, "threads": count}
                 folder = (out or Path(scratch)) / name.replace(" ", "_")
                 rows = run_study(folder, STUDY.format(**options, seconds=0.2 if smoke else seconds))
-                found = {(row.algorithm["name"], row.model.get("even", False)): median_s(row) for row in rows}
-                even = found["csr_direct", True]
-                in_order = found["benchmarks.skewed:CsrInOrder", False]
-                balanced = found["csr_direct", False]
+                medians = {
+                    (row.algorithm["name"], row.model.get("even", False)): median_s(row) for row in rows
+                }
+                even = medians["csr_direct", True]
+                in_order = medians["benchmarks.skewed:CsrInOrder", False]
+                balanced = medians["csr_direct", False]
                 table.add_row(name, str(count), f"{in_order / even:.2f}", f"{balanced / even:.2f}")
     Console().print(table)
 

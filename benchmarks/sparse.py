@@ -1,18 +1,17 @@
 """Sparse convolution against dense libraries, layer by layer: 3x3 of ResNet-18, 1x1 of ResNet-50.
 
-At each level, the pruned layer is measured in turns with ONNX Runtime on the same weights, to
-which a zero is a number like any other.  PyTorch and our dense code take turns with ONNX Runtime on
-the dense layer.  A speed is the best dense library's time over the sparse kernel's; the roof is
-the least time that multiply-adds, loads of their inputs, or the bytes of weights or images take here.
+At each level, the pruned layer takes turns with ONNX Runtime on the same weights, which computes
+zeros like any other number.  PyTorch and our dense code take turns with ONNX Runtime on the dense
+layer.  A speed is the best dense library's time over the sparse kernel's.  The roof is the least time
+that multiply-adds, loads of their inputs, or the bytes of weights or images take on this machine.
 
-    python benchmarks/sparse.py [--layers "NAME;..."] [--levels 0.5,...] [--block-levels 0.8,...]
+    python -m benchmarks.sparse [--layers "NAME;..."] [--levels 0.5,...] [--block-levels 0.8,...]
                                 [--algorithms csr_direct,...] [--threads 1,2] [--trials 16]
                                 [--seconds 0.5] [--out FOLDER] [--smoke]
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.layers import LAYERS, layer_folder, layer_options
 from benchmarks.roofline import Roof, measure_roof
 from benchmarks.studies import disturbed, median_s, run_study
@@ -75,8 +73,8 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Layer:
-    """What was found on one layer and number of threads.
+class LayerResults:
+    """Speeds of one layer on a number of threads.
 
     Parameters
     ----------
@@ -110,19 +108,25 @@ def main(
         layers, levels, block_levels, threads, seconds = "3x3, 512 at 7", "0.8,0.95", "0.9", "1", 0.1
     csr = ", ".join(f'"{name}"' for name in algorithms.split(","))
     options = {
-        "levels": _numbers(levels), "block_levels": _numbers(block_levels), "csr": csr, "dense": dense,
-        "seconds": seconds, "blocks": BLOCKS, "height": HEIGHT, "searched": _search(trials),
-    }  # fmt: skip
+        "levels": _numbers(levels),
+        "block_levels": _numbers(block_levels),
+        "csr": csr,
+        "dense": dense,
+        "seconds": seconds,
+        "blocks": BLOCKS,
+        "height": HEIGHT,
+        "searched": _search(trials),
+    }
     with tempfile.TemporaryDirectory() as scratch:
         for count in map(int, threads.split(",")):
             roof = measure_roof(count)
-            found, rows = {}, []
+            results, rows = {}, []
             for name in layers.split(";"):
                 folder = (out or Path(scratch)) / layer_folder(name)
                 own = run_study(folder, STUDY.format(**options, **layer_options(name), threads=count))
-                found[name] = read(own, roof)
+                results[name] = read(own, roof)
                 rows += own
-            _print(found, roof, sorted({*_numbers(levels), *_numbers(block_levels)}))
+            _print(results, roof, sorted({*_numbers(levels), *_numbers(block_levels)}))
             Console().print(disturbed(rows))
 
 
@@ -134,11 +138,8 @@ def _search(trials: int) -> str:
     return f'{{ name = "metaschedule", trials = {trials} }}, ' if trials else ""
 
 
-# ---------------------------------------------------------------- from rows to numbers
-
-
-def read(rows: Sequence[Row], roof: Roof) -> Layer:
-    """Return what the rows of one layer say."""
+def read(rows: Sequence[Row], roof: Roof) -> LayerResults:
+    """Return the speeds and shares of one layer from its rows."""
     ok = [row for row in rows if row.status == "ok"]
     reference = {
         _pruned(row): median_s(row) for row in ok if row.compiler["name"] == LIBRARIES[0]
@@ -156,7 +157,7 @@ def read(rows: Sequence[Row], roof: Roof) -> Layer:
         (median_s(row) for row in untouched if row.algorithm["name"] != "library"), default=float("nan")
     )
     peak = 2 * untouched[0].layers[0]["macs"] / ours / roof.flops
-    return Layer(dense, sparse, peak)
+    return LayerResults(dense, sparse, peak)
 
 
 def _pruned(row: Row) -> tuple[str, float]:
@@ -164,7 +165,7 @@ def _pruned(row: Row) -> tuple[str, float]:
 
 
 def _roof(row: Row, roof: Roof) -> tuple[float, str]:
-    """Return the share of the lowest roof that a row reaches, and what that is made of."""
+    """Return the share of the lowest roof that a row reaches, and what limits it."""
     algorithm, layer = row.algorithm["name"], row.layers[0]
     height = HEIGHT if algorithm == BLOCKS else 1
     shifted = algorithm.endswith("_direct") and layer["r"] * layer["s"] > 1
@@ -173,10 +174,7 @@ def _roof(row: Row, roof: Roof) -> tuple[float, str]:
     return limits[limit] / median_s(row), limit
 
 
-# ---------------------------------------------------------------- tables
-
-
-def _print(found: Mapping[str, Layer], roof: Roof, levels: Sequence[float]) -> None:
+def _print(results: Mapping[str, LayerResults], roof: Roof, levels: Sequence[float]) -> None:
     console = Console(width=150)
     on = f"{roof.threads} thread" + ("s" if roof.threads > 1 else "")
     console.print(
@@ -184,24 +182,24 @@ def _print(found: Mapping[str, Layer], roof: Roof, levels: Sequence[float]) -> N
         f"{2 * min(roof.aligned.values()) / 1e9:.0f} (memory) to {2 * max(roof.aligned.values()) / 1e9:.0f} "
         f"(nearest cache) where it is aligned, {2 * roof.shifted / 1e9:.0f} where it is not"
     )
-    names = sorted({name for layer in found.values() for name in layer.dense}, key=_order)
+    names = sorted({name for layer in results.values() for name in layer.dense}, key=_order)
     table = Table("", *names, "of the peak", title=f"dense, {on}: speed against ONNX Runtime", box=None)
-    for name, layer in found.items():
-        table.add_row(name, *(_number(layer.dense.get(each)) for each in names), f"{layer.peak:.2f}")
+    for name, layer in results.items():
+        table.add_row(name, *(_number(layer.dense.get(compiler)) for compiler in names), f"{layer.peak:.2f}")
     console.print(table)
     columns = [f"{100 * level:.0f} %" for level in levels]
     title = f"sparse, {on}: speed against the best dense library"
     speeds = Table("", "", *columns, "break-even", title=title, box=None)
     roofs = Table("", "", *columns, title=f"sparse, {on}: share of the roof, and what that is", box=None)
-    for name, layer in found.items():
-        for place, (algorithm, results) in enumerate(sorted(layer.sparse.items())):
-            measured = sorted(results)
-            even = worded(crossing(measured, [results[level].speed for level in measured]), measured)
-            known = [results.get(level) for level in levels]
+    for name, layer in results.items():
+        for place, (algorithm, by_level) in enumerate(sorted(layer.sparse.items())):
+            measured = sorted(by_level)
+            even = worded(crossing(measured, [by_level[level].speed for level in measured]), measured)
+            cells = [by_level.get(level) for level in levels]
             first = "" if place else name
-            speeds.add_row(first, algorithm, *(f"{each.speed:.2f}" if each else "" for each in known), even)
-            told = (f"{each.share:.2f} {each.limit}" if each else "" for each in known)
-            roofs.add_row(first, algorithm, *told)
+            speeds.add_row(first, algorithm, *(f"{cell.speed:.2f}" if cell else "" for cell in cells), even)
+            shares = (f"{cell.share:.2f} {cell.limit}" if cell else "" for cell in cells)
+            roofs.add_row(first, algorithm, *shares)
     console.print(speeds, roofs, sep="\n")
 
 

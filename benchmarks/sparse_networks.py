@@ -1,17 +1,16 @@
-"""Whole networks, pruned, against ONNX Runtime and PyTorch dense; what holds them back; what compiling takes.
+"""Whole networks, pruned, against ONNX Runtime and dense PyTorch; their slow layers; their compile times.
 
 Weights are random, and pruned to the same level in every layer unless --criterion says otherwise:
-times depend on which are zero alone.  At each level, the pruned network is measured in turns with
+times depend only on which weights are zero.  At each level, the pruned network takes turns with
 ONNX Runtime on the same weights.
 
-    python benchmarks/sparse_networks.py [--networks resnet18,...] [--levels 0.9,0.95] [--threads 1,2]
+    python -m benchmarks.sparse_networks [--networks resnet18,...] [--levels 0.9,0.95] [--threads 1,2]
                                          [--algorithms csr_direct,...] [--trials 8] [--criterion l1]
                                          [--compiling resnet50] [--seconds 5] [--out FOLDER] [--smoke]
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,12 +20,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.studies import disturbed, median_s, run_study
 from dlas.rows.labels import label
 from dlas.rows.results import Row
 
-NETWORKS = ("resnet18", "resnet50", "vgg16")
+NETWORKS = "resnet18,resnet50,vgg16"
 GOALS = {0.9: 2.0, 0.95: 3.0}
 """Times ONNX Runtime's speed, by level."""
 MOST_LAYERS = 6
@@ -60,7 +58,7 @@ reason      = "a dense kernel takes as long, whatever the weights are"
 
 
 def main(
-    networks: str = ",".join(NETWORKS),
+    networks: str = NETWORKS,
     levels: str = "0.9,0.95",
     algorithms: str = "csr_direct",
     threads: str = "1,2",
@@ -94,11 +92,11 @@ def main(
     with tempfile.TemporaryDirectory() as scratch:
         folder = out or Path(scratch)
         for count in map(int, threads.split(",")):
-            found = {}
+            results = {}
             for model in networks.split(","):
                 study = STUDY.format(**options, model=model, threads=count) + rules
-                found[model] = run_study(folder / model, study)
-            _print(found, shares, count)
+                results[model] = run_study(folder / model, study)
+            _print(results, shares, count)
         _print_compiling(folder, compiling.split(",") if compiling else [], sparse, dense, criterion, size)
 
 
@@ -106,15 +104,12 @@ def _pruned(level: float, criterion: str) -> str:
     return f'{{ name = "weight_pruning", recipe = "none", criterion = "{criterion}", level = {level} }}'
 
 
-# ---------------------------------------------------------------- speeds
-
-
-def _print(found: dict[str, list[Row]], levels: Sequence[float], threads: int) -> None:
+def _print(results: dict[str, list[Row]], levels: Sequence[float], threads: int) -> None:
     console = Console(width=150)
     on = f"{threads} thread" + ("s" if threads > 1 else "")
     table = Table("", "", "algorithm", "compiler", "ms", "against ONNX Runtime", "goal", box=None, title=on)
     behind = []
-    for rows in found.values():
+    for rows in results.values():
         for level in (0.0, *levels):
             here = [row for row in rows if row.compression.get("level", 0.0) == level]
             library = _library(here)
@@ -125,7 +120,7 @@ def _print(found: dict[str, list[Row]], levels: Sequence[float], threads: int) -
             if library and ours and level and ours[0].status == "ok":
                 behind += _held_back(ours[0], library, level)
     console.print(table)
-    console.print(disturbed(row for rows in found.values() for row in rows))
+    console.print(disturbed(row for rows in results.values() for row in rows))
     if behind:
         columns = ("network", "level", "layer", "share of the time", "nonzeros", "against ONNX Runtime")
         title = f"{on}: what holds back the networks that miss their goal"
@@ -154,9 +149,9 @@ def _held_back(row: Row, library: Row, level: float) -> list[list[str]]:
     if goal is None or median_s(library) / median_s(row) >= goal:
         return []
     dense_s = {layer["name"]: layer["latency_s"] or 0.0 for layer in library.layers}
-    known = [(layer, time_s) for layer in row.layers if (time_s := layer["latency_s"])]
-    total = sum(time_s for _, time_s in known)
-    known.sort(key=lambda pair: dense_s.get(pair[0]["name"], 0.0) / goal - pair[1])
+    timed = [(layer, time_s) for layer in row.layers if (time_s := layer["latency_s"])]
+    total = sum(time_s for _, time_s in timed)
+    timed.sort(key=lambda pair: dense_s.get(pair[0]["name"], 0.0) / goal - pair[1])
     return [
         [
             row.model["name"],
@@ -166,11 +161,8 @@ def _held_back(row: Row, library: Row, level: float) -> list[list[str]]:
             f"{layer['nonzeros']:,}" if "nonzeros" in layer else "",
             f"{dense_s[layer['name']] / time_s:.2f}" if dense_s.get(layer["name"]) else "",
         ]
-        for layer, time_s in known[:MOST_LAYERS]
+        for layer, time_s in timed[:MOST_LAYERS]
     ]
-
-
-# ---------------------------------------------------------------- compile time
 
 
 def _print_compiling(
@@ -192,9 +184,13 @@ def _print_compiling(
         for name in sparse:
             text = STUDY.format(**options, algorithms=name, compressions=_pruned(level, criterion))
             (row,) = run_study(folder / f"build_{model}_{name.strip(chr(34))}", text)
-            taken, reference = (each.seconds.get("build", float("nan")) for each in (row, whole))
+            seconds, reference = (built.seconds.get("build", float("nan")) for built in (row, whole))
             table.add_row(
-                model, label(row.algorithm), f"{taken:.1f}", f"{reference:.1f}", f"{taken / reference:.2f}"
+                model,
+                label(row.algorithm),
+                f"{seconds:.1f}",
+                f"{reference:.1f}",
+                f"{seconds / reference:.2f}",
             )
     Console().print(table)
 

@@ -1,4 +1,4 @@
-"""Studies that benchmarks write and run: `dlas run` does the measuring, so that peers take turns."""
+"""Studies that benchmarks write and run: ``dlas run`` lets the compared programs take turns."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dlas.study.reading import read_study
 
 ROOT = Path(__file__).parents[1]
 JOBS = 2
-"""Networks and builds that are made at a time; what is measured has the machine to itself."""
+"""Networks and builds that are made at a time; a measurement has the machine to itself."""
 
 
 def run_study(folder: Path, text: str) -> list[Row]:
-    """Run the study in ``text`` and return its rows; those of others that the folder holds are left out.
+    """Run the study in ``text`` and return its rows; without rows of other studies in the folder.
 
     Parameters
     ----------

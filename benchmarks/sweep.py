@@ -3,7 +3,7 @@
 Stub points do next to nothing in their steps, so what is left of the time is
 the engine's: expanding, forking, artifacts, turns on the device, rows.
 
-    python benchmarks/sweep.py [POINTS ...]
+    python -m benchmarks.sweep [POINTS ...]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from dlas.study.study import Study
 from tests.fixtures.engine import run, study_of
 
 SIZES = (10, 100, 1_000, 10_000)
@@ -42,10 +42,10 @@ def main(sizes: tuple[int, ...]) -> None:
     Console().print(table)
 
 
-def seconds(study: object, folder: Path) -> float:
+def seconds(study: Study, folder: Path) -> float:
     """Return what a run of the study takes, rows that are there already included."""
     start = time.monotonic()
-    run(study, folder)  # type: ignore[arg-type]
+    run(study, folder)
     return time.monotonic() - start
 
 

@@ -4,14 +4,13 @@ The same batches, augmentation, memory format, loss, optimiser and schedule, and
 validation accuracy after every epoch; without Lightning, checkpoints and a seed for
 every step.  The two take turns, and every run starts from the same weights.
 
-    python benchmarks/training.py [--epochs 3] [--repeats 5] [--threads N] [--smoke]
+    python -m benchmarks.training [--epochs 3] [--repeats 5] [--threads N] [--smoke]
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,7 +26,6 @@ from rich.table import Table
 from torch import nn
 from torch.nn import functional
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from dlas.datasets.digits import Digits
 from dlas.measuring.machine import Machine
 from dlas.models.cifar_mobilenet_v2 import CifarMobilenetV2
@@ -57,20 +55,20 @@ def main(
     for model in MODELS:
         network = model.construct(Facts(data.shape, data.classes), seed=0)
         start = {name: value.clone() for name, value in network.module.state_dict().items()}
-        taken: dict[Callable[..., None], list[float]] = {ours: [], bare: []}
+        times: dict[Callable[..., None], list[float]] = {ours: [], bare: []}
         for number in range(repeats + (not smoke)):
-            for train, seconds in taken.items():
+            for train, seconds in times.items():
                 network.module.load_state_dict(start)
                 began = time.perf_counter()
                 train(network.module, data, recipe)
-                if number or smoke:  # the first runs load what the others find loaded
+                if number or smoke:  # the first runs also load libraries
                     seconds.append((time.perf_counter() - began) / epochs)
-        one, other = (statistics.median(seconds) for seconds in taken.values())
+        ours_s, bare_s = (statistics.median(seconds) for seconds in times.values())
         table.add_row(
             f"{type(model).__name__}, width {model.width:g}",
-            f"{one:.3f}",
-            f"{other:.3f}",
-            f"{one / other:.3f}",
+            f"{ours_s:.3f}",
+            f"{bare_s:.3f}",
+            f"{ours_s / bare_s:.3f}",
         )
     Console().print(table)
 
@@ -82,7 +80,7 @@ def ours(module: nn.Module, data: Data, recipe: Recipe) -> None:
 
 
 def bare(module: nn.Module, data: Data, recipe: Recipe) -> None:
-    """Train in a loop of one's own."""
+    """Train in a bare PyTorch loop."""
     safe = channels_last_is_safe(module)
     module.to(memory_format=torch.channels_last if safe else torch.contiguous_format)  # type: ignore[call-overload]
     optimizer = torch.optim.SGD(

@@ -1,10 +1,10 @@
 """What a search costs and what it finds: the algorithm's own space against TVM's default rules.
 
 Three layers of ResNet-18 as spatial pack computes them.  Trials a second include
-starting the workers.  All that was chosen is then timed in turns, so that the
+the start of the workers.  The selected schedules are then timed in turns, so that the
 ratios are those of one moment; the machine should have nothing else to do.
 
-    python benchmarks/tuning.py [--smoke]
+    python -m benchmarks.tuning [--smoke]
 """
 
 from __future__ import annotations
@@ -39,8 +39,15 @@ BIAS_AND_RELU = (Step("relax.add", (("value", 0), ("operand", 0))), Step("relax.
 FULL = {"own": 32, "rules": 256, "seeds": 5, "rounds": 15}
 SMOKE = {"own": 3, "rules": 2, "seeds": 2, "rounds": 3}
 LIMIT_S = 120.0
-COLUMNS = ("layer", "own: trials a second", "rules: trials a second", "own / rules", "own / best guess",
-           "own / minimal", "spread over seeds")  # fmt: skip
+COLUMNS = (
+    "layer",
+    "own: trials a second",
+    "rules: trials a second",
+    "own / rules",
+    "own / best guess",
+    "own / minimal",
+    "spread over seeds",
+)
 
 
 def main(size: dict[str, int]) -> None:
@@ -49,11 +56,12 @@ def main(size: dict[str, int]) -> None:
     table = Table(*COLUMNS, box=None)
     for conv in LAYERS:
         kernel = _kernel(conv)
-        own, own_rate = zip(*(_tuned(kernel, hardware, "algorithm", size["own"], seed)
-                              for seed in range(size["seeds"])), strict=True)  # fmt: skip
+        seeds = range(size["seeds"])
+        runs = [_tuned(kernel, hardware, "algorithm", size["own"], seed) for seed in seeds]
+        own, own_rate = zip(*runs, strict=True)
         rules, rules_rate = _tuned(kernel, hardware, "rules", size["rules"], 0)
         guess = {"decisions": own[0].records.candidates[0]["decisions"]}
-        candidates = [guess, {"trace": rules.trace}, *({"trace": each.trace} for each in own)]
+        candidates = [guess, {"trace": rules.trace}, *({"trace": result.trace} for result in own)]
         seconds = _timed_in_turns(own[0], hardware, candidates, size["rounds"])
         best_guess, of_rules, *of_own = seconds
         median = statistics.median(of_own)
@@ -69,7 +77,7 @@ def main(size: dict[str, int]) -> None:
             f"{max(of_own) / min(of_own) - 1:.1%} of {len(of_own)}",
         )
     trials = f"{size['own']} trials in the own space, {size['rules']} with the rules"
-    terminal.console().print(f"{trials}; above 1x the own space's choice is faster", table, sep="\n")
+    terminal.console().print(f"{trials}; above 1x the own space's schedule is faster", table, sep="\n")
 
 
 def _kernel(conv: Conv) -> Kernel:
@@ -83,12 +91,12 @@ def _kernel(conv: Conv) -> Kernel:
 def _tuned(
     kernel: Kernel, hardware: Hardware, space: Any, trials: int, seed: int
 ) -> tuple[TuningResult, float]:
-    """Return what a search from nothing chose, and its trials a second."""
+    """Return the result of a search without records, and its trials a second."""
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(hardware, Path(folder) / "records", Workspace(seed, Path(folder), lambda _: None))
         start = time.monotonic()
-        (found,) = tune([kernel], SearchSettings(space, trials, seed=seed), bench)
-        return found, found.count / (time.monotonic() - start)
+        (result,) = tune([kernel], SearchSettings(space, trials, seed=seed), bench)
+        return result, result.count / (time.monotonic() - start)
 
 
 def _timed_in_turns(
@@ -105,9 +113,9 @@ def _timed_in_turns(
         for number, candidate in enumerate(candidates):
             pool.call(0, LIMIT_S, do="build", workload=0, candidate=candidate, number=number)
         for _ in range(rounds):
-            for number, taken in enumerate(samples):
-                taken += pool.call(0, LIMIT_S, do="sample", workload=0, number=number)["run_s"]
-    return [statistics.median(taken) for taken in samples]
+            for number, seconds in enumerate(samples):
+                seconds += pool.call(0, LIMIT_S, do="sample", workload=0, number=number)["run_s"]
+    return [statistics.median(seconds) for seconds in samples]
 
 
 if __name__ == "__main__":
