@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.commands import Command, runner
+
 # TVM pins the main thread, and what PyTorch starts later would share its core.
 os.environ.setdefault("TVM_BIND_THREADS", "0")
 os.environ.setdefault("TVM_NUM_THREADS", "2")
@@ -90,3 +92,9 @@ def imagenet_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("imagenet")
     write_imagenet(root)
     return root
+
+
+@pytest.fixture
+def dlas_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Return what runs a command in this process, its folder and cache the test's own."""
+    return runner(tmp_path, monkeypatch, capsys)

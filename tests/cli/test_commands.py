@@ -1,15 +1,12 @@
-"""The command line as a person meets it, in processes of its own."""
+"""The command line as a person meets it: in a process of its own where that is the point."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dlas.cli import main
-from tests.fixtures.commands import dlas
+from tests.fixtures.commands import Command, dlas
 
 STUBS = """
 name = "s"
@@ -26,30 +23,13 @@ hardware = ["tests.fixtures.stubs:StubHardware"]
 
 
 @pytest.fixture
-def said_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str]]:
-    """Run a command in this process, which saves imports; return its exit code and errors."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DLAS_CACHE", str(tmp_path / "cache"))
-
-    def said(*words: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["dlas", *words])
-        with pytest.raises(SystemExit) as left:
-            main()
-        return left.value.code, capsys.readouterr().err  # type: ignore[return-value]
-
-    return said
-
-
-@pytest.fixture
 def study(tmp_path: Path) -> Path:
     path = tmp_path / "study.toml"
     path.write_text(STUBS)
     return path
 
 
-def test_run_table_compare_show_export(tmp_path: Path, study: Path) -> None:
+def test_run_table_compare_show_export(tmp_path: Path, study: Path, dlas_here: Command) -> None:
     ran = dlas(tmp_path, "run", "study.toml", "--out", "out")
     assert ran.returncode == 0, ran.stderr
     assert "s: 3 points" in ran.stdout
@@ -61,14 +41,14 @@ def test_run_table_compare_show_export(tmp_path: Path, study: Path) -> None:
     table = dlas(tmp_path, "table", "out")
     assert table.returncode == 0, table.stderr
     assert "this stub raises" in table.stdout
-    compared = dlas(tmp_path, "compare", "out", "--axis", "compiler")
+    compared = dlas_here("compare", "out", "--axis", "compiler")
     assert compared.returncode == 0, compared.stderr
     row = (tmp_path / "out" / "results.jsonl").read_text().partition('"id":"')[2][:8]
-    shown = dlas(tmp_path, "show", "out", row)
+    shown = dlas_here("show", "out", row)
     assert shown.returncode == 0, shown.stderr
     assert row in shown.stdout
     for name in ("rows.csv", "rows.parquet"):
-        written = dlas(tmp_path, "export", "out", "--to", name)
+        written = dlas_here("export", "out", "--to", name)
         assert written.returncode == 0, written.stderr
         assert (tmp_path / name).stat().st_size > 0
 
@@ -95,16 +75,16 @@ def damaged(tmp_path: Path) -> str:
     ],
 )
 def test_bad_input_is_one_message_exit_code_2_and_nothing_written(
-    tmp_path: Path, said_here: Callable[..., tuple[int, str]], axes: str, said: str
+    tmp_path: Path, dlas_here: Command, axes: str, said: str
 ) -> None:
     damaged(tmp_path)
     escaping_onnx(tmp_path)
     (tmp_path / "study.toml").write_text(f'name = "s"\n[axes]\n{axes}\n')
     before = sorted(tmp_path.rglob("*"))
-    code, errors = said_here("run", "study.toml", "--out", "out")
-    assert code == 2, errors
-    assert said in errors
-    assert len(errors.splitlines()) <= 3
+    refused = dlas_here("run", "study.toml", "--out", "out")
+    assert refused.returncode == 2, refused.stderr
+    assert said in refused.stderr
+    assert len(refused.stderr.splitlines()) <= 3
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -145,16 +125,16 @@ def escaping_onnx(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_words_end_in_exit_code_2(
-    tmp_path: Path, study: Path, said_here: Callable[..., tuple[int, str]], words: list[str], said: str
+    tmp_path: Path, study: Path, dlas_here: Command, words: list[str], said: str
 ) -> None:
-    code, errors = said_here(*words)
-    assert code == 2, errors
-    assert said in errors
+    refused = dlas_here(*words)
+    assert refused.returncode == 2, refused.stderr
+    assert said in refused.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_list_names_parts_with_their_options(tmp_path: Path) -> None:
-    listed = dlas(tmp_path, "list", "dataset")
+def test_list_names_parts_with_their_options(dlas_here: Command) -> None:
+    listed = dlas_here("list", "dataset")
     assert listed.returncode == 0, listed.stderr
     assert "digits" in listed.stdout
     assert "root" in listed.stdout
@@ -173,22 +153,20 @@ class Mine(Gemm):
 """
 
 
-def test_check_holds_a_users_own_algorithm_to_the_contract(
-    tmp_path: Path, said_here: Callable[..., tuple[int, str]]
-) -> None:
+def test_check_holds_a_users_own_algorithm_to_the_contract(tmp_path: Path, dlas_here: Command) -> None:
     (tmp_path / "mine.py").write_text(OWN)
-    checked = dlas(tmp_path, "check", "algorithm", "mine:Mine")
+    checked = dlas_here("check", "algorithm", "mine:Mine")
     assert checked.returncode == 0, checked.stderr
     assert "mine:Mine: right on" in checked.stdout
     assert "declines 'depthwise': only groups of one" in checked.stdout
     doubled = "    def pack(self, weight, conv):\n        return super().pack(weight * 2, conv)\n"
     (tmp_path / "doubled.py").write_text(OWN + doubled)
-    code, errors = said_here("check", "algorithm", "doubled:Mine")
-    assert code == 1
-    assert "relative error" in errors
+    wrong = dlas_here("check", "algorithm", "doubled:Mine")
+    assert wrong.returncode == 1
+    assert "relative error" in wrong.stderr
     lost = '    def schedule(self, schedule, conv, target):\n        schedule.get_sblock("nowhere")\n'
     (tmp_path / "lost.py").write_text(OWN + lost)
-    code, errors = said_here("check", "algorithm", "lost:Mine")
-    assert code == 1
-    assert "Cannot find a block with the name: nowhere" in errors
-    assert "lost.py:" in errors and "Traceback" not in errors
+    broken = dlas_here("check", "algorithm", "lost:Mine")
+    assert broken.returncode == 1
+    assert "Cannot find a block with the name: nowhere" in broken.stderr
+    assert "lost.py:" in broken.stderr and "Traceback" not in broken.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,12 @@ def quantised(part: Int8, given: TorchNetwork | OnnxNetwork, data: Data, to: Wor
 
 def stored(model: onnx.ModelProto) -> dict[str, npt.NDArray[Any]]:
     return {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+
+
+def scales_of(model: onnx.ModelProto) -> list[npt.NDArray[Any]]:
+    """Return the scales that a whole tensor shares, those of activations."""
+    arrays = stored(model).items()
+    return [array for name, array in arrays if name.endswith("_scale") and array.ndim == 0]
 
 
 def weights(model: onnx.ModelProto) -> dict[str, npt.NDArray[Any]]:
@@ -192,13 +199,10 @@ def test_without_calibration_no_image_is_read(workspace: Workspace) -> None:
 
 def test_ranges_follow_the_images_and_the_method(workspace: Workspace) -> None:
     dense, data = trained()
-    names = [Int8(), Int8(method="entropy"), Int8(method="percentile"), Int8(calibration="none")]
-    scales = {
-        part: [array for name, array in stored(quantised(part, dense, data, workspace).model).items()
-               if name.endswith("_scale") and array.ndim == 0]
-        for part in names
-    }  # fmt: skip
-    widest = np.array(scales[Int8()])
+    few = partial(Int8, images=16)
+    names = [few(), few(method="entropy"), few(method="percentile"), few(calibration="none")]
+    scales = {part: scales_of(quantised(part, dense, data, workspace).model) for part in names}
+    widest = np.array(scales[few()])
     for part in names[1:]:
         assert np.any(np.array(scales[part]) != widest), part
         if part.calibration == "validation":

@@ -161,7 +161,8 @@ def test_tables_are_tables_and_pictures_have_words(page: Page) -> None:
     assert page.all("html")[0]["lang"] == "en" and page.all("main") and page.all("nav")
 
 
-def test_curves_of_tuning_are_drawn_and_damaged_ones_are_said(tmp_path: Path, rows: list[Row]) -> None:
+def test_curves_of_tuning_are_drawn_and_damaged_ones_are_said(tmp_path: Path) -> None:
+    rows = sweep(models=1, batches=(1,))
     page = page_of(tmp_path, rows)
     panels = page.data["figures"]["tuning-curves"]["panels"]
     tuned = {each.id for each in rows if each.tuning}
@@ -226,8 +227,8 @@ def test_text_from_rows_is_text(tmp_path: Path) -> None:
     assert not [name for _, found in page.elements for name in found if name.startswith("on")]
 
 
-def test_neither_torch_nor_tvm_is_imported(tmp_path: Path, rows: list[Row]) -> None:
-    write(tmp_path, rows)
+def test_neither_torch_nor_tvm_is_imported(tmp_path: Path) -> None:
+    write(tmp_path, sweep(models=1, batches=(1,)))
     script = f"""
 import sys
 from dlas.cli.app import app

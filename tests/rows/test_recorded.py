@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 import dlas
 from dlas.rows.results import read_rows
 from dlas.study.reading import read_study
+from tests.fixtures.commands import Command
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -29,25 +28,21 @@ def test_its_points_are_those_of_its_study_today() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "says", "writes"),
     [
-        (["table"], "metaschedule(trials=2)"),
-        (["compare", "--axis", "compiler"], "times its speed"),
-        (["observations"], "XIII"),
-        (["export", "--to", "rows.csv"], "rows.csv"),
-        (["report", "--out", "report.html"], "report.html"),
+        (["table"], "metaschedule(trials=2)", ""),
+        (["compare", "--axis", "compiler"], "times its speed", ""),
+        (["observations"], "XIII", ""),
+        (["export", "--to", "rows.csv"], "", "rows.csv"),
+        (["report", "--out", "report.html"], "report.html", "report.html"),
     ],
     ids=lambda each: each[0] if isinstance(each, list) else "",
 )
-def test_every_command_reads_it(tmp_path: Path, arguments: list[str], says: str) -> None:
+def test_every_command_reads_it(
+    tmp_path: Path, dlas_here: Command, arguments: list[str], says: str, writes: str
+) -> None:
     command, *options = arguments
-    done = subprocess.run(
-        [sys.executable, "-m", "dlas", command, str(RECORDED), *options],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = dlas_here(command, str(RECORDED), *options)
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
+    assert (tmp_path / writes).exists()
