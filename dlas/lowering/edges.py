@@ -26,11 +26,11 @@ class Edges:
 
     Parameters
     ----------
-    found : list of Edge
+    reads : list of Edge
         One a read.
     """
 
-    found: list[Edge] = field(default_factory=list)
+    reads: list[Edge] = field(default_factory=list)
     _writers: dict[relax.Var, Shares] = field(default_factory=dict)
     _numbers: dict[relax.Var, int] = field(default_factory=dict)
 
@@ -50,27 +50,27 @@ class Edges:
 
     def read(self, value: relax.Expr, reader: str | None, port: Literal["input", "output"] = "input") -> None:
         """Record who reads a value, if its layouts differ in memory."""
-        for each in _fields(value):
-            if not _has_planes(each):
+        for tensor in _fields(value):
+            if not _has_planes(tensor):
                 continue
-            size = math.prod(shape_of(each)) * np.dtype(str(each.ty.dtype)).itemsize
-            number = self._numbers.setdefault(each, len(self._numbers))
-            for writer, share in self._writers.get(each, {None: 1.0}).items():
+            size = math.prod(shape_of(tensor)) * np.dtype(str(tensor.ty.dtype)).itemsize
+            number = self._numbers.setdefault(tensor, len(self._numbers))
+            for writer, share in self._writers.get(tensor, {None: 1.0}).items():
                 if writer is None and reader is None:
                     continue
                 moved = round(share * size)
-                self.found.append(Edge(writer=writer, value=number, bytes=moved, reader=reader, port=port))
+                self.reads.append(Edge(writer=writer, value=number, bytes=moved, reader=reader, port=port))
 
     def _shares(self, call: relax.Call) -> Shares:
         """Return the shares of convolutions in an operator's output; a concatenation adds them up."""
-        fields = [each for argument in call.args for each in _fields(argument) if _has_planes(each)]
+        fields = [tensor for argument in call.args for tensor in _fields(argument) if _has_planes(tensor)]
         joined = is_call(call, "relax.concat") and int(call.attrs.axis) == 1
         shares: Shares = {}
-        for each in fields:
-            part = shape_of(each)[1] / shape_of(call)[1] if joined else 1.0
-            for layer, share in self._writers.get(each, {None: 1.0}).items():
-                known = shares.get(layer, 0.0)
-                shares[layer] = known + part * share if joined else max(known, share)
+        for tensor in fields:
+            part = shape_of(tensor)[1] / shape_of(call)[1] if joined else 1.0
+            for layer, share in self._writers.get(tensor, {None: 1.0}).items():
+                before = shares.get(layer, 0.0)
+                shares[layer] = before + part * share if joined else max(before, share)
         return shares
 
 

@@ -117,11 +117,11 @@ class _Change:
         spread = T.parallel if work >= SMALLEST_PARALLEL else T.serial
         with IRBuilder() as builder, T.prim_func(s_tir=True):
             T.func_name(CHANGE_LAYOUT)
-            given = [T.arg(each.name, T.Buffer(each.shape, each.dtype)) for each in function.params]
+            given = [T.arg(buffer.name, T.Buffer(buffer.shape, buffer.dtype)) for buffer in function.params]
             source, written = map(_flat, given)
             with T.sblock("root"), spread(0, self.n * self.blocks * runs) as task:
                 number, start = task // runs, tirx.min(task % runs * self.run, self.pixels - self.run)
-                at = [T.bind(each) for each in (number // self.blocks, number % self.blocks, start)]
+                at = [T.bind(index) for index in (number // self.blocks, number % self.blocks, start)]
                 self._move_block(source, written, at)
         return builder.get().with_attrs({**function.attrs, "tirx.is_scheduled": True})
 
@@ -144,8 +144,8 @@ class _Change:
         for channel in range(0, self.block, self.lanes):
             for pixel in range(0, self.run, self.piece):
                 places = [
-                    self._plain(at, each, pixel) if each < channels else None
-                    for each in range(channel, channel + self.lanes)
+                    self._plain(at, row, pixel) if row < channels else None
+                    for row in range(channel, channel + self.lanes)
                 ]
                 for column, vector in enumerate(self._transposed(source, places)):
                     _store(written, self._blocked(at, channel, pixel + column), vector, self.lanes)
@@ -155,7 +155,7 @@ class _Change:
     ) -> None:
         for channel in range(0, channels, self.piece):
             for pixel in range(0, self.run, self.lanes):
-                places = [self._blocked(at, channel, each) for each in range(pixel, pixel + self.lanes)]
+                places = [self._blocked(at, channel, row) for row in range(pixel, pixel + self.lanes)]
                 vectors = self._transposed(source, places)[: channels - channel]
                 for column, vector in enumerate(vectors):
                     _store(written, self._plain(at, channel + column, pixel), vector, self.lanes)
@@ -196,7 +196,9 @@ class _Change:
             range(square + first, square + first + self.piece // 2)
             for square in range(0, self.lanes, self.piece)
         ]
-        return _shuffled(pair, [side + each for part in halves for each in part for side in (0, self.lanes)])
+        return _shuffled(
+            pair, [side + element for half in halves for element in half for side in (0, self.lanes)]
+        )
 
 
 def _flat(buffer: tirx.Buffer) -> tirx.Buffer:

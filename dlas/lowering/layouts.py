@@ -44,9 +44,9 @@ class Layouts:
 
     def emit(self, expression: relax.Expr, layout: str, channels: int) -> relax.Var:
         """Return a new variable bound to ``expression``, which has ``channels`` channels in ``layout``."""
-        return self._note(self.builder.emit(expression), layout, channels)
+        return self._record(self.builder.emit(expression), layout, channels)
 
-    def _note(self, variable: relax.Var, layout: str, channels: int) -> relax.Var:
+    def _record(self, variable: relax.Var, layout: str, channels: int) -> relax.Var:
         if layout != PLAIN:
             self._blocked[variable] = layout, channels
         return variable
@@ -92,14 +92,14 @@ class Layouts:
 
     def _end_whole(self, values: Sequence[relax.Expr], layout: str) -> bool:
         """Whether values are blocked, each with channels that fill the blocks of ``layout``."""
-        known = [self._blocked.get(value, (PLAIN, 1)) for value in values]
-        return all(own != PLAIN and channels % channel_block(layout) == 0 for own, channels in known)
+        blocked = [self._blocked.get(value, (PLAIN, 1)) for value in values]
+        return all(own != PLAIN and channels % channel_block(layout) == 0 for own, channels in blocked)
 
     def _common(self, arguments: Sequence[relax.Expr]) -> str | None:
         """Return the smallest block among the inputs."""
         tensors = [item for a in arguments for item in (a.fields if isinstance(a, relax.Tuple) else [a])]
-        found = {self.of(tensor) for tensor in tensors} - {PLAIN}
-        return min(found, key=channel_block) if found else None
+        layouts = {self.of(tensor) for tensor in tensors} - {PLAIN}
+        return min(layouts, key=channel_block) if layouts else None
 
     def _elementwise(self, call: relax.Call, arguments: Sequence[relax.Expr], layout: str) -> relax.Var:
         inputs = [self.read(argument, layout) for argument in arguments]
@@ -128,7 +128,7 @@ class Layouts:
                 return x[n, channel, h, w]
             return tirx.if_then_else(channel < c, x[n, channel, h, w], tirx.const(0, x.dtype))
 
-        return self._note(self._change(value, target, element), layout, c)
+        return self._record(self._change(value, target, element), layout, c)
 
     def _unblock(self, value: relax.Expr) -> relax.Var:
         n, outer, h, w, b = shape_of(value)

@@ -91,7 +91,7 @@ def lower_graph(graph: Graph, algorithm: Algorithm) -> Lowered:
     module = _fuse_operators(emitter.builder.get())
     arrays = {parameter.name: array for parameter, array in emitter.parameters.items()}
     coverage = _coverage(emitter.layers)
-    return Lowered(module, arrays, emitter.kernels, emitter.layers, coverage, emitter.edges.found)
+    return Lowered(module, arrays, emitter.kernels, emitter.layers, coverage, emitter.edges.reads)
 
 
 def schedule(
@@ -186,7 +186,7 @@ class _Emitter:
         kernel = make_kernel(self.algorithm, conv, weight, self._kernel_name(layer), region.steps, operands)
         self.kernels[kernel.name] = kernel
         self.layers.append(kernel.describe())
-        self._note(region, layer)
+        self._record(region, layer)
         written = kernel.conv.output_layout
         arguments = [
             self.layouts.read(self.of(region.input.x), kernel.conv.input_layout),
@@ -199,7 +199,7 @@ class _Emitter:
             relax.call_tir(function, arguments, out_ty=output), written, kernel.conv.k
         )
 
-    def _note(self, region: Region, layer: str) -> None:
+    def _record(self, region: Region, layer: str) -> None:
         """Record what a convolution and its tail read and write."""
         self.edges.read(region.input.x, layer)
         for operand in region.operands:

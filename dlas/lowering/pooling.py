@@ -135,7 +135,7 @@ def _row_by_row(function: tirx.PrimFunc) -> tirx.PrimFunc:
     """Return a function with stage ``pool_rows`` computed for each output row; any other unchanged."""
     schedule = s_tir.Schedule(function)
     stages = schedule.get_child_blocks(schedule.get_sblock("root"))
-    names = [schedule.get(each).name_hint for each in stages]
+    names = [schedule.get(block).name_hint for block in stages]
     if ROWS not in names:
         return function
     rows, last = stages[names.index(ROWS)], stages[-1]

@@ -53,9 +53,9 @@ class Csr:
         """
         rows, columns = np.nonzero(matrix if matrix.ndim == 2 else matrix.any(axis=2))
         starts = np.searchsorted(rows, np.arange(len(matrix) + 1))
-        found = cls(matrix[rows, columns], columns.astype(np.int32), starts.astype(np.int32), matrix.shape[1])
-        found.check()
-        return found
+        csr = cls(matrix[rows, columns], columns.astype(np.int32), starts.astype(np.int32), matrix.shape[1])
+        csr.check()
+        return csr
 
     def check(self) -> None:
         """Check everything that a kernel relies on.

@@ -74,10 +74,10 @@ def _sum_inside(schedule: Schedule, loop: LoopRV) -> None:
     schedule.compute_at(products, part, preserve_unit_loops=True)
     *_, own_lane, own_place, entry = schedule.get_loops(products)
     schedule.reorder(entry, own_lane, own_place)
-    for each in (sums, products):
-        schedule.set_scope(each, 0, "local")
-    for each in (lane, own_lane):
-        schedule.unroll(each)
+    for block in (sums, products):
+        schedule.set_scope(block, 0, "local")
+    for loop_over_filters in (lane, own_lane):
+        schedule.unroll(loop_over_filters)
 
 
 def _leave_padding(schedule: Schedule) -> None:

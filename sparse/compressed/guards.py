@@ -38,7 +38,7 @@ def _ended_early(loop: tirx.For) -> tirx.Stmt:
         return loop
     block = inside.block
     end = _substituted(end, [(axis.var, value) for axis, value in _bindings(inside)])
-    if _reads_any(end, [each.loop_var for each in loops]):
+    if _reads_any(end, [nested.loop_var for nested in loops]):
         return loop
     ended = _loop(loop, end, _nest(loops[1:], inside, block.reads, block.body.then_case))
     if block.init is None:
@@ -52,7 +52,7 @@ def _start(loops: list[tirx.For], realize: s_tir.SBlockRealize, term: tirx.Var) 
     points = [(axis, value) for axis, value in _bindings(realize) if not value.same_as(term)]
     start = _nest(loops, realize, [], block.init, points)
     defined = [loop.loop_var for loop in loops] + [axis.var for axis, _ in points]
-    return _substituted(start, [(each, tirx.Var(each.name, each.ty)) for each in defined])
+    return _substituted(start, [(variable, tirx.Var(variable.name, variable.ty)) for variable in defined])
 
 
 def _nest(
@@ -64,7 +64,7 @@ def _nest(
 ) -> tirx.Stmt:
     """Return loops around a copy of a block with another body and, if given, other axes."""
     block, bindings = realize.block, _bindings(realize) if points is None else points
-    axes, values = ([each[i] for each in bindings] for i in (0, 1))
+    axes, values = ([binding[i] for binding in bindings] for i in (0, 1))
     rest = block.alloc_buffers, block.match_buffers, block.annotations
     changed = s_tir.SBlock(axes, reads, block.writes, block.name_hint, body, None, *rest)
     nest = s_tir.SBlockRealize(values, realize.predicate, changed)
@@ -98,7 +98,7 @@ def _substituted(expression: Expr | tirx.Stmt, values: list[tuple[tirx.Var, Expr
     """Return an expression with variables replaced by values."""
 
     def value(variable: tirx.Var) -> Expr:
-        return next((found for known, found in values if known.same_as(variable)), variable)
+        return next((new for old, new in values if old.same_as(variable)), variable)
 
     return tvm_ffi.structural_map(expression, [(tirx.Var, value)])
 
@@ -107,4 +107,4 @@ def _reads_any(expression: Expr | tirx.Stmt, variables: list[tirx.Var]) -> bool:
     """Whether an expression names one of the variables."""
     read: list[tirx.Var] = []
     tvm_ffi.structural_walk(expression, (tirx.Var, read.append))
-    return any(each.same_as(variable) for each in read for variable in variables)
+    return any(name.same_as(variable) for name in read for variable in variables)

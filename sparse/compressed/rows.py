@@ -29,7 +29,7 @@ from dlas.sparse.compressed.thread_tiles import thread_tiles
 from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 
 MOST = VectorUnit(lanes=16, registers=32)
-"""The largest vector unit: weights are packed before the target is known."""
+"""The largest vector unit: weights are packed before the target is all_offsets."""
 LEAST_ENTRIES = 12
 """Fewest entries of a row in a block of channels: each block adds its sums to those before it."""
 CACHED_BYTES = 24_000
@@ -87,11 +87,11 @@ class SparseRows(Algorithm):
     def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
         """Return the weight [k, c / groups, r, s] with its zeros."""
         values, offsets, starts, filters = packed
-        known = self.planes(conv).offsets().ravel()
-        ascending = np.argsort(known)
-        columns = ascending[np.searchsorted(known, offsets[: starts[-1]], sorter=ascending)]
+        all_offsets = self.planes(conv).offsets().ravel()
+        ascending = np.argsort(all_offsets)
+        columns = ascending[np.searchsorted(all_offsets, offsets[: starts[-1]], sorter=ascending)]
         row = np.repeat(np.arange(len(starts) - 1) % len(filters), np.diff(starts))
-        matrix = np.zeros((conv.k + 1, len(known) // conv.groups), values.dtype)
+        matrix = np.zeros((conv.k + 1, len(all_offsets) // conv.groups), values.dtype)
         matrix[filters[row], columns[:, None] % matrix.shape[1]] = values[: starts[-1]]
         return matrix[:-1].reshape(conv.k, -1, conv.r, conv.s)
 
@@ -137,8 +137,8 @@ class SparseRows(Algorithm):
         schedule.compute_at(products, schedule.get_loops(sums)[-1], preserve_unit_loops=True)
         parallelise(schedule, output, 3)
         parallelise(schedule, sums, 3)
-        for each in (sums, products):
-            schedule.decompose_reduction(each, schedule.get_loops(each)[-1])
+        for block in (sums, products):
+            schedule.decompose_reduction(block, schedule.get_loops(block)[-1])
         parallelise_padding(schedule)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:

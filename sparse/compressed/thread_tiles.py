@@ -91,7 +91,7 @@ def _tiles(extents: Sequence[int], most: int) -> Iterator[ThreadTile]:
     n, _, rows, height, p, q = extents
     for images, lines in itertools.product(divisors(n, PLACES), divisors(p, PLACES)):
         run = p // lines * q
-        warps = {min(each, -(-run // WARP)) for each in WIDTHS}
+        warps = {min(width, -(-run // WARP)) for width in WIDTHS}
         for filters, wide in itertools.product(divisors(height, height), sorted(warps)):
             lanes = wide * WARP * (height // filters)
             if images * lines <= PLACES and images * lines * filters <= SUMS and lanes <= most:
