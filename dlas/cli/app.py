@@ -222,24 +222,42 @@ def doctor() -> None:
 
 @app.command()
 def check(
-    axis: Annotated[str, typer.Argument(help="The part's axis; algorithm has checks so far.")],
+    axis: Annotated[str, typer.Argument(help="The part's axis.")],
     name: Annotated[str, typer.Argument(help="A part's name, or module:Class.")],
+    options: Annotated[
+        list[str] | None, typer.Argument(help="Options as a study writes them, e.g. level=0.5.")
+    ] = None,
 ) -> None:
-    """Hold a part to its axis's contract: right against PyTorch over every kind of convolution."""
-    if axis != "algorithm":
-        raise unknown("axis with a contract", axis, ["algorithm"])
+    """Hold a part to its axis's contract: an algorithm is right on every kind of convolution, and so on."""
+    from dlas.store import toml
     from dlas.study import parts
-    from dlas.testing.algorithms import CASES, check_algorithm
 
+    if axis not in parts.HOMES:
+        raise unknown("axis", axis, parts.HOMES)
     found = parts.find(axis, name)
-    if missing := [key for key, default in found.options().items() if default is dataclasses.MISSING]:
+    given = toml.parse("\n".join(options or ()))
+    defaults = found.options()
+    if missing := [key for key in defaults if defaults[key] is dataclasses.MISSING and key not in given]:
         raise InputError(f"{axis} {name!r} needs options ({', '.join(missing)}), which a check cannot guess")
     try:
-        declined = check_algorithm(parts.make(axis, name, {}))
+        _check(axis, name, found.make(found.validate(name, given)))
     except AssertionError as error:
         terminal.complain(str(error))
         raise typer.Exit(1) from None
+
+
+def _check(axis: str, name: str, part: Any) -> None:
+    """Hold a part to its contract and say how it did."""
+    from dlas import testing
+
     console = terminal.console()
+    if axis != "algorithm":
+        getattr(testing, f"check_{axis}")(part)
+        console.print(f"{name}: keeps the contract of a {axis}", highlight=False, markup=False)
+        return
+    from dlas.testing.cases import CASES
+
+    declined = testing.check_algorithm(part)
     console.print(f"{name}: right on {len(CASES) - len(declined)} of {len(CASES)} convolutions")
     for case, reason in declined.items():
         console.print(f"  declines {case!r}: {reason}", highlight=False, markup=False)

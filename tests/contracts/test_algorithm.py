@@ -16,7 +16,8 @@ from dlas.lowering.tail import Chain
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
 from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
-from dlas.testing.algorithms import ACTIVATIONS, CASES, POINTS, Case, check_algorithm, check_case
+from dlas.testing.algorithms import POINTS, check_algorithm, check_case
+from dlas.testing.cases import ACTIVATIONS, CASES, Case
 from tests.fixtures.algorithms import choices
 from tests.fixtures.convolutions import cases
 

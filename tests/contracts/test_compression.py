@@ -1,77 +1,138 @@
-"""Every compression part there is: saved and restored bit for bit, and the same every time."""
+"""Every compression part there is keeps its contract, and the contract notices what does not."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import MISSING
+import itertools
+from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from torch import nn
 
-from dlas.engine.steps.artifacts import network_facts
-from dlas.stack import Compression
+from dlas.compression.none import NoCompression
+from dlas.networks.torch_network import TorchNetwork, conv_weights
+from dlas.stack import Compression, Data, Facts, Model, Network, Workspace
 from dlas.study import parts
-from dlas.study.point import Choice
-from tests.fixtures.tiny import make_network, the_point
+from dlas.testing import check_compression
+from dlas.testing.networks import TinyDataset, noise
 
 NEEDED = {"level": 0.25}
 """Values for options without a default."""
-COUNTS = ("parameters", "nonzeros", "model_bytes")
-DATA = {
-    "trained": 'dataset = ["tests.fixtures.tiny:TinyDataset"]',
-    "noise": 'dataset = [{ name = "random", size = 8, images = 16, classes = 4 }]',
-}
+DATA = {"trained": TinyDataset().load(), "noise": noise()}
 
 
-def table_of(name: str) -> str:
-    """Return a part as a study would write it, with what it cannot do without."""
-    options = parts.find("compression", name).options()
-    given = {key: NEEDED[key] for key, default in options.items() if default is MISSING}
-    return "{ " + ", ".join(f"{key} = {value!r}" for key, value in {"name": name, **given}.items()) + " }"
+def made(name: str) -> Compression:
+    """Return a technique with what it cannot do without."""
+    found = parts.find("compression", name)
+    needed = [key for key, default in found.options().items() if default is MISSING]
+    part: Compression = found.make({key: NEEDED[key] for key in needed})
+    return part
 
 
 @pytest.mark.parametrize("data", sorted(DATA))
 @pytest.mark.parametrize("name", parts.names("compression"))
-def test_compression_keeps_its_contract(name: str, data: str, tmp_path: Path) -> None:
-    point = the_point(f"{DATA[data]}\ncompression = [{table_of(name)}]")
-    made = make_network(point, tmp_path / "a")[-1]
-    assert made.files == make_network(point, tmp_path / "b")[-1].files, "two results from one seed"
-
-    facts = network_facts(made)
-    compression: Compression = point.compression.make("compression")
-    restored = compression.restore(point.model.make("model"), made.folder, facts)
-    sample = load_file(made.folder / "sample.safetensors")
-    np.testing.assert_array_equal(restored.reference(sample["images"]), sample["outputs"])
-    again = tmp_path / "again"
-    again.mkdir()
-    restored.save(again)
-    saved = sorted(path.name for path in again.iterdir())
-    assert saved == sorted(set(made.files) - {"sample.safetensors"})
-    assert all((again / each).read_bytes() == (made.folder / each).read_bytes() for each in saved)
-
-    _check_facts(made.facts, labelled=data == "trained")
+def test_compression_keeps_its_contract(name: str, data: str) -> None:
+    check_compression(made(name), data=DATA[data])
 
 
-def _check_facts(facts: dict[str, Any], labelled: bool) -> None:
-    assert all(facts[count] > 0 for count in COUNTS)
-    assert facts["nonzeros"] <= facts["parameters"]
-    assert (facts["accuracy"] is not None) == (facts["validation_accuracy"] is not None) == labelled
-    reached = facts["reached"]
-    assert 0 <= reached.get("ratio", 0) < 1 and 0 < reached.get("bits", 32) <= 32
-    json.dumps(facts, allow_nan=False)
+@dataclass(frozen=True)
+class Halves(Compression):
+    """Sets the first half of each convolution's filters to zero, and says so."""
+
+    def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
+        assert isinstance(network, TorchNetwork)
+        weights = conv_weights(network.module).values()
+        for weight in weights:
+            weight.data[: len(weight) // 2] = 0
+        network.count()
+        zeros = sum(weight.numel() - int(weight.count_nonzero()) for weight in weights)
+        ratio = zeros / sum(weight.numel() for weight in weights)
+        network.facts = replace(network.facts, reached={"ratio": ratio})
+        return network
 
 
-@pytest.mark.parametrize("name", sorted(set(parts.names("compression")) - {"none"}))
-def test_compression_says_what_it_reached(name: str, tmp_path: Path) -> None:
-    point = the_point(f"{DATA['noise']}\ncompression = [{table_of(name)}]")
-    dense, *_, made = make_network(point, tmp_path)
-    reached = made.facts["reached"]
-    assert reached.get("ratio", 0) > 0 or reached.get("bits", 32) < 32, (
-        "it compresses, and does not say by how much"
-    )
-    assert dense.facts["reached"] == {}
-    if "level" in reached:
-        assert reached["level"] == dict(Choice.of(point.compression.content()).options)["level"]
+@dataclass(frozen=True)
+class Silent(Halves):
+    """Does not say what it reached."""
+
+    def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
+        network = super().compress(network, data, workspace)
+        network.facts.reached = {}
+        return network
+
+
+@dataclass(frozen=True)
+class Boasts(NoCompression):
+    """Says that it pruned, and did not."""
+
+    def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
+        network.facts.reached = {"ratio": 0.5}
+        return network
+
+
+@dataclass(frozen=True)
+class Misses(Halves):
+    """Prunes to another level than it was asked for."""
+
+    level: float = 0.9
+
+    def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
+        network = super().compress(network, data, workspace)
+        network.facts.reached |= {"level": 0.5}
+        return network
+
+
+CALLS = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Drifts(Halves):
+    """Makes another network at every call."""
+
+    def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
+        network = super().compress(network, data, workspace)
+        assert isinstance(network, TorchNetwork)
+        next(iter(network.module.parameters())).data += 1e-3 * next(CALLS)
+        return network
+
+
+@dataclass(frozen=True)
+class Reshapes(Halves):
+    """Changes the structure, and restores the dense one."""
+
+    def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
+        network = super().compress(network, data, workspace)
+        assert isinstance(network, TorchNetwork)
+        network.module = nn.Sequential(network.module, nn.Linear(4, 4)).eval()
+        return network
+
+
+@dataclass(frozen=True)
+class Retouches(Halves):
+    """Restores other weights than were saved."""
+
+    def restore(self, model: Model, folder: Path, facts: Facts) -> Network:
+        network = super().restore(model, folder, facts)
+        assert isinstance(network, TorchNetwork)
+        next(iter(network.module.parameters())).data *= 2
+        return network
+
+
+def test_a_technique_that_keeps_the_contract_passes() -> None:
+    check_compression(Halves(), data=DATA["noise"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (Silent(), "changes the network and does not say by how much"),
+        (Boasts(), "reached the ratio 0.5, and counts no fewer weights"),
+        (Misses(), "was to reach level 0.9, and says that it reached 0.5"),
+        (Drifts(), "one seed gives two networks"),
+        (Reshapes(), "one seed gives two networks|are not for this network"),
+        (Retouches(), "restored network"),
+    ],
+)
+def test_a_broken_contract_is_noticed(wrong: Compression, complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        check_compression(wrong, data=DATA["noise"])

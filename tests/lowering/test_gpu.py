@@ -18,7 +18,8 @@ from tvm.script.ir_builder import tirx as T
 from dlas.lowering.lower import lower, schedule
 from dlas.lowering.operators.schedule import schedule_operators
 from dlas.stack import Algorithm
-from dlas.testing.algorithms import CASES, Case, check_algorithm, lower_case, run_here
+from dlas.testing.algorithms import check_algorithm, lower_case, run_here
+from dlas.testing.cases import CASES, Case
 from tests.fixtures.algorithms import choices
 from tests.fixtures.convolutions import cases
 from tests.fixtures.gpu_code import check_compiles, compile_cuda, source, split

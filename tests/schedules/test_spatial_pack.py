@@ -14,7 +14,8 @@ from dlas.lowering.tail import Step
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Conv, Target
-from dlas.testing.algorithms import HOST, Case, check_case
+from dlas.testing.algorithms import HOST, check_case
+from dlas.testing.cases import Case
 from tests.fixtures.convolutions import SQUARE
 from tests.fixtures.targets import AVX2, AVX512, NEON
 

@@ -13,7 +13,8 @@ from dlas.errors import InputError
 from dlas.schedules.winograd import KERNEL, POINTS, Winograd, cook_toom
 from dlas.stack import Conv
 from dlas.study import parts
-from dlas.testing.algorithms import CASES, Case, check_algorithm, check_case
+from dlas.testing.algorithms import check_algorithm, check_case
+from dlas.testing.cases import CASES, Case
 
 PLAIN = Conv("plain", 1, 16, 8, 8, 16, 3, 3)
 

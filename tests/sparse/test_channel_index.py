@@ -21,8 +21,8 @@ from dlas.sparse.channel_index import ChannelIndex
 from dlas.sparse.compressed.remaining import remaining
 from dlas.stack import Conv
 from dlas.study import parts
-from dlas.testing import algorithms
-from dlas.testing.algorithms import CASES, HOST, Case, check_case
+from dlas.testing.algorithms import HOST, check_case
+from dlas.testing.cases import CASES, Case
 from dlas.tuning.workload import Workload
 from tests.fixtures.convolutions import SQUARE
 from tests.fixtures.small_network import error, images, network
@@ -108,12 +108,11 @@ SLOW = [pytest.param(dense, marks=pytest.mark.slow) for dense in ("gemm", "direc
 @pytest.mark.parametrize("name", PRUNED)
 @pytest.mark.parametrize("dense", ["spatial_pack", *SLOW])
 def test_a_pruned_layer_with_its_tail_is_right(
-    dense: Literal["spatial_pack", "gemm", "direct"], name: str, monkeypatch: pytest.MonkeyPatch
+    dense: Literal["spatial_pack", "gemm", "direct"], name: str
 ) -> None:
     conv, channels, filters = PRUNED[name]
-    case = Case(replace(conv, name=name), bias=True, residual=True, activation="relu")
-    drawn, weight = algorithms._tensors, pruned(conv, channels, filters)
-    monkeypatch.setattr(algorithms, "_tensors", lambda *given: {**drawn(*given), "weight": weight})
+    weight = pruned(conv, channels, filters)
+    case = Case(replace(conv, name=name), bias=True, residual=True, activation="relu", weight=weight)
     assert check_case(ChannelIndex(dense), case, points=2) is None
 
 

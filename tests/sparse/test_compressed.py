@@ -30,7 +30,8 @@ from dlas.sparse.csr_gemm import CsrGemm
 from dlas.sparse.csr_spatial_pack import CsrSpatialPack
 from dlas.stack import Conv, Target, csr_bytes
 from dlas.study import parts
-from dlas.testing.algorithms import HOST, Case, check_case
+from dlas.testing.algorithms import HOST, check_case
+from dlas.testing.cases import Case
 from dlas.tuning.workload import MAIN, Workload
 from tests.fixtures.convolutions import SQUARE, UNEVEN, convolutions, pruned
 from tests.fixtures.small_network import error, images, network

@@ -34,7 +34,8 @@ from dlas.sparse.compressed.rows import SparseRows
 from dlas.sparse.csr_direct import CsrDirect
 from dlas.stack import Bench, Conv, Decisions, Layer, Target
 from dlas.study import parts
-from dlas.testing.algorithms import HOST, Case, check_case, lower_case, run_here
+from dlas.testing.algorithms import HOST, check_case, lower_case, run_here
+from dlas.testing.cases import Case
 from dlas.tuning import tuner
 from dlas.tuning.candidates import CandidateRunner
 from dlas.tuning.workload import MAIN, Workload

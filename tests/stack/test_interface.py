@@ -23,7 +23,8 @@ from dlas.lowering.target import tvm_target
 from dlas.schedules.direct import Direct
 from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
 from dlas.study import parts
-from dlas.testing.algorithms import HOST, Case, check_case, run_here
+from dlas.testing.algorithms import HOST, check_case, run_here
+from dlas.testing.cases import Case
 
 Array = npt.NDArray[Any]
 

@@ -1,0 +1,104 @@
+"""The contract of compression: repeatable, restored bit for bit, and it says what it reached."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dlas.stack import Compression, Data, Model, Network, SavedNetwork
+from dlas.testing.faults import checking
+from dlas.testing.models import check_facts, check_outputs, check_restored
+from dlas.testing.networks import TinyDataset, TinyModel, noise, random_images, saved_files, workspace
+
+
+def check_compression(compression: Compression, model: Model | None = None, data: Data | None = None) -> None:
+    """Hold a compression technique to its contract.
+
+    - Two networks of one seed are the same, bit for bit, milestones included.
+    - A saved network is restored bit for bit.
+    - It says in ``facts.reached`` by how much a network is smaller, and counts it anew.
+
+    Parameters
+    ----------
+    compression : Compression
+    model : Model, optional
+        By default a tiny network of convolutions.
+    data : Data, optional
+        By default tiny images with labels, on which the network is trained, then noise without.
+
+    Raises
+    ------
+    AssertionError
+    """
+    model = model or TinyModel(epochs=3)
+    with checking(compression):
+        for given in [data] if data else [noise(), TinyDataset().load()]:
+            with tempfile.TemporaryDirectory() as folder:
+                _check_on(compression, model, given, Path(folder))
+
+
+def _check_on(compression: Compression, model: Model, data: Data, root: Path) -> None:
+    """Check a technique on one data set."""
+    dense, files = _made(compression, model, data, root / "first")
+    _, again = _made(compression, model, data, root / "second")
+    assert again == files, "one seed gives two networks"
+    saved = dense.pop()
+    network = saved.restore()
+    check_facts(saved.facts, data.labelled and saved.facts.trained)
+    check_outputs(network)
+    check_restored(network, saved.restore(), files, root / "restored")
+    _check_reached(compression, dense[0], saved)
+
+
+def _made(
+    compression: Compression, model: Model, data: Data, root: Path
+) -> tuple[list[SavedNetwork], dict[str, bytes]]:
+    """Return the dense network, those of milestones and the compressed one, and the last one's files."""
+    saved: list[SavedNetwork] = []
+    files: dict[str, bytes] = {}
+    milder = [_with(compression, options) for options in compression.milestones(data.labelled)]
+    for number, part in enumerate([None, *milder, compression]):
+        work = workspace(root / f"work{number}")
+        if part is None:
+            network = model.build(data, work)
+        else:
+            network = part.choose(saved) or part.compress(saved[-1].restore(), data, work)
+        files = saved_files(network, root / f"saved{number}")
+        saved.append(_saved(part, model, network, root / f"saved{number}"))
+    return saved, files
+
+
+def _with(compression: Compression, options: Any) -> Compression:
+    """Return a technique with a milestone's options."""
+    milder: Compression = replace(compression, **options)  # type: ignore[type-var]  # parts are dataclasses
+    return milder
+
+
+def _saved(part: Compression | None, model: Model, network: Network, folder: Path) -> SavedNetwork:
+    """Return how to get a saved network: from its technique, or from the model where it is dense."""
+    facts = network.facts
+    if part is None:
+        return SavedNetwork(facts, lambda: model.restore(folder, replace(facts)))
+    return SavedNetwork(facts, lambda: part.restore(model, folder, replace(facts)))
+
+
+def _check_reached(compression: Compression, dense: SavedNetwork, saved: SavedNetwork) -> None:
+    """Check what a technique says that it reached."""
+    reached = saved.facts.reached
+    ratio, bits = reached.get("ratio", 0), reached.get("bits", 32)
+    assert 0 <= ratio < 1, f"it reached the ratio {ratio!r}, no share of the weights"
+    assert 0 < bits <= 32, f"it reached {bits!r} bits a value"
+    images = random_images(2, dense.facts.shape)
+    changed = not np.array_equal(saved.restore().reference(images), dense.restore().reference(images))
+    assert not changed or ratio > 0 or bits < 32, "it changes the network and does not say by how much"
+    assert dense.facts.reached == {}, "it writes into the facts of the network that it was given"
+    smaller = (saved.facts.nonzeros or 0) < (dense.facts.nonzeros or 0)
+    assert smaller or ratio == 0, f"it reached the ratio {ratio}, and counts no fewer weights than before"
+    level = getattr(compression, "level", None)
+    if isinstance(level, float):
+        stated = reached.get("level")
+        assert stated == level, f"it was to reach level {level}, and says that it reached {stated}"

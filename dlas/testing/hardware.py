@@ -1,0 +1,100 @@
+"""The contract of hardware: it describes itself for a row, and times programs in seconds."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.stack import Hardware, Images, MeasureSettings, Program, Target, Unsupported
+from dlas.testing.faults import checking
+from dlas.testing.networks import SHAPE, random_images
+
+SECONDS = 5e-3
+"""That a run of the program takes which devices are given to time."""
+SETTINGS = MeasureSettings(repeats=4, seconds=10, minimum=2, sample_seconds=1e-4, slices=2)
+
+
+class Sleeper(Program):
+    """Takes a known time for nothing."""
+
+    def bind(self, images: Images) -> Callable[[], None]:
+        """Return a function that sleeps."""
+        return lambda: time.sleep(SECONDS)
+
+    def run(self, images: Images) -> npt.NDArray[np.float32]:
+        """Return zeros."""
+        return np.zeros((len(images), 1), np.float32)
+
+
+def check_hardware(hardware: Hardware, program: Program | None = None, seconds: float = SECONDS) -> None:
+    """Hold a device to its contract.
+
+    - It has a name for its lock, and describes itself and its target as JSON can hold them,
+      the same every time.
+    - It measures: positive samples in seconds, a first run, and a turn asked for before
+      the device is used; or it says why it cannot be used, and measuring raises that.
+
+    Parameters
+    ----------
+    hardware : Hardware
+    program : Program, optional
+        What the device runs; by default one that sleeps.
+    seconds : float
+        That one run of it takes at least.
+
+    Raises
+    ------
+    AssertionError
+    """
+    with checking(hardware):
+        assert isinstance(hardware.device, str) and hardware.device, f"its lock is called {hardware.device!r}"
+        assert isinstance(hardware.local, bool), f"local is {hardware.local!r}"
+        for name, method in (("description", hardware.describe), ("target", lambda: _target(hardware))):
+            first, second = (json.dumps(method(), sort_keys=True, allow_nan=False) for _ in range(2))
+            assert first == second, f"its {name} is {first}, then {second}"
+        reason = hardware.unsupported()
+        if reason is None:
+            _check_samples(hardware, program or Sleeper(), seconds)
+        else:
+            assert isinstance(reason, str) and reason.strip(), "it cannot be used and does not say why"
+            _check_refusal(hardware, program or Sleeper())
+
+
+def _target(hardware: Hardware) -> dict[str, object]:
+    """Return the target as a mapping."""
+    target = hardware.target()
+    assert isinstance(target, Target) and target.kind, f"{target!r} is no target"
+    assert target.threads >= 1, f"its target has {target.threads} threads"
+    return asdict(target)
+
+
+def _check_samples(hardware: Hardware, program: Program, seconds: float) -> None:
+    """Check what a measurement returns."""
+    turns: list[float] = []
+    measured = hardware.measure(
+        program, random_images(1, SHAPE), SETTINGS, lambda: turns.append(time.monotonic())
+    )
+    assert turns, "it uses the device without asking for its turn"
+    samples = measured.get("latency_s") or []
+    enough = SETTINGS.minimum <= len(samples) <= SETTINGS.repeats
+    assert enough, f"it takes {len(samples)} samples, not {SETTINGS.minimum} to {SETTINGS.repeats}"
+    for sample in [*samples, measured.get("first_run_s")]:
+        positive = isinstance(sample, float) and 0 < sample < np.inf
+        assert positive, f"{sample!r} is no time in seconds"
+        assert seconds * 0.9 <= sample, f"{sample:.2g} s for a run that takes {seconds:.2g} s"
+        assert sample <= seconds + 10, f"{sample:.2g} s for a run of {seconds:.2g} s: times are in seconds"
+    json.dumps(measured, allow_nan=False)
+
+
+def _check_refusal(hardware: Hardware, program: Program) -> None:
+    """Check that measuring on a device that cannot be used raises the reason."""
+    try:
+        hardware.measure(program, random_images(1, SHAPE), SETTINGS, lambda: None)
+    except Unsupported:
+        return
+    raise AssertionError(f"it cannot be used ({hardware.unsupported()}), and measures all the same")
