@@ -21,7 +21,7 @@ from dlas.analysis.matching import SETTING, groups, natural
 from dlas.analysis.roles import DENSE
 from dlas.analysis.winners import Times
 from dlas.rows import intervals
-from dlas.rows.frame import SAMPLES
+from dlas.rows.columns import SAMPLES
 from dlas.rows.trajectories import CHOOSING
 from dlas.study.parts import LIBRARY
 

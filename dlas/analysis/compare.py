@@ -27,7 +27,7 @@ import pandas as pd
 from dlas.analysis.matching import groups, identity, latest, natural
 from dlas.errors import InputError, unknown
 from dlas.rows import intervals
-from dlas.rows.frame import AXES, SAMPLES
+from dlas.rows.columns import AXES, SAMPLES
 from dlas.study.parts import LIBRARY
 from dlas.study.study import DEFAULTS
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dlas.analysis.matching import Blocks, blocks, timed
-from dlas.rows.frame import AXES
+from dlas.rows.columns import AXES
 
 Numbers = npt.NDArray[np.float64]
 Z = 1.959963984540054

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.rows.frame import AXES, MACHINE
+from dlas.rows.columns import AXES, MACHINE
 from dlas.study.parts import LIBRARY
 
 SETTING = ("dataset", "model", "hardware", MACHINE, "batch", "seed")

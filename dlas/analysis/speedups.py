@@ -19,7 +19,7 @@ from dlas.analysis.matching import SETTING, groups
 from dlas.analysis.roles import DENSE
 from dlas.analysis.winners import Times, Winner
 from dlas.rows import intervals
-from dlas.rows.frame import SAMPLES
+from dlas.rows.columns import SAMPLES
 
 COLUMNS = [
     *SETTING,

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dlas.console import terminal
-from dlas.console.records import COLUMNS, _cells
+from dlas.console.records import COLUMNS, cells
 from dlas.errors import InputError
 from dlas.store import cache as caches
 
@@ -118,7 +118,7 @@ def list_records(cache: CacheFolder = None) -> None:
     table = Table(*COLUMNS, box=None, pad_edge=False)
     workloads = all_records(_store(cache))
     for workload in workloads:
-        table.add_row(*map(escape, _cells(workload)))
+        table.add_row(*map(escape, cells(workload)))
     terminal.show(table)
     trials = sum(len(workload.trials) for workload in workloads)
     terminal.console().print(f"{len(workloads):,} workloads, {trials:,} trials", highlight=False)

@@ -20,7 +20,8 @@ from dlas.analysis.choosing.layers import (
     layouts_of,
 )
 from dlas.choosers.per_layer import write
-from dlas.console.grid import Grid, GridCell, GridColumn, names
+from dlas.console.cells import GridCell, GridColumn, names
+from dlas.console.grid import Grid
 from dlas.rows.frame import read, select
 from dlas.rows.labels import MISSING, factor, label, milliseconds
 from dlas.rows.results import Row, read_rows

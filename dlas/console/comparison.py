@@ -9,7 +9,8 @@ from rich.text import Text
 
 from dlas.analysis.compare import ComparedRow, Comparison, Matched
 from dlas.analysis.matching import natural
-from dlas.console.grid import COLOURS, NOISY, Grid, GridCell, GridColumn, Notes, names
+from dlas.console.cells import COLOURS, NOISY, GridCell, GridColumn, names
+from dlas.console.grid import Grid, Notes
 from dlas.rows.labels import MISSING, duration, factor, interval_ms, points
 from dlas.rows.results import STATUSES
 

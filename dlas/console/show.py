@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dlas.console.grid import COLOURS, Grid, GridCell, GridColumn, names
+from dlas.console.cells import COLOURS, GridCell, GridColumn, names
+from dlas.console.grid import Grid
 from dlas.errors import InputError
 from dlas.rows import intervals
 from dlas.rows.labels import (
@@ -32,6 +33,7 @@ from dlas.rows.labels import (
 from dlas.rows.results import CURVES, Row, read_rows
 from dlas.stack import PART_AXES
 
+Known = TypeVar("Known")
 MOST_CANDIDATES = 10
 MOST_STEPS = 5
 UNITS = {"s": "s", "bytes": "B", "hz": "Hz", "j": "J"}
@@ -222,7 +224,7 @@ def _compressed(curve: Sequence[Mapping[str, Any]]) -> Grid:
     return Grid([column for column in columns if _says(column)], above=[above])
 
 
-def _list(mapping: Any, name: str) -> list[Mapping[str, Any]]:
+def _list(mapping: object, name: str) -> list[Mapping[str, Any]]:
     """Return the mappings in a list of what a compression reached."""
     found = mapping.get(name) if isinstance(mapping, Mapping) else None
     return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
@@ -277,7 +279,7 @@ def _says(column: GridColumn) -> bool:
     return any(cell.text not in (MISSING, "") for cell in column.cells)
 
 
-def _maybe(value: Any, shown: Any) -> str:
+def _maybe(value: Known | None, shown: Callable[[Known], object]) -> str:
     return MISSING if value is None else str(shown(value))
 
 
@@ -329,7 +331,7 @@ def _amounts(mapping: object, prefix: str = "") -> Iterator[tuple[str, str]]:
         yield name, _worded(name.rpartition(".")[2], value)
 
 
-def _worded(key: str, value: Any) -> str:
+def _worded(key: str, value: object) -> str:
     unit = UNITS.get(key.rpartition("_")[2])
     if unit and isinstance(value, int | float) and not isinstance(value, bool):
         return duration(value) if unit == "s" else amount(value, unit)

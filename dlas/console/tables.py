@@ -10,9 +10,11 @@ import pandas as pd
 from rich.text import Text
 
 from dlas.analysis.matching import SETTING_OF_SEEDS
-from dlas.console.grid import COLOURS, NOISY, Grid, GridCell, GridColumn, Notes, names
+from dlas.console.cells import COLOURS, NOISY, GridCell, GridColumn, names
+from dlas.console.grid import Grid, Notes
 from dlas.errors import unknown
-from dlas.rows.frame import AXES, select
+from dlas.rows.columns import AXES
+from dlas.rows.frame import select
 from dlas.rows.labels import MISSING, amount, duration, factor, interval_ms, points
 from dlas.rows.results import STATUSES
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 
 WIDTH = 200
@@ -17,7 +16,7 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else WIDTH)
 
 
-def show(renderable: Any) -> None:
+def show(renderable: RenderableType) -> None:
     """Print a table or the like, whole where the output is not a terminal."""
     from dlas.console.grid import print_whole
 

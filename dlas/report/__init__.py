@@ -12,8 +12,9 @@ from dlas.analysis.roles import with_roles
 from dlas.errors import InputError
 from dlas.report.blocks import Section
 from dlas.report.context import Context
+from dlas.report.data import figures
 from dlas.report.files import write_files
-from dlas.report.page import figures, page
+from dlas.report.page import page
 from dlas.report.sections import SECTIONS
 from dlas.rows.details import read_details
 from dlas.rows.frame import read, select

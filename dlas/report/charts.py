@@ -72,7 +72,7 @@ def theme(ink: str = INK) -> dict[str, Any]:
     }
 
 
-def specification(chart: Any) -> dict[str, Any]:
+def specification(chart: alt.Chart | alt.LayerChart | alt.FacetChart) -> dict[str, Any]:
     """Return a chart as a mapping, less what the page or the file adds."""
     # Data that stand in a chart stay there, so that charts can be put beside one another.
     with alt.data_transformers.enable(consolidate_datasets=False):
@@ -303,13 +303,13 @@ def _reference(value: float, upright: bool = True) -> alt.Chart:
     return line.encode(x=alt.XDatum(value)) if upright else line.encode(y=alt.YDatum(value))
 
 
-def _base(grouped: bool, data: Any = alt.Undefined) -> alt.Chart:
+def _base(grouped: bool, data: alt.NamedData | None = None) -> alt.Chart:
     # Lines between the categories rather than through them; a long label breaks before its options.
     axis = alt.Axis(tickBand="extent", grid=grouped, labelExpr=BROKEN, labelOverlap=False)
     encoding: dict[str, Any] = {"y": alt.Y("y:N", sort=None, title=None, axis=axis)}
     if grouped:
         encoding["yOffset"] = alt.YOffset("c:N", sort=None)
-    return alt.Chart(data).encode(**encoding)
+    return alt.Chart(alt.Undefined if data is None else data).encode(**encoding)
 
 
 def _colour(colours: Mapping[str, str]) -> alt.Color:

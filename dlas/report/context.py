@@ -16,8 +16,8 @@ from dlas.analysis.observations import Evidence
 from dlas.analysis.winners import Standing, standings
 from dlas.report.blocks import Where
 from dlas.report.palette import colours
+from dlas.rows.columns import AXES, MACHINE
 from dlas.rows.details import Details
-from dlas.rows.frame import AXES, MACHINE
 from dlas.rows.labels import MISSING, interval_ms, milliseconds, shortened
 from dlas.stack import PART_AXES
 

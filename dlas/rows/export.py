@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from dlas.errors import InputError, unknown
-from dlas.rows.frame import SAMPLES
+from dlas.rows.columns import SAMPLES
 
 SUFFIXES = (".csv", ".parquet")
 

@@ -8,7 +8,7 @@ floats), in a column of the same type whether one row has it or all.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -17,88 +17,21 @@ import numpy as np
 import pandas as pd
 
 from dlas.errors import InputError, unknown
-from dlas.measuring.machine import machine_name
 from dlas.rows import intervals
-from dlas.rows.labels import label, options
-from dlas.rows.results import Row, read_rows
-from dlas.rows.trajectories import fine_tuning_seconds
+from dlas.rows.columns import (
+    AXES,
+    INTEGERS,
+    MACHINE,
+    NUMBERS,
+    ORDER,
+    SAMPLES,
+    TRUTHS,
+)
+from dlas.rows.records import record
+from dlas.rows.results import read_rows
 from dlas.stack import PART_AXES
 
-AXES = (*PART_AXES, "batch", "seed")
-"""What tells one point from another."""
-MACHINE = "machine"
-SAMPLES = "latency_samples_s"
-"""Column of the raw samples: an ndarray of seconds in every cell, empty where nothing was measured."""
-STEPS = ("network", "tune", "build", "check", "measure")
 FILTERS = (*AXES, MACHINE, "status", "study")
-
-TEXTS = ("reason", "step", "bound", "noisy_reason", "note", "started")
-TRUTHS = ("noisy",)
-FLOATS = (
-    "first_run_s",
-    "load",
-    "steal",
-    "error",
-    "accuracy",
-    "validation_accuracy",
-    "expected_speedup",
-    "energy_j",
-)
-REACHED = ("level", "units", "ratio", "bits")
-"""What a compression says that it attained: the level that it is at, the shares of units and of weights
-pruned, the bits a value."""
-FINE_TUNING = "fine_tuning_s"
-"""Column of the seconds spent on pruning and fine-tuning, all levels on the way included."""
-INTEGERS = (
-    "batch",
-    "seed",
-    "calls_per_sample",
-    "peak_memory_bytes",
-    "test_images",
-    "parameters",
-    "nonzeros",
-    "macs",
-    "effective_macs",
-    "model_bytes",
-    "csr_bytes",
-    "library_bytes",
-)
-SECONDS = tuple(f"{step}_s" for step in STEPS)
-ACCURACIES = (
-    "accuracy",
-    "validation_accuracy",
-    "compiled_accuracy",
-    "compiled_accuracy_low",
-    "compiled_accuracy_high",
-)
-NUMBERS = (*FLOATS, *ACCURACIES, *SECONDS, *REACHED, FINE_TUNING, "coverage", "drift", "search_s")
-LATENCY = (
-    "latency_s",
-    "latency_low_s",
-    "latency_high_s",
-    "samples",
-    "calls_per_sample",
-    "bound",
-    "first_run_s",
-)
-DISTURBANCES = ("noisy", "noisy_reason", "load", "steal", "drift")
-COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
-SIZES = ("model_bytes", "csr_bytes", "library_bytes", "peak_memory_bytes")
-PROVENANCE = ("cpu", "threads", "processor", MACHINE, "host", "started", "folder")
-ORDER = (
-    *("id", "study", *AXES, "status", "reason", "step"),
-    *LATENCY,
-    *DISTURBANCES,
-    *("error", *ACCURACIES, "test_images", "note"),
-    *COUNTS,
-    *SIZES,
-    *("energy_j", "expected_speedup", *REACHED, FINE_TUNING, "coverage", "trials", "search_s"),
-    *SECONDS,
-    *PROVENANCE,
-    *(name for axis in PART_AXES for name in (f"{axis}_name", f"{axis}.")),
-    SAMPLES,
-)
-"""Columns from left to right; one that ends in a dot stands for an axis's options."""
 
 
 def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> pd.DataFrame:
@@ -135,7 +68,7 @@ def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     """
     paths = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
     # A row's layers are most of it: it is reduced to what the table holds before the next one is read.
-    frame = _frame([_record(str(path), row) for path in paths for row in read_rows(Path(path))])
+    frame = _frame([record(str(path), row) for path in paths for row in read_rows(Path(path))])
     frame[MACHINE] = _filled_machines(frame)
     return frame
 
@@ -178,59 +111,11 @@ def _matches(frame: pd.DataFrame, axis: str, pattern: str) -> np.ndarray:
     return (values.isin(matching) | names.isin(matching)).to_numpy(dtype=bool)
 
 
-# ---------------------------------------------------------------- a row to a record
-
-
-def _record(folder: str, row: Row) -> dict[str, Any]:
-    """Return what the table holds of a row; each axis's options as a mapping under ``<axis>.``."""
-    record: dict[str, Any] = {"folder": folder, SAMPLES: np.asarray(row.latency_s or [], dtype=float)}
-    for name in ("id", "study", "status", *TEXTS, *FLOATS, *INTEGERS, *TRUTHS):
-        record[name] = getattr(row, name)
-    record |= {axis: label(getattr(row, axis)) for axis in PART_AXES}
-    record |= {f"{axis}_name": _part_name(getattr(row, axis)) for axis in PART_AXES}
-    record |= {f"{axis}.": options(getattr(row, axis)) for axis in PART_AXES}
-    for suffix, key in (("", "accuracy"), ("_low", "low"), ("_high", "high")):
-        record[f"compiled_accuracy{suffix}"] = _of(row.compiled_accuracy, key)
-    record |= {name: _of(row.reached, name) for name in REACHED}
-    record[FINE_TUNING] = fine_tuning_seconds(row)
-    record["coverage"] = _of(row.coverage, "macs")
-    record["image_height"] = _of(row.layers[0], "h") if isinstance(row.layers, list) and row.layers else None
-    record |= {"trials": _of(row.tuning, "trials"), "search_s": _of(row.tuning, "seconds")}
-    record["drift"] = _drift(row.sentinel_s)
-    record |= {f"{step}_s": _of(row.seconds, step) for step in STEPS}
-    record["host"] = _of(_of(row.environment, "host"), "name")
-    record |= {"cpu": _of(row.device, "cpu"), "threads": _of(row.device, "threads")}
-    record[MACHINE], record["processor"] = machine_name(row.device), _processor(row.device)
-    return record
-
-
-def _part_name(content: Any) -> str | None:
-    """Return a part's name, of a chain the techniques' joined by ``+``."""
-    if not isinstance(content, Mapping):
-        return None if content is None else str(content)
-    links = content.get("chain") or [content]
-    return "+".join(str(_of(link, "name")) for link in links)
-
-
-def _processor(device: Any) -> str | None:
-    """Return ``gpu`` or ``cpu``: a device that has a GPU was measured for its sake."""
-    return "gpu" if _first(device, "gpu") else "cpu" if _first(device, "cpu") else None
-
-
-def _drift(sentinel_s: Any) -> float | None:
-    """Return how much slower the sentinel's slowest run was than its fastest, as a fraction."""
-    times = [time for time in sentinel_s or () if time]
-    return max(times) / min(times) - 1 if times else None
-
-
 def _filled_machines(frame: pd.DataFrame) -> pd.Series:
     """Return the machines, where a row has none that of the rows it belongs with."""
     among = frame.groupby(["folder", "hardware"], dropna=False)[MACHINE]
     only = among.transform("first").where(among.transform("nunique") == 1)
     return frame[MACHINE].fillna(only)
-
-
-# ---------------------------------------------------------------- records to columns
 
 
 def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
@@ -270,15 +155,6 @@ def _option_columns(prefix: str, given: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a column for every option that any row gives."""
     found = sorted({option for row in given for option in row})
     return {f"{prefix}{option}": _inferred([row.get(option) for row in given]) for option in found}
-
-
-def _of(mapping: Any, key: str) -> Any:
-    """Return a value of what should be a mapping, and in an older row may be anything."""
-    return mapping.get(key) if isinstance(mapping, Mapping) else None
-
-
-def _first(mapping: Any, *keys: str) -> Any:
-    return next((value for key in keys if (value := _of(mapping, key))), None)
 
 
 def _text(values: Iterable[Any]) -> Any:

@@ -13,7 +13,7 @@ MOST_CHARACTERS = 160
 """A reason longer than this is shortened; ``dlas show`` prints it whole."""
 
 
-def label(content: Any) -> str:
+def label(content: object) -> str:
     """Return a part as it stands in a row in one short text.
 
     Parameters
@@ -36,7 +36,7 @@ def label(content: Any) -> str:
     return f"{content.get('name')}({options})" if options else str(content.get("name"))
 
 
-def options(content: Any) -> dict[str, Any]:
+def options(content: object) -> dict[str, Any]:
     """Return a part's options by name; those of a chain by ``<technique>.<option>``.
 
     Where a chain holds a technique twice, the second is ``<technique>_2``.

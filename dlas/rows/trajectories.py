@@ -180,19 +180,20 @@ def _steps(row: Row) -> Iterator[tuple[Place, TrajectoryStep]]:
             yield place, TrajectoryStep(*place, accuracy, validation=_number(row.validation_accuracy))
 
 
-def _place(reached: Any, compression: Any) -> Place:
+def _place(reached: object, compression: object) -> Place:
     """Return the level and ratio of the network that a row measured."""
-    ratio = _number(reached.get("ratio")) or 0.0
-    asked = (reached.get("level"), _links(compression)[-1].get("level"), ratio)
+    attained = reached if isinstance(reached, Mapping) else {}
+    ratio = _number(attained.get("ratio")) or 0.0
+    asked = (attained.get("level"), _links(compression)[-1].get("level"), ratio)
     return next(level for each in asked if (level := _number(each)) is not None), ratio
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     """Return a number, None for what is none."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _links(compression: Any) -> list[Mapping[str, Any]]:
+def _links(compression: object) -> list[Mapping[str, Any]]:
     """Return a compression's techniques in order, up to the last that prunes to a level."""
     if not isinstance(compression, Mapping):
         return [{"name": compression}]
@@ -201,7 +202,7 @@ def _links(compression: Any) -> list[Mapping[str, Any]]:
     return links[: pruning[-1]] if pruning else links
 
 
-def _technique(compression: Any) -> tuple[str, str]:
+def _technique(compression: object) -> tuple[str, str]:
     """Return what the steps of a trajectory have in common: its label, and its name alone."""
     *before, last = _links(compression)
     common = {key: value for key, value in last.items() if key not in CHOOSING}

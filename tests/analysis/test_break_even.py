@@ -46,9 +46,6 @@ def made(folder: Path, *rows: Row) -> Section | Absent:
     return break_even.section(Context([str(folder)], points, details=read_details([str(folder)], points)))
 
 
-# ---------------------------------------------------------------- one curve
-
-
 def test_it_lies_on_the_straight_line_of_the_logarithm() -> None:
     assert crossing([0.5, 0.7], [0.5, 2.0]) == pytest.approx(0.6)
     assert crossing([0.5, 0.8], [0.5, 4.0]) == pytest.approx(0.6)
@@ -84,9 +81,6 @@ def test_levels_without_a_time_are_passed_over() -> None:
 )
 def test_a_technique_is_a_compression_without_its_level(label: str, expected: str) -> None:
     assert technique(label) == expected
-
-
-# ---------------------------------------------------------------- from rows
 
 
 def test_the_fastest_dense_point_is_the_measure_whatever_made_it(tmp_path: Path) -> None:
@@ -145,9 +139,6 @@ def test_an_elbow_at_a_measured_level_is_that_level(tmp_path: Path) -> None:
     elbow = pruned(0.9, 3, compression={"name": "weight_pruning", "level": "elbow"})
     (curve,) = found(tmp_path, dense(), pruned(0.5, 20), pruned(0.9, 2), elbow)
     assert curve.ratios == [0.5, 0.9] and curve.speeds[-1][0] == pytest.approx(5, rel=1e-3)
-
-
-# ---------------------------------------------------------------- in the report
 
 
 def test_the_section_draws_lines_and_rings(tmp_path: Path) -> None:

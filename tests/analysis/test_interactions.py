@@ -44,9 +44,6 @@ def between(points: pd.DataFrame) -> Interaction:
     return interaction(points, "algorithm", "compiler")
 
 
-# ---------------------------------------------------------------- analysis of variance
-
-
 def test_factors_that_multiply_do_not_interact(tmp_path: Path) -> None:
     found = between(points_of(tmp_path, sweep(lambda i, j, k: 2**i * 5**j * 3**k)))
     assert found.shares[2] == pytest.approx(0, abs=1e-3) and found.shares[3] == pytest.approx(0, abs=1e-3)
@@ -126,9 +123,6 @@ def test_pairs_are_ordered_by_their_interaction(tmp_path: Path) -> None:
     assert found[0].axes == ("algorithm", "compiler") and len(found) == 3
 
 
-# ---------------------------------------------------------------- blocks
-
-
 def test_blocks_hold_points_equal_in_all_else(tmp_path: Path) -> None:
     points = points_of(
         tmp_path, [*sweep(lambda i, j, k: 1 + i + j + k), row(9, id="other", device={**CPU, "cpu": "Real 1"})]
@@ -153,9 +147,6 @@ def test_labels_have_one_order(labels: list[str]) -> None:
         "x(64)",
         "x(512)",
     ]
-
-
-# ---------------------------------------------------------------- rankings
 
 
 def test_an_order_that_turns_round_is_a_flip(tmp_path: Path) -> None:
@@ -183,9 +174,6 @@ def test_rankings_begin_with_what_flips_most(tmp_path: Path) -> None:
     assert {(one.ranked, one.along) for one in found} == set(
         itertools.permutations(("algorithm", "compiler", "model"), 2)
     )
-
-
-# ---------------------------------------------------------------- correlations
 
 
 @settings(max_examples=30, deadline=None)
@@ -229,9 +217,6 @@ def test_strength_is_what_the_whole_interval_says() -> None:
         "weak",
         "open",
     ]
-
-
-# ---------------------------------------------------------------- Pareto set
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12))

@@ -46,9 +46,6 @@ def test_there_are_thirteen_each_with_a_statement_and_its_needs() -> None:
     assert len({each.statement for each in OBSERVATIONS}) == len(OBSERVATIONS)
 
 
-# ---------------------------------------------------------------- the paper's tables
-
-
 def test_on_table_3_observations_come_out_as_the_paper_says(tmp_path: Path) -> None:
     found = observed(tmp_path, winners(CIFAR_CPU))
     # II: pruned wins in seven of eight tuned settings; ImageNet is not in this table.
@@ -86,9 +83,6 @@ def test_on_tables_2_and_5_accuracies_come_out_as_the_paper_says(tmp_path: Path)
     ratios, *speeds = verdicts(found["IV"])
     assert ratios == HOLDS and speeds == [OPEN, OPEN], "no times in these tables"
     assert "no times: weight_pruning (8 unsupported)" in found["IV"].claims[1].missing
-
-
-# ---------------------------------------------------------------- rows that make and break each
 
 
 def networks(latencies: Iterable[float], macs: Iterable[int]) -> list[Row]:
@@ -299,9 +293,6 @@ def test_thirteen_compares_the_papers_devices(tmp_path: Path) -> None:
     assert observed(tmp_path / "a", rows)["XIII"].verdict == HOLDS
     swapped = [row(10 - ms, hardware=name, device={"title": name}) for name, ms in times.items()]
     assert verdicts(observed(tmp_path / "b", swapped)["XIII"]) == [FAILS, FAILS]
-
-
-# ---------------------------------------------------------------- what is not there
 
 
 @pytest.mark.parametrize(

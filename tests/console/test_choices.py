@@ -78,9 +78,6 @@ def chosen_of(rows: list[Row]) -> dict[str, str]:
     return {layer: json.loads(one.algorithm)["name"] for layer, one in chosen.items()}
 
 
-# ---------------------------------------------------------------- what is chosen
-
-
 @pytest.mark.parametrize(
     ("change_s", "chosen"),
     [
@@ -148,9 +145,6 @@ def test_many_layers_that_all_read_each_other_end_where_no_single_change_helps(
     ]
 
 
-# ---------------------------------------------------------------- what is refused
-
-
 def test_rows_that_do_not_say_who_reads_what_are_refused_where_it_counts() -> None:
     direct = timed("direct", dict.fromkeys(CHAIN, 1.0), edges=[])
     assert set(chosen_of([direct]).values()) == {"direct"}
@@ -183,9 +177,6 @@ def test_bad_input_is_one_message_and_nothing_is_written(
     result = CliRunner().invoke(app, ["choose", *words])
     assert isinstance(result.exception, InputError) and said in str(result.exception)
     assert sorted(tmp_path.rglob("*")) == before
-
-
-# ---------------------------------------------------------------- what is said
 
 
 def told(folder: Path, rows: list[Row]) -> str:
@@ -229,9 +220,6 @@ def test_what_layers_do_not_take_is_not_promised_to_shrink() -> None:
 def test_a_lone_algorithm_gains_nothing(tmp_path: Path) -> None:
     text = told(tmp_path, [timed("direct", {"a": 4e-3})])
     assert "1.00x as fast as direct alone" in text
-
-
-# ---------------------------------------------------------------- from end to end
 
 
 @dataclasses.dataclass(frozen=True)

@@ -164,9 +164,6 @@ def test_every_row_is_in_the_table(
     assert noted == sum(status != "ok" for status in statuses)
 
 
-# ---------------------------------------------------------------- one row
-
-
 def layer(name: str, latency_s: float | None, **changes: object) -> dict[str, object]:
     shape = {"c": 64, "h": 32, "w": 32, "k": 128, "r": 3, "s": 3, "strides": [2, 2], "groups": 1}
     kept = {"algorithm": "gemm", "declined": None, "macs": 10**7, "nonzeros": 1000, "latency_s": latency_s}

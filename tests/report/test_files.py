@@ -11,7 +11,9 @@ import pytest
 
 from dlas.report import report
 from dlas.report.blocks import Cell, Column, Figure, Line, Panel, Table
-from dlas.report.files import framed, markdown, sheets, write_files
+from dlas.report.figure_files import sheets
+from dlas.report.files import write_files
+from dlas.report.table_files import framed, markdown
 from tests.fixtures.rows import row, write
 from tests.fixtures.sweeps import sweep
 

@@ -97,9 +97,6 @@ def page(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> Page:
     return page_of(tmp_path_factory.mktemp("sweep"), rows)
 
 
-# ---------------------------------------------------------------- what is there
-
-
 def test_every_point_is_in_the_matrix_with_how_it_ended(page: Page, rows: list[Row]) -> None:
     buttons = [each for each in page.all("button") if "data-p" in each and "class" in each]
     shown = [each for each in buttons if (each["class"] or "") in ("", "first", *REASONS)]
@@ -185,9 +182,6 @@ def test_a_report_may_be_of_several_folders_and_of_some_rows(tmp_path: Path) -> 
     assert not (tmp_path / "none.html").exists()
 
 
-# ---------------------------------------------------------------- nothing from elsewhere
-
-
 def test_what_cannot_be_written_is_one_message(tmp_path: Path) -> None:
     folder = write(tmp_path / "sweep", [row()])
     with pytest.raises(InputError, match=r"cannot write .*sweep"):
@@ -241,9 +235,6 @@ assert not found, found
     assert done.stdout.strip() == str(tmp_path / "report.html") and (tmp_path / "report.html").exists()
 
 
-# ---------------------------------------------------------------- whatever the rows
-
-
 @pytest.mark.parametrize("name", ODD)
 def test_odd_rows_give_a_sensible_page(tmp_path: Path, name: str) -> None:
     rows, tail = ODD[name]
@@ -275,9 +266,6 @@ def test_ten_thousand_rows_make_a_page_that_opens_anywhere(tmp_path: Path) -> No
     page = Page(tmp_path / "76" / "report.html")
     assert len(page.data["points"]["ms"]) > 10_000
     assert (tmp_path / "76" / "report.html").stat().st_size < 20_000_000
-
-
-# ---------------------------------------------------------------- colours
 
 
 def luminance(colour: str) -> float:

@@ -10,8 +10,9 @@ import pyarrow.parquet
 import pytest
 
 from dlas.errors import InputError
+from dlas.rows.columns import SAMPLES
 from dlas.rows.export import export
-from dlas.rows.frame import SAMPLES, read
+from dlas.rows.frame import read
 from dlas.rows.results import Row
 from tests.fixtures.rows import failing, row, write
 

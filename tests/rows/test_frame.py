@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import dlas
 from dlas.errors import InputError
 from dlas.rows import intervals
-from dlas.rows.frame import SAMPLES, read, select
+from dlas.rows.columns import SAMPLES
+from dlas.rows.frame import read, select
 from dlas.rows.labels import amount, factor, label, options, shortened
 from tests.fixtures.rows import CPU, again, failing, row, write
 from tests.fixtures.sweeps import curve

@@ -17,7 +17,7 @@ from dlas.analysis.choosing.elimination import Cost, cheapest, descend, total
 from dlas.analysis.matching import identity
 from dlas.errors import InputError
 from dlas.measuring.machine import machine_name
-from dlas.rows.frame import MACHINE
+from dlas.rows.columns import MACHINE
 from dlas.rows.labels import label
 from dlas.rows.results import Row
 from dlas.stack import CHANGE_LAYOUT

@@ -13,7 +13,7 @@ from dlas.analysis.correlations import correlations
 from dlas.analysis.matching import SETTING, groups, timed
 from dlas.analysis.speedups import speedups
 from dlas.analysis.winners import Times
-from dlas.rows.frame import FINE_TUNING
+from dlas.rows.columns import FINE_TUNING
 from dlas.rows.labels import points as counted
 from dlas.rows.results import STATUSES
 

@@ -125,5 +125,5 @@ def _line(context: Context, row: Any) -> Line:
     return Line(cells, context.where(line, (*PLACE_OF_SEEDS, "model", "compression")))
 
 
-def _bytes(value: Any) -> str:
+def _bytes(value: float) -> str:
     return MISSING if pd.isna(value) else amount(float(value), "B")

@@ -13,16 +13,17 @@ from dlas.analysis.matching import natural
 from dlas.analysis.observations.evidence import networks
 from dlas.report import charts
 from dlas.report.blocks import Absent, Block, Figure, Panel, Section
-from dlas.report.context import Context, significant
+from dlas.report.context import Context
 from dlas.report.sections.compression_tables import (
-    NETWORK,
     accuracy_interval,
     by_network,
     choice,
+    drawn_percent,
     images,
     percent,
     storage,
 )
+from dlas.report.sections.compression_types import types
 from dlas.rows.trajectories import ONLY, START, Place, Trajectory, TrajectoryStep, called
 
 
@@ -38,8 +39,8 @@ def section(context: Context) -> Section | Absent:
     dense = by_network(found[found["kind"] == "dense"])
     curves = [_with_start(curve, dense.get(curve.network)) for curve in context.details.trajectories]
     blocks: list[Block] = [_figure(context, curves)] if curves else []
-    types = _types(context, found)
-    blocks += [types] if types.panels else []
+    smaller = types(context, found)
+    blocks += [smaller] if smaller.panels else []
     blocks += [choice(context, found, curves, dense), storage(context, found)]
     return Section("compression", title, _lead(curves), blocks)
 
@@ -77,9 +78,6 @@ def _lead(curves: Sequence[Trajectory]) -> str:
 def _span(shares: Sequence[float]) -> str:
     low, high = percent(min(shares)), percent(max(shares))
     return f"{low} %" if low == high else f"{low} to {high} %"
-
-
-# ---------------------------------------------------------------- Figure 3
 
 
 def _figure(context: Context, curves: Sequence[Trajectory]) -> Figure:
@@ -149,11 +147,11 @@ def _rows(context: Context, curve: Trajectory, number: int) -> list[dict[str, An
     return [
         {
             "p": curve.lines.get(place),
-            "x": _shown(step.ratio),
-            "y": _shown(step.accuracy),
-            "b": _shown(step.accuracy if place == START and _tuned(curve) else step.before),
-            "lo": _shown(interval[0]),
-            "hi": _shown(interval[1]),
+            "x": drawn_percent(step.ratio),
+            "y": drawn_percent(step.accuracy),
+            "b": drawn_percent(step.accuracy if place == START and _tuned(curve) else step.before),
+            "lo": drawn_percent(interval[0]),
+            "hi": drawn_percent(interval[1]),
             "e": place in curve.elbows,
             "c": curve.model,
             "d": number,
@@ -168,68 +166,9 @@ def _tuned(curve: Trajectory) -> bool:
     return any(step.before is not None for step in curve.steps.values())
 
 
-def _shown(share: float | None) -> float | None:
-    return None if share is None else significant(100 * share)
-
-
 def _told(curve: Trajectory, place: Place, step: TrajectoryStep) -> str:
     if place == START:
         return f"{curve.model}, dense: {100 * step.accuracy:.2f} %"
     told = f"{curve.model}, level {step.level:g}: {100 * step.accuracy:.2f} %"
     told += f", {100 * step.before:.2f} % before fine-tuning" if step.before is not None else ""
     return told + (", the elbow" if place in curve.elbows else "")
-
-
-# ---------------------------------------------------------------- types
-
-
-def _types(context: Context, found: pd.DataFrame) -> Figure:
-    """Return the accuracy of networks of smaller types beside that of the dense ones."""
-    kept = found[(found["bits"] > 0) | (found["kind"] == "dense")].dropna(subset=["accuracy"])
-    colours = context.colours("model")
-    panels = []
-    for dataset, inside in kept.groupby("dataset", sort=False):
-        if inside["kind"].nunique() < 2:
-            continue
-        title = str(dataset) if "dataset" in context.varying else ""
-        panels.append(Panel(title, [_mark(row) for row in inside.to_dict("records")]))
-    x = "accuracy on test images, %"
-    spec = charts.intervals(x, colours, logarithmic=False, domain=_domain(panels))
-    sentence = f"Networks with values of fewer bits beside the dense ones. {_most_lost(kept)}"
-    title = "Accuracy of types"
-    return Figure("accuracy-of-types", title, sentence, panels, {"": spec}, colours, "model", False)
-
-
-def _mark(row: Mapping[Any, Any]) -> dict[str, Any]:
-    low, high = accuracy_interval(row["accuracy"], images(row))
-    text = f"{row['model']}, {row['compression']}: {100 * row['accuracy']:.2f} %"
-    return {
-        "p": row["line"],
-        "y": row["compression"],
-        "c": row["model"],
-        "x": significant(100 * row["accuracy"]),
-        "lo": _shown(low),
-        "hi": _shown(high),
-        "s": "",
-        "n": False,
-        "t": text,
-    }
-
-
-def _domain(panels: Sequence[Panel]) -> tuple[float, float]:
-    rows = [row for panel in panels for row in panel.rows]
-    known = [row[name] for row in rows for name in ("x", "lo") if row[name] is not None]
-    return max(0.0, math.floor(min(known, default=0.0) / 5) * 5.0), 100.0
-
-
-def _most_lost(kept: pd.DataFrame) -> str:
-    """Return which network of smaller types lost most, beside its dense network."""
-    dense = kept[kept["kind"] == "dense"].set_index([*NETWORK])["accuracy"]
-    types = kept[kept["kind"] != "dense"].join(dense.rename("dense"), on=[*NETWORK])
-    types = types.assign(lost=types["dense"] - types["accuracy"]).dropna(subset=["lost"])
-    if types.empty:
-        return "No dense network is there to compare them with."
-    worst = max(types.to_dict("records"), key=lambda row: row["lost"])
-    return (
-        f"The most lost is {100 * worst['lost']:.2f} points: {worst['model']} under {worst['compression']}."
-    )

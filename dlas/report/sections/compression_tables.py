@@ -9,8 +9,8 @@ import pandas as pd
 
 from dlas.analysis.matching import natural
 from dlas.report.blocks import Cell, Column, Line, Table
-from dlas.report.context import Context
-from dlas.rows.frame import FINE_TUNING
+from dlas.report.context import Context, significant
+from dlas.rows.columns import FINE_TUNING
 from dlas.rows.labels import MISSING, amount, duration
 from dlas.rows.trajectories import Trajectory, called
 
@@ -46,6 +46,11 @@ def accuracy_interval(accuracy: float, images: int | None) -> tuple[float | None
 def images(row: Mapping[Any, Any]) -> int | None:
     """Return on how many images a network's accuracy was found."""
     return int(row["test_images"]) if pd.notna(row["test_images"]) else None
+
+
+def drawn_percent(share: float | None) -> float | None:
+    """Return a share in percent for a figure, rounded; None where it is not known."""
+    return None if share is None else significant(100 * share)
 
 
 def percent(share: float) -> str:
@@ -162,7 +167,7 @@ def _line(context: Context, row: Mapping[Any, Any]) -> Line:
     return Line(cells, context.told({name: row[name] for name in (*NETWORK, "compression")}))
 
 
-def _cell(value: Any, unit: str = "", style: str = "", note: str = "") -> Cell:
+def _cell(value: float, unit: str = "", style: str = "", note: str = "") -> Cell:
     if pd.isna(value):
         return Cell(MISSING, style="muted")
     return Cell(amount(float(value), unit), note, style=style)

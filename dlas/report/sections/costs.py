@@ -9,7 +9,7 @@ from dlas.report import charts
 from dlas.report.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
 from dlas.report.context import Context, significant
 from dlas.report.palette import HUES, rgb
-from dlas.rows.frame import SECONDS
+from dlas.rows.columns import SECONDS
 from dlas.rows.labels import duration
 from dlas.rows.labels import points as counted
 

@@ -14,7 +14,7 @@ from dlas.report import charts
 from dlas.report.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
 from dlas.report.context import Context, significant, slug
 from dlas.rows import intervals
-from dlas.rows.frame import SAMPLES
+from dlas.rows.columns import SAMPLES
 from dlas.rows.labels import MISSING, factor
 
 NETWORK = (*SETTING, "compression")

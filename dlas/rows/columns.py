@@ -1,0 +1,79 @@
+"""The columns of the table of rows: their names, their types and their order."""
+
+from __future__ import annotations
+
+from dlas.stack import PART_AXES
+
+AXES = (*PART_AXES, "batch", "seed")
+"""What tells one point from another."""
+MACHINE = "machine"
+SAMPLES = "latency_samples_s"
+"""Column of the raw samples: an ndarray of seconds in every cell, empty where nothing was measured."""
+STEPS = ("network", "tune", "build", "check", "measure")
+TEXTS = ("reason", "step", "bound", "noisy_reason", "note", "started")
+TRUTHS = ("noisy",)
+FLOATS = (
+    "first_run_s",
+    "load",
+    "steal",
+    "error",
+    "accuracy",
+    "validation_accuracy",
+    "expected_speedup",
+    "energy_j",
+)
+REACHED = ("level", "units", "ratio", "bits")
+"""What a compression says that it attained: the level that it is at, the shares of units and of weights
+pruned, the bits a value."""
+FINE_TUNING = "fine_tuning_s"
+"""Column of the seconds spent on pruning and fine-tuning, all levels on the way included."""
+INTEGERS = (
+    "batch",
+    "seed",
+    "calls_per_sample",
+    "peak_memory_bytes",
+    "test_images",
+    "parameters",
+    "nonzeros",
+    "macs",
+    "effective_macs",
+    "model_bytes",
+    "csr_bytes",
+    "library_bytes",
+)
+SECONDS = tuple(f"{step}_s" for step in STEPS)
+ACCURACIES = (
+    "accuracy",
+    "validation_accuracy",
+    "compiled_accuracy",
+    "compiled_accuracy_low",
+    "compiled_accuracy_high",
+)
+NUMBERS = (*FLOATS, *ACCURACIES, *SECONDS, *REACHED, FINE_TUNING, "coverage", "drift", "search_s")
+LATENCY = (
+    "latency_s",
+    "latency_low_s",
+    "latency_high_s",
+    "samples",
+    "calls_per_sample",
+    "bound",
+    "first_run_s",
+)
+DISTURBANCES = ("noisy", "noisy_reason", "load", "steal", "drift")
+COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
+SIZES = ("model_bytes", "csr_bytes", "library_bytes", "peak_memory_bytes")
+PROVENANCE = ("cpu", "threads", "processor", MACHINE, "host", "started", "folder")
+ORDER = (
+    *("id", "study", *AXES, "status", "reason", "step"),
+    *LATENCY,
+    *DISTURBANCES,
+    *("error", *ACCURACIES, "test_images", "note"),
+    *COUNTS,
+    *SIZES,
+    *("energy_j", "expected_speedup", *REACHED, FINE_TUNING, "coverage", "trials", "search_s"),
+    *SECONDS,
+    *PROVENANCE,
+    *(name for axis in PART_AXES for name in (f"{axis}_name", f"{axis}.")),
+    SAMPLES,
+)
+"""Columns from left to right; one that ends in a dot stands for an axis's options."""

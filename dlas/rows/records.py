@@ -1,0 +1,76 @@
+"""A row as one record of the table: its quantities, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dlas.measuring.machine import machine_name
+from dlas.rows.columns import (
+    FINE_TUNING,
+    FLOATS,
+    INTEGERS,
+    MACHINE,
+    REACHED,
+    SAMPLES,
+    STEPS,
+    TEXTS,
+    TRUTHS,
+)
+from dlas.rows.labels import label, options
+from dlas.rows.results import Row
+from dlas.rows.trajectories import fine_tuning_seconds
+from dlas.stack import PART_AXES
+
+
+def record(folder: str, row: Row) -> dict[str, Any]:
+    """Return what the table holds of a row; each axis's options as a mapping under ``<axis>.``."""
+    record: dict[str, Any] = {"folder": folder, SAMPLES: np.asarray(row.latency_s or [], dtype=float)}
+    for name in ("id", "study", "status", *TEXTS, *FLOATS, *INTEGERS, *TRUTHS):
+        record[name] = getattr(row, name)
+    record |= {axis: label(getattr(row, axis)) for axis in PART_AXES}
+    record |= {f"{axis}_name": _part_name(getattr(row, axis)) for axis in PART_AXES}
+    record |= {f"{axis}.": options(getattr(row, axis)) for axis in PART_AXES}
+    for suffix, key in (("", "accuracy"), ("_low", "low"), ("_high", "high")):
+        record[f"compiled_accuracy{suffix}"] = _of(row.compiled_accuracy, key)
+    record |= {name: _of(row.reached, name) for name in REACHED}
+    record[FINE_TUNING] = fine_tuning_seconds(row)
+    record["coverage"] = _of(row.coverage, "macs")
+    record["image_height"] = _of(row.layers[0], "h") if isinstance(row.layers, list) and row.layers else None
+    record |= {"trials": _of(row.tuning, "trials"), "search_s": _of(row.tuning, "seconds")}
+    record["drift"] = _drift(row.sentinel_s)
+    record |= {f"{step}_s": _of(row.seconds, step) for step in STEPS}
+    record["host"] = _of(_of(row.environment, "host"), "name")
+    record |= {"cpu": _of(row.device, "cpu"), "threads": _of(row.device, "threads")}
+    record[MACHINE], record["processor"] = machine_name(row.device), _processor(row.device)
+    return record
+
+
+def _part_name(content: object) -> str | None:
+    """Return a part's name, of a chain the techniques' joined by ``+``."""
+    if not isinstance(content, Mapping):
+        return None if content is None else str(content)
+    links = content.get("chain") or [content]
+    return "+".join(str(_of(link, "name")) for link in links)
+
+
+def _processor(device: object) -> str | None:
+    """Return ``gpu`` or ``cpu``: a device that has a GPU was measured for its sake."""
+    return "gpu" if _first(device, "gpu") else "cpu" if _first(device, "cpu") else None
+
+
+def _drift(sentinel_s: Sequence[float] | None) -> float | None:
+    """Return how much slower the sentinel's slowest run was than its fastest, as a fraction."""
+    times = [time for time in sentinel_s or () if time]
+    return max(times) / min(times) - 1 if times else None
+
+
+def _of(mapping: object, key: str) -> Any:
+    """Return a value of what should be a mapping, and in an older row may be anything."""
+    return mapping.get(key) if isinstance(mapping, Mapping) else None
+
+
+def _first(mapping: object, *keys: str) -> Any:
+    return next((value for key in keys if (value := _of(mapping, key))), None)
