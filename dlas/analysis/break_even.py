@@ -63,7 +63,7 @@ class SpeedCurve:
         return crossing(self.ratios, [speed for speed, _, _ in self.speeds])
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The break-even in words."""
         return worded(self.break_even, self.ratios)
 
@@ -132,7 +132,7 @@ def curves(points: pd.DataFrame) -> list[SpeedCurve]:
     labels, library = points["compression"].astype(str), (points["algorithm"] == LIBRARY).to_numpy()
     known = points.assign(technique=labels.map({label: technique(label) for label in labels.unique()}))
     times, pruned = Times(points), (points["kind"] == "pruned").to_numpy(dtype=bool)
-    found = []
+    speed_curves = []
     for inside in groups(points, SETTING):
         dense = times.fastest(inside[(labels.to_numpy() == DENSE)[inside]])
         if not dense.points:
@@ -141,10 +141,10 @@ def curves(points: pd.DataFrame) -> list[SpeedCurve]:
         beside = _stand_ins(known.iloc[timed[library[timed]]], timed[library[timed]])
         chosen = timed[pruned[timed] & ~np.isin(timed, [line for line, _ in beside.values()])]
         for lines in groups(known.iloc[chosen], KEYS):
-            kept = _levels(points, times, chosen[lines])
-            if len(kept) > 1:
-                found.append(_curve(known, dense.points[0], beside, kept))
-    return sorted(found, key=lambda curve: [natural(getattr(curve, key)) for key in KEYS])
+            levels = _levels(points, times, chosen[lines])
+            if len(levels) > 1:
+                speed_curves.append(_curve(known, dense.points[0], beside, levels))
+    return sorted(speed_curves, key=lambda curve: [natural(getattr(curve, key)) for key in KEYS])
 
 
 def _levels(points: pd.DataFrame, times: Times, lines: npt.NDArray[np.intp]) -> list[int]:
@@ -161,28 +161,28 @@ def _stand_ins(libraries: pd.DataFrame, lines: npt.NDArray[np.intp]) -> dict[str
     """Return, by compression, a line of the fastest library that ran it, and that library's dense time."""
     place = dict(zip(libraries.index, lines.tolist(), strict=True))
     dense = libraries[libraries["compression"] == DENSE].sort_values("latency_s", kind="stable")
-    found: dict[str, tuple[int, float]] = {}
+    stand_ins: dict[str, tuple[int, float]] = {}
     for _, fastest in dense.iterrows():
         for index, row in libraries[libraries["compiler"] == fastest["compiler"]].iterrows():
             if row["compression"] != DENSE:
-                found.setdefault(str(row["compression"]), (place[index], float(fastest["latency_s"])))
-    return found
+                stand_ins.setdefault(str(row["compression"]), (place[index], float(fastest["latency_s"])))
+    return stand_ins
 
 
 def _curve(
     known: pd.DataFrame, dense: int, beside: Mapping[str, tuple[int, float]], lines: list[int]
 ) -> SpeedCurve:
-    samples, told = known[SAMPLES].tolist(), known.iloc[lines[0]]
+    samples, first = known[SAMPLES].tolist(), known.iloc[lines[0]]
     dense_s = float(known["latency_s"].iloc[dense])
     labels = known["compression"].iloc[lines].astype(str)
     against = [beside.get(label, (dense, dense_s)) for label in labels]
     ratios = intervals.ratios([samples[line] for line, _ in against], [samples[line] for line in lines])
     ratios = ratios * np.array([[dense_s / taken] for _, taken in against])
     return SpeedCurve(
-        setting={name: told[name] for name in SETTING},
-        technique=str(told["technique"]),
-        algorithm=str(told["algorithm"]),
-        compiler=str(told["compiler"]),
+        setting={name: first[name] for name in SETTING},
+        technique=str(first["technique"]),
+        algorithm=str(first["algorithm"]),
+        compiler=str(first["compiler"]),
         dense=dense,
         points=lines,
         ratios=known["ratio"].iloc[lines].astype(float).tolist(),

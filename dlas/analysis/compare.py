@@ -124,11 +124,11 @@ class Comparison:
     def means(self) -> dict[str, float]:
         """Return each value's geometric mean of ratios over the complete groups; empty if there are none."""
         complete = self.complete
-        found = {}
+        averages = {}
         for value in self.values[1:] if complete else ():
             logs = [math.log(ratio[0]) for group in complete if (ratio := group.rows[value].ratio)]
-            found[value] = math.exp(math.fsum(logs) / len(logs))
-        return found
+            averages[value] = math.exp(math.fsum(logs) / len(logs))
+        return averages
 
 
 def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comparison:
@@ -202,8 +202,8 @@ def _accuracies(frame: pd.DataFrame, baseline: str) -> dict[str, tuple[float, fl
 def _refuse_single(frame: pd.DataFrame, axis: str, labels: Sequence[str]) -> None:
     varying = [name for name in AXES if frame[name].nunique() > 1]
     only = f"the one value {labels[0]!r}" if labels else "no value"
-    told = f"; what varies is: {', '.join(varying)}" if varying else "; nothing varies in them"
-    raise InputError(f"the rows have {only} on the axis {axis!r}, so there is nothing to compare{told}")
+    varied = f"; what varies is: {', '.join(varying)}" if varying else "; nothing varies in them"
+    raise InputError(f"the rows have {only} on the axis {axis!r}, so there is nothing to compare{varied}")
 
 
 def _baseline(axis: str, labels: Sequence[str], given: str | None, timed: Mapping[str, int]) -> str:
@@ -296,7 +296,7 @@ def _with_ratios(frame: pd.DataFrame, axis: str, alike: Sequence[Matched], basel
         chosen = [(number, value) for number, value in pairs if (value < baseline) is swapped]
         above = [times(number, baseline) for number, _ in chosen]
         below = [times(number, value) for number, value in chosen]
-        found = intervals.ratios(above, below, streams=(1, 0) if swapped else (0, 1))
-        for (number, value), (ratio, low, high) in zip(chosen, found.tolist(), strict=True):
+        ratios = intervals.ratios(above, below, streams=(1, 0) if swapped else (0, 1))
+        for (number, value), (ratio, low, high) in zip(chosen, ratios.tolist(), strict=True):
             filled[number][value] = replace(filled[number][value], ratio=(ratio, low, high))
     return [replace(group, rows=rows) for group, rows in zip(alike, filled, strict=True)]

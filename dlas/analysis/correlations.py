@@ -48,15 +48,17 @@ def correlations(points: pd.DataFrame) -> pd.DataFrame:
         One line a place and pair: ``first``, ``second``, ``networks`` that have
         both, ``correlation`` with ``low`` and ``high``, and ``missing``: why there is none.
     """
-    found = []
+    lines_of_table = []
     compared = networks(points)
     for lines in groups(compared, PLACE):
         there = compared.iloc[lines]
         place = {name: there[name].iloc[0] for name in PLACE}
         for first, second in itertools.combinations(QUANTITIES, 2):
-            found.append(place | {"first": first, "second": second} | _correlated(there[[first, second]]))
+            lines_of_table.append(
+                place | {"first": first, "second": second} | _correlated(there[[first, second]])
+            )
     columns = [*PLACE, "first", "second", "networks", "correlation", "low", "high", "missing"]
-    return pd.DataFrame(found, columns=columns)
+    return pd.DataFrame(lines_of_table, columns=columns)
 
 
 def strength(low: float, high: float) -> str:

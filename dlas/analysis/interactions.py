@@ -82,8 +82,8 @@ def interactions(points: pd.DataFrame) -> list[Interaction]:
     points : DataFrame
         What :func:`dlas.analysis.roles.with_roles` returned.
     """
-    found = [interaction(points, *pair) for pair in pairs(points)]
-    return sorted(found, key=lambda one: (not one.known, -one.shares[2] if one.known else 0))
+    explained = [interaction(points, *pair) for pair in pairs(points)]
+    return sorted(explained, key=lambda one: (not one.known, -one.shares[2] if one.known else 0))
 
 
 def pairs(points: pd.DataFrame) -> Iterator[tuple[str, str]]:
@@ -98,41 +98,41 @@ def interaction(points: pd.DataFrame, first: str, second: str) -> Interaction:
     The values compared are chosen so that as many points as possible take part:
     a value for which most blocks are incomplete is left out.
     """
-    found = blocks(points, first, second)
-    logs, variances = _logs(points, found)
+    crossed = blocks(points, first, second)
+    logs, variances = _logs(points, crossed)
     chosen = _chosen(~np.isnan(logs))
-    kept = logs[np.ix_(*chosen)] if chosen else np.empty((0, 0, 0))
-    shares, squares = _shares(kept) if kept.size else ((np.nan,) * 4, 0.0)
+    complete = logs[np.ix_(*chosen)] if chosen else np.empty((0, 0, 0))
+    shares, squares = _shares(complete) if complete.size else ((np.nan,) * 4, 0.0)
     noise = np.nan
     if squares > 0 and chosen:
-        freedom = (kept.shape[1] - 1) * (kept.shape[2] - 1)
+        freedom = (complete.shape[1] - 1) * (complete.shape[2] - 1)
         noise = float(variances[np.ix_(*chosen)].mean()) * freedom / squares
     values = tuple(
         [order[place] for place in chosen[axis + 1]] if chosen else []
-        for axis, order in enumerate(found.values)
+        for axis, order in enumerate(crossed.values)
     )
     return Interaction(
         axes=(first, second),
         values=(values[0], values[1]),
-        blocks=len(kept),
-        matched=kept.size,
+        blocks=len(complete),
+        matched=complete.size,
         total=len(points),
         failed=int((~timed(points)).sum()),
-        library=found.library,
+        library=crossed.library,
         shares=shares,
         noise=noise,
     )
 
 
-def _logs(points: pd.DataFrame, found: Blocks) -> tuple[Numbers, Numbers]:
+def _logs(points: pd.DataFrame, crossed: Blocks) -> tuple[Numbers, Numbers]:
     """Return log latency and its variance in the blocks' places; an image's share along the batch axis."""
-    share = points["batch"].to_numpy(dtype=float) if "batch" in found.axes else 1.0
+    share = points["batch"].to_numpy(dtype=float) if "batch" in crossed.axes else 1.0
     known = timed(points).to_numpy(dtype=bool)
     median, low, high = (
         np.log(np.where(known, points[name].to_numpy(dtype=float) / share, np.nan))
         for name in ("latency_s", "latency_low_s", "latency_high_s")
     )
-    return found.of(median), found.of(((high - low) / (2 * Z)) ** 2)
+    return crossed.of(median), crossed.of(((high - low) / (2 * Z)) ** 2)
 
 
 def _chosen(present: npt.NDArray[np.bool_]) -> tuple[list[int], list[int], list[int]] | None:
@@ -141,16 +141,16 @@ def _chosen(present: npt.NDArray[np.bool_]) -> tuple[list[int], list[int], list[
     Values are left out one by one, each time the one without which most points
     match; the best state on the way is kept.
     """
-    kept = [list(range(size)) for size in present.shape[1:]]
-    best: tuple[int, list[list[int]]] = (0, kept)
-    while min(map(len, kept)) >= 2:
-        best = max(best, (_matched(present, kept), kept), key=lambda state: state[0])
+    values_left = [list(range(size)) for size in present.shape[1:]]
+    best: tuple[int, list[list[int]]] = (0, values_left)
+    while min(map(len, values_left)) >= 2:
+        best = max(best, (_matched(present, values_left), values_left), key=lambda state: state[0])
         smaller = [
-            [[v for v in values if axis != at or v != value] for at, values in enumerate(kept)]
+            [[v for v in values if axis != at or v != value] for at, values in enumerate(values_left)]
             for axis in (0, 1)
-            for value in kept[axis]
+            for value in values_left[axis]
         ]
-        kept = max(smaller, key=lambda state: (_matched(present, state), _held(present, state)))
+        values_left = max(smaller, key=lambda state: (_matched(present, state), _held(present, state)))
     if not best[0]:
         return None
     first, second = best[1]
@@ -158,14 +158,14 @@ def _chosen(present: npt.NDArray[np.bool_]) -> tuple[list[int], list[int], list[
     return complete.tolist(), first, second
 
 
-def _matched(present: npt.NDArray[np.bool_], kept: list[list[int]]) -> int:
-    inside = present[:, kept[0]][:, :, kept[1]]
+def _matched(present: npt.NDArray[np.bool_], places: list[list[int]]) -> int:
+    inside = present[:, places[0]][:, :, places[1]]
     complete = int(inside.all(axis=(1, 2)).sum())
-    return complete * len(kept[0]) * len(kept[1])
+    return complete * len(places[0]) * len(places[1])
 
 
-def _held(present: npt.NDArray[np.bool_], kept: list[list[int]]) -> int:
-    return int(present[:, kept[0]][:, :, kept[1]].sum())
+def _held(present: npt.NDArray[np.bool_], places: list[list[int]]) -> int:
+    return int(present[:, places[0]][:, :, places[1]].sum())
 
 
 def _shares(logs: Numbers) -> tuple[tuple[float, float, float, float], float]:

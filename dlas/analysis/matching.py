@@ -79,8 +79,8 @@ def latest(frame: pd.DataFrame, axes: Sequence[str] = ()) -> pd.DataFrame:
         ["timed", "started"], kind="stable", na_position="first"
     )
     # A missing value equals a missing value here, as it is to do.
-    kept = ordered.drop_duplicates([*identity(axes), *axes], keep="last")
-    return kept.drop(columns="timed").sort_index()
+    current = ordered.drop_duplicates([*identity(axes), *axes], keep="last")
+    return current.drop(columns="timed").sort_index()
 
 
 def paired(points: pd.DataFrame, first: pd.Series, second: pd.Series, same: Sequence[str]) -> pd.DataFrame:
@@ -148,14 +148,14 @@ def blocks(points: pd.DataFrame, first: str, second: str) -> Blocks:
     own = chosen[chosen["algorithm"] != LIBRARY] if "algorithm" in axes else chosen
     values = (_values(own[first]), _values(own[second]))
     own = own[own[first].astype(str).isin(values[0]) & own[second].astype(str).isin(values[1])]
-    found = np.full((0, len(values[0]), len(values[1])), NOTHING, dtype=np.int64)
+    table = np.full((0, len(values[0]), len(values[1])), NOTHING, dtype=np.int64)
     if len(own):
         block = own.groupby(identity(axes), dropna=False, sort=False).ngroup().to_numpy()
-        found = np.full((block.max() + 1, *found.shape[1:]), NOTHING, dtype=np.int64)
+        table = np.full((block.max() + 1, *table.shape[1:]), NOTHING, dtype=np.int64)
         at = [_positions(own[axis], order) for axis, order in zip(axes, values, strict=True)]
-        found[block, at[0], at[1]] = places[own.index].to_numpy()
+        table[block, at[0], at[1]] = places[own.index].to_numpy()
     library = int((timed(points) & (points["algorithm"] == LIBRARY)).sum()) if "algorithm" in axes else 0
-    return Blocks(axes, values, found, len(points), library)
+    return Blocks(axes, values, table, len(points), library)
 
 
 def _values(column: pd.Series) -> list[str]:

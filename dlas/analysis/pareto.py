@@ -12,7 +12,7 @@ COSTS = {"latency_s": "latency", "model_bytes": "size of the network", "peak_mem
 
 
 def accuracies(points: pd.DataFrame) -> pd.Series:
-    """Return each network's accuracy; where its framework told none, its build's."""
+    """Return each network's accuracy; where its framework gave none, its build's."""
     return points["accuracy"].fillna(points["compiled_accuracy"])
 
 
@@ -34,23 +34,23 @@ def pareto(points: pd.DataFrame, cost: str) -> pd.Series:
     """
     accuracy = accuracies(points).where(points["status"] == "ok").to_numpy(dtype=float)
     amount = points[cost].to_numpy(dtype=float, na_value=np.nan)
-    kept = np.zeros(len(points), dtype=bool)
+    unbeaten = np.zeros(len(points), dtype=bool)
     for lines in groups(points, PLACE_OF_SEEDS):
-        kept[lines] = undominated(amount[lines], accuracy[lines])
-    return pd.Series(kept, index=points.index)
+        unbeaten[lines] = undominated(amount[lines], accuracy[lines])
+    return pd.Series(unbeaten, index=points.index)
 
 
 def undominated(cost: npt.NDArray[np.float64], accuracy: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Return which of several things nothing else beats; what lacks either number is not among them."""
     known = np.flatnonzero(~np.isnan(cost) & ~np.isnan(accuracy))
     order = known[np.lexsort((-accuracy[known], cost[known]))]
-    kept = np.zeros(len(cost), dtype=bool)
+    unbeaten = np.zeros(len(cost), dtype=bool)
     if len(order):
         best = np.maximum.accumulate(accuracy[order])
         before = np.concatenate(([-np.inf], best[:-1]))
-        kept[order] = accuracy[order] > before
+        unbeaten[order] = accuracy[order] > before
         # Equal in both: neither is better than the other.
         equal = (np.diff(cost[order]) == 0) & (np.diff(accuracy[order]) == 0)
         for place in np.flatnonzero(equal) + 1:
-            kept[order[place]] = kept[order[place - 1]]
-    return kept
+            unbeaten[order[place]] = unbeaten[order[place - 1]]
+    return unbeaten

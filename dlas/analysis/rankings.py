@@ -61,21 +61,21 @@ def rankings(points: pd.DataFrame, examples: int = 3) -> list[Ranking]:
     points : DataFrame
         What :func:`dlas.analysis.roles.with_roles` returned.
     examples : int
-        Flips told of each.
+        Flips to name of each.
     """
-    found = []
+    ranked = []
     for first, second in pairs(points):
-        found += [ranking(points, first, second, examples), ranking(points, second, first, examples)]
-    return sorted(found, key=lambda one: (not one.compared, -one.flipped / max(one.compared, 1)))
+        ranked += [ranking(points, first, second, examples), ranking(points, second, first, examples)]
+    return sorted(ranked, key=lambda one: (not one.compared, -one.flipped / max(one.compared, 1)))
 
 
 def ranking(points: pd.DataFrame, ranked: str, along: str, examples: int = 3) -> Ranking:
     """Return how the order of ``ranked``'s values by latency holds along ``along``."""
-    found = blocks(points, along, ranked)
-    by_interval, by_median = _orders(points, found)
+    crossed = blocks(points, along, ranked)
+    by_interval, by_median = _orders(points, crossed)
     outcomes: Counter[str] = Counter()
     flips = []
-    for one, other in itertools.combinations(range(len(found.values[0])), 2):
+    for one, other in itertools.combinations(range(len(crossed.values[0])), 2):
         same = by_interval[:, one] * by_interval[:, other]
         outcomes += Counter(kept=_count(same > 0), flipped=_count(same < 0), ties=_count(same == 0))
         signs = by_median[:, one] * by_median[:, other]
@@ -92,14 +92,14 @@ def ranking(points: pd.DataFrame, ranked: str, along: str, examples: int = 3) ->
         flipped=outcomes["flipped"],
         ties=outcomes["ties"],
         correlation=(outcomes["alike"] - outcomes["unlike"]) / signed if signed else np.nan,
-        examples=[_told(found, flip) for flip in sorted(flips, key=lambda flip: -flip[0])[:examples]],
+        examples=[_in_words(crossed, flip) for flip in sorted(flips, key=lambda flip: -flip[0])[:examples]],
     )
 
 
-def _told(found: Blocks, flip: tuple[int, int, int, int, int]) -> tuple[str, int, int]:
+def _in_words(crossed: Blocks, flip: tuple[int, int, int, int, int]) -> tuple[str, int, int]:
     """Return a flip in words, how often it was seen and of how many comparisons."""
     count, compared, pair, one, other = flip
-    (places, values), names = found.values, list(itertools.combinations(range(len(found.values[1])), 2))
+    (places, values), names = crossed.values, list(itertools.combinations(range(len(crossed.values[1])), 2))
     first, second = (values[place] for place in names[pair])
     return f"{first} ↔ {second}, {places[one]} against {places[other]}", count, compared
 
@@ -108,16 +108,16 @@ def _count(truths: npt.NDArray[np.bool_]) -> int:
     return int(truths.sum())
 
 
-def _orders(points: pd.DataFrame, found: Blocks) -> tuple[Numbers, Numbers]:
+def _orders(points: pd.DataFrame, crossed: Blocks) -> tuple[Numbers, Numbers]:
     """Return who is faster of each two values, [blocks, along, pairs]: by interval, and by median.
 
     -1 where the first is, 1 where the second is, 0 where they tie, NaN where
     either has no time.  Along the batch axis it is an image's share that counts.
     """
-    share = points["batch"].to_numpy(dtype=float) if "batch" in found.axes else 1.0
+    share = points["batch"].to_numpy(dtype=float) if "batch" in crossed.axes else 1.0
     known = timed(points).to_numpy(dtype=bool)
     median, low, high = (
-        found.of(np.where(known, points[name].to_numpy(dtype=float) / share, np.nan))
+        crossed.of(np.where(known, points[name].to_numpy(dtype=float) / share, np.nan))
         for name in ("latency_s", "latency_low_s", "latency_high_s")
     )
     one, other = np.triu_indices(median.shape[2], k=1)

@@ -102,12 +102,12 @@ def _primitive(algorithms: pd.Series) -> pd.Series:
 
 def _processors(points: pd.DataFrame) -> pd.Series:
     """Return ``cpu`` or ``gpu``: what the hardware's profile says, or else what any of its rows does."""
-    told = points.groupby("hardware_name")["processor"].first()
-    found = {
-        name: _profile_processor(str(name)) or told.get(name)
+    measured = points.groupby("hardware_name")["processor"].first()
+    by_name = {
+        name: _profile_processor(str(name)) or measured.get(name)
         for name in points["hardware_name"].dropna().unique()
     }
-    return points["hardware_name"].map(found).astype("string")
+    return points["hardware_name"].map(by_name).astype("string")
 
 
 def _profile_processor(hardware: str) -> str | None:

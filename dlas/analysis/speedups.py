@@ -69,25 +69,25 @@ def speedups(points: pd.DataFrame) -> pd.DataFrame:
     """
     times, promises = Times(points), expected(points).to_numpy()
     names = points["compression"].astype(str).to_numpy()
-    found = []
+    compared = []
     for lines in groups(points, [*SETTING, "compiler"]):
         dense = times.fastest(lines[names[lines] == DENSE])
         for compression in np.unique(names[lines]):
             if compression != DENSE:
                 chosen = lines[names[lines] == compression]
-                found.append(_compared(points, promises, chosen, times.fastest(chosen), dense))
-    return _with_ratios(points, pd.DataFrame(found, columns=COLUMNS))
+                compared.append(_compared(points, promises, chosen, times.fastest(chosen), dense))
+    return _with_ratios(points, pd.DataFrame(compared, columns=COLUMNS))
 
 
 def _compared(
     points: pd.DataFrame, promises: np.ndarray, lines: np.ndarray, best: Winner, dense: Winner
 ) -> dict[str, object]:
-    told = points.iloc[lines[0]]
+    first = points.iloc[lines[0]]
     known = promises[lines][~np.isnan(promises[lines])]
     missing = (
         "no time of its own" if not best.points else "" if dense.points else "no time of the dense network"
     )
-    return {name: told[name] for name in COLUMNS if name in points} | {
+    return {name: first[name] for name in COLUMNS if name in points} | {
         "expected": float(known[0]) if len(known) else np.nan,
         "point": best.points[0] if best.points else -1,
         "dense_point": dense.points[0] if dense.points else -1,
@@ -97,12 +97,12 @@ def _compared(
     }
 
 
-def _with_ratios(points: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
-    both = (found["missing"] == "").to_numpy(dtype=bool)
+def _with_ratios(points: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    both = (table["missing"] == "").to_numpy(dtype=bool)
     samples = points[SAMPLES].tolist()
-    above = [samples[line] for line in found.loc[both, "dense_point"]]
-    below = [samples[line] for line in found.loc[both, "point"]]
-    ratios = np.full((len(found), 3), np.nan)
+    above = [samples[line] for line in table.loc[both, "dense_point"]]
+    below = [samples[line] for line in table.loc[both, "point"]]
+    ratios = np.full((len(table), 3), np.nan)
     ratios[both] = intervals.ratios(above, below)
-    found = found.assign(achieved=ratios[:, 0], low=ratios[:, 1], high=ratios[:, 2])
-    return found.assign(share=found["achieved"] / found["expected"])
+    table = table.assign(achieved=ratios[:, 0], low=ratios[:, 1], high=ratios[:, 2])
+    return table.assign(share=table["achieved"] / table["expected"])

@@ -105,11 +105,11 @@ def standings(points: pd.DataFrame) -> list[Standing]:
     times = Times(points)
     own = np.flatnonzero(points["tuning"] != "runtime")
     columns = {name: points[name].astype(str).to_numpy() for name in ("compression", "primitive")}
-    found = []
+    ranked = []
     for inside in groups(points.iloc[own], [*SETTING, "compiler"]):
         lines = own[inside]
         first = points.iloc[lines[0]]
-        found.append(
+        ranked.append(
             Standing(
                 setting={name: first[name] for name in SETTING},
                 compiler=str(first["compiler"]),
@@ -119,7 +119,7 @@ def standings(points: pd.DataFrame) -> list[Standing]:
                 overall=times.fastest(lines),
             )
         )
-    return sorted(found, key=lambda one: (TUNINGS.index(one.tuning), natural(one.compiler)))
+    return sorted(ranked, key=lambda one: (TUNINGS.index(one.tuning), natural(one.compiler)))
 
 
 def compressions(points: pd.DataFrame) -> list[str]:

@@ -82,11 +82,11 @@ def _cell(row: ComparedRow | None, is_baseline: bool, notes: Notes, counted: set
 def _counts(comparison: Comparison) -> list[Text]:
     """Return what became of the groups and points, none left out."""
     matched, total = len(comparison.groups), len(comparison.groups) + len(comparison.unmatched)
-    told = f"{matched:,} of {total:,} group{'s' if total != 1 else ''} matched"
+    matches = f"{matched:,} of {total:,} group{'s' if total != 1 else ''} matched"
     if matched > 1:
         complete = len(comparison.complete)
-        told += f", {complete:,} complete; the geometric mean is over the complete ones"
-    lines = [Text(told + (". tie: the interval includes 1" if matched else ""))]
+        matches += f", {complete:,} complete; the geometric mean is over the complete ones"
+    lines = [Text(matches + (". tie: the interval includes 1" if matched else ""))]
     rows = {
         row.row: row for group in (*comparison.groups, *comparison.unmatched) for row in group.rows.values()
     }
@@ -101,8 +101,8 @@ def _counts(comparison: Comparison) -> list[Text]:
         for value, (trials, search_s) in comparison.searches.items()
     ]
     lines += [
-        Text(f"{value}: {_changed(comparison.baseline, *told)}")
-        for value, told in sorted(comparison.accuracies.items(), key=lambda item: natural(item[0]))
+        Text(f"{value}: {_changed(comparison.baseline, *matches)}")
+        for value, matches in sorted(comparison.accuracies.items(), key=lambda item: natural(item[0]))
     ]
     if comparison.library:
         lines.append(Text(f"{points(comparison.library)} left out: the compiler brings kernels of its own"))
@@ -145,8 +145,8 @@ def _unmatched(comparison: Comparison, notes: Notes, counted: set[int]) -> list[
             counted.add(row.row)
             there.append(f"{value} {status}")
         if number < MOST_NAMED:
-            told = [f"{name} {group.key[name] or MISSING}" for name in varying if name in group.key]
-            where = ", ".join(told) or "all"
+            key = [f"{name} {group.key[name] or MISSING}" for name in varying if name in group.key]
+            where = ", ".join(key) or "all"
             lines.append(Text(f"not matched: {where}: {', '.join(there)}"))
     if len(comparison.unmatched) > MOST_NAMED:
         lines.append(Text(f"not matched: {len(comparison.unmatched) - MOST_NAMED:,} more groups"))

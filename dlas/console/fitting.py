@@ -21,11 +21,11 @@ def fitted(columns: list[GridColumn], width: int) -> tuple[list[GridColumn], lis
             break
         headings.append(shared[0])
         columns = [column for column in columns if column is not shared[0]]
-    kept, dropped = _dropped(columns, width, fold=False)
-    if total_width([column.width for column in kept]) > width:
+    shown, dropped = _dropped(columns, width, fold=False)
+    if total_width([column.width for column in shown]) > width:
         # Leaving columns out does not keep each point on one line, so the least is left out on two.
-        kept, dropped = _dropped([column.narrowed() for column in columns], width, fold=True)
-    return headings, kept, dropped
+        shown, dropped = _dropped([column.narrowed() for column in columns], width, fold=True)
+    return headings, shown, dropped
 
 
 def _dropped(columns: list[GridColumn], width: int, fold: bool) -> tuple[list[GridColumn], list[str]]:
@@ -67,6 +67,6 @@ def sections(headings: list[GridColumn], count: int) -> list[tuple[str, list[int
     """Return the lines under each heading, in the order in which headings first appear."""
     sections: dict[str, list[int]] = {}
     for line in range(count):
-        told = ", ".join(f"{column.header.text} {column.cells[line].text}" for column in headings)
-        sections.setdefault(told, []).append(line)
+        heading = ", ".join(f"{column.header.text} {column.cells[line].text}" for column in headings)
+        sections.setdefault(heading, []).append(line)
     return list(sections.items())

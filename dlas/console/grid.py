@@ -27,7 +27,7 @@ UNLIMITED = 100_000
 
 @dataclass
 class Notes:
-    """Reasons, each told once under the grid and referred to by its number."""
+    """Reasons, each printed once under the grid and referred to by its number."""
 
     found: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 

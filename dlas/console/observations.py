@@ -25,8 +25,8 @@ def listing(findings: Sequence[Finding], points: int) -> RenderableType:
         How many points they were checked over.
     """
     counts = Counter(finding.verdict for finding in findings)
-    told = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
-    pieces: list[RenderableType] = [Text(f"{counted(points)}: {told}", style="bold"), Text()]
+    summary = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
+    pieces: list[RenderableType] = [Text(f"{counted(points)}: {summary}", style="bold"), Text()]
     for finding in findings:
         head = Text.assemble(
             (f"{finding.observation.number:<5}", "bold"),

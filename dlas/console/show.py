@@ -66,9 +66,9 @@ def show(folder: str | os.PathLike[str], prefix: str) -> RenderableType:
         "measured with": dict(_amounts(row.measure)),
         "artifacts": dict(_amounts(row.artifacts)),
     }
-    for title, found in sections.items():
-        if found:
-            pieces += [Text(title, style="bold"), _indented(_facts(found))]
+    for title, facts in sections.items():
+        if facts:
+            pieces += [Text(title, style="bold"), _indented(_facts(facts))]
         if title == "network":
             pieces += [piece for grid in _grids(folder, row) for piece in (grid, Text())]
     return Group(*pieces)
@@ -166,8 +166,11 @@ def _costs(row: Row) -> Iterator[tuple[str, str]]:
     if row.coverage:
         yield "coverage", ", ".join(f"{value:.1%} of {name}" for name, value in row.coverage.items())
     if row.tuning:
-        told = [f"{row.tuning.get('trials', 0):,} trials", f"{row.tuning.get('valid', 0):,} of them valid"]
-        yield "search", ", ".join([*told, f"{duration(row.tuning.get('seconds', 0.0))} when they were made"])
+        counts = [f"{row.tuning.get('trials', 0):,} trials", f"{row.tuning.get('valid', 0):,} of them valid"]
+        yield (
+            "search",
+            ", ".join([*counts, f"{duration(row.tuning.get('seconds', 0.0))} when they were made"]),
+        )
     if row.seconds:
         times = cast(Mapping[str, float], row.seconds)
         yield "took", ", ".join(f"{step} {duration(time_s)}" for step, time_s in times.items())
@@ -198,11 +201,11 @@ def _network(row: Row) -> Iterator[tuple[str, str]]:
             yield name, f"{amount(count, unit)} ({count:,})"
     if row.expected_speedup is not None:
         yield "expected", f"{factor(row.expected_speedup)}x by compression alone"
-    told = {name: value for name, value in (row.reached or {}).items() if name not in ("curve", "layers")}
+    reached = {name: value for name, value in (row.reached or {}).items() if name not in ("curve", "layers")}
     for name, pruned in (("ratio", "of the weights"), ("units", "of what the technique prunes")):
-        if isinstance(told.get(name), int | float):
-            yield f"reached.{name}", f"{told.pop(name):.2%} {pruned}"
-    yield from _amounts(told, "reached")
+        if isinstance(reached.get(name), int | float):
+            yield f"reached.{name}", f"{reached.pop(name):.2%} {pruned}"
+    yield from _amounts(reached, "reached")
 
 
 def _compressed(curve: Sequence[Mapping[str, Any]]) -> Grid:
@@ -226,14 +229,14 @@ def _compressed(curve: Sequence[Mapping[str, Any]]) -> Grid:
 
 def _list(mapping: object, name: str) -> list[Mapping[str, Any]]:
     """Return the mappings in a list of what a compression reached."""
-    found = mapping.get(name) if isinstance(mapping, Mapping) else None
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+    values = mapping.get(name) if isinstance(mapping, Mapping) else None
+    return [each for each in values if isinstance(each, Mapping)] if isinstance(values, list) else []
 
 
 def _shares(row: Row) -> dict[str, Any]:
     """Return what share of each layer's weights is pruned."""
-    found = row.reached.get("layers") if isinstance(row.reached, Mapping) else None
-    return dict(found) if isinstance(found, Mapping) else {}
+    shares = row.reached.get("layers") if isinstance(row.reached, Mapping) else None
+    return dict(shares) if isinstance(shares, Mapping) else {}
 
 
 def _percent(share: float) -> str:
@@ -267,8 +270,10 @@ def _layers(row: Row) -> Grid:
     ]
     columns = [column for column in columns if _says(column)]
     timed = sum(time is not None for time in times)
-    told = f"{len(layers)} layers" + (f", {timed} timed: {milliseconds(total)} ms together" if timed else "")
-    return Grid(columns, above=[Text("layers", style="bold").append(f": {told}", style="not bold")])
+    counts = f"{len(layers)} layers" + (
+        f", {timed} timed: {milliseconds(total)} ms together" if timed else ""
+    )
+    return Grid(columns, above=[Text("layers", style="bold").append(f": {counts}", style="not bold")])
 
 
 def _column(header: str, texts: list[str], drop: int = 0) -> GridColumn:
@@ -300,18 +305,18 @@ def _schedule(layer: Mapping[str, Any]) -> str:
 def _curves(folder: str | os.PathLike[str], row: Row) -> Grid:
     """Return how the search of each workload went: the best time wherever it got better."""
     try:
-        found = json.loads((Path(folder) / CURVES / f"{row.id}.json").read_text(encoding="utf-8"))
+        curves = json.loads((Path(folder) / CURVES / f"{row.id}.json").read_text(encoding="utf-8"))
         columns = [
-            names("layers", [shortened(", ".join(each["layers"]), 60) for each in found]),
-            names("space", [str(each["space"]) for each in found]),
-            _column("trials", [str(each["trials"]) for each in found]),
-            _column("minimal ms", [_maybe(each["minimal_s"], milliseconds) for each in found]),
-            _column("best ms", [milliseconds(each["best"][-1][2]) for each in found]),
-            names("best ms after so many trials", [_steps(each["best"]) for each in found]),
+            names("layers", [shortened(", ".join(each["layers"]), 60) for each in curves]),
+            names("space", [str(each["space"]) for each in curves]),
+            _column("trials", [str(each["trials"]) for each in curves]),
+            _column("minimal ms", [_maybe(each["minimal_s"], milliseconds) for each in curves]),
+            _column("best ms", [milliseconds(each["best"][-1][2]) for each in curves]),
+            names("best ms after so many trials", [_steps(each["best"]) for each in curves]),
         ]
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return Grid([], above=[Text("tuning", style="bold").append(": its curves are not there")])
-    return Grid(columns, above=[Text("tuning", style="bold").append(f": {len(found)} workloads")])
+    return Grid(columns, above=[Text("tuning", style="bold").append(f": {len(curves)} workloads")])
 
 
 def _steps(best: Sequence[Sequence[float]]) -> str:
@@ -344,11 +349,11 @@ def _indented(renderable: RenderableType) -> Padding:
     return Padding(renderable, (0, 0, 1, 2), expand=False)
 
 
-def _facts(found: Mapping[str, str]) -> Table:
+def _facts(facts: Mapping[str, str]) -> Table:
     """Return names and values side by side."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in found.items():
+    for name, value in facts.items():
         table.add_row(name, Text(value))
     return table

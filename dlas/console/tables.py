@@ -124,8 +124,8 @@ def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:
 
 def describe_constants(frame: pd.DataFrame, same: Sequence[str]) -> str:
     """Return what is the same in all rows: ``dataset digits, batch 1``."""
-    kept = [(name, frame[name].iloc[0]) for name in same if len(frame) and pd.notna(frame[name].iloc[0])]
-    return ", ".join(f"{name} {value}" for name, value in kept if (name, value) != ("seed", 0))
+    values = [(name, frame[name].iloc[0]) for name in same if len(frame) and pd.notna(frame[name].iloc[0])]
+    return ", ".join(f"{name} {value}" for name, value in values if (name, value) != ("seed", 0))
 
 
 def _sorted(frame: pd.DataFrame, sort: str) -> pd.DataFrame:
@@ -164,8 +164,8 @@ def _outcome_columns(frame: pd.DataFrame, notes: Notes) -> list[GridColumn]:
     for row in frame.to_dict("records"):
         ok, timed = row["status"] == "ok", row["status"] == "ok" and pd.notna(row["latency_s"])
         reason = None if ok or pd.isna(row["reason"]) else row["reason"]
-        told = notes.mark(row["status"], reason)
-        status.append(GridCell(told, COLOURS[row["status"]], two_lines=told.replace(" (", "\n(")))
+        ending = notes.mark(row["status"], reason)
+        status.append(GridCell(ending, COLOURS[row["status"]], two_lines=ending.replace(" (", "\n(")))
         if not timed:
             latency.append(GridCell(MISSING, "dim"))
             relative.append(GridCell(MISSING, "dim"))

@@ -50,20 +50,20 @@ def report(
     frame = select(read(names), where)
     points = with_roles(frame)
     context = Context(names, points, len(frame) - len(points), read_details(names, points))
-    found = [section(context) for section in SECTIONS]
+    sections_or_gaps = [section(context) for section in SECTIONS]
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    made = page(context, found, f"Made by dlas {dlas.__version__} on {now}.")
+    made = page(context, sections_or_gaps, f"Made by dlas {dlas.__version__} on {now}.")
     try:
         _write(made, out)
         if files is not None:
-            sections = [section for section in found if isinstance(section, Section)]
+            sections = [section for section in sections_or_gaps if isinstance(section, Section)]
             write_files(sections, figures(sections), files)
     except OSError as error:
         raise InputError(f"cannot write {error.filename or str(out)!r}: {error.strerror or error}") from None
 
 
 def _write(page: str, out: Path) -> None:
-    """Write the page in one step: whoever has the old one open never finds half of it."""
+    """Write the page in one step: a reader of the old page never finds half of it."""
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
     try:

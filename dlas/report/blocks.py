@@ -91,13 +91,13 @@ class Table:
     @property
     def groups(self) -> list[tuple[str, int]]:
         """The groups above the columns and how many columns each spans; empty where there are none."""
-        found: list[tuple[str, int]] = []
+        spans: list[tuple[str, int]] = []
         for column in self.columns:
-            if found and found[-1][0] == column.group:
-                found[-1] = (column.group, found[-1][1] + 1)
+            if spans and spans[-1][0] == column.group:
+                spans[-1] = (column.group, spans[-1][1] + 1)
             else:
-                found.append((column.group, 1))
-        return found if any(name for name, _ in found) else []
+                spans.append((column.group, 1))
+        return spans if any(name for name, _ in spans) else []
 
 
 @dataclass(frozen=True)

@@ -76,10 +76,10 @@ def specification(chart: alt.Chart | alt.LayerChart | alt.FacetChart) -> dict[st
     """Return a chart as a mapping, less what the page or the file adds."""
     # Data that stand in a chart stay there, so that charts can be put beside one another.
     with alt.data_transformers.enable(consolidate_datasets=False):
-        found: dict[str, Any] = chart.to_dict()
+        spec: dict[str, Any] = chart.to_dict()
     for name in ("$schema", "config"):
-        found.pop(name, None)
-    return found
+        spec.pop(name, None)
+    return spec
 
 
 def intervals(

@@ -54,9 +54,9 @@ class Context:
     @cached_property
     def varying(self) -> list[str]:
         """The axes with more than one value; the machine where the hardware does not tell it."""
-        found = [name for name in AXES if self.points[name].nunique(dropna=False) > 1]
+        axes = [name for name in AXES if self.points[name].nunique(dropna=False) > 1]
         machines = self.points.groupby("hardware", dropna=False)[MACHINE].nunique()
-        return [*found, MACHINE] if (machines > 1).any() else found
+        return [*axes, MACHINE] if (machines > 1).any() else axes
 
     @cached_property
     def constant(self) -> dict[str, str]:
@@ -87,8 +87,8 @@ class Context:
     def noisy(self) -> np.ndarray:
         """Which points have a time that was measured on a disturbed machine."""
         noisy = self.points["noisy"].fillna(False).to_numpy(dtype=bool)
-        found: np.ndarray = noisy & self.timed
-        return found
+        disturbed: np.ndarray = noisy & self.timed
+        return disturbed
 
     def value(self, line: int, axis: str) -> str:
         """Return a point's value of an axis as text."""
@@ -123,7 +123,7 @@ class Context:
         """Return a point's values of those of the axes that vary."""
         return {axis: self.value(line, axis) for axis in axes if axis in self.varying}
 
-    def told(self, values: Mapping[str, Any]) -> Where:
+    def filters(self, values: Mapping[str, Any]) -> Where:
         """Return those of some values of axes that vary, for filters."""
         return {
             axis: MISSING if pd.isna(value) else str(value)
@@ -144,7 +144,7 @@ class Context:
         """Return how a point ended."""
         return str(self.points["status"].iat[line])
 
-    def told_ms(self, line: int) -> str:
+    def ms_text(self, line: int) -> str:
         """Return a point's median latency in milliseconds, without the unit."""
         return milliseconds(float(self._times[line, 1]))
 

@@ -49,7 +49,7 @@ def _figure(block: Block) -> Figure | None:
 
 def data_of(context: Context, sections: Sequence[Section]) -> dict[str, Any]:
     """Return what the script draws from: axes, points, figures, and the layers that a reader may choose."""
-    found = {
+    data = {
         "axes": context.varying,
         "named": [*NAMED],
         "worded": ["batch", "seed"],
@@ -59,9 +59,9 @@ def data_of(context: Context, sections: Sequence[Section]) -> dict[str, Any]:
     }
     chooser = next((b for s in sections for b in s.blocks if isinstance(b, Chooser)), None)
     if chooser is None:
-        return found
+        return data
     texts: dict[str, int] = {}
-    told = [
+    timed = [
         {
             "p": line,
             "names": [texts.setdefault(layer.name, len(texts)) for layer in of],
@@ -72,7 +72,7 @@ def data_of(context: Context, sections: Sequence[Section]) -> dict[str, Any]:
         for of in [context.details.layers[line]]
     ]
     chosen = {"first": chooser.first, "second": chooser.second}
-    return found | {"layers": told, "texts": list(texts), "chosen": chosen, "most_bars": layers.MOST_BARS}
+    return data | {"layers": timed, "texts": list(texts), "chosen": chosen, "most_bars": layers.MOST_BARS}
 
 
 def _drawing(figure: Figure) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def _sheet(figure: Figure, panels: Sequence[Panel]) -> dict[str, Any]:
     drawn = [_drawn(figure, panel) for panel in panels]
     config = charts.theme(INK) | {"background": PAPER}
     sheet = drawn[0] if len(drawn) == 1 else {"concat": drawn, "columns": min(figure.across, len(drawn))}
-    found: dict[str, Any] = json.loads(json.dumps(sheet | {"config": config}).replace(charts.INK, INK))
-    return found
+    spec: dict[str, Any] = json.loads(json.dumps(sheet | {"config": config}).replace(charts.INK, INK))
+    return spec
 
 
 def _drawn(figure: Figure, panel: Panel) -> dict[str, Any]:

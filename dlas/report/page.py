@@ -21,23 +21,23 @@ from dlas.rows.labels import points as counted
 from dlas.rows.results import STATUSES
 
 MOST_LEGEND = 24
-"""Labels in a legend; more are told by hovering."""
+"""Labels in a legend; others are shown on hovering."""
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
 """What the page takes from the bundle of Vega, Vega-Lite and Vega-Embed."""
 MOST_FILTER = 500
 
 
-def page(context: Context, found: Sequence[Section | Absent], made: str) -> str:
+def page(context: Context, parts: Sequence[Section | Absent], made: str) -> str:
     """Return the report as HTML.
 
     Parameters
     ----------
     context : Context
-    found : sequence of Section or Absent
+    parts : sequence of Section or Absent
     made : str
         By what and when, for the last line.
     """
-    sections = [section for section in found if isinstance(section, Section)]
+    sections = [section for section in parts if isinstance(section, Section)]
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_source),
         autoescape=True,
@@ -52,7 +52,7 @@ def page(context: Context, found: Sequence[Section | Absent], made: str) -> str:
         about=_about(context),
         made=made,
         sections=sections,
-        absent=[section for section in found if isinstance(section, Absent)],
+        absent=[section for section in parts if isinstance(section, Absent)],
         statuses=[(status, statuses[status]) for status in STATUSES if statuses[status]],
         filters=_filters(context),
         axes=context.varying,
@@ -101,28 +101,28 @@ def _json(value: object) -> str:
 
 def _about(context: Context) -> str:
     points = context.points
-    told = f"{counted(len(points))} from {', '.join(context.folders)}"
+    about = f"{counted(len(points))} from {', '.join(context.folders)}"
     machines = sorted(points["machine"].dropna().unique())
     if machines:
-        told += f", measured on {', '.join(machines[:3])}" + (
+        about += f", measured on {', '.join(machines[:3])}" + (
             f" and {len(machines) - 3} more" if len(machines) > 3 else ""
         )
     days = points["started"].dropna()
     if len(days):
         first, last = days.min().date(), days.max().date()
-        told += f", {first}" + (f" to {last}" if last != first else "")
-    return told + "."
+        about += f", {first}" + (f" to {last}" if last != first else "")
+    return about + "."
 
 
 def _filters(context: Context) -> dict[str, list[str]]:
     """Return the values that may be chosen, of every axis that varies and of the status."""
-    found = {}
+    choices = {}
     for axis in [*context.varying, "status"]:
         column = context.points[axis].dropna().astype(str)
         values = sorted(column.unique(), key=natural)
         if 1 < len(values) <= MOST_FILTER:
-            found[axis] = values
-    return found
+            choices[axis] = values
+    return choices
 
 
 def _marks(context: Context) -> list[dict[str, Any]]:
@@ -140,6 +140,6 @@ def _marks(context: Context) -> list[dict[str, Any]]:
                 continue
             ms = context.median_ms(line)
             speed = math.log(most / ms) / math.log(most / least) if most > least else 1.0
-            text = context.told_ms(line) + (" ~" if noisy[line] else "")
+            text = context.ms_text(line) + (" ~" if noisy[line] else "")
             marks[line] = {"text": text, "style": "first" if ms == least else "", "speed": f"{speed:.2f}"}
     return marks

@@ -66,14 +66,14 @@ def colours(axis: str, labels: Iterable[str]) -> dict[str, str]:
     ordered = sorted(set(labels), key=natural)
     slots = _slots(axis, {_name(label) for label in ordered})
     variants: dict[str, int] = {}
-    found = {}
+    by_label = {}
     for label in ordered:
         name = _name(label)
         variant = variants[name] = variants.get(name, -1) + 1
         lightness, chroma, hue = NEUTRAL if name == DENSE else SLOTS[slots[name]]
         lighter, turned = VARIANTS[variant % len(VARIANTS)]
-        found[label] = rgb(lightness + lighter, chroma, hue + turned)
-    return found
+        by_label[label] = rgb(lightness + lighter, chroma, hue + turned)
+    return by_label
 
 
 def rgb(lightness: float, chroma: float, hue: float) -> str:

@@ -81,32 +81,32 @@ def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
         One line a point, with ``folder`` and ``id``.
     """
     lines = {key: line for line, key in enumerate(zip(points["folder"], points["id"], strict=True))}
-    found, trajectories = Details(), Trajectories()
+    details, trajectories = Details(), Trajectories()
     for folder in folders:
         for row in read_rows(Path(folder)):
             line = lines.get((folder, row.id))
             if line is None:
                 continue
             if layers := list(_layers(row)):
-                found.layers[line] = layers
+                details.layers[line] = layers
             trajectories.add(row, line)
             for name, value in _facts(row):
-                found.facts.setdefault(name, Counter())[value] += 1
-            _add_curves(found, line, Path(folder) / CURVES / f"{row.id}.json")
-    found.trajectories = trajectories.found
-    return found
+                details.facts.setdefault(name, Counter())[value] += 1
+            _add_curves(details, line, Path(folder) / CURVES / f"{row.id}.json")
+    details.trajectories = trajectories.found
+    return details
 
 
-def _add_curves(found: Details, line: int, path: Path) -> None:
+def _add_curves(details: Details, line: int, path: Path) -> None:
     """Add what a side file says of how a row's search went, if there is one."""
     if not path.is_file():
         return
     try:
         curves = [_curve(one) for one in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError, KeyError):
-        found.unreadable += 1
+        details.unreadable += 1
         return
-    found.curves[line] = [curve for curve in curves if curve.best]
+    details.curves[line] = [curve for curve in curves if curve.best]
 
 
 def _curve(one: Mapping[str, Any]) -> SearchCurve:

@@ -95,10 +95,10 @@ def select(frame: pd.DataFrame, where: Sequence[str]) -> pd.DataFrame:
         if axis not in FILTERS:
             raise unknown("axis in --where", axis, FILTERS)
         wanted.setdefault(axis, []).append(pattern)
-    kept = np.ones(len(frame), dtype=bool)
+    matching = np.ones(len(frame), dtype=bool)
     for axis, patterns in wanted.items():
-        kept &= np.any([_matches(frame, axis, pattern) for pattern in patterns], axis=0)
-    return frame[kept]
+        matching &= np.any([_matches(frame, axis, pattern) for pattern in patterns], axis=0)
+    return frame[matching]
 
 
 def _matches(frame: pd.DataFrame, axis: str, pattern: str) -> np.ndarray:
@@ -153,8 +153,8 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
 
 def _option_columns(prefix: str, given: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a column for every option that any row gives."""
-    found = sorted({option for row in given for option in row})
-    return {f"{prefix}{option}": _inferred([row.get(option) for row in given]) for option in found}
+    names = sorted({option for row in given for option in row})
+    return {f"{prefix}{option}": _inferred([row.get(option) for row in given]) for option in names}
 
 
 def _text(values: Iterable[Any]) -> Any:
@@ -168,11 +168,11 @@ def _number(values: list[Any], whole: bool = False) -> Any:
     numbers = pd.Series(pd.to_numeric(pd.Series(values, dtype=object), errors="coerce"), dtype="float64")
     if not whole:
         return numbers.to_numpy()
-    kept = [
+    integers = [
         value if isinstance(value, int) else None if np.isnan(number) else round(number)
         for value, number in zip(values, numbers, strict=True)
     ]
-    return pd.array(kept, dtype="Int64")
+    return pd.array(integers, dtype="Int64")
 
 
 def _times(values: Iterable[Any]) -> pd.Series:

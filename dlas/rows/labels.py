@@ -45,14 +45,14 @@ def options(content: object) -> dict[str, Any]:
         return {}
     if not content.get("chain"):
         return {key: value for key, value in content.items() if key not in ("name", "chain")}
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     seen: Counter[str] = Counter()
     for link in content["chain"]:
         name = str(link.get("name"))
         seen[name] += 1
         prefix = name if seen[name] == 1 else f"{name}_{seen[name]}"
-        found |= {f"{prefix}.{key}": value for key, value in options(link).items()}
-    return found
+        by_name |= {f"{prefix}.{key}": value for key, value in options(link).items()}
+    return by_name
 
 
 def flat(mapping: object, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -238,7 +238,7 @@ class Row:
 def read_rows(folder: Path) -> Iterator[Row]:
     """Yield a folder's current rows: the last one of each id, in the order of the file.
 
-    A torn last line (a sweep was killed while writing it) is passed over; it
+    A torn last line (a sweep was killed while writing it) is left out; it
     was never a row.
 
     Raises

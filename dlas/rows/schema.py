@@ -1,7 +1,7 @@
 """The mappings that a row holds, each with its keys, their units and what null means.
 
-Rows written by older versions lack keys, so that none is required; whoever reads
-a row asks with ``get``.
+Rows written by older versions lack keys, so that none is required; readers of
+a row use ``get``.
 """
 
 from __future__ import annotations

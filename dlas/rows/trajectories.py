@@ -126,20 +126,20 @@ class Trajectories:
         if not steps:
             return
         technique, name = _technique(row.compression)
-        one = Trajectory(label(row.dataset), label(row.model), row.seed, technique, name)
-        alike = self._alike.setdefault((*one.network, technique), [])
-        kept = next((other for other in alike if other.agrees(steps)), one)
-        if kept is one:
-            alike.append(one)
-            self.found.append(one)
-        kept.steps |= steps
-        kept.images = kept.images or row.test_images
+        new = Trajectory(label(row.dataset), label(row.model), row.seed, technique, name)
+        alike = self._alike.setdefault((*new.network, technique), [])
+        training = next((other for other in alike if other.agrees(steps)), new)
+        if training is new:
+            alike.append(new)
+            self.found.append(new)
+        training.steps |= steps
+        training.images = training.images or row.test_images
         own = _place(row.reached, row.compression)
-        if own in kept.steps:
-            kept.lines.setdefault(own, line)
+        if own in training.steps:
+            training.lines.setdefault(own, line)
             if _links(row.compression)[-1].get("level") == ELBOW:
-                kept.elbows.add(own)
-                kept.lines[own] = line
+                training.elbows.add(own)
+                training.lines[own] = line
 
 
 def called(trajectories: Iterable[Trajectory]) -> dict[str, str]:
@@ -169,8 +169,8 @@ def _steps(row: Row) -> Iterator[tuple[Place, TrajectoryStep]]:
     """Yield the steps with an accuracy; a row without a curve is a step itself, if it is pruned."""
     for raw in _curve(row):
         place = _number(raw.get("level")) or 0.0, _number(raw.get("ratio")) or 0.0
-        told = ("accuracy_before", "validation_accuracy", "epochs", "seconds")
-        accuracy, *others = (_number(raw.get(name)) for name in ("accuracy", *told))
+        names = ("accuracy_before", "validation_accuracy", "epochs", "seconds")
+        accuracy, *others = (_number(raw.get(name)) for name in ("accuracy", *names))
         if accuracy is not None:
             yield place, TrajectoryStep(*place, accuracy, *others)
     accuracy = _number(row.accuracy)

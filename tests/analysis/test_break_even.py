@@ -95,7 +95,7 @@ def test_the_fastest_dense_point_is_the_measure_whatever_made_it(tmp_path: Path)
     assert curve.ratios == [0.5, 0.9]
     assert [speed for speed, _, _ in curve.speeds] == pytest.approx([0.5, 4], rel=1e-3)
     assert all(low <= speed <= high for speed, low, high in curve.speeds)
-    assert curve.break_even == pytest.approx(0.5 + 0.4 / 3, rel=1e-3) and curve.told == "63 %"
+    assert curve.break_even == pytest.approx(0.5 + 0.4 / 3, rel=1e-3) and curve.in_words == "63 %"
 
 
 def test_algorithms_compilers_and_settings_have_curves_of_their_own(tmp_path: Path) -> None:

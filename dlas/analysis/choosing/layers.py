@@ -48,8 +48,8 @@ def gained(known: LayerTimes, chosen: Mapping[str, Candidate]) -> Gain:
     """Return what a choice gains over the fastest single algorithm."""
     best = known.singles[0]
     before, after = known.seconds(known.of(best)), known.seconds(chosen)
-    kept = 1 - (before - after) / max(best.operators_s, before)
-    return Gain(before, after, best.latency_s, best.latency_s * kept)
+    remaining = 1 - (before - after) / max(best.operators_s, before)
+    return Gain(before, after, best.latency_s, best.latency_s * remaining)
 
 
 SAME = identity(("algorithm", "seed"))
@@ -158,18 +158,18 @@ def changes(edges: Iterable[Mapping[str, Any]], layouts: Mapping[str, Layouts]) 
 
     From one block to another goes by NCHW and counts twice.
     """
-    found = {}
+    moved = {}
     for edge in edges:
         has = layouts.get(edge["writer"], (PLAIN, PLAIN))[1]
         wanted = layouts.get(edge["reader"], (PLAIN, PLAIN))[PORTS.index(edge["port"])]
         if wanted != has:
             times = 1 if PLAIN in (has, wanted) else 2
-            found[edge["writer"], edge["value"], wanted] = float(times * edge["bytes"])
-    return found
+            moved[edge["writer"], edge["value"], wanted] = float(times * edge["bytes"])
+    return moved
 
 
 def changing_s(changed: Mapping[Any, float], seconds_a_byte: float | None) -> float:
-    """Return the seconds that :func:`changes` take: for ever, if nobody knows how long a byte takes."""
+    """Return the seconds that :func:`changes` take: infinite if the rate is not known."""
     rate = math.inf if seconds_a_byte is None else seconds_a_byte
     return rate * sum(changed.values()) if changed else 0.0
 
@@ -180,7 +180,7 @@ def layer_times(rows: Iterable[Row]) -> LayerTimes:
     Parameters
     ----------
     rows : iterable of Row
-        Those with another status than ``ok`` are passed over.
+        Those with another status than ``ok`` are left out.
 
     Raises
     ------
@@ -247,16 +247,16 @@ def _value(row: Row, name: str) -> str:
 
 
 def _candidates(rows: Sequence[Row]) -> dict[str, dict[str, Candidate]]:
-    found: dict[str, dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
+    by_layer: dict[str, dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for layer, candidate in _timed(row):
-            found[layer][candidate.algorithm].append(candidate)
+            by_layer[layer][candidate.algorithm].append(candidate)
     return {
         layer: {
             algorithm: Candidate(algorithm, statistics.median(c.latency_s for c in each), each[0].layouts)
             for algorithm, each in algorithms.items()
         }
-        for layer, algorithms in found.items()
+        for layer, algorithms in by_layer.items()
     }
 
 
@@ -298,15 +298,15 @@ def fastest(known: LayerTimes) -> tuple[dict[str, Candidate], bool]:
     options = {layer: _best_by_layouts(candidates) for layer, candidates in known.layers.items()}
     costs = [Cost((layer,), np.array([c.latency_s for c in each])) for layer, each in options.items()]
     costs += _costs_of_changes(known, options)
-    found = cheapest(costs)
-    proven = found is not None
-    if found is None:
+    places = cheapest(costs)
+    proven = places is not None
+    if places is None:
         starts = [
             {layer: _place(options[layer], candidate) for layer, candidate in known.of(single).items()}
             for single in known.singles
         ]
-        found = min((descend(costs, start) for start in starts), key=lambda chosen: total(costs, chosen))
-    return {layer: each[found[layer]] for layer, each in options.items()}, proven
+        places = min((descend(costs, start) for start in starts), key=lambda chosen: total(costs, chosen))
+    return {layer: each[places[layer]] for layer, each in options.items()}, proven
 
 
 def _best_by_layouts(candidates: Mapping[str, Candidate]) -> list[Candidate]:

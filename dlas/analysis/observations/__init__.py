@@ -75,8 +75,8 @@ class Finding:
     @property
     def verdict(self) -> str:
         """The claims' together: one that does not hold decides, then one that is open."""
-        found = {claim.verdict for claim in self.claims}
-        return FAILS if FAILS in found else OPEN if OPEN in found else HOLDS
+        verdicts = {claim.verdict for claim in self.claims}
+        return FAILS if FAILS in verdicts else OPEN if OPEN in verdicts else HOLDS
 
 
 def observe(evidence: Evidence) -> list[Finding]:

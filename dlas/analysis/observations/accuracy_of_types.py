@@ -14,8 +14,8 @@ HALF, INTEGER = "float16", "int8"
 def halves_are_free_integers_are_not(evidence: Evidence) -> list[Claim]:
     """Return whether float16 loses next to nothing, and int8 more than that."""
     points = evidence.points
-    found = losses(points).dropna(subset=["loss"])
-    half, integer = (found[found["compression_name"] == name] for name in (HALF, INTEGER))
+    networks = losses(points).dropna(subset=["loss"])
+    half, integer = (networks[networks["compression_name"] == name] for name in (HALF, INTEGER))
     return [_negligible(half), _more(half, integer)]
 
 

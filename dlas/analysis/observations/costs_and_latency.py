@@ -12,13 +12,13 @@ PAIRS = (("macs", "accuracy"), ("macs", "latency_s"), ("accuracy", "latency_s"))
 
 def no_two_rank_alike(evidence: Evidence) -> list[Claim]:
     """Return, for each two of the three, whether their rank correlation is weak in every place."""
-    found = evidence.correlations
-    return [_weak(found, first, second) for first, second in PAIRS]
+    ranked = evidence.correlations
+    return [_weak(ranked, first, second) for first, second in PAIRS]
 
 
-def _weak(found: pd.DataFrame, first: str, second: str) -> Claim:
+def _weak(ranked: pd.DataFrame, first: str, second: str) -> Claim:
     text = f"{QUANTITIES[first]} and {QUANTITIES[second]} are not strongly rank correlated"
-    lines = found[(found["first"] == first) & (found["second"] == second)]
+    lines = ranked[(ranked["first"] == first) & (ranked["second"] == second)]
     known = lines[lines["missing"] == ""]
     if known.empty:
         reasons = ", ".join(sorted(set(lines["missing"]))) or "no network has a time"

@@ -128,8 +128,8 @@ def open_claim(text: str, points: pd.DataFrame, needed: Mapping[str, pd.Series],
             pieces.append(f"no points: {name}")
         elif not timed(there).any():
             ends = there["status"].value_counts()
-            told = ", ".join(f"{ends[status]} {status}" for status in STATUSES if status in ends)
-            pieces.append(f"no times: {name} ({told})")
+            counts = ", ".join(f"{ends[status]} {status}" for status in STATUSES if status in ends)
+            pieces.append(f"no times: {name} ({counts})")
     return Claim(text, OPEN, missing="; ".join(pieces) or others)
 
 
@@ -179,8 +179,8 @@ def wins(
         own = chosen & (points["primitive"] == primitive)
         needed = {name: chosen, f"{name}, {primitive}": own}
         return open_claim(text, points, needed, f"another algorithm beside {primitive} in the same setting")
-    told = f"fastest in {won} of {total} competitions, tied in {tied}"
-    return majority(text, won, total, told + (f"; {counted(failed)} without a time" if failed else ""))
+    numbers = f"fastest in {won} of {total} competitions, tied in {tied}"
+    return majority(text, won, total, numbers + (f"; {counted(failed)} without a time" if failed else ""))
 
 
 def networks(points: pd.DataFrame) -> pd.DataFrame:
@@ -196,9 +196,9 @@ def networks(points: pd.DataFrame) -> pd.DataFrame:
 
 def losses(points: pd.DataFrame) -> pd.DataFrame:
     """Return the compressed networks with the accuracy that they lose against their dense network."""
-    found = networks(points)
-    dense = found[found["kind"] == "dense"].set_index(["dataset", "model", "seed"])["accuracy"]
-    compressed = found[found["kind"] != "dense"].join(dense.rename("dense"), on=["dataset", "model", "seed"])
+    every = networks(points)
+    dense = every[every["kind"] == "dense"].set_index(["dataset", "model", "seed"])["accuracy"]
+    compressed = every[every["kind"] != "dense"].join(dense.rename("dense"), on=["dataset", "model", "seed"])
     return compressed.assign(loss=compressed["dense"] - compressed["accuracy"])
 
 
@@ -208,10 +208,10 @@ def chosen_levels(points: pd.DataFrame) -> pd.DataFrame:
     Where every level loses more, or accuracy is not known, it is the one that
     loses least, then the least compressed.
     """
-    found = losses(points).assign(within=lambda f: f["loss"] <= MOST_LOSS)
-    inside = found["within"].to_numpy(dtype=bool)
-    rank = np.where(inside, -found["ratio"].fillna(0), found["loss"].fillna(np.inf))
-    ordered = found.assign(rank=rank, outside=~inside).sort_values(
+    compressed = losses(points).assign(within=lambda f: f["loss"] <= MOST_LOSS)
+    inside = compressed["within"].to_numpy(dtype=bool)
+    rank = np.where(inside, -compressed["ratio"].fillna(0), compressed["loss"].fillna(np.inf))
+    ordered = compressed.assign(rank=rank, outside=~inside).sort_values(
         ["outside", "rank", "ratio"], kind="stable"
     )
     return ordered.drop_duplicates(["dataset", "model", "seed", "compression_name"]).sort_index()

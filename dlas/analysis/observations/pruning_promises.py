@@ -12,8 +12,8 @@ def pruning_rarely_keeps_its_promise(evidence: Evidence) -> list[Claim]:
     """Return whether few pruned networks are as much faster as their ratio promises."""
     points = evidence.points
     text = "pruned networks rarely reach their expected speed-up"
-    found = evidence.speedups
-    pruned = found[found["kind"] == "pruned"]
+    gains = evidence.speedups
+    pruned = gains[gains["kind"] == "pruned"]
     known = pruned.dropna(subset=["share"])
     if known.empty:
         kind = points["kind"]

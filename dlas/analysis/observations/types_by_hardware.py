@@ -16,8 +16,8 @@ DIFFERS = 1.25
 def gain_depends_on_hardware_and_type(evidence: Evidence) -> list[Claim]:
     """Return whether a type's speed-up differs between devices, and between types on one device."""
     points = evidence.points
-    found = evidence.speedups
-    types = found[(found["kind"] == "types") & found["achieved"].notna()]
+    gains = evidence.speedups
+    types = gains[(gains["kind"] == "types") & gains["achieved"].notna()]
     network = ["dataset", "model", "batch", "seed", "compiler"]
     return [
         _spread(

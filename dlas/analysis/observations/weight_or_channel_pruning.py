@@ -23,8 +23,8 @@ def weights_gain_more_but_less_than_promised(evidence: Evidence) -> list[Claim]:
     """Return whether weight pruning goes further, is faster, and gets less of what it promises."""
     points = evidence.points
     levels = chosen_levels(points[points["compression_name"].isin([WEIGHTS, CHANNELS, "none"])])
-    found = evidence.speedups
-    chosen = found.merge(levels[[*NETWORK, "compression"]], on=[*NETWORK, "compression"])
+    gains = evidence.speedups
+    chosen = gains.merge(levels[[*NETWORK, "compression"]], on=[*NETWORK, "compression"])
     return [
         _ratios(levels),
         _compared(points, chosen, "achieved", "weight pruning is mostly the faster of the two", more=True),

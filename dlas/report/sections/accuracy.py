@@ -42,8 +42,8 @@ def _front(context: Context, cost: str) -> pd.DataFrame:
 
 
 def _figure(context: Context, fronts: Mapping[str, pd.DataFrame]) -> Figure:
-    found = fronts["latency_s"]
-    coloured = "compression" if found["compression"].nunique() > 1 else "model"
+    fastest = fronts["latency_s"]
+    coloured = "compression" if fastest["compression"].nunique() > 1 else "model"
     colours = context.colours(coloured)
     panels = [
         _panel(context, cost, inside, coloured)
@@ -58,9 +58,9 @@ def _figure(context: Context, fronts: Mapping[str, pd.DataFrame]) -> Figure:
         for cost, title in COSTS.items()
         for name in ("linear", "log")
     }
-    missing = len(context.points.drop_duplicates([*PLACE_OF_SEEDS, *NETWORK])) - len(found)
+    missing = len(context.points.drop_duplicates([*PLACE_OF_SEEDS, *NETWORK])) - len(fastest)
     sentence = (
-        f"Up and left is better. Of {len(found)} networks, {int(found['front'].sum())} are on the line "
+        f"Up and left is better. Of {len(fastest)} networks, {int(fastest['front'].sum())} are on the line "
         "against latency: nothing beats them."
         + (f" {missing} more have no time or no accuracy." if missing else "")
     )

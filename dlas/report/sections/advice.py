@@ -21,10 +21,10 @@ RETRIES = {
 def retries(context: Context, statuses: Counter[str]) -> Iterator[Item]:
     """Yield how to run points again that have no right answer."""
     folder = shlex.quote(context.folders[0]) if len(context.folders) == 1 else "FOLDER"
-    for status, told in RETRIES.items():
+    for status, remedy in RETRIES.items():
         if statuses[status]:
             command = f"`dlas run STUDY --out {folder} --retry {status}`"
-            yield f"{counted(statuses[status])} ended as {status}: {told} {command}.", None
+            yield f"{counted(statuses[status])} ended as {status}: {remedy} {command}.", None
 
 
 def noise(context: Context) -> Iterator[Item]:

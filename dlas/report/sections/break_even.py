@@ -18,8 +18,8 @@ from dlas.rows.labels import factor
 def section(context: Context) -> Section | Absent:
     """Return speed against sparsity, and where each curve crosses the dense network's."""
     title = "From which sparsity on it pays"
-    found = curves(context.points)
-    if not found:
+    speed_curves = curves(context.points)
+    if not speed_curves:
         return Absent(
             title, "points of a network pruned to several levels, and dense ones in the same setting"
         )
@@ -29,19 +29,19 @@ def section(context: Context) -> Section | Absent:
         "between measured levels on the straight line of the speed's logarithm. Where a library ran the "
         "pruned network too, its time there, taken in turns with ours, is that of the dense network."
     )
-    return Section("break-even", title, lead, [_figure(context, found), _table(context, found)])
+    return Section("break-even", title, lead, [_figure(context, speed_curves), _table(context, speed_curves)])
 
 
-def _figure(context: Context, found: Sequence[SpeedCurve]) -> Figure:
+def _figure(context: Context, speed_curves: Sequence[SpeedCurve]) -> Figure:
     colours = context.colours("algorithm")
     panels: dict[str, list[dict[str, Any]]] = {}
-    for number, curve in enumerate(found):
+    for number, curve in enumerate(speed_curves):
         panels.setdefault(_place(context, curve), []).extend(_rows(context, curve, number))
-    crossed = sum(np.isfinite(curve.break_even) for curve in found)
-    above = sum(curve.break_even == -np.inf for curve in found)
+    crossed = sum(np.isfinite(curve.break_even) for curve in speed_curves)
+    above = sum(curve.break_even == -np.inf for curve in speed_curves)
     sentence = (
-        f"Above the dashed line it is faster than dense code: {crossed} of {len(found)} lines cross it, "
-        f"{above} lie above it from their first level on."
+        f"Above the dashed line it is faster than dense code: {crossed} of {len(speed_curves)} lines cross "
+        f"it, {above} lie above it from their first level on."
     )
     spec = charts.rising(
         "convolution weights removed, %", "times the speed of the fastest dense code", colours
@@ -72,9 +72,9 @@ def _rows(context: Context, curve: SpeedCurve, number: int) -> list[dict[str, An
         for line, ratio, (speed, low, high) in zip(curve.points, curve.ratios, curve.speeds, strict=True)
     ]
     if np.isfinite(curve.break_even):
-        told = f"{curve.algorithm}: as fast as {_dense(context, curve)} at {curve.told}"
+        text = f"{curve.algorithm}: as fast as {_dense(context, curve)} at {curve.in_words}"
         place = {"x": significant(100 * curve.break_even), "y": 1, "lo": None, "hi": None}
-        rows.append({**common, **place, "p": curve.points[-1], "e": True, "t": told})
+        rows.append({**common, **place, "p": curve.points[-1], "e": True, "t": text})
     return rows
 
 
@@ -82,7 +82,7 @@ def _dense(context: Context, curve: SpeedCurve) -> str:
     return f"{context.value(curve.dense, 'algorithm')} under {context.value(curve.dense, 'compiler')}"
 
 
-def _table(context: Context, found: Sequence[SpeedCurve]) -> Table:
+def _table(context: Context, speed_curves: Sequence[SpeedCurve]) -> Table:
     columns = [
         Column("setting"),
         Column("compression"),
@@ -97,7 +97,7 @@ def _table(context: Context, found: Sequence[SpeedCurve]) -> Table:
         "The share of the convolutions' weights from which on each algorithm stays at least as fast as the "
         "fastest dense point of its setting."
     )
-    return Table("break-even", caption, columns, [_line(context, curve) for curve in found], names=4)
+    return Table("break-even", caption, columns, [_line(context, curve) for curve in speed_curves], names=4)
 
 
 def _line(context: Context, curve: SpeedCurve) -> Line:
@@ -108,10 +108,10 @@ def _line(context: Context, curve: SpeedCurve) -> Line:
         Cell(curve.technique),
         Cell(curve.algorithm),
         Cell(curve.compiler),
-        Cell(curve.told, style=style),
+        Cell(curve.in_words, style=style),
         Cell(f"{100 * curve.ratios[-1]:.0f} %"),
         Cell(f"{factor(speed)}x [{factor(low)}, {factor(high)}]", point=curve.points[-1]),
         Cell(_dense(context, curve), point=curve.dense),
     ]
-    told = {**curve.setting, "algorithm": curve.algorithm, "compiler": curve.compiler}
-    return Line(cells, context.told(told))
+    values = {**curve.setting, "algorithm": curve.algorithm, "compiler": curve.compiler}
+    return Line(cells, context.filters(values))

@@ -15,10 +15,10 @@ def section(context: Context) -> Section | Absent:
     """Return the thirteen observations with what these rows say of them."""
     findings = observe(context.evidence)
     counts = Counter(finding.verdict for finding in findings)
-    told = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
+    summary = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
     lead = (
         "The thirteen observations of the paper's section 6 as checks over these rows, each with the claims "
-        f"that it consists of: {told}."
+        f"that it consists of: {summary}."
     )
     columns = [
         Column("no."),

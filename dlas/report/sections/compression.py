@@ -30,18 +30,18 @@ from dlas.rows.trajectories import ONLY, START, Place, Trajectory, TrajectorySte
 def section(context: Context) -> Section | Absent:
     """Return accuracy by compression, the networks to choose, and what storing each takes."""
     title = "What compression does to accuracy and storage"
-    found = networks(context.points)
-    if not (found["kind"] != "dense").any():
+    every = networks(context.points)
+    if not (every["kind"] != "dense").any():
         return Absent(title, "points of a compressed network")
-    if found["accuracy"].isna().all():
+    if every["accuracy"].isna().all():
         lead = "No accuracy is known of these networks, so there are no levels to choose."
-        return Section("compression", title, lead, [storage(context, found)])
-    dense = by_network(found[found["kind"] == "dense"])
+        return Section("compression", title, lead, [storage(context, every)])
+    dense = by_network(every[every["kind"] == "dense"])
     curves = [_with_start(curve, dense.get(curve.network)) for curve in context.details.trajectories]
     blocks: list[Block] = [_figure(context, curves)] if curves else []
-    smaller = types(context, found)
+    smaller = types(context, every)
     blocks += [smaller] if smaller.panels else []
-    blocks += [choice(context, found, curves, dense), storage(context, found)]
+    blocks += [choice(context, every, curves, dense), storage(context, every)]
     return Section("compression", title, _lead(curves), blocks)
 
 
@@ -64,15 +64,15 @@ def _lead(curves: Sequence[Trajectory]) -> str:
         place, why = curve.chosen()
         if place is not None and why != ONLY:
             held.setdefault(curve.name, []).append(curve.steps[place].ratio)
-    told = [
+    sentences = [
         f"{name} removes {_span(ratios)} of the convolutions' weights"
         + (f" of {len(ratios)} networks" if len(ratios) > 1 else "")
         for name, ratios in sorted(held.items())
     ]
     lead = "Levels are chosen on validation images and reported on test images."
-    if not told:
+    if not sentences:
         return lead
-    return f"At its elbow, or within 1 point of the dense network, {'; '.join(told)}. {lead}"
+    return f"At its elbow, or within 1 point of the dense network, {'; '.join(sentences)}. {lead}"
 
 
 def _span(shares: Sequence[float]) -> str:
@@ -155,7 +155,7 @@ def _rows(context: Context, curve: Trajectory, number: int) -> list[dict[str, An
             "e": place in curve.elbows,
             "c": curve.model,
             "d": number,
-            "t": _told(curve, place, step),
+            "t": _in_words(curve, place, step),
         }
         for place, step in curve.ordered
         for interval in [accuracy_interval(step.accuracy, curve.images)]
@@ -166,9 +166,9 @@ def _tuned(curve: Trajectory) -> bool:
     return any(step.before is not None for step in curve.steps.values())
 
 
-def _told(curve: Trajectory, place: Place, step: TrajectoryStep) -> str:
+def _in_words(curve: Trajectory, place: Place, step: TrajectoryStep) -> str:
     if place == START:
         return f"{curve.model}, dense: {100 * step.accuracy:.2f} %"
-    told = f"{curve.model}, level {step.level:g}: {100 * step.accuracy:.2f} %"
-    told += f", {100 * step.before:.2f} % before fine-tuning" if step.before is not None else ""
-    return told + (", the elbow" if place in curve.elbows else "")
+    text = f"{curve.model}, level {step.level:g}: {100 * step.accuracy:.2f} %"
+    text += f", {100 * step.before:.2f} % before fine-tuning" if step.before is not None else ""
+    return text + (", the elbow" if place in curve.elbows else "")

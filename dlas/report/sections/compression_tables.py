@@ -58,14 +58,14 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g}"
 
 
-def choice(context: Context, found: pd.DataFrame, curves: Sequence[Trajectory], dense: Dense) -> Table:
+def choice(context: Context, every: pd.DataFrame, curves: Sequence[Trajectory], dense: Dense) -> Table:
     """Return each model's accuracy and share removed under each technique at the level to choose."""
-    keys = found[[*NETWORK]].itertuples(index=False, name=None)
+    keys = every[[*NETWORK]].itertuples(index=False, name=None)
     cells: dict[tuple[Any, ...], dict[str, Cell]] = {key: {} for key in keys}
     titles = called(curves)
     for curve in curves:
         cells[curve.network].setdefault(curve.technique, _pruned(curve))
-    for row in found[found["bits"] > 0].to_dict("records"):
+    for row in every[every["bits"] > 0].to_dict("records"):
         cells[tuple(row[name] for name in NETWORK)][row["compression"]] = _typed(row)
     types = {name for row in cells.values() for name in row if name not in titles}
     techniques = [*sorted(titles, key=natural), *sorted(types, key=natural)]
@@ -79,9 +79,9 @@ def choice(context: Context, found: pd.DataFrame, curves: Sequence[Trajectory], 
     lines = []
     for key, under in cells.items():
         values = dict(zip(NETWORK, key, strict=True))
-        told = [under.get(name, Cell(MISSING, style="muted")) for name in techniques]
+        by_technique = [under.get(name, Cell(MISSING, style="muted")) for name in techniques]
         first = Cell(context.called(values, NETWORK) if set(NETWORK) & set(context.varying) else key[1])
-        lines.append(Line([first, *_dense(dense.get(key)), *told], context.told(values)))
+        lines.append(Line([first, *_dense(dense.get(key)), *by_technique], context.filters(values)))
     caption = (
         "Accuracy on test images, and behind it the share of the convolutions' bits that is gone, at the "
         "elbow, or where none was asked for at the highest level within 1 point of the dense network on "
@@ -94,15 +94,15 @@ def _dense(facts: Mapping[Any, Any] | None) -> list[Cell]:
     """Return parameters, multiply-adds and accuracy of a dense network."""
     if facts is None:
         return [Cell(MISSING, style="muted")] * 3
-    told = [
+    counts = [
         Cell(amount(float(facts[name]))) if pd.notna(facts[name]) else Cell(MISSING, style="muted")
         for name in ("parameters", "macs")
     ]
     if pd.isna(facts["accuracy"]):
-        return [*told, Cell(MISSING, style="muted")]
+        return [*counts, Cell(MISSING, style="muted")]
     low, high = accuracy_interval(facts["accuracy"], images(facts))
     note = f"[{100 * low:.2f}, {100 * high:.2f}]" if low is not None and high is not None else ""
-    return [*told, Cell(f"{100 * facts['accuracy']:.2f} %", note)]
+    return [*counts, Cell(f"{100 * facts['accuracy']:.2f} %", note)]
 
 
 def _pruned(curve: Trajectory) -> Cell:
@@ -110,8 +110,8 @@ def _pruned(curve: Trajectory) -> Cell:
     if place is None:
         return Cell(MISSING, why, style="muted")
     step = curve.steps[place]
-    told = f"{percent(step.ratio)} % gone, {why}"
-    return Cell(f"{100 * step.accuracy:.2f} %", told, point=curve.lines.get(place))
+    note = f"{percent(step.ratio)} % gone, {why}"
+    return Cell(f"{100 * step.accuracy:.2f} %", note, point=curve.lines.get(place))
 
 
 def _typed(row: Mapping[Any, Any]) -> Cell:
@@ -122,22 +122,22 @@ def _typed(row: Mapping[Any, Any]) -> Cell:
     return Cell(f"{100 * row['accuracy']:.2f} %", f"{percent(gone)} % gone", point=row["line"])
 
 
-def storage(context: Context, found: pd.DataFrame) -> Table:
+def storage(context: Context, every: pd.DataFrame) -> Table:
     """Return what storing and computing each network takes, in the formats there are.
 
     Parameters
     ----------
-    found : DataFrame
+    every : DataFrame
         What :func:`dlas.analysis.observations.evidence.networks` returned.
     """
     headers = (*COUNTS.values(), "bytes dense", "bytes as CSR", "CSR / dense", "fine-tuning")
     columns = [Column("network"), *(Column(name, number=True) for name in headers)]
-    lines = [_line(context, row) for row in found.to_dict("records")]
-    return Table("storage", _caption(found), columns, lines)
+    lines = [_line(context, row) for row in every.to_dict("records")]
+    return Table("storage", _caption(every), columns, lines)
 
 
-def _caption(found: pd.DataFrame) -> str:
-    known = found.dropna(subset=["csr_bytes", "model_bytes"])
+def _caption(every: pd.DataFrame) -> str:
+    known = every.dropna(subset=["csr_bytes", "model_bytes"])
     caption = (
         "Storage and work of each network. Effective multiply-adds leave out those with a weight of zero; "
         "fine-tuning is the time for all levels on the way."
@@ -164,7 +164,7 @@ def _line(context: Context, row: Mapping[Any, Any]) -> Line:
         Cell(MISSING, style="muted") if share is None else Cell(f"{share:.2f}"),
         Cell(duration(row[FINE_TUNING])) if pd.notna(row[FINE_TUNING]) else Cell(MISSING, style="muted"),
     ]
-    return Line(cells, context.told({name: row[name] for name in (*NETWORK, "compression")}))
+    return Line(cells, context.filters({name: row[name] for name in (*NETWORK, "compression")}))
 
 
 def _cell(value: float, unit: str = "", style: str = "", note: str = "") -> Cell:

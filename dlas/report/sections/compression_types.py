@@ -19,19 +19,19 @@ from dlas.report.sections.compression_tables import (
 )
 
 
-def types(context: Context, found: pd.DataFrame) -> Figure:
+def types(context: Context, every: pd.DataFrame) -> Figure:
     """Return the accuracy of networks of smaller types beside that of the dense ones."""
-    kept = found[(found["bits"] > 0) | (found["kind"] == "dense")].dropna(subset=["accuracy"])
+    typed = every[(every["bits"] > 0) | (every["kind"] == "dense")].dropna(subset=["accuracy"])
     colours = context.colours("model")
     panels = []
-    for dataset, inside in kept.groupby("dataset", sort=False):
+    for dataset, inside in typed.groupby("dataset", sort=False):
         if inside["kind"].nunique() < 2:
             continue
         title = str(dataset) if "dataset" in context.varying else ""
         panels.append(Panel(title, [_mark(row) for row in inside.to_dict("records")]))
     x = "accuracy on test images, %"
     spec = charts.intervals(x, colours, logarithmic=False, domain=_domain(panels))
-    sentence = f"Networks with values of fewer bits beside the dense ones. {_most_lost(kept)}"
+    sentence = f"Networks with values of fewer bits beside the dense ones. {_most_lost(typed)}"
     title = "Accuracy of types"
     return Figure("accuracy-of-types", title, sentence, panels, {"": spec}, colours, "model", False)
 
@@ -58,10 +58,10 @@ def _domain(panels: Sequence[Panel]) -> tuple[float, float]:
     return max(0.0, math.floor(min(known, default=0.0) / 5) * 5.0), 100.0
 
 
-def _most_lost(kept: pd.DataFrame) -> str:
+def _most_lost(typed: pd.DataFrame) -> str:
     """Return which network of smaller types lost most, beside its dense network."""
-    dense = kept[kept["kind"] == "dense"].set_index([*NETWORK])["accuracy"]
-    types = kept[kept["kind"] != "dense"].join(dense.rename("dense"), on=[*NETWORK])
+    dense = typed[typed["kind"] == "dense"].set_index([*NETWORK])["accuracy"]
+    types = typed[typed["kind"] != "dense"].join(dense.rename("dense"), on=[*NETWORK])
     types = types.assign(lost=types["dense"] - types["accuracy"]).dropna(subset=["lost"])
     if types.empty:
         return "No dense network is there to compare them with."

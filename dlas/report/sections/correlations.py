@@ -18,15 +18,15 @@ MARK = "rank correlation"
 def section(context: Context) -> Section | Absent:
     """Return the rank correlations of each two quantities, in each place."""
     title = "What correlates"
-    found = context.evidence.correlations.to_dict("records")
-    if all(row["missing"] for row in found):
+    ranked = context.evidence.correlations.to_dict("records")
+    if all(row["missing"] for row in ranked):
         return Absent(title, f"{FEWEST} networks in one place, with two of {', '.join(QUANTITIES.values())}")
     lead = "Whether multiply-adds, parameters, accuracy and latency put networks in the same order."
-    return Section("correlations", title, lead, [_figure(context, found), _table(context, found)])
+    return Section("correlations", title, lead, [_figure(context, ranked), _table(context, ranked)])
 
 
-def _figure(context: Context, found: list[dict[Any, Any]]) -> Figure:
-    known = [row for row in found if not row["missing"]]
+def _figure(context: Context, ranked: list[dict[Any, Any]]) -> Figure:
+    known = [row for row in ranked if not row["missing"]]
     places: dict[str, list[dict[str, Any]]] = {}
     for row in known:
         places.setdefault(context.called(row, PLACE), []).append(
@@ -38,7 +38,7 @@ def _figure(context: Context, found: list[dict[Any, Any]]) -> Figure:
                 "n": False,
                 "lo": significant(row["low"]),
                 "hi": significant(row["high"]),
-                "t": f"{_pair(row)}: {_told(row)}",
+                "t": f"{_pair(row)}: {_in_words(row)}",
             }
         )
     strong = sum(strength(row["low"], row["high"]) == "strong" for row in known)
@@ -58,19 +58,19 @@ def _figure(context: Context, found: list[dict[Any, Any]]) -> Figure:
     return Figure("rank-correlations", "Rank correlations", sentence, panels, {"": spec}, filtered=False)
 
 
-def _table(context: Context, found: list[dict[Any, Any]]) -> Table:
+def _table(context: Context, ranked: list[dict[Any, Any]]) -> Table:
     lines = []
-    for row in found:
+    for row in ranked:
         verdict = MISSING if row["missing"] else strength(row["low"], row["high"])
-        told = Cell(row["missing"], style="muted") if row["missing"] else Cell(_told(row))
+        interval = Cell(row["missing"], style="muted") if row["missing"] else Cell(_in_words(row))
         cells = [
             Cell(context.called(row, PLACE)),
             Cell(_pair(row)),
-            told,
+            interval,
             Cell(str(row["networks"])),
             Cell(verdict),
         ]
-        lines.append(Line(cells, context.told({name: row[name] for name in PLACE})))
+        lines.append(Line(cells, context.filters({name: row[name] for name in PLACE})))
     columns = [
         Column("place"),
         Column("quantities"),
@@ -90,5 +90,5 @@ def _pair(row: dict[Any, Any]) -> str:
     return f"{QUANTITIES[row['first']]} and {QUANTITIES[row['second']]}"
 
 
-def _told(row: dict[Any, Any]) -> str:
+def _in_words(row: dict[Any, Any]) -> str:
     return f"{row['correlation']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"

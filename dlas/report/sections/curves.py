@@ -22,16 +22,16 @@ LATE = 0.75
 def section(context: Context) -> Section | Absent:
     """Return the curves of tuning, a panel for each setting, compression and compiler."""
     title = "How tuning went"
-    kept = _kept(context)
-    if not kept:
+    shown = _kept(context)
+    if not shown:
         return Absent(title, "tuned points whose sweep left curves of the search")
-    curves = [(line, curve) for line in kept for curve in context.details.curves[line]]
+    curves = [(line, curve) for line in shown for curve in context.details.curves[line]]
     late = sum(curve.best[-1][0] > LATE * curve.trials for _, curve in curves)
     lead = (
         "Each line is one workload, a convolution that one or several layers share: how many times as fast "
         "as the first schedule that worked the best so far is."
     )
-    left = len(context.details.curves) - len(kept)
+    left = len(context.details.curves) - len(shown)
     if left:
         lead += f" {counted(left)}, the slowest, are left out to keep this page small."
     sentence = (
@@ -46,14 +46,14 @@ def section(context: Context) -> Section | Absent:
 
 
 def _kept(context: Context) -> list[int]:
-    kept, count = [], 0
+    shown, count = [], 0
     known = [line for line, curves in context.details.curves.items() if curves]
     for line in sorted(known, key=lambda line: (not context.timed[line], context.median_ms(line))):
         count += len(context.details.curves[line])
         if count > MOST_CURVES:
             break
-        kept.append(line)
-    return kept
+        shown.append(line)
+    return shown
 
 
 def _panels(context: Context, curves: list[tuple[int, SearchCurve]]) -> list[Panel]:
@@ -70,7 +70,7 @@ def _rows(context: Context, line: int, curve: SearchCurve) -> list[dict[str, Any
     layers = ", ".join(curve.layers[:3]) + (
         f" and {len(curve.layers) - 3} more" if len(curve.layers) > 3 else ""
     )
-    told = f"{layers}: {factor(first / last)}x in {curve.trials} trials"
+    text = f"{layers}: {factor(first / last)}x in {curve.trials} trials"
     algorithm = context.value(line, "algorithm")
     return [
         {
@@ -79,7 +79,7 @@ def _rows(context: Context, line: int, curve: SearchCurve) -> list[dict[str, Any
             "y": significant(first / time_s),
             "c": algorithm,
             "d": f"{line} {curve.layers[0] if curve.layers else ''}",
-            "t": told,
+            "t": text,
         }
         for trials, time_s in steps
     ]

@@ -20,30 +20,30 @@ COLOURS = dict(zip(PARTS, (rgb(*HUES[0]), rgb(*HUES[5]), rgb(*HUES[1]), rgb(*NEU
 def section(context: Context) -> Section | Absent:
     """Return the analysis of variance, and the flips of rankings."""
     title = "Interactions"
-    found = context.interactions
-    if not found:
+    pairs = context.interactions
+    if not pairs:
         return Absent(title, "two axes with more than one value each")
     lead = (
         "Whether the best choice on one axis depends on another. The analysis of variance is of the "
         "logarithm of latency, over complete blocks alone: every combination of the values compared has a "
         "time, and everything else is equal."
     )
-    blocks: list[Block] = [_variance_figure(found)] if any(one.known for one in found) else []
-    blocks.append(_variance_table(found))
+    blocks: list[Block] = [_variance_figure(pairs)] if any(one.known for one in pairs) else []
+    blocks.append(_variance_table(pairs))
     ranked = [one for one in rankings(context.points) if one.compared]
     if ranked:
         blocks += [_flip_figure(ranked), _flip_table(ranked, int((~context.timed).sum()))]
     return Section("interactions", title, lead, blocks)
 
 
-def _variance_figure(found: list[Interaction]) -> Figure:
+def _variance_figure(pairs: list[Interaction]) -> Figure:
     rows = []
-    for one in (one for one in found if one.known):
+    for one in (one for one in pairs if one.known):
         names = (*one.axes, *PARTS[2:])
         for order, share in enumerate(one.shares):
-            told = f"{_pair(one)}: {names[order]} {100 * share:.1f} %"
-            rows.append({"y": _pair(one), "c": PARTS[order], "x": significant(share), "o": order, "t": told})
-    first = next(one for one in found if one.known)
+            text = f"{_pair(one)}: {names[order]} {100 * share:.1f} %"
+            rows.append({"y": _pair(one), "c": PARTS[order], "x": significant(share), "o": order, "t": text})
+    first = next(one for one in pairs if one.known)
     sentence = (
         "The share of both together is what neither axis explains alone; it is largest for "
         f"{_pair(first)}, {100 * first.shares[2]:.1f} %."
@@ -53,12 +53,14 @@ def _variance_figure(found: list[Interaction]) -> Figure:
     return Figure("interactions", title, sentence, [Panel("", rows)], {"": spec}, COLOURS, filtered=False)
 
 
-def _variance_table(found: list[Interaction]) -> Table:
+def _variance_table(pairs: list[Interaction]) -> Table:
     lines = []
-    for one in found:
+    for one in pairs:
         shares = [f"{100 * share:.1f} %" if one.known else MISSING for share in one.shares]
         noise = f"{100 * one.noise:.2f} %" if np.isfinite(one.noise) else MISSING
-        values = ", ".join(f"{len(kept)} of {axis}" for axis, kept in zip(one.axes, one.values, strict=True))
+        values = ", ".join(
+            f"{len(compared)} of {axis}" for axis, compared in zip(one.axes, one.values, strict=True)
+        )
         cells = [
             Cell(_pair(one)),
             *map(Cell, shares),
@@ -92,7 +94,7 @@ def _left_out(one: Interaction) -> str:
     return ", ".join(f"{count} {why}" for why, count in gone.items() if count) or "none"
 
 
-def _flip_figure(found: list[Ranking]) -> Figure:
+def _flip_figure(ranked: list[Ranking]) -> Figure:
     rows = [
         {
             "y": one.ranked,
@@ -101,7 +103,7 @@ def _flip_figure(found: list[Ranking]) -> Figure:
             "label": f"{100 * one.flipped / one.compared:.0f} %",
             "t": f"{one.ranked} along {one.along}: {one.flipped} of {one.compared} flip, {one.ties} ties",
         }
-        for one in sorted(found, key=lambda one: (one.ranked, one.along))
+        for one in sorted(ranked, key=lambda one: (one.ranked, one.along))
     ]
     sentence = (
         "Down: the axis whose values are put in order by latency; across: the axis that changes meanwhile. "
@@ -111,9 +113,9 @@ def _flip_figure(found: list[Ranking]) -> Figure:
     return Figure("flips", "Orders that flip", sentence, [Panel("", rows)], {"": spec}, filtered=False)
 
 
-def _flip_table(found: list[Ranking], failed: int) -> Table:
+def _flip_table(ranked: list[Ranking], failed: int) -> Table:
     lines = []
-    for one in found:
+    for one in ranked:
         correlation = f"{one.correlation:.2f}" if np.isfinite(one.correlation) else MISSING
         seen = "; ".join(f"{text} ({count} of {compared})" for text, count, compared in one.examples)
         counts = [one.compared, one.kept, one.flipped, one.ties]

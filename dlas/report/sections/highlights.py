@@ -37,11 +37,11 @@ def tuning(context: Context) -> Iterator[Item]:
 
 def interaction(context: Context) -> Iterator[Item]:
     """Yield the pair of axes that depend on each other most."""
-    found = next((one for one in context.interactions if one.known), None)
-    if found is not None:
+    strongest = next((one for one in context.interactions if one.known), None)
+    if strongest is not None:
         yield (
-            f"Of all pairs of axes, {found.axes[0]} and {found.axes[1]} depend on each other most: "
-            f"{100 * found.shares[2]:.1f} % of the variation of latency is explained by both together only "
-            f"({counted(found.matched)} matched).",
+            f"Of all pairs of axes, {strongest.axes[0]} and {strongest.axes[1]} depend on each other most: "
+            f"{100 * strongest.shares[2]:.1f} % of the variation of latency is explained by both together "
+            f"only ({counted(strongest.matched)} matched).",
             None,
         )

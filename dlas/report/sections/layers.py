@@ -22,16 +22,16 @@ NETWORK = (*SETTING, "compression")
 def section(context: Context) -> Section | Absent:
     """Return the layers of the fastest point, beside another's; a reader may choose others."""
     title = "Time per layer"
-    kept = shown(context)
-    if not kept:
+    points = shown(context)
+    if not points:
         return Absent(title, "points whose layers were timed")
-    first = kept[0]
-    second = _beside(context, first, kept)
+    first = points[0]
+    second = _beside(context, first, points)
     lead = (
         f"Choose a point, and another beside it. The {MOST_BARS} slowest layers stand in the order of the "
         "network; their times are measured one by one, so that they need not add up to the latency."
     )
-    left = len(context.details.layers) - len(kept)
+    left = len(context.details.layers) - len(points)
     if left:
         lead += f" {counted(left)}, the slowest, are left out to keep this page small."
     spec = charts.bars("time, µs", COLOURS, grouped=True)
@@ -43,20 +43,20 @@ def section(context: Context) -> Section | Absent:
 
 def shown(context: Context) -> list[int]:
     """Return the points whose layers are on the page: the fastest, as many as fit, the fastest first."""
-    kept, count = [], 0
+    points, count = [], 0
     for line in sorted(context.details.layers, key=context.median_ms):
         count += len(context.details.layers[line])
         if count > MOST_LAYERS:
             break
-        kept.append(line)
-    return kept
+        points.append(line)
+    return points
 
 
-def _beside(context: Context, first: int, kept: list[int]) -> int | None:
+def _beside(context: Context, first: int, points: list[int]) -> int | None:
     """Return the fastest other point of the same network and setting, if possible of another compiler."""
     same = [
         line
-        for line in kept
+        for line in points
         if line != first and all(context.value(first, axis) == context.value(line, axis) for axis in NETWORK)
     ]
     compiler = context.value(first, "compiler")

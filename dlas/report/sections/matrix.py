@@ -35,7 +35,7 @@ def matrix(context: Context) -> Matrix:
     columns = _columns(context)
     places = {column: place for place, column in enumerate(columns)}
     compressed = points["compression"].nunique(dropna=False) > 1
-    found = []
+    settings = []
     for setting in groups(points, SETTING):
         lines = []
         for inside in groups(points.iloc[setting], ["compression"]):
@@ -47,10 +47,10 @@ def matrix(context: Context) -> Matrix:
                 (context.value(first, "compression") if compressed else context.setting(first), cells)
             )
         lines.sort(key=lambda one: (one[0] != DENSE, natural(one[0])))
-        found.append((context.setting(int(setting[0])), lines))
+        settings.append((context.setting(int(setting[0])), lines))
     if not compressed:  # then a setting is a line, and needs no heading
-        found = [("", [line for _, lines in found for line in lines])]
-    return Matrix(columns, found)
+        settings = [("", [line for _, lines in settings for line in lines])]
+    return Matrix(columns, settings)
 
 
 def _columns(context: Context) -> list[tuple[str, str]]:
@@ -69,14 +69,14 @@ def _columns(context: Context) -> list[tuple[str, str]]:
 def _reasons(context: Context) -> Table:
     """Return why points have no time, the most frequent reasons first."""
     bad = context.points[context.points["status"] != "ok"]
-    told = {
+    endings = {
         int(line): (str(status), step, shortened(reason))
         for line, status, step, reason in zip(
             bad.index, bad["status"], bad["step"].fillna(""), bad["reason"].fillna("not told"), strict=True
         )
     }
-    seen = Counter(told.values())
-    example = {key: line for line, key in reversed(told.items())}
+    seen = Counter(endings.values())
+    example = {key: line for line, key in reversed(endings.items())}
     lines = []
     for key, count in seen.most_common(MOST_REASONS):
         status, step, reason = key

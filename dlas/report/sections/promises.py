@@ -21,8 +21,8 @@ PLACE_AND_COMPILER = [*PLACE, "compiler"]
 def section(context: Context) -> Section | Absent:
     """Return expected and achieved speed-ups."""
     title = "Expected against achieved speed-up"
-    found = context.evidence.all_speedups
-    if found.empty:
+    gains = context.evidence.all_speedups
+    if gains.empty:
         return Absent(title, "points of a compressed network")
     lead = (
         "Expected is what the work saved would give: 1 / (1 - ratio) for pruning, 32 / bits for types. "
@@ -30,26 +30,26 @@ def section(context: Context) -> Section | Absent:
         "algorithm, in the same setting under the same compiler; the share is achieved over expected. "
         "Masks leave a dense kernel all its work; removed channels do not."
     )
-    figure, means = _figure(context, found), _means(context, found)
+    figure, means = _figure(context, gains), _means(context, gains)
     blocks: list[Block] = [figure] if figure.panels else []
     blocks += [means] if means.lines else []
-    return Section("promises", title, lead, [*blocks, _table(context, found)])
+    return Section("promises", title, lead, [*blocks, _table(context, gains)])
 
 
-def _figure(context: Context, found: pd.DataFrame) -> Figure:
+def _figure(context: Context, gains: pd.DataFrame) -> Figure:
     colours = {name: hue for name, hue in context.colours("compression").items() if name != DENSE}
     panels = []
-    for lines in groups(found, CASE):
-        case = found.iloc[lines]
+    for lines in groups(gains, CASE):
+        case = gains.iloc[lines]
         rows = [_mark(row) for row in case.to_dict("records") if row["expected"] > 0]
         if any(row["x"] for row in rows):
             panels.append(Panel(context.called(case.iloc[0], CASE), rows))
-    known = found.dropna(subset=["share"])
-    kept, slower = int((known["share"] >= 1).sum()), int((known["achieved"] < 1).sum())
+    known = gains.dropna(subset=["share"])
+    reached, slower = int((known["share"] >= 1).sum()), int((known["achieved"] < 1).sum())
     sentence = (
         "The diamond is the promise, the dot what came of it, the number its share: "
-        f"{kept} of {len(known)} reach their diamond, and {slower} lie left of the dashed line, slower than "
-        "the dense network."
+        f"{reached} of {len(known)} reach their diamond, and {slower} lie left of the dashed line, slower "
+        "than the dense network."
     )
     spec = charts.dumbbells("speed-up over the fastest dense algorithm", colours)
     return Figure(
@@ -72,7 +72,7 @@ def _mark(row: dict[Any, Any]) -> dict[str, Any]:
     }
 
 
-def _table(context: Context, found: pd.DataFrame) -> Table:
+def _table(context: Context, gains: pd.DataFrame) -> Table:
     columns = [
         Column("setting"),
         Column("compiler"),
@@ -83,7 +83,7 @@ def _table(context: Context, found: pd.DataFrame) -> Table:
         Column("fastest algorithm"),
         Column("fastest dense"),
     ]
-    lines = [_line(context, row) for row in found.to_dict("records")]
+    lines = [_line(context, row) for row in gains.to_dict("records")]
     caption = "Expected and achieved speed-up of each compression. “2 of 3”: one of three points has no time."
     return Table("expected-speedup", caption, columns, lines, names=3)
 
@@ -102,7 +102,7 @@ def _line(context: Context, row: dict[Any, Any]) -> Line:
         _algorithm(context, row["point"], tried),
         _algorithm(context, row["dense_point"]),
     ]
-    return Line(cells, context.told({name: row[name] for name in (*CASE, "compression")}))
+    return Line(cells, context.filters({name: row[name] for name in (*CASE, "compression")}))
 
 
 def _algorithm(context: Context, line: int, note: str = "") -> Cell:
@@ -111,17 +111,17 @@ def _algorithm(context: Context, line: int, note: str = "") -> Cell:
     return Cell(context.value(line, "algorithm"), note=note, point=line)
 
 
-def _means(context: Context, found: pd.DataFrame) -> Table:
+def _means(context: Context, gains: pd.DataFrame) -> Table:
     """Return the mean share over the models of a place that have one under every compression."""
     lines = []
-    for place in groups(found, PLACE_AND_COMPILER):
-        inside = found.iloc[place]
+    for place in groups(gains, PLACE_AND_COMPILER):
+        inside = gains.iloc[place]
         shares = inside.pivot(index="model", columns="compression", values="share")
         complete = shares.dropna()
         if len(complete) < 2:
             continue
         first = inside.iloc[0]
-        where = context.told({name: first[name] for name in PLACE_AND_COMPILER})
+        where = context.filters({name: first[name] for name in PLACE_AND_COMPILER})
         for compression, mean in complete.mean().items():
             cells = [
                 Cell(context.called(first, PLACE_AND_COMPILER)),

@@ -58,5 +58,5 @@ def _values(context: Context, axis: str) -> list[str]:
     total = Counter(values)
     ok = Counter(value for value, timed in zip(values, context.timed, strict=True) if timed)
     known = sorted((value for value in total if value is not None), key=natural)
-    told = [f"{value} ({ok[value]}/{total[value]})" for value in known]
-    return told + ([f"unknown ({ok[None]}/{total[None]})"] if None in total else [])
+    texts = [f"{value} ({ok[value]}/{total[value]})" for value in known]
+    return texts + ([f"unknown ({ok[None]}/{total[None]})"] if None in total else [])

@@ -53,17 +53,17 @@ def runtimes(context: Context) -> Section | Absent:
         "runtime on the same machine, threads and input. Right of 1, ours is the faster; a hollow mark is a "
         "tie."
     )
-    found = {
+    pairs_by_runtime = {
         reference: {
             compiler: _ratios(context, chosen, ours, NETWORK)
             for compiler, ours in _compilers(context, ~runtime).items()
         }
         for reference, chosen in _compilers(context, runtime).items()
     }
-    figure = _runtime_figure(context, found)
+    figure = _runtime_figure(context, pairs_by_runtime)
     tables = [
         _table(f"against-{slug(reference)}", pairs, f"Speed of our fastest algorithm against {reference}.")
-        for reference, pairs in found.items()
+        for reference, pairs in pairs_by_runtime.items()
     ]
     return Section("runtimes", title, lead, [figure, *tables] if figure.panels else tables)
 
@@ -80,10 +80,10 @@ def _ratios(context: Context, first: pd.Series, second: pd.Series, same: Sequenc
     """Return matched pairs with the interval of their ratio."""
     pairs = paired(context.points, first, second, same)
     samples = context.points[SAMPLES].tolist()
-    found = intervals.ratios(
+    bounds = intervals.ratios(
         [samples[line] for line in pairs["first"]], [samples[line] for line in pairs["second"]]
     )
-    pairs = pairs.assign(low=found[:, 1], high=found[:, 2])
+    pairs = pairs.assign(low=bounds[:, 1], high=bounds[:, 2])
     pairs.attrs[ALONE] = len(groups(context.points[second], same)) - len(pairs)
     return pairs
 
@@ -99,13 +99,13 @@ def _rows(pairs: pd.DataFrame) -> list[dict[str, Any]]:
             "hi": significant(high),
             "s": "",
             "n": order == 0,
-            "t": _told(ratio, low, high, order),
+            "t": _in_words(ratio, low, high, order),
         }
         for line, ratio, low, high, order in zip(*columns, strict=True)
     ]
 
 
-def _told(ratio: float, low: float, high: float, order: int) -> str:
+def _in_words(ratio: float, low: float, high: float, order: int) -> str:
     return f"{factor(ratio)}x [{factor(low)}, {factor(high)}]" + (" tie" if order == 0 else "")
 
 
@@ -113,8 +113,8 @@ def _tuning_figure(context: Context, pairs: Mapping[str, pd.DataFrame]) -> Figur
     coloured = "compression" if "compression" in context.varying else "algorithm"
     rows = [
         {**row, "y": context.value(row["p"], "algorithm"), "c": context.value(row["p"], coloured)}
-        for found in pairs.values()
-        for row in _rows(found)
+        for matched in pairs.values()
+        for row in _rows(matched)
     ]
     rows.sort(key=lambda row: natural(row["y"]))
     colours = context.colours(coloured)
@@ -125,7 +125,7 @@ def _tuning_figure(context: Context, pairs: Mapping[str, pd.DataFrame]) -> Figur
         reference=1,
         grouped=coloured == "compression",
     )
-    slower = sum(int((found["order"] < 0).sum()) for found in pairs.values())
+    slower = sum(int((matched["order"] < 0).sum()) for matched in pairs.values())
     sentence = f"Left of the dashed line, tuning made code slower: {slower} of {len(rows)} pairs."
     panels = _panels(context, rows, (*SETTING, "compiler"))
     return Figure(
@@ -133,17 +133,21 @@ def _tuning_figure(context: Context, pairs: Mapping[str, pd.DataFrame]) -> Figur
     )
 
 
-def _runtime_figure(context: Context, found: Mapping[str, Mapping[str, pd.DataFrame]]) -> Figure:
-    colours = {name: colour for name, colour in context.colours("compiler").items() if name in found}
+def _runtime_figure(context: Context, pairs_by_runtime: Mapping[str, Mapping[str, pd.DataFrame]]) -> Figure:
+    colours = {
+        name: colour for name, colour in context.colours("compiler").items() if name in pairs_by_runtime
+    }
     rows = [
         {**row, "y": compiler, "c": reference}
-        for reference, pairs_of in found.items()
+        for reference, pairs_of in pairs_by_runtime.items()
         for compiler, pairs in pairs_of.items()
         for row in _rows(pairs)
     ]
     spec = charts.intervals("times the speed of the runtime", colours, logarithmic=True, reference=1)
     faster = sum(
-        int((pairs["order"] > 0).sum()) for pairs_of in found.values() for pairs in pairs_of.values()
+        int((pairs["order"] > 0).sum())
+        for pairs_of in pairs_by_runtime.values()
+        for pairs in pairs_of.values()
     )
     sentence = f"Right of the dashed line, ours is faster than that runtime: {faster} of {len(rows)} pairs."
     panels = _panels(context, rows, NETWORK)
@@ -154,15 +158,21 @@ def _panels(context: Context, rows: list[dict[str, Any]], same: tuple[str, ...])
     places: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         places.setdefault(context.name(row["p"], same), []).append(row)
-    return [Panel(title, found) for title, found in places.items()]
+    return [Panel(title, inside) for title, inside in places.items()]
 
 
 def _table(name: str, pairs: Mapping[str, pd.DataFrame], caption: str) -> Table:
     lines = []
-    for compiler, found in pairs.items():
-        order = found["order"]
-        mean = f"{factor(float(np.exp(np.log(found['ratio']).mean())))}x" if len(found) else MISSING
-        counts = [len(found), (order > 0).sum(), (order == 0).sum(), (order < 0).sum(), found.attrs[ALONE]]
+    for compiler, matched in pairs.items():
+        order = matched["order"]
+        mean = f"{factor(float(np.exp(np.log(matched['ratio']).mean())))}x" if len(matched) else MISSING
+        counts = [
+            len(matched),
+            (order > 0).sum(),
+            (order == 0).sum(),
+            (order < 0).sum(),
+            matched.attrs[ALONE],
+        ]
         lines.append(Line([Cell(compiler), *(Cell(str(int(count))) for count in counts), Cell(mean)]))
     numbers = ("matched", "faster", "tie", "slower", "without a partner", "geometric mean")
     columns = [Column("compiler"), *(Column(header, number=True) for header in numbers)]

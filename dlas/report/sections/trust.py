@@ -45,7 +45,7 @@ def section(context: Context) -> Section:
         "A sentinel kernel ran before, between and after the samples: how much it slowed down is the drift. "
         "Disturbed slices were measured again; what stayed disturbed is marked noisy."
     )
-    blocks: list[Block] = [Paragraph(items=[(told, None) for told in _statements(context)])]
+    blocks: list[Block] = [Paragraph(items=[(statement, None) for statement in _statements(context)])]
     if int(context.points["drift"].notna().sum()) > 1:
         blocks.append(_figure(context))
     if context.noisy.any():

@@ -11,7 +11,7 @@ from dlas.report.context import Context
 from dlas.rows.labels import MISSING
 
 MOST_TIED = 3
-"""Names in a cell; of further ties only the number is told."""
+"""Names in a cell; of further ties only the number is given."""
 NAMES = [Column("setting"), Column("compiler")]
 NOTE = "The number is milliseconds; “2 of 3” says that one of three points has no time."
 
@@ -75,7 +75,7 @@ def _table(
         # A compiler called as what it does need not say so twice.
         kind = standing.tuning if standing.tuning != standing.compiler else ""
         names = [Cell(context.called(standing.setting)), Cell(standing.compiler, note=kind)]
-        where = context.told({**standing.setting, "compiler": standing.compiler})
+        where = context.filters({**standing.setting, "compiler": standing.compiler})
         lines.append(Line([*names, *cells(standing)], where))
     return Table(name, caption, columns, lines, names=len(NAMES))
 
@@ -92,7 +92,7 @@ def _cell(
     names = list(dict.fromkeys(_called(context, line, axes, primitive) for line in winner.points))
     more = f" and {len(names) - MOST_TIED} more" if len(names) > MOST_TIED else ""
     point = winner.points[0]
-    note = ", ".join(filter(None, [context.told_ms(point), tried]))
+    note = ", ".join(filter(None, [context.ms_text(point), tried]))
     known = context.colours(axes[-1])
     colours = dict.fromkeys(known[context.value(line, axes[-1])] for line in winner.points)
     style = "best" if standing.overall.points[:1] == (point,) else "tie" if len(names) > 1 else ""
@@ -100,7 +100,7 @@ def _cell(
 
 
 def _called(context: Context, line: int, axes: tuple[str, ...], primitive: str) -> str:
-    """Return what a point is called in a cell; the algorithm is told where it is not the column's own."""
+    """Return what a point is called in a cell; with the algorithm where it is not the column's own."""
     name = " + ".join(context.value(line, axis) for axis in axes)
     algorithm = context.value(line, "algorithm")
     return f"{name} ({algorithm})" if primitive and algorithm != primitive else name
