@@ -52,9 +52,10 @@ class Reading:
     own_s : float
         Processor time of this process.
     busy_s, steal_s : float or None
-        Of those processors, by whomever.
+        Busy time of all processes on those processors, and time that the hypervisor took
+        from them; None where the kernel does not count it.
     waited : mapping of str to float
-        By thread of this process: ready to run, without a processor.
+        By thread of this process, the time it was ready to run and had no processor.
     """
 
     clock_s: float

@@ -99,11 +99,11 @@ class Study:
 
     def with_measure(self, **settings: float) -> Study:
         """Return the study with some settings of :class:`dlas.stack.MeasureSettings` given another value."""
-        return replace(self, measure=replace(self.measure, **settings))  # type: ignore[arg-type]  # int fields take ints
+        return replace(self, measure=replace(self.measure, **settings))  # type: ignore[arg-type]
 
     def with_limits(self, **limits: float) -> Study:
         """Return the study with some of its :class:`Limits` given another value."""
-        return replace(self, limits=replace(self.limits, **limits))  # type: ignore[arg-type]  # int fields take ints
+        return replace(self, limits=replace(self.limits, **limits))  # type: ignore[arg-type]
 
     def expansion(self) -> Expansion:
         """Return the size of the cross product, before anything is skipped or merged."""

@@ -170,3 +170,15 @@ def test_check_holds_a_users_own_algorithm_to_the_contract(tmp_path: Path, dlas_
     assert broken.returncode == 1
     assert "Cannot find a block with the name: nowhere" in broken.stderr
     assert "lost.py:" in broken.stderr and "Traceback" not in broken.stderr
+
+
+def test_check_holds_parts_of_other_axes_to_their_contracts(dlas_here: Command) -> None:
+    checked = dlas_here("check", "dataset", "random", "images=8", "size=4")
+    assert checked.returncode == 0, checked.stderr
+    assert "random: keeps the contract of a dataset" in checked.stdout
+    wrong = dlas_here("check", "dataset", "tests.fixtures.stubs:StubDataset")
+    assert wrong.returncode == 1 and "StubDataset: an image of the" in wrong.stderr
+    refused = dlas_here("check", "compression", "weight_pruning")
+    assert refused.returncode == 2 and "needs options (level)" in refused.stderr
+    refused = dlas_here("check", "modle", "onnx")
+    assert refused.returncode == 2 and "did you mean 'model'" in refused.stderr

@@ -95,7 +95,7 @@ def test_the_first_run_and_the_warm_up_are_not_samples() -> None:
     assert found["latency_s"] == pytest.approx([0.01] * 150)
 
 
-def test_turns_are_taken_before_each_slice_and_are_nobodys_time() -> None:
+def test_turns_are_taken_before_each_slice_and_are_not_timed() -> None:
     bench = Bench()
     found = bench.measure(repeats=10, slices=5)
     assert bench.turns == 5
