@@ -23,9 +23,22 @@ PRUNED = {"name": "weight_pruning", "level": 0.9}
 CHANNELS = {"name": "channel_pruning", "level": 0.5}
 
 
-def observed(folder: Path, rows: Iterable[Row]) -> dict[str, Finding]:
-    points = with_roles(read(write(folder, list(rows))))
-    return {finding.observation.number: finding for finding in observe(Evidence(points))}
+class Findings:
+    """What rows say of each observation, by its number, decided when it is asked for."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+
+    def __getitem__(self, number: str) -> Finding:
+        observation = OBSERVATIONS[ALL.index(number)]
+        return Finding(observation, observation.check(self._evidence))
+
+    def all(self) -> list[Finding]:
+        return observe(self._evidence)
+
+
+def observed(folder: Path, rows: Iterable[Row]) -> Findings:
+    return Findings(Evidence(with_roles(read(write(folder, list(rows))))))
 
 
 def verdicts(finding: Finding) -> list[str]:
@@ -300,8 +313,8 @@ def test_thirteen_compares_the_papers_devices(tmp_path: Path) -> None:
 )
 def test_without_enough_points_every_one_says_what_is_missing(tmp_path: Path, rows: list[Row]) -> None:
     found = observed(tmp_path, rows)
-    claims: list[Claim] = [claim for finding in found.values() for claim in finding.claims]
-    assert {finding.verdict for finding in found.values()} == {OPEN}
+    claims: list[Claim] = [claim for finding in found.all() for claim in finding.claims]
+    assert {finding.verdict for finding in found.all()} == {OPEN}
     assert all(claim.missing for claim in claims)
 
 
