@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ import tomli_w
 from dlas.errors import InputError, Unsupported, unknown
 from dlas.stack import Algorithm, Conv, Part, Tail
 from dlas.store import toml
+from dlas.store.replacing import replacing
 from dlas.study import parts
 from dlas.study.point import Choice
 
@@ -135,15 +134,11 @@ def write(path: Path, layers: Mapping[str, Mapping[str, Any]], comment: str = ""
         layer: dict(content) if len(content) > 1 else content["name"] for layer, content in layers.items()
     }
     above = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(above + tomli_w.dumps({"layers": entries}), encoding="utf-8")
-        os.replace(partial, path)
+        with replacing(path) as partial:
+            partial.write_text(above + tomli_w.dumps({"layers": entries}), encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write the table of layers {str(path)!r}: {error.strerror}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
 
 
 def _choice(what: str, entry: Any) -> Choice:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from dlas.networks.forward import run_module
 from dlas.networks.recipes import Recipe
 from dlas.networks.scoring import accuracy, loading_processes
 from dlas.stack import Data, Split, Workspace
+from dlas.store.replacing import replacing
 
 CHECKPOINT = "training.ckpt"
 
@@ -212,9 +212,8 @@ class _EveryEpoch(lightning.callbacks.Checkpoint):
     def on_train_epoch_end(self, trainer: lightning.Trainer, learner: lightning.LightningModule) -> None:
         assert isinstance(learner, _Learner)
         learner.end_epoch()
-        partial = self.checkpoint.with_suffix(".partial")
-        trainer.save_checkpoint(partial)
-        os.replace(partial, self.checkpoint)  # a kill leaves the old checkpoint or the new one
+        with replacing(self.checkpoint) as partial:  # a kill leaves the old checkpoint or the new one
+            trainer.save_checkpoint(partial)
 
 
 def _shapes(state: dict[str, torch.Tensor]) -> dict[str, torch.Size]:

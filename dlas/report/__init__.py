@@ -18,6 +18,7 @@ from dlas.report.page import page
 from dlas.report.sections import SECTIONS
 from dlas.rows.details import read_details
 from dlas.rows.frame import read, select
+from dlas.store.replacing import replacing
 
 
 def report(
@@ -65,10 +66,6 @@ def report(
 def _write(page: str, out: Path) -> None:
     """Write the page in one step: a reader of the old page never finds half of it."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    try:
+    with replacing(out) as partial:
         # A row may hold half a character, which JSON can write and UTF-8 cannot.
         partial.write_text(page, encoding="utf-8", errors="replace")
-        os.replace(partial, out)
-    finally:
-        partial.unlink(missing_ok=True)

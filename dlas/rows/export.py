@@ -11,6 +11,7 @@ import pyarrow.parquet
 
 from dlas.errors import InputError, unknown
 from dlas.rows.columns import SAMPLES
+from dlas.store.replacing import replacing
 
 SUFFIXES = (".csv", ".parquet")
 
@@ -40,17 +41,14 @@ def export(frame: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise unknown(f"suffix of {str(path)!r}", path.suffix, SUFFIXES)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        if suffix == ".csv":
-            frame.drop(columns=SAMPLES, errors="ignore").to_csv(partial, index=False)
-        else:
-            pyarrow.parquet.write_table(_arrow(frame), partial)
-        os.replace(partial, path)
+        with replacing(path) as partial:
+            if suffix == ".csv":
+                frame.drop(columns=SAMPLES, errors="ignore").to_csv(partial, index=False)
+            else:
+                pyarrow.parquet.write_table(_arrow(frame), partial)
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
-    finally:
-        partial.unlink(missing_ok=True)
     return path
 
 

@@ -16,6 +16,7 @@ from dlas.lowering.kernels import schedule_kernel
 from dlas.lowering.target import tvm_target
 from dlas.processes.workers import Handlers, Reply, RequestFailed, last_line
 from dlas.stack import Array, Hardware
+from dlas.store.replacing import replacing
 from dlas.tuning.workload import MAIN, Workload
 
 REPEATS = 3
@@ -67,11 +68,8 @@ class CandidateRunner:
         run_s = [self.time_call(built, arguments)]
         if run_s[0] < SAMPLE_S:
             run_s = [self.time_call(built, arguments) for _ in range(REPEATS)]
-        reference = self._reference_file(workload)
-        aside = reference.with_suffix(f".{os.getpid()}")
-        with aside.open("wb") as out:
+        with replacing(self._reference_file(workload)) as partial, partial.open("wb") as out:
             np.save(out, arguments[-1].numpy(), allow_pickle=False)
-        aside.replace(reference)
         return {"run_s": run_s}
 
     def build(self, workload: int, candidate: dict[str, Any], number: int) -> Reply:

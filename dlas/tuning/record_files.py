@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pydantic
 
 from dlas.errors import InputError
 from dlas.store.journal import Held, Journal
+from dlas.store.replacing import replacing
 from dlas.tuning.records import Entry, Header, Records, from_line, to_line
 
 MOST_BYTES = 2**30
@@ -133,14 +133,9 @@ def read_sections(path: Path) -> Iterator[Records]:
 
 def write_lines(path: Path, records: Iterable[Records]) -> None:
     """Write records into one file, whole or not at all."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with aside.open("w", encoding="utf-8") as out:
-            for section in records:
-                out.writelines(map(to_line, section.entries()))
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with replacing(path) as partial, partial.open("w", encoding="utf-8") as out:
+        for section in records:
+            out.writelines(map(to_line, section.entries()))
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:
