@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import ClassVar, Literal
 
 
 class InputError(ValueError):
@@ -34,9 +35,32 @@ def unknown(what: str, given: str, known: Iterable[str]) -> InputError:
     return InputError(f"unknown {what} {given!r}{hint} (there are: {listed})")
 
 
-class Unsupported(Exception):
+class PointError(Exception):
+    """Ends a point with a row of its own status; the message becomes the row's reason."""
+
+    status: ClassVar[Literal["failed", "unsupported", "wrong"]] = "failed"
+    """The row's status."""
+    damaged_artifact: ClassVar[bool] = False
+    """Whether it failed over an artifact that can be made again."""
+
+
+class Unsupported(PointError):
     """A combination that cannot be done; the message says why and becomes the row's reason."""
+
+    status = "unsupported"
 
 
 class MissingData(Unsupported):
     """Data that the user has to provide is not there; says where it was looked for and how to get it."""
+
+
+class WrongOutput(PointError):
+    """A build does not compute what its network's reference function computes."""
+
+    status = "wrong"
+
+
+class CorruptArtifact(PointError):
+    """An artifact's file is not what its manifest says; it has to be made again."""
+
+    damaged_artifact = True

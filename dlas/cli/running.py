@@ -6,27 +6,34 @@ import signal
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import typer
 from rich.console import Console
 
 from dlas.console import terminal
+from dlas.engine.point_run import Summary
+from dlas.engine.sweep import RowWriter, Sweep
 from dlas.errors import InputError
+from dlas.processes.interface import Runner
 from dlas.store.cache import Cache
-from dlas.study.study import AXES, Study, check_size
+from dlas.study.study import AXES, Expansion, Study, check_size
+
+Writer = TypeVar("Writer", bound=RowWriter)
+UNCONTAINED = "all steps run in this process: no limit of time or memory holds, and a crash ends the sweep"
 
 
 def run_study(
     study: Study,
     cache: Callable[[], Cache],
-    results: Callable[[Cache], AbstractContextManager[Any]],
+    results: Callable[[Cache], AbstractContextManager[Writer]],
     *,
     jobs: int = 1,
     retry: Collection[str] = (),
     keep_builds: bool = False,
     tune_only: bool = False,
-) -> Any:
+    in_process: bool = False,
+) -> Writer:
     """Run a study's points to their rows, and return the results.
 
     Parameters
@@ -38,6 +45,8 @@ def run_study(
         Opens what takes the rows, a :class:`dlas.rows.results.Results`.
     jobs, retry, keep_builds, tune_only
         As for :class:`dlas.engine.sweep.Sweep`.
+    in_process : bool
+        Run the steps in this process, one at a time.
 
     Raises
     ------
@@ -46,30 +55,51 @@ def run_study(
     typer.Exit
         If it did not come to its end.
     """
+    if in_process and jobs > 1:
+        raise InputError(f"--in-process runs one step at a time, and --jobs {jobs} asks for more")
     check_size(study)
     check_parts(study)
-    from dlas.engine.progress import Progress
-    from dlas.engine.sweep import Sweep
-    from dlas.processes.server import Server
+    from dlas.console.progress import SweepProgress
 
     console = terminal.console()
     expansion = study.expansion()
     total = sum(1 for _ in study.points(expansion))
     varying = [axis for axis in AXES if len(study.axes[axis]) > 1] or ["model"]
     console.print(_expansion_line(study.name, total, expansion), highlight=False)
+    if in_process:
+        console.print(UNCONTAINED, highlight=False)
     signal.signal(signal.SIGTERM, _interrupt)
-    server = Server()
+    runner = _runner(in_process)
     try:
         store = cache()
-        with results(store) as written, Progress(total, console, varying) as progress:
+        progress = SweepProgress(total, console, varying, live=not in_process)
+        with results(store) as writer, progress:
             sweep = Sweep(
-                study, written, store, server, progress,
-                jobs=jobs, retry=retry, keep_builds=keep_builds, tune_only=tune_only,
-            )  # fmt: skip
-            _sweep(sweep, written.folder, console)
-        return written
+                study,
+                writer,
+                store,
+                runner,
+                progress,
+                jobs=jobs,
+                retry=retry,
+                keep_builds=keep_builds,
+                tune_only=tune_only,
+            )
+            _sweep(sweep, console)
+        return writer
     finally:
-        server.close()
+        runner.close()
+
+
+def _runner(in_process: bool) -> Runner:
+    """Return what runs the steps."""
+    if in_process:
+        from dlas.processes.inline import Inline
+
+        return Inline()
+    from dlas.processes.server import Server
+
+    return Server()
 
 
 def check_parts(study: Study) -> None:
@@ -94,7 +124,7 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _expansion_line(name: str, total: int, expansion: Any) -> str:
+def _expansion_line(name: str, total: int, expansion: Expansion) -> str:
     """Return the line that accounts for every point of the cross product."""
     skipped = sum(expansion.skipped.values())
     line = f"{name}: {total} points"
@@ -103,11 +133,12 @@ def _expansion_line(name: str, total: int, expansion: Any) -> str:
     return line
 
 
-def _sweep(sweep: Any, out: Path, console: Console) -> None:
+def _sweep(sweep: Sweep, console: Console) -> None:
     """Run a sweep and say how it ended."""
     from dlas.processes.outcome import FULL, DiskFull
     from dlas.processes.server import ServerDied
 
+    out = sweep.results.folder
     try:
         summary = sweep.run()
     except KeyboardInterrupt:
@@ -125,7 +156,7 @@ def _sweep(sweep: Any, out: Path, console: Console) -> None:
         _say_rows(summary, out, console)
 
 
-def _say_rows(summary: Any, out: Path, console: Console) -> None:
+def _say_rows(summary: Summary, out: Path, console: Console) -> None:
     statuses = ", ".join(f"{count} {status}" for status, count in sorted(summary.written.items())) or "none"
     console.print(
         f"rows written: {statuses}; kept from before: {summary.kept}; measured: {summary.measured}. {out}",

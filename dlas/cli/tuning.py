@@ -16,6 +16,7 @@ from rich.table import Table
 from dlas.console import terminal
 from dlas.console.records import COLUMNS, cells
 from dlas.errors import InputError
+from dlas.rows.results import Row
 from dlas.store import cache as caches
 
 if TYPE_CHECKING:
@@ -39,10 +40,10 @@ class Collected:
     """Takes the rows of points that are only tuned: nothing has been measured of them, so none is written."""
 
     folder: Path
-    known: dict[str, tuple[str, str]] = field(default_factory=dict)
-    rows: list[Any] = field(default_factory=list)
+    known: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
 
-    def append(self, row: Any) -> None:
+    def append(self, row: Row) -> None:
         """Keep a row."""
         self.rows.append(row)
 
@@ -67,15 +68,21 @@ def tune(
     from dlas.cli.running import run_study
     from dlas.study.reading import parse_study
 
-    given = {"preset": preset, "trials": trials, "early_stop": early_stop, "per_round": per_round,
-             "space": space, "seed": seed}  # fmt: skip
-    options = {name: value for name, value in given.items() if value is not None}
+    options = {
+        "preset": preset,
+        "trials": trials,
+        "early_stop": early_stop,
+        "per_round": per_round,
+        "space": space,
+        "seed": seed,
+    }
+    chosen = {name: value for name, value in options.items() if value is not None}
     axes = {
         "dataset": [_part(dataset)],
         "model": [*map(_part, models)],
         "compression": [*map(_part, compression)],
         "algorithm": [*map(_part, algorithm)],
-        "compiler": [{"name": "metaschedule", **options}],
+        "compiler": [{"name": "metaschedule", **chosen}],
         "hardware": [*map(_part, hardware)],
         "batch": batch,
     }
@@ -89,8 +96,8 @@ def tune(
     )
     failed = [row for row in done.rows if row.status != "ok"]
     if failed:
-        told = f"{len(failed)} of {len(done.rows)} points were not tuned"
-        terminal.complain(f"{told}; logs are in {done.folder / 'logs'}")
+        count = f"{len(failed)} of {len(done.rows)} points were not tuned"
+        terminal.complain(f"{count}; logs are in {done.folder / 'logs'}")
         raise typer.Exit(1)
 
 

@@ -6,10 +6,10 @@ points -> network, build and check steps -> turns on a device -> rows
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Protocol
 
 from dlas.engine.planning import Planner, Step
 from dlas.engine.point_run import PointRun, Summary
@@ -17,10 +17,12 @@ from dlas.engine.progress import Progress
 from dlas.engine.row import make_row, tuning_curves
 from dlas.engine.turns import INTERLEAVE, Turns
 from dlas.measuring.machine import Machine
+from dlas.processes.events import Ended, Event, Said, Task, TurnAsked
+from dlas.processes.interface import Runner
 from dlas.processes.outcome import OK, Outcome, failure
-from dlas.processes.server import Server, Task
-from dlas.rows.results import CURVES, Results
+from dlas.rows.results import CURVES, Row
 from dlas.store.cache import Cache
+from dlas.store.locks import Lock
 from dlas.study.point import Point
 from dlas.study.study import Study
 
@@ -32,15 +34,31 @@ WAIT_SECONDS = 0.5
 """How often to look again for what another sweep holds."""
 
 
+class RowWriter(Protocol):
+    """Takes the rows of a sweep, as :class:`dlas.rows.results.Results` does."""
+
+    @property
+    def folder(self) -> Path:
+        """Where logs and curves go."""
+
+    @property
+    def known(self) -> Mapping[str, tuple[str, str | None]]:
+        """Status and key of the rows that are there, by the point's id."""
+
+    def append(self, row: Row) -> None:
+        """Take a row."""
+
+
 class Sweep:
     """Runs the points of a study that have no current row.
 
     Parameters
     ----------
     study : Study
-    results : Results
+    results : RowWriter
     cache : Cache
-    server : Server
+    runner : Runner
+        Runs the steps.
     progress : Progress
     jobs : int
         Network and build steps that may run at a time; tuning and measuring
@@ -58,9 +76,9 @@ class Sweep:
     def __init__(
         self,
         study: Study,
-        results: Results,
+        results: RowWriter,
         cache: Cache,
-        server: Server,
+        runner: Runner,
         progress: Progress,
         *,
         jobs: int = 1,
@@ -70,7 +88,7 @@ class Sweep:
         interleave: int = INTERLEAVE,
     ) -> None:
         self.study, self.results, self.cache = study, results, cache
-        self.server, self.progress = server, progress
+        self.runner, self.progress = runner, progress
         self.jobs, self.retry, self.keep_builds = jobs, frozenset(retry), keep_builds
         self.tune_only = tune_only
         self.summary = Summary()
@@ -79,14 +97,14 @@ class Sweep:
         self._points = study.points()
         self._exhausted = False
         self._runs: list[PointRun] = []
-        self._jobs: dict[int, tuple[PointRun, int | None]] = {}
-        self._turns = Turns(server, cache, self._launch_alone, interleave)
+        self._jobs: dict[int, tuple[PointRun, Lock | None]] = {}
+        self._turns = Turns(runner, cache, self._launch_alone, interleave)
         self._failed_artifacts: dict[str, Outcome] = {}
         self._logs = results.folder / "logs"
         self._logs.mkdir(exist_ok=True)
 
     def run(self) -> Summary:
-        """Return when every point has its row.
+        """Return when every point has its row; whatever else ends it ends its jobs.
 
         Raises
         ------
@@ -94,16 +112,28 @@ class Sweep:
             When nothing more can be written; what was written stays.
         """
         self.cache.tidy()
-        while True:
-            self._take_points()
-            self._start_steps()
-            self._turns.start(self._runs, self._jobs)
-            if not self._runs:
-                return self.summary
-            idle = not self._jobs and not self._turns.taken
-            for event in self.server.events(WAIT_SECONDS):
-                self._handle(event)
-            self.progress.show(self._runs, self.summary, idle)
+        try:
+            while True:
+                self._take_points()
+                self._start_steps()
+                self._turns.start(self._runs, self._jobs)
+                if not self._runs:
+                    return self.summary
+                idle = not self._jobs and not self._turns.taken
+                for event in self.runner.events(WAIT_SECONDS):
+                    self._handle(event)
+                self.progress.show(self._runs, self.summary, idle)
+        except BaseException:
+            self.runner.close()  # before another sweep may have what its jobs work on
+            self._release_locks()
+            raise
+
+    def _release_locks(self) -> None:
+        """Let other sweeps have what this one was working on."""
+        for _, lock in self._jobs.values():
+            if lock is not None:
+                lock.release()
+        self._turns.release_locks()
 
     def _take_points(self) -> None:
         """Keep enough points under way for all jobs and for the next turns, and no more."""
@@ -173,9 +203,9 @@ class Sweep:
         if self.cache.get(kind, key) is None:
             self._start(run, lock)
         else:
-            os.close(lock)
+            lock.release()
 
-    def _start(self, run: PointRun, lock: int | None) -> None:
+    def _start(self, run: PointRun, lock: Lock | None) -> None:
         """Start a step, with the steps behind it that make no artifact in the same child."""
         steps = [run.step]
         for step in run.plan.steps[run.done + 1 :]:
@@ -183,7 +213,7 @@ class Sweep:
                 break
             steps.append(step)
         tasks = [self._task(step) for step in steps]
-        run.job = self.server.start(
+        run.job = self.runner.start(
             tasks, log=run.log, memory=self.study.limits.memory, threads=self._threads
         )
         self._jobs[run.job] = (run, lock)
@@ -191,7 +221,7 @@ class Sweep:
     def _launch_alone(self, run: PointRun) -> int:
         """Start a point's step on the device that it has been given."""
         self.summary.measured += run.ready
-        return self.server.start([self._task(run.step)], log=run.log, memory=self.study.limits.memory)
+        return self.runner.start([self._task(run.step)], log=run.log, memory=self.study.limits.memory)
 
     def _task(self, step: Step) -> Task:
         return Task(step.function, step.arguments, self._seconds(step), step.imports)
@@ -201,47 +231,47 @@ class Sweep:
         seconds: float = getattr(self.study.limits, step.name)
         return seconds
 
-    def _handle(self, event: dict[str, Any]) -> None:
-        job = event["job"]
-        if event["event"] == "say":
-            self.progress.say(event["text"])
-        elif event["event"] == "turn":
-            self._turns.asked(job)
-        elif job in self._jobs:
-            run, lock = self._jobs.pop(job)
-            if lock is not None:
-                os.close(lock)
-            self._step_ended(run, event)
-        else:
-            run = self._turns.member(job)
-            (self._measured if run.ready else self._step_ended)(run, event)
-            self._turns.ended(job)
+    def _handle(self, event: Event) -> None:
+        match event:
+            case Said(text=text):
+                self.progress.say(text)
+            case TurnAsked(job=job):
+                self._turns.asked(job)
+            case Ended(job=job) if job in self._jobs:
+                run, lock = self._jobs.pop(job)
+                if lock is not None:
+                    lock.release()
+                self._step_ended(run, event)
+            case Ended(job=job):
+                run = self._turns.member(job)
+                (self._measured if run.ready else self._step_ended)(run, event)
+                self._turns.ended(job)
 
-    def _step_ended(self, run: PointRun, end: dict[str, Any]) -> None:
+    def _step_ended(self, run: PointRun, end: Ended) -> None:
         """Take the results of the steps that ran; finish the point if one did not get through."""
         steps = run.plan.steps[run.done :]
-        for step, facts, seconds in zip(steps, end["results"], end["seconds"], strict=False):
+        for step, facts, seconds in zip(steps, end.results, end.seconds, strict=False):
             run.took(step.name, seconds)
             run.facts.update(facts)
             run.done += 1
-        if len(end["seconds"]) == len(end["results"]):
+        if end.complete:
             run.job = None
         else:
             self._failed(run, end)
 
-    def _measured(self, run: PointRun, end: dict[str, Any]) -> None:
+    def _measured(self, run: PointRun, end: Ended) -> None:
         """Finish a point whose measurement has ended."""
-        if end["results"]:
-            run.took("measure", end["seconds"][0])
-            run.facts.update(end["results"][0])
+        if end.complete:
+            run.took("measure", end.seconds[0])
+            run.facts.update(end.results[0])
             self._finish(run, OK)
         else:
             self._failed(run, end)
 
-    def _failed(self, run: PointRun, end: dict[str, Any]) -> None:
+    def _failed(self, run: PointRun, end: Ended) -> None:
         """Finish a point whose step gave no result; if only artifacts were damaged, make them again."""
         step = run.step
-        run.took(step.name, end["seconds"][-1])
+        run.took(step.name, end.seconds[-1])
         outcome = failure(step.name, end, self._seconds(step), self.study.limits.memory)
         if outcome.corrupt and run.remakes < REMAKES:
             run.restart()

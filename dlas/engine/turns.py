@@ -9,9 +9,9 @@ from pathlib import Path
 
 from dlas.engine.point_run import PointRun
 from dlas.measuring.machine import Machine
-from dlas.processes.server import Server
+from dlas.processes.interface import Runner
 from dlas.store.cache import Cache
-from dlas.store.locks import take_lock
+from dlas.store.locks import Lock, take_lock
 
 INTERLEAVE = 12
 """At most so many points of a comparison take turns on the device, each with its program in memory."""
@@ -27,7 +27,7 @@ class Turns:
 
     Parameters
     ----------
-    server : Server
+    runner : Runner
         Carries out turns and pauses.
     cache : Cache
         Locks what a search makes.
@@ -41,20 +41,20 @@ class Turns:
 
     def __init__(
         self,
-        server: Server,
+        runner: Runner,
         cache: Cache,
         launch: Callable[[PointRun], int],
         most: int = INTERLEAVE,
         free_memory: Callable[[], float] | None = None,
     ) -> None:
         self.most = most
-        self._server, self._cache = server, cache
+        self._runner, self._cache = runner, cache
         self._launch = launch
         self._free_memory = free_memory or Machine().free_memory
         self._waiting: list[PointRun] = []
         self._members: dict[int, PointRun] = {}  # by job; the one that waited longest for its turn is first
         self._turn_of: int | None = None
-        self._locks: list[int] = []
+        self._locks: list[Lock] = []
         self._paused: list[int] = []
         self.fills_machine = False
         """Whether the device that is taken is this machine, so that nothing else may run on it."""
@@ -82,7 +82,7 @@ class Turns:
         self.fills_machine = self._waiting[0].device.local
         self._paused = list(jobs) if self.fills_machine else []
         for job in self._paused:
-            self._server.pause(job)
+            self._runner.pause(job)
         self._next()
 
     def member(self, job: int) -> PointRun:
@@ -99,6 +99,12 @@ class Turns:
         del self._members[job]
         self.asked(job)
 
+    def release_locks(self) -> None:
+        """Let other sweeps have the device."""
+        for lock in self._locks:
+            lock.release()
+        self._locks = []
+
     def _next(self) -> None:
         """Start the next member, or let the one go on that waited longest."""
         if self._waiting and self._members and self._free_memory() < FREE_MEMORY:
@@ -110,20 +116,19 @@ class Turns:
         elif self._members:
             self._turn_of = next(iter(self._members))
             self._members[self._turn_of] = self._members.pop(self._turn_of)
-            self._server.turn(self._turn_of)
+            self._runner.turn(self._turn_of)
         else:
             self._release()
 
     def _release(self) -> None:
         """Free the device and let the other jobs go on."""
-        for lock in self._locks:
-            os.close(lock)
+        self.release_locks()
         for job in self._paused:
-            self._server.resume(job)
-        self._locks, self._paused, self._turn_of = [], [], None
+            self._runner.resume(job)
+        self._paused, self._turn_of = [], None
         self.fills_machine = False
 
-    def _measurable(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[int]] | None:
+    def _measurable(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[Lock]] | None:
         """Return the first comparison's next points, if all of them are ready, and the device's lock."""
         for comparison in dict.fromkeys(run.comparison for run in runs):
             together = next_together([run for run in runs if run.comparison == comparison], self.most)
@@ -133,7 +138,7 @@ class Turns:
                     return together, [lock]
         return None
 
-    def _tunable(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[int]] | None:
+    def _tunable(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[Lock]] | None:
         """Return the first point whose next step needs the device, alone, and its locks."""
         for run in runs:
             if run.job is None and not run.ready and run.step.alone:
@@ -142,7 +147,7 @@ class Turns:
                     return [run], locks
         return None
 
-    def _tuning_locks(self, run: PointRun) -> list[int]:
+    def _tuning_locks(self, run: PointRun) -> list[Lock]:
         """Return locks of the device and of what is made on it; none if either is taken, or it is there."""
         kind, key = str(run.step.kind), run.step.key
         device = lock_device(run.device.device)
@@ -151,7 +156,7 @@ class Turns:
         if len(locks) == 2 and self._cache.get(kind, key) is None:
             return locks
         for lock in locks:
-            os.close(lock)
+            lock.release()
         return []
 
 
@@ -170,8 +175,8 @@ def next_together(comparison: Sequence[PointRun], most: int) -> list[PointRun]:
     return [run for run in first if run.point.compression != network] or first
 
 
-def lock_device(device: str) -> int | None:
-    """Return a descriptor that holds the device for this process, or None while another sweep has it."""
+def lock_device(device: str) -> Lock | None:
+    """Return the lock that holds a device for this process, or None while another sweep has it."""
     folder = Path(tempfile.gettempdir()) / f"dlas-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return take_lock(folder / f"device-{device}.lock")

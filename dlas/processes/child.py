@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import importlib
-import json
 import os
 import resource
 import signal
@@ -18,27 +17,37 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dlas.measuring.machine import use_threads
+from dlas.processes.events import Finished, Raised, Said, Start, Task, TurnAsked, decode, encode
+from dlas.processes.interface import Channel
+from dlas.processes.outcome import raised
 
 
-class Channel:
-    """A step's way to talk to the sweep while it runs."""
+class PipeChannel(Channel):
+    """Talks to the server that forked this child.
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    Parameters
+    ----------
+    connection : Connection
+    job : int
+        The number of this child's tasks.
+    """
+
+    def __init__(self, connection: Connection, job: int) -> None:
+        self._connection, self._job = connection, job
 
     def say(self, text: str) -> None:
         """Show a line of progress, and keep it in the log."""
         print(text, flush=True)
-        self.send(event="say", text=text)
+        self.send(Said(self._job, text))
 
     def turn(self) -> None:
         """Give the device to the other points of a comparison; return when it is this one's again."""
-        self.send(event="turn")
+        self.send(TurnAsked(self._job))
         self._connection.recv_bytes()
 
-    def send(self, **message: Any) -> None:
-        """Send one JSON message."""
-        self._connection.send_bytes(json.dumps(message).encode())
+    def send(self, message: Said | TurnAsked | Finished | Raised) -> None:
+        """Send one message."""
+        self._connection.send_bytes(encode(message))
 
 
 def fork_child() -> tuple[int, Connection]:
@@ -57,28 +66,28 @@ def _be_child(connection: Connection) -> NoReturn:
     code = 1
     try:
         _lead_a_session()
-        message = json.loads(connection.recv_bytes())
-        _write_to(message["log"])
-        use_threads(message["threads"])
-        channel = Channel(connection)
+        start: Start = decode(connection.recv_bytes())
+        _write_to(start.log)
+        use_threads(start.threads)
+        channel = PipeChannel(connection, start.job)
         try:
-            for task in message["tasks"]:
-                module, _, name = task["function"].partition(":")
-                function: Callable[..., Any] = getattr(importlib.import_module(module), name)
-                channel.send(event="result", value=function(channel=channel, **task["arguments"]))
+            for task in start.tasks:
+                channel.send(Finished(run_task(task, channel)))
             code = 0
         except BaseException as error:
             traceback.print_exc()
-            channel.send(
-                event="error",
-                kinds=[cls.__name__ for cls in type(error).__mro__],
-                errno=getattr(error, "errno", None),
-                text=str(error) or type(error).__name__,
-            )
+            channel.send(raised(error))
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def run_task(task: Task, channel: Channel) -> Any:
+    """Call a task's function; return what it returns."""
+    module, _, name = task.function.partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function(channel=channel, **task.arguments)
 
 
 def _lead_a_session() -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import signal
 from dataclasses import dataclass
-from typing import Any
+
+from dlas.errors import PointError
+from dlas.processes.events import Ended, Raised
 
 MOST_CHARACTERS = 2000
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class DiskFull(Exception):
-    """There is no room to write; nobody's result, so the sweep stops and can be resumed."""
+    """There is no room to write: the sweep stops, without a row for the point, and can be resumed."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +39,14 @@ class Outcome:
 OK = Outcome("ok")
 
 
-def failure(step: str, end: dict[str, Any], seconds: float, memory: int) -> Outcome:
+def failure(step: str, end: Ended, seconds: float, memory: int) -> Outcome:
     """Return what became of a step that gave no result.
 
     Parameters
     ----------
     step : str
         The step's name, for the reason.
-    end : dict
-        The event ``end`` of :class:`dlas.processes.server.Server`.
+    end : Ended
     seconds, memory : float, int
         The limits that the step ran under.
 
@@ -53,31 +54,39 @@ def failure(step: str, end: dict[str, Any], seconds: float, memory: int) -> Outc
     ------
     DiskFull
     """
-    if end["stopped"] == "timeout":
+    if end.stopped == "timeout":
         return Outcome("timeout", f"{step} took longer than {seconds:g} s")
-    if end["stopped"] == "memory":
+    if end.stopped == "memory":
         return Outcome("failed", f"{step} used more than {memory / 2**30:.3g} GiB of memory")
-    if end["error"] is not None:
-        return _raised(step, end["error"])
-    if end["exit"] < 0:
-        return Outcome("failed", f"{step} was killed by {signal_name(-end['exit'])}")
-    return Outcome("failed", f"{step} left with exit code {end['exit']} and no result")
+    if end.raised is not None:
+        return _by_exception(step, end.raised)
+    if end.exit < 0:
+        return Outcome("failed", f"{step} was killed by {signal_name(-end.exit)}")
+    return Outcome("failed", f"{step} left with exit code {end.exit} and no result")
 
 
-def _raised(step: str, told: dict[str, Any]) -> Outcome:
-    """Classify an exception by its own and its base classes' names."""
-    if told["errno"] in FULL:
-        raise DiskFull(told["text"])
-    text = told["text"].strip()[:MOST_CHARACTERS]
-    if "Unsupported" in told["kinds"]:
-        return Outcome("unsupported", text)
-    if "WrongOutput" in told["kinds"]:
-        return Outcome("wrong", text)
-    if "MemoryError" in told["kinds"]:
+def raised(error: BaseException) -> Raised:
+    """Return what an exception means for the point whose step it ended."""
+    name = type(error).__name__
+    text = str(error) or name
+    if isinstance(error, PointError):
+        return Raised(name, text, error.status, "artifact" if error.damaged_artifact else "code")
+    if isinstance(error, MemoryError):
+        return Raised(name, text, cause="memory")
+    if isinstance(error, OSError) and error.errno in FULL:
+        return Raised(name, text, cause="disk")
+    return Raised(name, text)
+
+
+def _by_exception(step: str, error: Raised) -> Outcome:
+    if error.cause == "disk":
+        raise DiskFull(error.text)
+    text = error.text.strip()[:MOST_CHARACTERS]
+    if error.status != "failed":
+        return Outcome(error.status, text)
+    if error.cause == "memory":
         return Outcome("failed", f"{step} ran out of memory: {text}")
-    return Outcome(
-        "failed", f"{step}: {told['kinds'][0]}: {text}", corrupt="CorruptArtifact" in told["kinds"]
-    )
+    return Outcome("failed", f"{step}: {error.name}: {text}", corrupt=error.cause == "artifact")
 
 
 def signal_name(number: int) -> str:

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dlas.errors import CorruptArtifact
 from dlas.store.fingerprint import file_digest
-from dlas.store.locks import _alive, take_lock
+from dlas.store.locks import Lock, is_alive, take_lock
 
 MANIFEST = "manifest.json"
 
@@ -33,17 +34,13 @@ LIMIT_BYTES = 20 * 2**30
 
 
 OLD_SECONDS = 30 * 86400
-"""A lock that nobody took, or a training that nobody resumed, for so long is nobody's."""
+"""Locks and workspaces unused for so long are deleted."""
 
 
 KINDS = ("network", "tuning", "build")
 
 
 RECORDS = "records"
-
-
-class CorruptArtifact(Exception):
-    """An artifact's file is not what its manifest says; it has to be made again."""
 
 
 def default_root() -> Path:
@@ -54,7 +51,7 @@ def default_root() -> Path:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A finished folder and what its maker noted of it."""
+    """A finished folder, with the facts that its maker wrote down."""
 
     kind: str
     key: str
@@ -142,7 +139,7 @@ class Cache:
             shutil.rmtree(aside, ignore_errors=True)
 
     def discard(self, kind: str, key: str) -> None:
-        """Drop an artifact; nobody sees half of it."""
+        """Drop an artifact: whole at once, as others see it."""
         aside = self._aside()
         with suppress(FileNotFoundError):
             (self.root / kind / key).rename(aside)
@@ -158,14 +155,14 @@ class Cache:
         """Drop what is no longer needed once the artifact is there."""
         shutil.rmtree(self.root / "work" / key, ignore_errors=True)
 
-    def try_lock(self, name: str) -> int | None:
-        """Return :func:`take_lock`'s descriptor for the making of one artifact."""
+    def try_lock(self, name: str) -> Lock | None:
+        """Return the lock for the making of one artifact; None while another sweep makes it."""
         return take_lock(self.root / "locks" / name)
 
     def tidy(self) -> None:
         """Drop what killed processes left, what was long forgotten, and the oldest past the limit."""
         for aside in (self.root / "aside").iterdir():
-            if not _alive(int(aside.name.partition("-")[0])):
+            if not is_alive(int(aside.name.partition("-")[0])):
                 shutil.rmtree(aside, ignore_errors=True)
         for path in [*(self.root / "locks").iterdir(), *(self.root / "work").iterdir()]:
             if time.time() - path.stat().st_mtime > OLD_SECONDS:

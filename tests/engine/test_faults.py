@@ -285,10 +285,10 @@ def test_the_device_belongs_to_one_sweep_at_a_time(tmp_path: Path) -> None:
     held = lock_device("stub-only")
     assert held is not None
     assert lock_device("stub-only") is None
-    os.close(held)
+    held.release()
     again = lock_device("stub-only")
     assert again is not None
-    os.close(again)
+    again.release()
 
 
 def test_the_cache_stays_within_its_limit(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ import pytest
 from dlas.engine.planning import Planner
 from dlas.engine.point_run import PointRun
 from dlas.engine.turns import Turns, lock_device
-from dlas.processes.server import Server, Task
+from dlas.processes.events import Ended, Event, Task
+from dlas.processes.interface import Runner
+from dlas.processes.server import Server
 from dlas.store.cache import Cache
 from tests.fixtures.engine import rows, run, study_of
 from tests.fixtures.stubs import StubHardware
@@ -43,9 +45,9 @@ class Watched(Server):
             self.together[-1].append(tasks[0].arguments["content"])
         return job
 
-    def events(self, seconds: float) -> list[dict[str, Any]]:
+    def events(self, seconds: float) -> list[Event]:
         events = super().events(seconds)
-        self._measuring -= {event["job"] for event in events if event["event"] == "end"}
+        self._measuring -= {event.job for event in events if isinstance(event, Ended)}
         return events
 
 
@@ -119,8 +121,7 @@ def ready_runs(folder: Path, hardware: str = "tests.fixtures.stubs:StubHardware"
 
 
 def turns_of(recorder: Recorder, folder: Path, free_memory: float = 1.0) -> Turns:
-    server = cast(Server, recorder)
-    return Turns(server, Cache(folder), recorder.launch, free_memory=lambda: free_memory)
+    return Turns(cast(Runner, recorder), Cache(folder), recorder.launch, free_memory=lambda: free_memory)
 
 
 def test_each_starts_before_they_go_on_in_a_circle(tmp_path: Path) -> None:
@@ -179,7 +180,7 @@ def test_nothing_starts_while_another_sweep_has_the_device(tmp_path: Path) -> No
     assert held is not None
     turns.start(runs, [])
     assert (turns.taken, recorder.new()) == (False, [])
-    os.close(held)
+    held.release()
     turns.start(runs, [])
     assert (turns.taken, recorder.new()) == (True, [("launch", 1)])
     turns.ended(1)

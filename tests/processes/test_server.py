@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from dlas.processes.child import Channel
-from dlas.processes.outcome import DiskFull, failure
-from dlas.processes.server import Server, ServerDied, Task
+from dlas.processes.events import Ended, Event, Said, Task, TurnAsked
+from dlas.processes.interface import Channel
+from dlas.processes.server import Server, ServerDied
 
 
 def answer(channel: Channel, value: int) -> int:
@@ -78,20 +78,22 @@ def the(task: Any, limit: float = 30, **arguments: Any) -> Task:
     return Task(f"{__name__}:{task.__name__}", arguments, limit)
 
 
-def until_end(server: Server) -> list[dict[str, Any]]:
-    events: list[dict[str, Any]] = []
-    while not any(event["event"] == "end" for event in events):
+def until_end(server: Server) -> tuple[list[str], Ended]:
+    """Return what a job said, and how it ended."""
+    events: list[Event] = []
+    while not any(isinstance(event, Ended) for event in events):
         new = server.events(20)
         assert new, "nothing happened for 20 s"
         events += new
-    return events
+    (end,) = (event for event in events if isinstance(event, Ended))
+    return [event.text for event in events if isinstance(event, Said)], end
 
 
 def test_a_task_returns_its_value_and_its_words(server: Server, tmp_path: Path) -> None:
-    start(server, tmp_path, answer, value=21)
+    job = start(server, tmp_path, answer, value=21)
     said, end = until_end(server)
-    assert (said["event"], said["text"]) == ("say", "computing 21")
-    assert (end["exit"], end["results"]) == (0, [42])
+    assert said == ["computing 21"]
+    assert (end.job, end.exit, end.results) == (job, 0, [42])
     assert "computing 21" in (tmp_path / "log").read_text()
 
 
@@ -101,17 +103,16 @@ def test_what_a_task_imports_is_there_for_it_and_all_that_follow(server: Server,
     for names, expected in (((), False), ((name, "no_such_module"), True), ((), True)):
         task = replace(the(imported, name=name), imports=names)
         server.start([task], log=tmp_path / "log", memory=2**33)
-        assert until_end(server)[-1]["results"] == [expected]
+        assert until_end(server)[1].results == [expected]
 
 
 def test_a_turn_is_waited_for_and_its_clock_stands(server: Server, tmp_path: Path) -> None:
     job = start(server, tmp_path, take_turns, 2.0, turns=2)
     for _ in range(2):
-        (event,) = server.events(20)
-        assert event["event"] == "turn"
+        assert server.events(20) == [TurnAsked(job)]
         assert server.events(1.2) == []  # longer in all than the limit, which counts its own time only
         server.turn(job)
-    assert until_end(server)[-1]["stopped"] is None
+    assert until_end(server)[1].stopped is None
 
 
 def test_a_paused_job_does_nothing_and_its_clock_stands(server: Server, tmp_path: Path) -> None:
@@ -125,15 +126,15 @@ def test_a_paused_job_does_nothing_and_its_clock_stands(server: Server, tmp_path
     assert server.events(3.2) == []
     assert path.stat().st_size == before
     server.resume(job)
-    assert until_end(server)[-1]["stopped"] == "timeout"
+    assert until_end(server)[1].stopped == "timeout"
     assert path.stat().st_size > before
 
 
 def test_what_was_said_before_a_crash_is_not_lost(server: Server, tmp_path: Path) -> None:
     start(server, tmp_path, crash_after_saying)
     said, end = until_end(server)
-    assert said["text"] == "last words"
-    assert end["exit"] == -signal.SIGSEGV
+    assert said == ["last words"]
+    assert end.exit == -signal.SIGSEGV
     assert re.search("Segmentation fault|Segfault", (tmp_path / "log").read_text())
 
 
@@ -145,10 +146,10 @@ def test_tasks_run_one_after_the_other_each_with_its_own_time(server: Server, tm
         the(answer, value=5),
     ]
     server.start(tasks, log=tmp_path / "log", memory=2**33)
-    last = until_end(server)[-1]
-    assert (last["results"], last["stopped"]) == ([None, 8], "timeout")
-    assert len(last["seconds"]) == 3
-    assert last["seconds"][0] >= 0.5
+    _, end = until_end(server)
+    assert (end.results, end.stopped) == ([None, 8], "timeout")
+    assert len(end.seconds) == 3
+    assert end.seconds[0] >= 0.5
 
 
 @pytest.mark.parametrize(("own", "stopped"), [(False, None), (True, "memory")])
@@ -158,14 +159,14 @@ def test_memory_shared_by_forking_counts_once(
     task = the(share, mebibytes=500, forks=4, own=own)
     # Whatever the test process holds itself is shared too, but may be copied when it is touched.
     server.start([task], log=tmp_path / "log", memory=1750 * 2**20)
-    assert until_end(server)[-1]["stopped"] == stopped
+    assert until_end(server)[1].stopped == stopped
 
 
 def test_many_jobs_at_a_time(server: Server, tmp_path: Path) -> None:
     jobs = {start(server, tmp_path, answer, value=value) for value in range(20)}
     ended: set[int] = set()
     while ended != jobs:
-        ended |= {event["job"] for event in server.events(20) if event["event"] == "end"}
+        ended |= {event.job for event in server.events(20) if isinstance(event, Ended)}
 
 
 def test_closing_the_server_ends_what_runs(tmp_path: Path) -> None:
@@ -188,39 +189,3 @@ def test_a_server_that_died_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(ServerDied):
         server.events(20)
     server.close()
-
-
-def end(**changes: Any) -> dict[str, Any]:
-    return {"stopped": None, "exit": 1, "error": None, **changes}
-
-
-def raised(*kinds: str, errno: int | None = None) -> dict[str, Any]:
-    return {"event": "error", "kinds": [*kinds, "Exception"], "errno": errno, "text": "words"}
-
-
-@pytest.mark.parametrize(
-    ("event", "status", "reason"),
-    [
-        (end(stopped="timeout", exit=-9), "timeout", "build took longer than 5 s"),
-        (end(stopped="memory", exit=-9), "failed", "build used more than 1 GiB of memory"),
-        (
-            end(exit=-9),
-            "failed",
-            "build was killed by SIGKILL (by hand, or by the system, short of memory)",
-        ),
-        (end(exit=-200), "failed", "build was killed by signal 200"),
-        (end(exit=7), "failed", "build left with exit code 7 and no result"),
-        (end(error=raised("MissingData", "Unsupported")), "unsupported", "words"),
-        (end(error=raised("WrongOutput")), "wrong", "words"),
-        (end(error=raised("MemoryError")), "failed", "build ran out of memory: words"),
-        (end(error=raised("KeyError", "LookupError")), "failed", "build: KeyError: words"),
-    ],
-)
-def test_failures(event: dict[str, Any], status: str, reason: str) -> None:
-    became = failure("build", event, 5.0, 2**30)
-    assert (became.status, became.reason) == (status, reason)
-
-
-def test_a_full_disk_is_no_outcome() -> None:
-    with pytest.raises(DiskFull):
-        failure("build", end(error=raised("OSError", errno=28)), 5.0, 2**30)

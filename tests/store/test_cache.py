@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dlas.store.cache import BLOB_BYTES, Cache, CorruptArtifact
+from dlas.errors import CorruptArtifact
+from dlas.store.cache import BLOB_BYTES, Cache
 
 
 @pytest.fixture
@@ -104,5 +105,5 @@ def test_a_lock_is_held_once(cache: Cache) -> None:
     assert held is not None
     assert cache.try_lock("network-a") is None
     assert cache.try_lock("network-b") is not None
-    os.close(held)
+    held.release()
     assert cache.try_lock("network-a") is not None

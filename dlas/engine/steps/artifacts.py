@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dlas.errors import CorruptArtifact
 from dlas.stack import Compression, Facts, Network, SavedNetwork
-from dlas.store.cache import Artifact, Cache, CorruptArtifact
+from dlas.store.cache import Artifact, Cache
 from dlas.study.point import Point
 
 

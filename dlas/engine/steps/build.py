@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas.engine.steps.artifacts import restored, verified
-from dlas.processes.child import Channel
+from dlas.processes.interface import Channel
 from dlas.stack import Backend, Hardware
 from dlas.store.cache import Cache
 from dlas.study.point import Point

@@ -14,17 +14,14 @@ from scipy.stats import binomtest
 from dlas.engine.steps.artifacts import stored
 from dlas.engine.steps.programs import load_program
 from dlas.engine.steps.samples import fill_batch, load_sample
-from dlas.processes.child import Channel
+from dlas.errors import WrongOutput
+from dlas.processes.interface import Channel
 from dlas.stack import Images, Program
 from dlas.store.cache import Cache
 from dlas.study.point import Point
 
 CHECK_SECONDS = 60.0
 """A slow build is checked on as many as it gets through in this time after the first, which may compile."""
-
-
-class WrongOutput(Exception):
-    """A build does not compute what its network's reference function computes."""
 
 
 def run(

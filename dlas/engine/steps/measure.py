@@ -8,7 +8,7 @@ from typing import Any
 from dlas.engine.steps.programs import load_program
 from dlas.engine.steps.samples import fill_batch, load_sample
 from dlas.measuring.memory import PeakMemory
-from dlas.processes.child import Channel
+from dlas.processes.interface import Channel
 from dlas.stack import Hardware, MeasureSettings
 from dlas.store.cache import Cache
 from dlas.study.point import Point

@@ -8,7 +8,7 @@ from typing import Any
 
 from dlas.engine.steps.artifacts import saved
 from dlas.engine.steps.samples import save_sample
-from dlas.processes.child import Channel
+from dlas.processes.interface import Channel
 from dlas.stack import Compression, Workspace
 from dlas.store.cache import Cache
 from dlas.study.point import Point

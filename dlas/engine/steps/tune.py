@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas.engine.steps.artifacts import restored
-from dlas.processes.child import Channel
+from dlas.processes.interface import Channel
 from dlas.stack import Bench, TuningCompiler, Workspace
 from dlas.store.cache import Cache
 from dlas.study.point import Point
