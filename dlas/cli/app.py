@@ -65,6 +65,12 @@ def run(
     cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
     cache_gib: Annotated[float, typer.Option(min=0, help="Size that the cache is kept within.")] = 20.0,
     keep_builds: Annotated[bool, typer.Option(help="Keep built libraries after their rows.")] = False,
+    in_process: Annotated[
+        bool,
+        typer.Option(
+            "--in-process", help="Run all steps in this process, without limits: for debuggers and profilers."
+        ),
+    ] = False,
 ) -> None:
     """Run every point of a study that has no current row yet; resume where it was."""
     from dlas.cli.running import run_study
@@ -81,6 +87,7 @@ def run(
         jobs=jobs,
         retry=retry or (),
         keep_builds=keep_builds,
+        in_process=in_process,
     )
 
 

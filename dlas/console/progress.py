@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.text import Text
 
-from dlas.console.grid import COLOURS
+from dlas.console.cells import COLOURS
 from dlas.rows import intervals
 from dlas.rows.results import Row
 from dlas.study.point import Choice

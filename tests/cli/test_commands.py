@@ -20,6 +20,16 @@ compiler = [
 ]
 hardware = ["tests.fixtures.stubs:StubHardware"]
 """
+DEBUGGED = """
+from dataclasses import dataclass
+from tests.fixtures.stubs import StubModel
+
+@dataclass(frozen=True)
+class Debugged(StubModel):
+    def build(self, data, workspace):
+        breakpoint()
+        return super().build(data, workspace)
+"""
 
 
 @pytest.fixture
@@ -51,6 +61,21 @@ def test_run_table_compare_show_export(tmp_path: Path, study: Path, dlas_here: C
         written = dlas_here("export", "out", "--to", name)
         assert written.returncode == 0, written.stderr
         assert (tmp_path / name).stat().st_size > 0
+
+
+def test_a_step_can_be_debugged_in_process(tmp_path: Path, study: Path) -> None:
+    study.write_text(STUBS.replace("tests.fixtures.stubs:StubModel", "debugged:Debugged"))
+    (tmp_path / "debugged.py").write_text(DEBUGGED)
+    ran = dlas(tmp_path, "run", "study.toml", "--out", "out", "--in-process", typed="p data.shape\nc\n")
+    assert ran.returncode == 0, ran.stderr
+    assert "all steps run in this process: no limit of time or memory holds" in ran.stdout
+    assert "(Pdb) (1, 2, 2)" in ran.stdout
+    assert "RuntimeError: this stub raises" in ran.stderr
+    assert "rows written: 1 failed, 2 ok" in ran.stdout
+    (tmp_path / "cache" / "network").rename(tmp_path / "away")
+    left = dlas(tmp_path, "run", "study.toml", "--out", "again", "--in-process", typed="q\n")
+    assert left.returncode == 130
+    assert "run the same command again" in left.stdout
 
 
 def damaged(tmp_path: Path) -> str:
@@ -116,6 +141,7 @@ def escaping_onnx(tmp_path: Path) -> None:
         (["run", "study.toml"], "--out"),
         (["run", "study.toml", "--out", "out", "--retry", "faild"], "did you mean 'failed'"),
         (["run", "study.toml", "--out", "out", "--jobs", "0"], "jobs"),
+        (["run", "study.toml", "--out", "out", "--jobs", "2", "--in-process"], "one step at a time"),
         (["list", "compilr"], "did you mean 'compiler'"),
         (["table", "nowhere"], "nowhere"),
         (["compare", "nowhere", "--axis", "compiler"], "nowhere"),

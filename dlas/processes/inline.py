@@ -1,0 +1,115 @@
+"""Steps in the sweep's own process, for debuggers and profilers."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from bdb import BdbQuit
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dlas.measuring.machine import use_threads
+from dlas.processes.child import run_task
+from dlas.processes.events import Ended, Event, Raised, Start, Task
+from dlas.processes.interface import Channel, Runner
+from dlas.processes.outcome import raised
+
+
+class Inline(Runner):
+    """Runs each job in this process, from its beginning to its end, where events are waited for.
+
+    Breakpoints, profilers and tracebacks work as in any program, and nothing is
+    contained: there is no time limit and no memory limit, and what a step does
+    to the process stays.  A job never waits for its turn: the points of a
+    comparison are measured one after the other.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, Start] = {}
+        self._paused: set[int] = set()
+        self._numbers = 0
+
+    def start(self, tasks: Sequence[Task], *, log: Path, memory: int, threads: int = 1) -> int:
+        """Put tasks at the end of the line; ``memory`` does not limit them."""
+        self._numbers += 1
+        self._jobs[self._numbers] = Start(self._numbers, tasks, str(log), memory, threads)
+        return self._numbers
+
+    def turn(self, job: int) -> None:
+        """Do nothing: no job waits for its turn."""
+
+    def pause(self, job: int) -> None:
+        """Run other jobs first."""
+        self._paused.add(job)
+
+    def resume(self, job: int) -> None:
+        """Run the job when it is next in line."""
+        self._paused.discard(job)
+
+    def events(self, seconds: float) -> list[Event]:
+        """Run the next job and return its end; without one, wait ``seconds``.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Where the user interrupts a step or quits its debugger.
+        """
+        waiting = [job for job in self._jobs if job not in self._paused]
+        if not waiting:
+            time.sleep(seconds)
+            return []
+        processors = os.sched_getaffinity(0)
+        try:
+            return [_run(self._jobs.pop(waiting[0]))]
+        finally:
+            os.sched_setaffinity(0, processors)  # a step binds itself to the cores of its device
+
+    def close(self) -> None:
+        """Forget the jobs that have not run."""
+        self._jobs.clear()
+
+
+class _Aloud(Channel):
+    """Prints what a step says, and appends it to the point's log."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    def say(self, text: str) -> None:
+        print(f"  {text}", flush=True)
+        _append(self._log, f"{text}\n")
+
+    def turn(self) -> None:
+        pass
+
+
+def _run(start: Start) -> Ended:
+    """Run a job's tasks up to the first that raises."""
+    use_threads(start.threads)
+    channel = _Aloud(Path(start.log))
+    results: list[Any] = []
+    seconds: list[float] = []
+    error: Raised | None = None
+    for task in start.tasks:
+        began = time.monotonic()
+        try:
+            results.append(run_task(task, channel))
+        except (KeyboardInterrupt, BdbQuit):
+            raise KeyboardInterrupt from None
+        except BaseException as caught:
+            error = raised(caught)
+            trace = traceback.format_exc()
+            sys.stderr.write(trace)
+            _append(Path(start.log), trace)
+        seconds.append(time.monotonic() - began)
+        if error:
+            break
+    return Ended(start.job, int(error is not None), results, seconds, raised=error)
+
+
+def _append(log: Path, text: str) -> None:
+    with log.open("a") as out:
+        out.write(text)
