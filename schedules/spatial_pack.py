@@ -40,8 +40,6 @@ FEWEST = BLOCKS[-1]
 ROWS = 2
 COLUMNS = 8
 """The largest tile of the input, in rows and columns of the output."""
-
-
 Space = Callable[[Conv, Target], Sequence[Decisions]]
 """Gives the points of a design space, the best guess first."""
 Apply = Callable[[Schedule, Conv, Decisions], None]

@@ -62,17 +62,13 @@ def run_study(
     from dlas.console.progress import SweepProgress
 
     console = terminal.console()
-    expansion = study.expansion()
-    total = sum(1 for _ in study.points(expansion))
+    total = _announce(study, console, in_process)
     varying = [axis for axis in AXES if len(study.axes[axis]) > 1] or ["model"]
-    console.print(_expansion_line(study.name, total, expansion), highlight=False)
-    if in_process:
-        console.print(UNCONTAINED, highlight=False)
+    progress = SweepProgress(total, console, varying, live=not in_process)
     signal.signal(signal.SIGTERM, _interrupt)
     runner = _runner(in_process)
     try:
         store = cache()
-        progress = SweepProgress(total, console, varying, live=not in_process)
         with results(store) as writer, progress:
             sweep = Sweep(
                 study,
@@ -89,6 +85,16 @@ def run_study(
         return writer
     finally:
         runner.close()
+
+
+def _announce(study: Study, console: Console, in_process: bool) -> int:
+    """Print what is going to be run; return the number of points."""
+    expansion = study.expansion()
+    total = sum(1 for _ in study.points(expansion))
+    console.print(_expansion_line(study.name, total, expansion), highlight=False)
+    if in_process:
+        console.print(UNCONTAINED, highlight=False)
+    return total
 
 
 def _runner(in_process: bool) -> Runner:

@@ -25,13 +25,9 @@ if TYPE_CHECKING:
 records = typer.Typer(
     name="records", help="What tuning has tried so far, on all machines.", no_args_is_help=True
 )
-
-
 CacheFolder = Annotated[
     Path | None, typer.Option("--cache", help="The cache with the records (default: $DLAS_CACHE).")
 ]
-
-
 PART = "A part's name, or a table: '{name = \"cifar_resnet18\", width = 0.5}'."
 
 

@@ -31,17 +31,9 @@ NETWORK_TOOLS = (
     "numpy",
     "onnxruntime",
 )
-
-
 BUILD_TOOLS = ("python", "apache-tvm", "apache-tvm-ffi", "torch", "onnx", "onnxruntime", "numpy")
-
-
 TUNE_TOOLS = (*BUILD_TOOLS, "xgboost")
-
-
 STEPS = "dlas.engine.steps"
-
-
 STEP_AXES: dict[str, tuple[str, ...]] = {
     "network": ("dataset", "model", "compression"),
     "tune": ("algorithm", "compiler"),
@@ -50,8 +42,6 @@ STEP_AXES: dict[str, tuple[str, ...]] = {
     "measure": ("hardware",),
 }
 """The axes whose parts work in a step."""
-
-
 PLUMBING = ("dlas.processes", "dlas.store", "dlas.study")
 """What finds parts, runs steps and stores what they make decides on none of it."""
 

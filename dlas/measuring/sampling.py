@@ -23,24 +23,14 @@ from dlas.stack import MeasureSettings
 
 WARM_UP_S = 0.15
 """Before the first slice: clocks rise and threads spread over the cores within this."""
-
-
 REWARM_S = 0.05
 """Before every later slice: others have used the caches since."""
-
-
 LONG_CALL_S = 1.0
 """A call this long warms itself up: what it does first weighs nothing."""
-
-
 RETRIES = 3
 """How often a disturbed slice is measured again."""
-
-
 RETRIES_IN_ALL = 6
 """How often slices are measured again in one measurement: noise that lasts is not waited out."""
-
-
 PAUSE_S = 0.1
 """Wait before measuring again, doubled each time: most disturbances pass."""
 

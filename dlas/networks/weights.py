@@ -13,8 +13,6 @@ from torch import nn
 from dlas.errors import InputError
 
 WEIGHTS_FILE = "weights.safetensors"
-
-
 SHOWN = 3
 """Names that an error lists of each kind."""
 

@@ -14,8 +14,6 @@ from dlas.stack.part import Part
 
 Images = npt.NDArray[np.float32]
 """Images of shape [n, c, h, w]."""
-
-
 Labels = npt.NDArray[np.int64]
 """Class indices of shape [n]."""
 

@@ -90,8 +90,6 @@ class SavedNetwork:
 
 INDEX_BYTES = 4
 """Of a column or a row's start in compressed sparse rows."""
-
-
 Outputs = npt.NDArray[np.float32]
 
 

@@ -24,22 +24,12 @@ from dlas.store.fingerprint import file_digest
 from dlas.store.locks import Lock, is_alive, take_lock
 
 MANIFEST = "manifest.json"
-
-
 BLOB_BYTES = 2**20
 """Files of at least this size are stored once by content."""
-
-
 LIMIT_BYTES = 20 * 2**30
-
-
 OLD_SECONDS = 30 * 86400
 """Locks and workspaces unused for so long are deleted."""
-
-
 KINDS = ("network", "tuning", "build")
-
-
 RECORDS = "records"
 
 

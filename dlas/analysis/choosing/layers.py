@@ -54,21 +54,11 @@ def gained(known: LayerTimes, chosen: Mapping[str, Candidate]) -> Gain:
 
 SAME = identity(("algorithm", "seed"))
 """What must not differ between times that are compared: algorithms are the choice, seeds repeat it."""
-
-
 PASSED_OVER = (parts.LIBRARY, "per_layer")
 """Values of the algorithm axis that are no choice for one layer."""
-
-
 PLAIN = "NCHW"
-
-
 PORTS = ("input", "output")
-
-
 CHANGES = re.compile(rf"{CHANGE_LAYOUT}_?\d*")
-
-
 Layouts = tuple[str, str]
 """In which layouts a layer is read and written."""
 
