@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import is_typeddict
 
 from dlas.rows import results, schema
 from dlas.rows.results import Row
@@ -77,8 +78,8 @@ def page() -> str:
 
 
 def mappings() -> list[type]:
-    """Return the types of the mappings inside a row, in the order of their source."""
-    return [kind for kind in vars(schema).values() if getattr(kind, "__module__", "") == schema.__name__]
+    """Return the types of the mappings inside a row."""
+    return [kind for kind in vars(schema).values() if is_typeddict(kind)]
 
 
 def entries(kind: type) -> list[Entry]:

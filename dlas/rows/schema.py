@@ -6,7 +6,11 @@ a row use ``get``.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
+
+from dlas.stack import Edge as Edge
+from dlas.stack import Layer as Layer
+from dlas.stack import Types as Types
 
 PartContent = dict[str, Any]
 """A part as a study asked for it: ``name`` and its options, or ``name`` and ``chain``."""
@@ -34,7 +38,7 @@ class CompiledAccuracy(TypedDict, total=False):
 
 
 class CurveStep(TypedDict, total=False):
-    """A network on the way to the one measured, accuracies as fractions.
+    """A milder network trained before the one measured, accuracies as fractions.
 
     Attributes
     ----------
@@ -82,7 +86,7 @@ class Reached(TypedDict, total=False):
     layers : mapping of str to float
         ``ratio`` by layer.
     curve : list of CurveStep
-        The networks on the way to this one, the dense one first.
+        The milder networks trained before this one, the dense one first.
     """
 
     ratio: float
@@ -124,154 +128,6 @@ class TuningSummary(TypedDict, total=False):
     trials: int
     valid: int
     seconds: float
-
-
-class Types(TypedDict, total=False):
-    """Types of a convolution's values, such as ``float32``.
-
-    Attributes
-    ----------
-    input : str
-        Of the input.
-    weight : str
-        Of the weight.
-    accumulator : str
-        Of the sums.
-    output : str
-        Of the output.
-    """
-
-    input: str
-    weight: str
-    accumulator: str
-    output: str
-
-
-class Layer(TypedDict, total=False):
-    """A convolution of the build, or another operator, which has ``name`` and ``latency_s`` alone.
-
-    Attributes
-    ----------
-    name : str
-        The layer's name in the network; of other operators the kernel's.
-    latency_s : float, s
-        Time of a call, median over 20. Null where the runtime cannot time its layers.
-    algorithm : str
-        The algorithm that computes it; ``library`` for a runtime's own kernel.
-    declined : str
-        Why the algorithm asked for does not compute it. Null where it does.
-    n : int
-        Batch.
-    c : int
-        Input channels.
-    h : int
-        Input height.
-    w : int
-        Input width.
-    k : int
-        Filters.
-    r : int
-        Kernel height.
-    s : int
-        Kernel width.
-    p : int
-        Output height.
-    q : int
-        Output width.
-    strides : list of int
-        Along height and width.
-    padding : list of int
-        Top, left, bottom, right.
-    dilation : list of int
-        Along height and width.
-    groups : int
-        Groups of channels.
-    padding_value : float
-        What padding holds: zero, or the zero point of a quantised input.
-    input_layout : str
-        ``NCHW``, or in blocks of channels, ``NCHW16c``.
-    output_layout : str
-        ``NCHW``, or in blocks of channels, ``NCHW16c``.
-    types : Types
-        Types of its values.
-    macs : int
-        Multiply-adds of the dense convolution, the whole batch.
-    nonzeros : int
-        Weights that are not zero.
-    tail : list of str
-        Operators computed in the same kernel.
-    kernel : str
-        Name of the kernel in the build.
-    decisions : mapping or str
-        What the schedule decided: options of an algorithm's own space, or a trace in short. Null where the
-        algorithm decides by fixed rules.
-    space : str
-        Space that a search chose from.
-    trials : int
-        Programs tried for this kernel.
-    valid_trials : int
-        Those of them that compiled and computed the right result.
-    trial : int
-        Number of the trial that was chosen.
-    tuned_s : float, s
-        Time of a call of the chosen program, by itself, when it was chosen.
-    """
-
-    name: str
-    latency_s: float | None
-    algorithm: str
-    declined: str | None
-    n: int
-    c: int
-    h: int
-    w: int
-    k: int
-    r: int
-    s: int
-    p: int
-    q: int
-    strides: list[int]
-    padding: list[int]
-    dilation: list[int]
-    groups: int
-    padding_value: float
-    input_layout: str
-    output_layout: str
-    types: Types
-    macs: int
-    nonzeros: int
-    tail: list[str]
-    kernel: str
-    decisions: dict[str, Any] | str | None
-    space: str
-    trials: int
-    valid_trials: int
-    trial: int
-    tuned_s: float
-
-
-class Edge(TypedDict):
-    """A convolution's output that another convolution reads: where a layout may have to change.
-
-    Attributes
-    ----------
-    writer : str
-        Layer that wrote it. Null for the network's input and for other operators.
-    value : int
-        Number of the value; readers of the same value have the same.
-    bytes : int, B
-        Size of what the writer wrote of it.
-    reader : str
-        Layer that reads it. Null for other operators.
-    port : str
-        ``input`` where it is convolved, ``output`` where it is added to the result.
-    """
-
-    writer: str | None
-    value: int
-    bytes: int
-    reader: str | None
-    port: Literal["input", "output"]
 
 
 class Seconds(TypedDict, total=False):

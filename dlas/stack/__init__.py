@@ -20,6 +20,7 @@ from dlas.stack.compiler import (
     Layer,
     Program,
     Runtime,
+    Types,
     describe_layer,
 )
 from dlas.stack.compression import Compression
@@ -68,6 +69,7 @@ __all__ = [
     "Tail",
     "Target",
     "TuningCompiler",
+    "Types",
     "Unsupported",
     "Workspace",
     "blocked_shape",

@@ -35,46 +35,101 @@ class Program(ABC):
         return None
 
 
+class Types(TypedDict, total=False):
+    """Types of a convolution's values, such as ``float32``.
+
+    Attributes
+    ----------
+    input : str
+        Of the input.
+    weight : str
+        Of the weight.
+    accumulator : str
+        Of the sums.
+    output : str
+        Of the output.
+    """
+
+    input: str
+    weight: str
+    accumulator: str
+    output: str
+
+
 class Layer(TypedDict, total=False):
-    """One convolution of a build, as it stands in a row.
+    """A convolution of the build, or another operator, which has ``name`` and ``latency_s`` alone.
 
-    All have ``name``, ``algorithm``, ``declined`` and ``macs``; a convolution
-    that TVM's own operator computes has nothing else.
-
-    Parameters
+    Attributes
     ----------
     name : str
-        The convolution's name in the network.
-    n, c, h, w, k, r, s, p, q : int
-        Sizes by the letters of :mod:`dlas.stack.convolution`.
-    strides, padding, dilation, groups, padding_value, input_layout, output_layout
-        As in :class:`dlas.stack.convolution.Conv`.
-    types : dict of str
-        Of ``input``, ``weight``, ``accumulator`` and ``output``.
+        The layer's name in the network; of other operators the kernel's.
+    latency_s : float, s
+        Time of a call, median over 20. Null where the runtime cannot time its layers.
     algorithm : str
-        The part that computes it, ``library`` for a runtime's own kernel, ``stock`` for TVM's.
-    declined : str or None
-        Why the algorithm asked for does not compute it.
-    macs, nonzeros : int
-        Multiply-adds of the dense convolution, and weights that are not zero.
+        The algorithm that computes it; ``library`` for a runtime's own kernel.
+    declined : str
+        Why the algorithm asked for does not compute it. Null where it does.
+    n : int
+        Batch.
+    c : int
+        Input channels.
+    h : int
+        Input height.
+    w : int
+        Input width.
+    k : int
+        Filters.
+    r : int
+        Kernel height.
+    s : int
+        Kernel width.
+    p : int
+        Output height.
+    q : int
+        Output width.
+    strides : list of int
+        Along height and width.
+    padding : list of int
+        Top, left, bottom, right.
+    dilation : list of int
+        Along height and width.
+    groups : int
+        Groups of channels.
+    padding_value : float
+        What padding holds: zero, or the zero point of a quantised input.
+    input_layout : str
+        ``NCHW``, or in blocks of channels, ``NCHW16c``.
+    output_layout : str
+        ``NCHW``, or in blocks of channels, ``NCHW16c``.
+    types : Types
+        Types of its values.
+    macs : int
+        Multiply-adds of the dense convolution, the whole batch.
+    nonzeros : int
+        Weights that are not zero.
     tail : list of str
         Operators computed in the same kernel.
     kernel : str
-        Name of its kernel in the build.
-    decisions : dict, str or None
-        The point of the algorithm's design space that was built, or what was sampled
-        from TVM's rules; None for the minimal schedule.
-    space : {"algorithm", "rules"}
-        What was searched.
-    trials, valid_trials, trial : int
-        Trials that count, the right ones among them, and the one that was built.
-    tuned_s : float
-        Seconds a call of that trial, when it was selected.
-    latency_s : float
-        Seconds a call in the measured program, where the program can time its layers.
+        Name of the kernel in the build.
+    decisions : mapping or str
+        What the schedule decided: options of an algorithm's own space, or a trace in short. Null where the
+        algorithm decides by fixed rules.
+    space : str
+        Space that a search chose from.
+    trials : int
+        Programs tried for this kernel.
+    valid_trials : int
+        Those of them that compiled and computed the right result.
+    trial : int
+        Number of the trial that was chosen.
+    tuned_s : float, s
+        Time of a call of the chosen program, by itself, when it was chosen.
     """
 
     name: str
+    latency_s: float | None
+    algorithm: str
+    declined: str | None
     n: int
     c: int
     h: int
@@ -82,46 +137,43 @@ class Layer(TypedDict, total=False):
     k: int
     r: int
     s: int
-    strides: tuple[int, int]
-    padding: tuple[int, int, int, int]
-    dilation: tuple[int, int]
+    p: int
+    q: int
+    strides: Sequence[int]
+    padding: Sequence[int]
+    dilation: Sequence[int]
     groups: int
     padding_value: float
     input_layout: str
     output_layout: str
-    p: int
-    q: int
-    types: dict[str, str]
-    algorithm: str
-    declined: str | None
+    types: Types
     macs: int
     nonzeros: int
     tail: list[str]
     kernel: str
     decisions: dict[str, Any] | str | None
-    space: Literal["algorithm", "rules"]
+    space: str
     trials: int
     valid_trials: int
     trial: int
     tuned_s: float
-    latency_s: float
 
 
 class Edge(TypedDict):
-    """One read of a value of the network: where a layout would have to change if writer and reader differed.
+    """A convolution's output that another convolution reads: where a layout may have to change.
 
-    Parameters
+    Attributes
     ----------
-    writer : str or None
-        The convolution that wrote it; None for the images, and for an operator that writes NCHW.
+    writer : str
+        Layer that wrote it. Null for the network's input and for other operators.
     value : int
-        Number of the value; its layout changes once for all its readers.
-    bytes : int
-        That would change their layout.
-    reader : str or None
-        The convolution that reads it; None for an operator that reads NCHW.
-    port : {"input", "output"}
-        Whether it is read in the layout of the reader's input, or of its output, as by a tail.
+        Number of the value; readers of the same value have the same.
+    bytes : int, B
+        Size of what the writer wrote of it.
+    reader : str
+        Layer that reads it. Null for other operators.
+    port : str
+        ``input`` where it is convolved, ``output`` where it is added to the result.
     """
 
     writer: str | None
