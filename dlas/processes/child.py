@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import importlib
 import os
@@ -12,12 +11,13 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from dlas.measuring.machine import use_threads
 from dlas.processes.events import Finished, Raised, Said, Start, Task, TurnAsked, decode, encode
+from dlas.processes.forking import fork
 from dlas.processes.interface import Channel
 from dlas.processes.outcome import raised
 
@@ -51,36 +51,31 @@ class PipeChannel(Channel):
 
 
 def fork_child() -> tuple[int, Connection]:
-    """Fork a child that waits for its task."""
-    ours, theirs = Pipe()
-    pid = os.fork()
-    if pid == 0:
-        ours.close()
-        _be_child(theirs)
-    theirs.close()
-    return pid, ours
+    """Fork a child that waits for its tasks; return its process id and the connection to it."""
+    return fork(_be_child)
 
 
-def _be_child(connection: Connection) -> NoReturn:
-    """Wait for tasks, run them, and leave without the parent's clean-up."""
-    code = 1
+def _be_child(connection: Connection) -> int:
+    """Wait for tasks, run them, and return the exit code."""
+    _lead_a_session()
     try:
-        _lead_a_session()
         start: Start = decode(connection.recv_bytes())
-        _write_to(start.log)
-        use_threads(start.threads)
-        channel = PipeChannel(connection, start.job)
-        try:
-            for task in start.tasks:
-                channel.send(Finished(run_task(task, channel)))
-            code = 0
-        except BaseException as error:
-            traceback.print_exc()
-            channel.send(raised(error))
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        os._exit(code)
+    except EOFError:
+        return 1  # the server has gone
+    _write_to(start.log)
+    use_threads(start.threads)
+    channel = PipeChannel(connection, start.job)
+    code = 0
+    try:
+        for task in start.tasks:
+            channel.send(Finished(run_task(task, channel)))
+    except BaseException as error:
+        traceback.print_exc()
+        channel.send(raised(error))
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
 
 
 def run_task(task: Task, channel: Channel) -> Any:
@@ -91,20 +86,12 @@ def run_task(task: Task, channel: Channel) -> Any:
 
 
 def _lead_a_session() -> None:
-    """Lead a session of one's own, die with the server, leave no core file."""
+    """Lead a session of one's own, and leave no core file."""
     os.setsid()
-    die_with_parent(os.getppid())
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")  # before the sweep itself
-
-
-def die_with_parent(parent: int) -> None:
-    """Let the kernel kill this process when the one that forked it dies, as it may already have."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent or parent == 1:
-        os._exit(1)
 
 
 def _write_to(log: str) -> None:

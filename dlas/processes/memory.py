@@ -1,4 +1,8 @@
-"""The memory of a process with all that it has started."""
+"""The memory of a process with all that it has started.
+
+Read from ``/proc``: psutil does not tell anonymous memory from mapped files, which do
+not count here, and looks through all processes of the machine for a few descendants.
+"""
 
 from __future__ import annotations
 
