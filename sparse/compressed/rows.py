@@ -29,7 +29,7 @@ from dlas.sparse.compressed.thread_tiles import thread_tiles
 from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 
 MOST = VectorUnit(lanes=16, registers=32)
-"""The largest vector unit: weights are packed before the target is all_offsets."""
+"""The largest vector unit: weights are packed before the target is known."""
 LEAST_ENTRIES = 12
 """Fewest entries of a row in a block of channels: each block adds its sums to those before it."""
 CACHED_BYTES = 24_000
