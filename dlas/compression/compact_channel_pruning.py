@@ -1,4 +1,4 @@
-"""Channel pruning that really removes channels, so that dense kernels get faster."""
+"""Channel pruning that removes channels from the network, so that dense kernels get faster."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from torch import nn
 from dlas.compression.pruning import channels
 from dlas.compression.pruning.channels import Channels
 from dlas.compression.pruning.coupling import Coupling, Unit
+from dlas.compression.pruning.importance import unit_importance
 from dlas.compression.pruning.iterative import IterativePruning, ratios
 from dlas.compression.pruning.widths import narrow
-from dlas.compression.pruning.worth import judge
 from dlas.errors import InputError, Unsupported
 from dlas.networks.torch_model import TorchModel
 from dlas.networks.torch_network import TorchNetwork, conv_weights
@@ -29,21 +29,21 @@ from dlas.stack import Data, Facts, Model, Network, Workspace
 class CompactChannelPruning(IterativePruning):
     """Removal of convolutions' output channels, iterative with fine-tuning.
 
-    A channel goes together with all that depends on it: the channels that it is
-    added to, its batch norm, the inputs of what reads it.  The network then
-    computes what it would with those channels at zero, batch norm included; one
-    of which that cannot be shown is declined.  The number of outputs stays, every
-    convolution keeps a channel, and a grouped one two a group.  The other options are those of
+    A channel is removed together with all that depends on it: the channels that it is
+    added to, its batch norm, the inputs of the layers that read it.  The network then
+    computes the same as with those channels and their batch norm at zero; a network
+    for which this does not hold is declined.  The number of outputs stays the same, every
+    convolution keeps at least one channel, and a grouped one two a group.  The other options are those of
     :class:`dlas.compression.pruning.iterative.IterativePruning`; ``level`` is a share of
     the dense network's output channels of convolutions, and channels that go
-    together are worth the mean of their filters.
+    together have the mean importance of their filters.
 
     Parameters
     ----------
     multiple : int
-        Channels that are left come in multiples of so many, or all stay: kernels fill
-        vectors with channels.  What that spares does not go elsewhere, so less than
-        ``level`` is reached.
+        The remaining channels of a convolution are a multiple of this, or all stay, so that
+        kernels fill whole vectors.  Channels kept for this are not made up for elsewhere, so
+        less than ``level`` is reached.
     """
 
     GRID: ClassVar[tuple[float, ...]] = channels.GRID
@@ -51,28 +51,28 @@ class CompactChannelPruning(IterativePruning):
     multiple: Annotated[int, Field(ge=1, le=64)] = 1
 
     def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
-        """Remove the channels of least worth."""
+        """Remove the least important channels."""
         module, facts = network.module, network.facts
         weights = conv_weights(module)
         facts.dense_shapes = facts.dense_shapes or {
             name: list(weight.shape) for name, weight in weights.items()
         }
-        worth = judge(module, Channels(), self.criterion, data, workspace.seed)
+        importance = unit_importance(module, Channels(), self.criterion, data, workspace.seed)
         coupling = Coupling(module, facts.shape)
-        left = {name: len(weight) for name, weight in weights.items()}
-        dense = {name: facts.dense_shapes[name][0] for name in left}
-        room = {name: count - _fewest(module.get_submodule(name)) for name, count in left.items()}
+        widths = {name: len(weight) for name, weight in weights.items()}
+        dense = {name: facts.dense_shapes[name][0] for name in widths}
+        room = {name: count - _fewest(module.get_submodule(name)) for name, count in widths.items()}
         if self.scope == "layer":
-            room = {name: min(room[name], _more(level, dense[name], left[name])) for name in left}
-        most = _more(level, sum(dense.values()), sum(left.values()))
-        least = _least(coupling.units, worth, room, most)
-        coupling.remove(_in_multiples(least, left, self.multiple), network.tolerance)
+            room = {name: min(room[name], _more(level, dense[name], widths[name])) for name in widths}
+        most = _more(level, sum(dense.values()), sum(widths.values()))
+        least = _least(coupling.units, importance, room, most)
+        coupling.remove(_in_multiples(least, widths, self.multiple), network.tolerance)
 
     def reached(self, network: TorchNetwork) -> dict[str, Any]:
         """Return the shares of output channels and of weights of convolutions that are gone."""
         dense = sum(shape[0] for shape in network.facts.dense_shapes.values())
-        left = sum(len(weight) for weight in conv_weights(network.module).values())
-        return {"units": 1 - left / dense, **ratios(network)}
+        channels_left = sum(len(weight) for weight in conv_weights(network.module).values())
+        return {"units": 1 - channels_left / dense, **ratios(network)}
 
     def restore(self, model: Model, folder: Path, facts: Facts) -> Network:
         """Return the saved network: the model's dense one, made as narrow as its saved tensors.
@@ -96,33 +96,33 @@ class CompactChannelPruning(IterativePruning):
 
 
 def _fewest(conv: nn.Module) -> int:
-    """Return how many output channels a convolution keeps at least."""
+    """Return the least number of output channels that a convolution keeps."""
     assert isinstance(conv, nn.Conv2d)
     # One a group would make a grouped convolution look like a depthwise one.
     return 1 if conv.groups in (1, conv.out_channels) else 2 * conv.groups
 
 
-def _more(level: float, dense: int, left: int) -> int:
-    """Return how many more channels go at a level of what there was in the dense network."""
-    return max(0, round(level * dense) - (dense - left))
+def _more(level: float, dense: int, width: int) -> int:
+    """Return how many more of a layer's ``width`` channels to remove to reach ``level`` of the dense ones."""
+    return max(0, round(level * dense) - (dense - width))
 
 
 def _least(
-    units: Iterable[Unit], worth: Mapping[str, torch.Tensor], room: Mapping[str, int], most: int
+    units: Iterable[Unit], importance: Mapping[str, torch.Tensor], room: Mapping[str, int], most: int
 ) -> list[Unit]:
-    """Return the units of least worth.
+    """Return the least important units.
 
     Parameters
     ----------
     units : iterable of Unit
-    worth : mapping
-        What each filter of a convolution is worth, [k].
+    importance : mapping
+        Of each filter of a convolution, [k].
     room : mapping
         How many filters each convolution can lose.
     most : int
         How many filters may go altogether.
     """
-    values = {name: of_filters.numpy() for name, of_filters in worth.items()}
+    values = {name: of_filters.numpy() for name, of_filters in importance.items()}
 
     def mean(unit: Unit) -> float:
         total = sum(float(values[name][list(indices)].sum()) for name, indices in unit.filters.items())
@@ -139,21 +139,21 @@ def _least(
     return chosen
 
 
-def _in_multiples(chosen: Iterable[Unit], left: Mapping[str, int], multiple: int) -> list[Unit]:
-    """Return units, least worth first, less those after which a part of a multiple would be left.
+def _in_multiples(chosen: Iterable[Unit], widths: Mapping[str, int], multiple: int) -> list[Unit]:
+    """Return the units, least important first, without those that would leave less than a whole multiple.
 
     Parameters
     ----------
     chosen : iterable of Unit
-    left : mapping
-        The filters of each convolution.
+    widths : mapping
+        Number of filters of each convolution.
     multiple : int
     """
     by_root: dict[str, list[Unit]] = defaultdict(list)
     for unit in chosen:
         by_root[unit.root].append(unit)
     for root, units in by_root.items():
-        while units and (left[root] - sum(len(unit.filters[root]) for unit in units)) % multiple:
+        while units and (widths[root] - sum(len(unit.filters[root]) for unit in units)) % multiple:
             units.pop()
     return [unit for units in by_root.values() for unit in units]
 

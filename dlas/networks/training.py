@@ -1,4 +1,4 @@
-"""Training by pytorch-lightning: deterministic by seed, and resumed where a killed run had got to."""
+"""Training by pytorch-lightning: deterministic by seed, resumed from a checkpoint after a kill."""
 
 from __future__ import annotations
 
@@ -11,26 +11,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytorch_lightning as lightning
 import torch
 from pytorch_lightning.plugins.environments import LightningEnvironment
 from torch import nn
 from torch.nn import functional
 from torch.optim import lr_scheduler
-from torch.utils.data import DataLoader, Dataset, Sampler
 
 from dlas.networks.forward import run_module
 from dlas.networks.recipes import Recipe
-from dlas.networks.scoring import accuracy, loading_processes
-from dlas.stack import Data, Split, Workspace
+from dlas.networks.scoring import accuracy
+from dlas.networks.training_batches import derive_seed, seed_torch, training_loader
+from dlas.stack import Data, Workspace
 from dlas.store.replacing import replacing
 
 CHECKPOINT = "training.ckpt"
 
 AfterStep = Callable[[nn.Module], None]
-Key = tuple[int, int, list[int]]
-"""Epoch, number of the batch in it, and the images in the batch."""
 
 
 class Diverged(ArithmeticError):
@@ -48,7 +45,7 @@ def fit(
 
     Every epoch ends with a checkpoint in ``workspace.folder``.  Called again
     with the same seed and recipe, on a module of the same structure, training
-    goes on from there and ends with the very weights of an undisturbed run:
+    resumes from it and ends with exactly the weights of an uninterrupted run:
     the order of the images, their augmentation and dropout follow from the
     seed, the epoch and the number of the batch alone.
 
@@ -57,7 +54,7 @@ def fit(
     module : torch.nn.Module
         Maps images [n, c, h, w] to outputs [n, classes].
     data : Data
-        Trained on ``train``; the accuracy on ``validation`` is told after every epoch.
+        Trained on ``train``; the accuracy on ``validation`` is reported after every epoch.
     recipe : Recipe
     workspace : Workspace
     after_step : callable, optional
@@ -78,11 +75,11 @@ def fit(
     learner = _Learner(module.train(), data, recipe, workspace, after_step)
     checkpoint = workspace.folder / CHECKPOINT
     workspace.folder.mkdir(parents=True, exist_ok=True)
-    with _quietly(), torch.random.fork_rng(devices=[]):
+    with _quiet_lightning(), torch.random.fork_rng(devices=[]):
         trainer = lightning.Trainer(
             max_epochs=recipe.epochs,
             devices=1,
-            callbacks=[_EveryEpoch(checkpoint)],
+            callbacks=[_EpochEnd(checkpoint)],
             logger=False,
             enable_progress_bar=False,
             enable_model_summary=False,
@@ -92,13 +89,15 @@ def fit(
             plugins=[LightningEnvironment()],  # a batch system's job is one process all the same
         )
         resumed = checkpoint if learner.can_resume(checkpoint) else None
-        trainer.fit(learner, _loader(data, recipe, workspace.seed), ckpt_path=resumed, weights_only=True)
+        trainer.fit(
+            learner, training_loader(data, recipe, workspace.seed), ckpt_path=resumed, weights_only=True
+        )
     module.cpu().eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     return learner.curve
 
 
 def channels_last_is_safe(module: nn.Module) -> bool:
-    """Return whether the module lacks what oneDNN gets wrong with channels last.
+    """Return whether the module has no layer that oneDNN gets wrong with channels last.
 
     The weight gradient of a strided 1x1 convolution of fewer channels than a
     vector has overwrites memory: https://github.com/uxlfoundation/oneDNN/issues/6035.
@@ -113,7 +112,7 @@ def channels_last_is_safe(module: nn.Module) -> bool:
 
 
 class _Learner(lightning.LightningModule):
-    """The module with its loss, its optimiser and what a checkpoint says of them."""
+    """The module with its loss, its optimiser and its state in checkpoints."""
 
     def __init__(
         self,
@@ -136,7 +135,7 @@ class _Learner(lightning.LightningModule):
         self.total_loss = torch.zeros((), device=self.device)
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
-        _seed(_derived(self.workspace.seed, self.current_epoch, batch_idx, 1))  # dropout
+        seed_torch(derive_seed(self.workspace.seed, self.current_epoch, batch_idx, 1))  # dropout
 
     def training_step(self, batch: tuple[torch.Tensor, torch.Tensor], batch_idx: int) -> torch.Tensor:
         images, labels = batch
@@ -165,7 +164,7 @@ class _Learner(lightning.LightningModule):
         return [optimizer], [{"scheduler": schedule, "interval": "step"}]
 
     def end_epoch(self) -> None:
-        """Stop a run that has diverged; note and tell the validation accuracy."""
+        """Stop a run that has diverged; record and report the validation accuracy."""
         epoch, loss = self.current_epoch + 1, float(self.total_loss)
         if not math.isfinite(loss):
             raise self._diverged(epoch, f"the loss is {loss}")
@@ -188,14 +187,13 @@ class _Learner(lightning.LightningModule):
         self.curve = list(checkpoint["curve"])
 
     def can_resume(self, checkpoint: Path) -> bool:
-        """Return whether the file is there, whole, and of this very training."""
+        """Return whether the checkpoint exists, is undamaged and belongs to this training."""
         if not checkpoint.exists():
             return False
         try:
-            found = torch.load(checkpoint, map_location="cpu", weights_only=True)
-            same = found["identity"] == self.identity and _shapes(found["state_dict"]) == _shapes(
-                self.state_dict()
-            )
+            state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+            same_shapes = _shapes(state["state_dict"]) == _shapes(self.state_dict())
+            same = state["identity"] == self.identity and same_shapes
         except Exception:  # torch raises many kinds on a damaged file
             same = False
         if not same:
@@ -203,7 +201,7 @@ class _Learner(lightning.LightningModule):
         return same
 
 
-class _EveryEpoch(lightning.callbacks.Checkpoint):
+class _EpochEnd(lightning.callbacks.Checkpoint):
     """Ends an epoch; as a checkpoint callback it runs after all others."""
 
     def __init__(self, checkpoint: Path) -> None:
@@ -222,8 +220,8 @@ def _shapes(state: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Keep Lightning's notices and warnings off the screen; errors still come through."""
+def _quiet_lightning() -> Iterator[None]:
+    """Suppress Lightning's notices and warnings; errors are still shown."""
     names = [name for name in logging.root.manager.loggerDict if "lightning" in name]
     loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]
@@ -236,67 +234,3 @@ def _quietly() -> Iterator[None]:
         finally:
             for logger, level in zip(loggers, levels, strict=True):
                 logger.setLevel(level)
-
-
-# ---------------------------------------------------------------- batches that follow from the seed
-
-
-def _derived(*numbers: int) -> int:
-    """Return a seed of 64 bits that follows from the numbers."""
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
-
-
-def _seed(seed: int) -> None:
-    """Seed torch, without what its ``manual_seed`` does about devices that are not in use: a millisecond."""
-    torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_initialized():
-        torch.cuda.manual_seed_all(seed)
-
-
-def _loader(data: Data, recipe: Recipe, seed: int) -> DataLoader[Any]:
-    """Return the loader of training batches, which are sliced whole rather than image by image."""
-    return DataLoader(
-        _Drawn(data.train, data.augment if recipe.augment else None, seed),
-        sampler=_Shuffled(len(data.train), recipe.batch, seed),
-        batch_size=None,
-        num_workers=loading_processes(data.train),
-    )
-
-
-class _Shuffled(Sampler[Key]):
-    """The images of an epoch in a new order, cut into batches of even size."""
-
-    def __init__(self, images: int, batch: int, seed: int) -> None:
-        self.images = images
-        self.batches = math.ceil(images / batch)
-        self.seed = seed
-        self.epoch = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Take the number of the epoch; Lightning calls this before each one."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        return self.batches
-
-    def __iter__(self) -> Iterator[Key]:
-        order = np.random.default_rng((self.seed, self.epoch)).permutation(self.images)
-        # Even sizes: a last batch of one image would leave batch norm nothing to average.
-        for number, indices in enumerate(np.array_split(order, self.batches)):
-            yield self.epoch, number, indices.tolist()
-
-
-class _Drawn(Dataset[tuple[torch.Tensor, torch.Tensor]]):
-    """Training batches, whose augmentation follows from their key in whatever process they are read."""
-
-    def __init__(self, split: Split, augment: Callable[[Any], Any] | None, seed: int) -> None:
-        self.split = split
-        self.augment = augment
-        self.seed = seed
-
-    def __getitem__(self, key: Key) -> tuple[torch.Tensor, torch.Tensor]:
-        epoch, number, indices = key
-        with torch.random.fork_rng(devices=[]):
-            _seed(_derived(self.seed, epoch, number, 0))
-            images, labels = (torch.from_numpy(part) for part in self.split[indices])
-            return (self.augment(images) if self.augment else images), labels

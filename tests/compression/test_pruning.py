@@ -17,9 +17,9 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from dlas.compression.block_pruning import BlockPruning
 from dlas.compression.channel_pruning import ChannelPruning
 from dlas.compression.pruning.elbow import knee, last_within
+from dlas.compression.pruning.importance import unit_importance
 from dlas.compression.pruning.masked import MaskedPruning
-from dlas.compression.pruning.units import alive, prunable, share_pruned
-from dlas.compression.pruning.worth import judge
+from dlas.compression.pruning.units import nonzero_units, prunable, share_pruned
 from dlas.compression.weight_pruning import WeightPruning
 from dlas.errors import Unsupported
 from dlas.models.cifar_resnet18 import CifarResnet18
@@ -83,7 +83,7 @@ def test_masks_reach_the_level_within_a_thousandth(technique: type[MaskedPruning
     for level in (0.012, *technique.GRID, 0.999):
         part = technique(level=level, scope=scope)
         part.prune(network_of(module), level, tiny_data(), workspace(Path()))
-        nonzero = {name: alive(conv, part) for name, conv in prunable(module, part).items()}
+        nonzero = {name: nonzero_units(conv, part) for name, conv in prunable(module, part).items()}
         groups = [list(nonzero.values())] if scope == "global" else [[units] for units in nonzero.values()]
         for units in groups:
             total = sum(each.numel() for each in units)
@@ -157,10 +157,10 @@ def test_taylor_is_weight_times_gradient() -> None:
     module = nn.Sequential(*one_layer([[[[1.0]]], [[[-0.5]]]]), nn.Flatten())
     data = labelled([[[[2.0]]], [[[-1.0]]]], [0, 1])
     part = WeightPruning(level=0.5, criterion="taylor")
-    worth = judge(module, part, "taylor", data, 0)["0"].flatten()
+    importance = unit_importance(module, part, "taylor", data, 0)["0"].flatten()
     first = [1 / (1 + np.exp(-1.5 * x)) for x in (2.0, -1.0)]  # softmax of (1.0 x, -0.5 x), its first value
     gradient = (first[0] - 1) * 2.0 + first[1] * -1.0
-    np.testing.assert_allclose(worth, [abs(1.0 * gradient), abs(-0.5 * -gradient)], rtol=1e-5)
+    np.testing.assert_allclose(importance, [abs(1.0 * gradient), abs(-0.5 * -gradient)], rtol=1e-5)
     assert module[0].weight.grad is None
 
 
@@ -169,23 +169,23 @@ def test_taylor_sums_over_a_unit_before_the_sign_goes() -> None:
     module = nn.Sequential(*one_layer([[[[1.0]], [[-1.0]]], [[[0.1]], [[0.1]]]]), nn.Flatten())
     data = labelled([[[[1.0]], [[1.0]]]], [0])
     part = ChannelPruning(level=0.5, criterion="taylor")
-    worth = judge(module, part, "taylor", data, 0)["0"].flatten()
-    assert worth[0] == 0 and worth[1] > 0
+    importance = unit_importance(module, part, "taylor", data, 0)["0"].flatten()
+    assert importance[0] == 0 and importance[1] > 0
 
 
 def test_taylor_needs_labels() -> None:
     noise = parts.make("dataset", "random", {"size": 8}).load()
     with pytest.raises(Unsupported, match="'taylor' needs labels"):
-        judge(tiny().module, WeightPruning(level=0.5), "taylor", noise, 0)
+        unit_importance(tiny().module, WeightPruning(level=0.5), "taylor", noise, 0)
 
 
 def test_random_worth_follows_from_the_seed_alone() -> None:
-    def worth(seed: int) -> torch.Tensor:
-        found = judge(tiny().module, WeightPruning(level=0.5), "random", tiny_data(), seed)
+    def importance(seed: int) -> torch.Tensor:
+        found = unit_importance(tiny().module, WeightPruning(level=0.5), "random", tiny_data(), seed)
         return torch.cat([each.flatten() for each in found.values()])
 
-    assert torch.equal(worth(1), worth(1)) and not torch.equal(worth(1), worth(2))
-    assert worth(1).min() >= 0 and worth(1).max() < 1
+    assert torch.equal(importance(1), importance(1)) and not torch.equal(importance(1), importance(2))
+    assert importance(1).min() >= 0 and importance(1).max() < 1
 
 
 # ---------------------------------------------------------------- what is pruned stays pruned

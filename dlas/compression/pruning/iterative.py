@@ -18,8 +18,8 @@ import numpy as np
 from pydantic import Field
 
 from dlas.compression.pruning.elbow import knee, last_within
+from dlas.compression.pruning.importance import Criterion
 from dlas.compression.pruning.masks import Scope, keep_zeros
-from dlas.compression.pruning.worth import Criterion
 from dlas.errors import InputError, Unsupported
 from dlas.networks.recipes import FINE_TUNING, Recipe
 from dlas.networks.scoring import score
@@ -47,7 +47,7 @@ class IterativePruning(Compression):
     scope : {"global", "layer"}
         Compare with one another what is pruned in all layers, or in each.
     criterion : {"l1", "taylor", "random"}
-        What tells the worth of what is pruned.
+        How the importance of weights, channels or blocks is estimated.
     recipe : {"auto", "cifar10", "imagenet", "short", "none"}
         How to fine-tune; "auto" is what suits the data set, and not at all
         where the network is untrained or images have no labels.

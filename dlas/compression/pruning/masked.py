@@ -1,4 +1,4 @@
-"""Pruning by masks: the network keeps its shape, and what is pruned is zero."""
+"""Pruning by masks: the network keeps its shape, and pruned weights are zero."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
+from dlas.compression.pruning.importance import unit_importance
 from dlas.compression.pruning.iterative import IterativePruning, ratios
 from dlas.compression.pruning.masks import apply, masks
 from dlas.compression.pruning.units import share_pruned
-from dlas.compression.pruning.worth import judge
 from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Data, Workspace
 
 
 @dataclass(frozen=True)
 class MaskedPruning(IterativePruning):
-    """Sets to zero the units of least worth; a subclass says what a unit is.
+    """Sets the least important units to zero; a subclass defines what a unit is.
 
     Subclasses are the :class:`dlas.compression.pruning.units.Units` of their technique.
     """
@@ -38,9 +38,9 @@ class MaskedPruning(IterativePruning):
         return units
 
     def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
-        """Set the units of least worth to zero."""
-        worth = judge(network.module, self, self.criterion, data, workspace.seed)
-        apply(network.module, masks(network.module, self, level, self.scope, worth))
+        """Set the least important units to zero."""
+        importance = unit_importance(network.module, self, self.criterion, data, workspace.seed)
+        apply(network.module, masks(network.module, self, level, self.scope, importance))
 
     def reached(self, network: TorchNetwork) -> dict[str, Any]:
         """Return the share of units pruned, and of weights that are zero."""

@@ -1,4 +1,4 @@
-"""Masks of the weights that stay, and what keeps pruned weights at zero during training."""
+"""Masks of the weights that stay, and a hook that keeps pruned weights at zero during training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from dlas.compression.pruning.units import Units, alive, prunable
+from dlas.compression.pruning.units import Units, nonzero_units, prunable
 from dlas.networks.torch_network import conv_weights
 
 Scope = Literal["global", "layer"]
@@ -21,7 +21,7 @@ def masks(
     units: Units,
     level: float,
     scope: Scope,
-    worth: Mapping[str, torch.Tensor],
+    importance: Mapping[str, torch.Tensor],
 ) -> Masks:
     """Return which weights of a module's convolutions stay.
 
@@ -30,18 +30,18 @@ def masks(
     module : torch.nn.Module
     units : Units
     level : float
-        Share of the units to prune; those that are zero already are among them.
+        Share of the units to prune; units that are already zero count as pruned.
     scope : {"global", "layer"}
         Compare all units of the network with one another, or those of each convolution.
-    worth : mapping
-        What each unit is worth, by layer; see :func:`dlas.compression.pruning.worth.judge`.
+    importance : mapping
+        Of each unit, by layer; see :func:`dlas.compression.pruning.importance.unit_importance`.
     """
     convolutions = prunable(module, units)
-    nonzero = {name: alive(conv, units) for name, conv in convolutions.items()}
+    nonzero = {name: nonzero_units(conv, units) for name, conv in convolutions.items()}
     if scope == "layer":
-        stay = {name: _keep(worth[name], nonzero[name], level) for name in nonzero}
+        stay = {name: _keep(importance[name], nonzero[name], level) for name in nonzero}
     else:
-        flat = _keep(_flat(worth, nonzero), _flat(nonzero, nonzero), level)
+        flat = _keep(_flat(importance, nonzero), _flat(nonzero, nonzero), level)
         pieces = flat.split([mask.numel() for mask in nonzero.values()])
         stay = {name: piece.view_as(nonzero[name]) for name, piece in zip(nonzero, pieces, strict=True)}
     return {name: units.scatter(stay[name], convolutions[name]) for name in stay}
@@ -56,24 +56,24 @@ def apply(module: nn.Module, stay: Masks) -> None:
 
 
 def keep_zeros(module: nn.Module) -> Callable[[nn.Module], None]:
-    """Return what sets the convolution weights that are zero now to zero again after a step of training.
+    """Return a hook that resets the convolution weights that are zero now after each training step.
 
-    So what an earlier technique of a chain has pruned stays pruned, too.
+    Weights that an earlier technique of a chain pruned stay pruned, too.
     """
     zeros = {name: weight.detach() == 0 for name, weight in conv_weights(module).items()}
 
     @torch.no_grad()
-    def again(trained: nn.Module) -> None:
+    def reset(trained: nn.Module) -> None:
         for name, weight in conv_weights(trained).items():
             zeros[name] = zeros[name].to(weight.device)
             weight.masked_fill_(zeros[name], 0)
 
-    return again
+    return reset
 
 
-def _keep(worth: torch.Tensor, nonzero: torch.Tensor, level: float) -> torch.Tensor:
-    """Return which units stay when those of least worth go; those at zero go first."""
-    ranked = torch.where(nonzero, worth, -torch.inf).flatten().argsort(stable=True)
+def _keep(importance: torch.Tensor, nonzero: torch.Tensor, level: float) -> torch.Tensor:
+    """Return which units stay after pruning the least important ones; units at zero are pruned first."""
+    ranked = torch.where(nonzero, importance, -torch.inf).flatten().argsort(stable=True)
     stays = nonzero.clone().flatten()
     stays[ranked[: round(level * stays.numel())]] = False
     return stays.view_as(nonzero)

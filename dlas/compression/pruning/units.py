@@ -1,4 +1,4 @@
-"""What is pruned as a whole: weights, filters, blocks."""
+"""Units of pruning: weights, filters or blocks that are pruned as a whole."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dlas.errors import Unsupported
 
 
 class Units(Protocol):
-    """What is pruned as a whole: a weight, a filter, a block.
+    """The unit of a pruning technique: a weight, a filter or a block, pruned as a whole.
 
     Attributes
     ----------
     relative : bool
-        Whether a sum of absolute weights is worth what it is beside the mean of its convolution.
+        Whether L1 importance is divided by its mean over the convolution.
     """
 
     relative: ClassVar[bool]
@@ -52,12 +52,12 @@ def prunable(module: nn.Module, units: Units) -> dict[str, nn.Conv2d]:
     return convolutions
 
 
-def alive(conv: nn.Conv2d, units: Units) -> torch.Tensor:
+def nonzero_units(conv: nn.Conv2d, units: Units) -> torch.Tensor:
     """Return which units hold a weight other than zero."""
     return units.gather((conv.weight.detach() != 0).float(), conv) > 0
 
 
 def share_pruned(module: nn.Module, units: Units) -> float:
     """Return the share of the units that is zero."""
-    nonzero = [alive(conv, units) for conv in prunable(module, units).values()]
+    nonzero = [nonzero_units(conv, units) for conv in prunable(module, units).values()]
     return 1 - sum(int(unit.sum()) for unit in nonzero) / sum(unit.numel() for unit in nonzero)

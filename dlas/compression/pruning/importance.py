@@ -1,4 +1,4 @@
-"""What units are worth to a network: by their weights, by the loss without them, or at random."""
+"""Importance of units to a network: by their weights, by the loss without them, or at random."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from dlas.compression.pruning.units import Units, alive, prunable
+from dlas.compression.pruning.units import Units, nonzero_units, prunable
 from dlas.errors import Unsupported
 from dlas.stack import Data
 
@@ -19,14 +19,14 @@ TAYLOR_IMAGES = 512
 TAYLOR_BATCH = 64
 
 
-def judge(
+def unit_importance(
     module: nn.Module, units: Units, criterion: Criterion, data: Data, seed: int
 ) -> dict[str, torch.Tensor]:
-    """Return what each unit is worth, by layer.
+    """Return the importance of each unit, by layer.
 
     ``l1`` is the sum of absolute weights, ``taylor`` the first-order estimate of
     how the loss changes without the unit, over a few training images;
-    ``random`` a number between 0 and 1.
+    ``random`` draws from [0, 1).
 
     Raises
     ------
@@ -40,7 +40,7 @@ def judge(
     convolutions = prunable(module, units)
     if criterion == "random":
         generator = torch.Generator().manual_seed(seed)
-        shapes = {name: alive(conv, units).shape for name, conv in convolutions.items()}
+        shapes = {name: nonzero_units(conv, units).shape for name, conv in convolutions.items()}
         return {name: torch.rand(shape, generator=generator) for name, shape in shapes.items()}
     if criterion == "l1":
         sums = {name: units.gather(conv.weight.detach().abs(), conv) for name, conv in convolutions.items()}
@@ -57,7 +57,7 @@ def _gradients(
 ) -> dict[str, torch.Tensor]:
     """Return the loss's gradient by the weights over a few training images, in evaluation mode.
 
-    What is drawn when images are read follows from ``seed`` as well.
+    Random augmentation of the images follows from ``seed`` as well.
     """
     if not data.labelled:
         raise Unsupported("criterion = 'taylor' needs labels, which these images do not have")
@@ -70,7 +70,7 @@ def _gradients(
             images, labels = data.train[indices.tolist()]
             outputs = module(torch.from_numpy(images))
             loss = functional.cross_entropy(outputs, torch.from_numpy(labels), reduction="sum")
-            loss.backward()  # adds to what the batches before gave
+            loss.backward()  # accumulates over batches
     gradients = {}
     for name, conv in convolutions.items():
         assert conv.weight.grad is not None
