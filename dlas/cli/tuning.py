@@ -36,7 +36,7 @@ class Collected:
     """Takes the rows of points that are only tuned: nothing has been measured of them, so none is written."""
 
     folder: Path
-    known: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    existing: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 
     def append(self, row: Row) -> None:

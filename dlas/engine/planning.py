@@ -154,10 +154,10 @@ class Planner:
                 steps.append(self._network_step(next_point, steps[-1], steps[start - 1 :]))
         return tuple(steps)
 
-    def _network_step(self, point: Point, before: Step | None, passed: Sequence[Step]) -> Step:
+    def _network_step(self, point: Point, before: Step | None, predecessors: Sequence[Step]) -> Step:
         """Return the step that makes a network: the dense one, or by its last technique from the one before.
 
-        ``passed`` are the steps before it, from the one that its last technique started from.
+        ``predecessors`` are the steps before it, from the one that its last technique started from.
         """
         key = fingerprint.key(
             before=before.key if before else None,
@@ -165,9 +165,9 @@ class Planner:
             tools=fingerprint.versions(NETWORK_TOOLS),
             **self._made_by("network", point),
         )
-        known = [{"key": step.key, "content": step.arguments["content"]} for step in passed]
-        arguments = {"content": point.content(), "root": str(self.root), "key": key, "passed": known}
-        maker: Part = point.compression.make("compression") if passed else point.model.make("model")
+        known = [{"key": step.key, "content": step.arguments["content"]} for step in predecessors]
+        arguments = {"content": point.content(), "root": str(self.root), "key": key, "predecessors": known}
+        maker: Part = point.compression.make("compression") if predecessors else point.model.make("model")
         imports = (*point.dataset.make("dataset").imports(), *maker.imports())
         return Step("network", key, arguments, "network", imports=imports)
 

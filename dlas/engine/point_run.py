@@ -46,7 +46,7 @@ class PointRun:
     seconds: dict[str, float] = field(default_factory=dict)
     remakes: int = 0
 
-    def took(self, step: str, seconds: float) -> None:
+    def add_seconds(self, step: str, seconds: float) -> None:
         """Add to the time that a step took, which may have run more than once."""
         self.seconds[step] = self.seconds.get(step, 0.0) + seconds
 

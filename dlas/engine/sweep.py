@@ -42,7 +42,7 @@ class RowWriter(Protocol):
         """Where logs and curves go."""
 
     @property
-    def known(self) -> Mapping[str, tuple[str, str | None]]:
+    def existing(self) -> Mapping[str, tuple[str, str | None]]:
         """Status and key of the rows that are there, by the point's id."""
 
     def append(self, row: Row) -> None:
@@ -155,7 +155,7 @@ class Sweep:
     def _take(self, point: Point) -> None:
         """Put a point under way, unless it has a current row or its device is not here."""
         plan = (self._planner.plan_tuning if self.tune_only else self._planner.plan)(point)
-        status, key = self.results.known.get(point.id, (None, None))
+        status, key = self.results.existing.get(point.id, (None, None))
         if key == plan.key and status not in self.retry:
             self.summary.kept += 1
             return
@@ -236,7 +236,7 @@ class Sweep:
             case Said(text=text):
                 self.progress.say(text)
             case TurnAsked(job=job):
-                self._turns.asked(job)
+                self._turns.turn_asked(job)
             case Ended(job=job) if job in self._jobs:
                 run, lock = self._jobs.pop(job)
                 if lock is not None:
@@ -251,7 +251,7 @@ class Sweep:
         """Take the results of the steps that ran; finish the point if one did not get through."""
         steps = run.plan.steps[run.done :]
         for step, facts, seconds in zip(steps, end.results, end.seconds, strict=False):
-            run.took(step.name, seconds)
+            run.add_seconds(step.name, seconds)
             run.facts.update(facts)
             run.done += 1
         if end.complete:
@@ -262,7 +262,7 @@ class Sweep:
     def _measured(self, run: PointRun, end: Ended) -> None:
         """Finish a point whose measurement has ended."""
         if end.complete:
-            run.took("measure", end.seconds[0])
+            run.add_seconds("measure", end.seconds[0])
             run.facts.update(end.results[0])
             self._finish(run, OK)
         else:
@@ -271,7 +271,7 @@ class Sweep:
     def _failed(self, run: PointRun, end: Ended) -> None:
         """Finish a point whose step gave no result; if only artifacts were damaged, make them again."""
         step = run.step
-        run.took(step.name, end.seconds[-1])
+        run.add_seconds(step.name, end.seconds[-1])
         outcome = failure(step.name, end, self._seconds(step), self.study.limits.memory)
         if outcome.corrupt and run.remakes < REMAKES:
             run.restart()
@@ -288,7 +288,7 @@ class Sweep:
         self._runs.remove(run)
         self.summary.written[row.status] += 1
         self._drop_build(run)
-        self.cache.bound()
+        self.cache.evict()
         self.progress.row(row)
 
     def _write_curves(self, run: PointRun) -> None:

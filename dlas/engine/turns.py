@@ -89,7 +89,7 @@ class Turns:
         """Return the member that a job works on."""
         return self._members[job]
 
-    def asked(self, job: int) -> None:
+    def turn_asked(self, job: int) -> None:
         """Give the turn to another member, now that a job has asked for its next one."""
         if job == self._turn_of:
             self._next()
@@ -97,7 +97,7 @@ class Turns:
     def ended(self, job: int) -> None:
         """Go on without a member whose job has ended; after the last one the device is free."""
         del self._members[job]
-        self.asked(job)
+        self.turn_asked(job)
 
     def release_locks(self) -> None:
         """Let other sweeps have the device."""

@@ -1,1 +1,1 @@
-"""Steps in processes of their own: a server that forks them, limits, and how they end."""
+"""Processes: the server that forks steps, their limits and outcomes, and pools of workers."""

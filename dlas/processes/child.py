@@ -1,4 +1,4 @@
-"""The child that runs a step's tasks: forked ahead, it waits for them, and leaves when they are done."""
+"""The child process that runs a step's tasks: forked in advance, it waits for tasks, runs them and exits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dlas.measuring.machine import use_threads
 from dlas.processes.events import Finished, Raised, Said, Start, Task, TurnAsked, decode, encode
 from dlas.processes.forking import fork
 from dlas.processes.interface import Channel
-from dlas.processes.outcome import raised
+from dlas.processes.outcome import describe_exception
 
 
 class PipeChannel(Channel):
@@ -36,12 +36,12 @@ class PipeChannel(Channel):
         self._connection, self._job = connection, job
 
     def say(self, text: str) -> None:
-        """Show a line of progress, and keep it in the log."""
+        """Show a line of progress, and write it to the log."""
         print(text, flush=True)
         self.send(Said(self._job, text))
 
     def turn(self) -> None:
-        """Give the device to the other points of a comparison; return when it is this one's again."""
+        """Give the device to the other points of a comparison; return when it is this point's turn again."""
         self.send(TurnAsked(self._job))
         self._connection.recv_bytes()
 
@@ -61,7 +61,7 @@ def _be_child(connection: Connection) -> int:
     try:
         start: Start = decode(connection.recv_bytes())
     except EOFError:
-        return 1  # the server has gone
+        return 1  # the server has ended
     _write_to(start.log)
     use_threads(start.threads)
     channel = PipeChannel(connection, start.job)
@@ -71,7 +71,7 @@ def _be_child(connection: Connection) -> int:
             channel.send(Finished(run_task(task, channel)))
     except BaseException as error:
         traceback.print_exc()
-        channel.send(raised(error))
+        channel.send(describe_exception(error))
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
@@ -86,16 +86,16 @@ def run_task(task: Task, channel: Channel) -> Any:
 
 
 def _lead_a_session() -> None:
-    """Lead a session of one's own, and leave no core file."""
+    """Start a new session, and write no core file."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("500")  # before the sweep itself
+        Path("/proc/self/oom_score_adj").write_text("500")  # be killed before the sweep when memory runs out
 
 
 def _write_to(log: str) -> None:
-    """Send what is printed, and what a crash says, to the log; read from nowhere."""
+    """Redirect standard output, errors and crash reports to the log; standard input is empty."""
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -103,5 +103,5 @@ def _write_to(log: str) -> None:
     os.dup2(out, 2)
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
-    faulthandler.disable()  # enabling alone would leave in place what a library has put there since
+    faulthandler.disable()  # enabling alone would keep a handler that a library installed since
     faulthandler.enable(sys.stderr)  # a crash leaves its Python stack in the log

@@ -1,4 +1,4 @@
-"""What a sweep, its server and the children that run steps tell each other: JSON on the wire."""
+"""Messages between a sweep, its server and the children that run steps, encoded as JSON."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ TAG = "dlas.processes.events"
 
 @dataclass(frozen=True)
 class Task:
-    """What a child is to do.
+    """A function for a child to call.
 
     Parameters
     ----------
     function : str
         ``package.module:function``; called with the arguments as keywords and
-        ``channel``, it returns something JSON-able.
+        ``channel``; its result must be JSON-able.
     arguments : dict
         JSON-able.
     seconds : float
-        How long it may take.
+        Time limit.
     imports : sequence of str
-        Modules that it needs and that take long to import: the server does it once.
+        Slow imports that it needs: the server imports them once for all children.
     """
 
     function: str
@@ -43,13 +43,13 @@ class Start:
     job : int
         The number that all events of these tasks carry.
     tasks : sequence of Task
-        The first one that fails is the last.
+        They end with the first one that fails.
     log : str
-        The file that gets what the child prints.
+        The file for the child's output.
     memory : int
-        Bytes that the child may hold with all it starts.
+        Bytes that the child and its descendants may use.
     threads : int
-        What numerical libraries may use until a task says otherwise.
+        Threads of numerical libraries, unless a task sets another number.
     """
 
     job: int
@@ -61,21 +61,21 @@ class Start:
 
 @dataclass(frozen=True)
 class GiveTurn:
-    """From the sweep: let a child go on that has asked for its next turn."""
+    """From the sweep: let a child that asked for its next turn continue."""
 
     job: int
 
 
 @dataclass(frozen=True)
 class Pause:
-    """From the sweep: stop a child, its clock too."""
+    """From the sweep: stop a child and the clock of its time limit."""
 
     job: int
 
 
 @dataclass(frozen=True)
 class Resume:
-    """From the sweep: let a paused child go on."""
+    """From the sweep: let a paused child continue."""
 
     job: int
 
@@ -90,7 +90,7 @@ class Said:
 
 @dataclass(frozen=True)
 class TurnAsked:
-    """From a child: it stands still until its next turn."""
+    """From a child: it waits for its next turn."""
 
     job: int
 
@@ -115,7 +115,7 @@ class Raised:
     status : str
         The status of the point's row.
     cause : str
-        What was short or damaged; ``code`` where nothing was.
+        Resource that ran out or was damaged; ``code`` for other errors.
     """
 
     name: str
@@ -126,19 +126,19 @@ class Raised:
 
 @dataclass(frozen=True)
 class Ended:
-    """From the server: a child is gone.
+    """From the server: a child has ended.
 
     Parameters
     ----------
     job : int
     exit : int
-        Its exit code; a signal's number, negative, if one killed it.
+        Its exit code; the negative number of the signal if one killed it.
     stopped : str or None
         The limit that it was killed for.
     results : sequence
-        What the tasks returned that got through.
+        Results of the tasks that succeeded.
     seconds : sequence of float
-        How long each task took that began.
+        Duration of each task that started.
     raised : Raised or None
         The exception that ended the last one.
     """
@@ -152,13 +152,13 @@ class Ended:
 
     @property
     def complete(self) -> bool:
-        """Whether every task that began gave its result."""
+        """Whether every task that started returned a result."""
         return len(self.seconds) == len(self.results)
 
 
 Command = Start | GiveTurn | Pause | Resume
 Event = Said | TurnAsked | Ended
-"""What a sweep reads."""
+"""Messages that a sweep receives."""
 Message = Command | Event | Finished | Raised
 CLASSES: dict[str, type] = {
     cls.__name__: cls
@@ -172,7 +172,7 @@ def encode(message: Message) -> bytes:
     Raises
     ------
     TypeError
-        If it holds something that JSON cannot.
+        If a value cannot be represented in JSON.
     """
     return json.dumps(message, default=_tagged).encode()
 

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection, Pipe
 
 
 def fork(main: Callable[[Connection], int]) -> tuple[int, Connection]:
-    """Fork a process that runs ``main`` and leaves without the parent's clean-up.
+    """Fork a process that runs ``main`` and exits without the parent's clean-up.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def fork(main: Callable[[Connection], int]) -> tuple[int, Connection]:
 
 
 def die_with_parent(parent: int) -> None:
-    """Let the kernel kill this process when its parent dies; leave at once if it is dead already.
+    """Let the kernel kill this process when its parent dies; exit at once if it is already dead.
 
     Parameters
     ----------

@@ -15,16 +15,16 @@ from dlas.measuring.machine import use_threads
 from dlas.processes.child import run_task
 from dlas.processes.events import Ended, Event, Raised, Start, Task
 from dlas.processes.interface import Channel, Runner
-from dlas.processes.outcome import raised
+from dlas.processes.outcome import describe_exception
 
 
 class Inline(Runner):
-    """Runs each job in this process, from its beginning to its end, where events are waited for.
+    """Runs each job to its end in this process, during :meth:`events`.
 
-    Breakpoints, profilers and tracebacks work as in any program, and nothing is
-    contained: there is no time limit and no memory limit, and what a step does
-    to the process stays.  A job never waits for its turn: the points of a
-    comparison are measured one after the other.
+    Breakpoints, profilers and tracebacks work as in any program, but there is no
+    isolation: no time or memory limit holds, and changes that a step makes to the
+    process persist.  A job never waits for its turn: the points of a comparison are
+    measured one after the other.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Inline(Runner):
         self._numbers = 0
 
     def start(self, tasks: Sequence[Task], *, log: Path, memory: int, threads: int = 1) -> int:
-        """Put tasks at the end of the line; ``memory`` does not limit them."""
+        """Append tasks to the queue; ``memory`` does not limit them."""
         self._numbers += 1
         self._jobs[self._numbers] = Start(self._numbers, tasks, str(log), memory, threads)
         return self._numbers
@@ -46,11 +46,11 @@ class Inline(Runner):
         self._paused.add(job)
 
     def resume(self, job: int) -> None:
-        """Run the job when it is next in line."""
+        """Let the job run when it is next in the queue."""
         self._paused.discard(job)
 
     def events(self, seconds: float) -> list[Event]:
-        """Run the next job and return its end; without one, wait ``seconds``.
+        """Run the next job and return its end event; without a job, wait ``seconds``.
 
         Raises
         ------
@@ -68,12 +68,12 @@ class Inline(Runner):
             os.sched_setaffinity(0, processors)  # a step binds itself to the cores of its device
 
     def close(self) -> None:
-        """Forget the jobs that have not run."""
+        """Drop the jobs that have not run."""
         self._jobs.clear()
 
 
-class _Aloud(Channel):
-    """Prints what a step says, and appends it to the point's log."""
+class _PrintingChannel(Channel):
+    """Prints a step's progress, and appends it to the point's log."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
@@ -89,7 +89,7 @@ class _Aloud(Channel):
 def _run(start: Start) -> Ended:
     """Run a job's tasks up to the first that raises."""
     use_threads(start.threads)
-    channel = _Aloud(Path(start.log))
+    channel = _PrintingChannel(Path(start.log))
     results: list[Any] = []
     seconds: list[float] = []
     error: Raised | None = None
@@ -100,7 +100,7 @@ def _run(start: Start) -> Ended:
         except (KeyboardInterrupt, BdbQuit):
             raise KeyboardInterrupt from None
         except BaseException as caught:
-            error = raised(caught)
+            error = describe_exception(caught)
             trace = traceback.format_exc()
             sys.stderr.write(trace)
             _append(Path(start.log), trace)

@@ -1,4 +1,4 @@
-"""What runs the steps of a sweep, and what a step can say while it runs."""
+"""Interfaces of the runners of a sweep's steps, and of a step's channel to the sweep."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dlas.processes.events import Event, Task
 
 
 class Channel(ABC):
-    """A step's way to talk to the sweep while it runs."""
+    """A step's connection to the sweep while it runs."""
 
     @abstractmethod
     def say(self, text: str) -> None:
-        """Show a line of progress, and keep it in the log."""
+        """Show a line of progress, and write it to the log."""
 
     @abstractmethod
     def turn(self) -> None:
-        """Give the device to the other points of a comparison; return when it is this one's again."""
+        """Give the device to the other points of a comparison; return when it is this point's turn again."""
 
 
 class Runner(ABC):
-    """Runs jobs, each of one or more tasks, and reports what happens to them."""
+    """Runs jobs, each of one or more tasks, and reports their events."""
 
     @abstractmethod
     def start(self, tasks: Sequence[Task], *, log: Path, memory: int, threads: int = 1) -> int:
@@ -31,14 +31,14 @@ class Runner(ABC):
         Parameters
         ----------
         tasks : sequence of Task
-            The first one that fails is the last.
+            They end with the first one that fails.
         log : Path
-            Gets what is said of them, appended.
+            Their output is appended to it.
         memory : int
-            Limit of the job with all it starts: bytes of anonymous memory.
+            Limit for the job's processes together: bytes of anonymous memory.
         threads : int
-            What numerical libraries may use until a task says otherwise:
-            where steps run in parallel, threads that spin cost more than they save.
+            Threads of numerical libraries, unless a task sets another number:
+            where steps run in parallel, spinning threads cost more than they save.
 
         Returns
         -------
@@ -48,20 +48,20 @@ class Runner(ABC):
 
     @abstractmethod
     def turn(self, job: int) -> None:
-        """Let a job that waits in :meth:`Channel.turn` go on."""
+        """Let a job that waits in :meth:`Channel.turn` continue."""
 
     @abstractmethod
     def pause(self, job: int) -> None:
-        """Stop a job, its clock too."""
+        """Stop a job and the clock of its time limit."""
 
     @abstractmethod
     def resume(self, job: int) -> None:
-        """Let a paused job go on."""
+        """Let a paused job continue."""
 
     @abstractmethod
     def events(self, seconds: float) -> list[Event]:
-        """Return what happened, waiting at most ``seconds`` for something to happen."""
+        """Return the events so far, waiting at most ``seconds`` for the first."""
 
     @abstractmethod
     def close(self) -> None:
-        """End every job; it may be called again."""
+        """End every job; may be called more than once."""

@@ -1,7 +1,7 @@
-"""The memory of a process with all that it has started.
+"""The memory of a process and its descendants.
 
-Read from ``/proc``: psutil does not tell anonymous memory from mapped files, which do
-not count here, and looks through all processes of the machine for a few descendants.
+Read from ``/proc``: psutil does not distinguish anonymous memory from mapped files, which do
+not count here, and scans all processes of the machine to find descendants.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from pathlib import Path
 def quick_bytes(pid: int) -> int:
     """Return the anonymous memory of a process and its descendants, quickly.
 
-    What they share since a fork counts once for each of them, so it is never too little.
+    Pages shared since a fork count once for each process, so it is never too low.
     """
     page = resource.getpagesize()
-    return sum(_unshared_pages(each) for each in _tree(pid)) * page
+    return sum(_unshared_pages(process) for process in _tree(pid)) * page
 
 
 def exact_bytes(pid: int) -> int:
-    """Return the anonymous memory of a process and its descendants, each with its share of what is shared.
+    """Return the anonymous memory of a process and its descendants, shared pages divided among them.
 
-    The kernel takes milliseconds a gigabyte for it.
+    The kernel needs milliseconds for each gigabyte.
     """
-    return sum(_proportional_bytes(each) for each in _tree(pid))
+    return sum(_proportional_bytes(process) for process in _tree(pid))
 
 
 def _tree(pid: int) -> Iterator[int]:
-    """Yield a process and its descendants, each before its own are looked for."""
-    waiting = [pid]
-    while waiting:
-        current = waiting.pop()
+    """Yield a process and its descendants, parents first."""
+    pending = [pid]
+    while pending:
+        current = pending.pop()
         yield current
         try:
             for thread in os.listdir(f"/proc/{current}/task"):
-                waiting += map(int, _text(current, f"task/{thread}/children").split())
+                pending += map(int, _text(current, f"task/{thread}/children").split())
         except OSError:
-            continue  # it ended while we looked
+            continue  # it has ended
 
 
 def _unshared_pages(pid: int) -> int:

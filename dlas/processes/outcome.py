@@ -1,4 +1,4 @@
-"""How a step ended, in the words of a row."""
+"""How a step ended, as a row's status and reason."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class DiskFull(Exception):
-    """There is no room to write: the sweep stops, without a row for the point, and can be resumed."""
+    """The disk is full: the sweep stops without writing a row for the point, and can be resumed."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a step.
+    """How a step ended.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Outcome:
     reason : str or None
         Why it is not ``ok``.
     corrupt : bool
-        Whether it failed over a damaged or vanished artifact, which can be made again.
+        Whether it failed because an artifact was damaged or missing; making it again may help.
     """
 
     status: str
@@ -40,7 +40,7 @@ OK = Outcome("ok")
 
 
 def failure(step: str, end: Ended, seconds: float, memory: int) -> Outcome:
-    """Return what became of a step that gave no result.
+    """Return the outcome of a step that gave no result.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ def failure(step: str, end: Ended, seconds: float, memory: int) -> Outcome:
     return Outcome("failed", f"{step} left with exit code {end.exit} and no result")
 
 
-def raised(error: BaseException) -> Raised:
-    """Return what an exception means for the point whose step it ended."""
+def describe_exception(error: BaseException) -> Raised:
+    """Return the event that reports the exception that ended a step."""
     name = type(error).__name__
     text = str(error) or name
     if isinstance(error, PointError):
@@ -90,13 +90,13 @@ def _by_exception(step: str, error: Raised) -> Outcome:
 
 
 def signal_name(number: int) -> str:
-    """Return a signal's name, and what it usually means."""
-    said = {
+    """Return a signal's name with its usual cause."""
+    descriptions = {
         signal.SIGSEGV: "SIGSEGV (segmentation fault)",
         signal.SIGABRT: "SIGABRT (abort)",
         signal.SIGKILL: "SIGKILL (by hand, or by the system, short of memory)",
     }
     try:
-        return said.get(signal.Signals(number), signal.Signals(number).name)
+        return descriptions.get(signal.Signals(number), signal.Signals(number).name)
     except ValueError:
         return f"signal {number}"

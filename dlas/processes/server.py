@@ -1,10 +1,10 @@
-"""Steps in processes of their own, so that whatever happens to one is only a result.
+"""Steps in separate processes, so that a crash of one is only a result.
 
-A small server, forked once from the sweep after it has imported what most steps
-need, imports the rest when a step asks for it, forks a child a step (tens of
-milliseconds instead of seconds of imports) and never runs a kernel itself.
-Each child leads a session of its own; a time and a memory limit apply to all
-its processes together, and they die with the sweep, however that dies.
+A small server, forked once from the sweep after the common imports, imports the
+rest when a step needs it, forks a child for each step (tens of milliseconds
+instead of seconds of imports) and never runs a kernel itself.  Each child leads
+its own session; a time and a memory limit apply to all its processes together,
+and they die with the sweep.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from dlas.processes.serving import Serving
 
 
 class ServerDied(Exception):
-    """The process that starts the steps is gone, and all it had started with it."""
+    """The process that starts the steps has died, and its children with it."""
 
     def __init__(self) -> None:
         super().__init__("the process that starts the steps was killed, perhaps because memory ran out")
 
 
 class Server(Runner):
-    """The sweep's side: each job in a child of its own."""
+    """The sweep's side of the server; each job runs in a child of its own."""
 
     def __init__(self) -> None:
         self._connection, self.pid = _fork_server()
@@ -45,19 +45,19 @@ class Server(Runner):
         return self._numbers
 
     def turn(self, job: int) -> None:
-        """Let a child that waits in :meth:`Channel.turn` go on."""
+        """Let a child that waits in :meth:`Channel.turn` continue."""
         self._send(GiveTurn(job))
 
     def pause(self, job: int) -> None:
-        """Stop a child, its clock too."""
+        """Stop a child and the clock of its time limit."""
         self._send(Pause(job))
 
     def resume(self, job: int) -> None:
-        """Let a paused child go on."""
+        """Let a paused child continue."""
         self._send(Resume(job))
 
     def events(self, seconds: float) -> list[Event]:
-        """Return what happened, waiting at most ``seconds`` for something to happen.
+        """Return the events so far, waiting at most ``seconds`` for the first.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class Server(Runner):
 
 
 def _fork_server() -> tuple[Connection, int]:
-    """Fork the server; return the connection to it and its process number."""
+    """Fork the server; return the connection to it and its process id."""
     ours, theirs = Pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -94,7 +94,7 @@ def _fork_server() -> tuple[Connection, int]:
         ours.close()
         code = 1
         try:
-            os.setpgid(0, 0)  # Ctrl-C is the sweep's to handle
+            os.setpgid(0, 0)  # the sweep handles Ctrl-C
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             gc.collect()

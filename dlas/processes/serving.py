@@ -1,4 +1,4 @@
-"""The server's loop: fork the children that run steps, watch their limits, pass on what they say."""
+"""The server's loop: fork the children that run steps, enforce their limits, forward their messages."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ from dlas.processes.events import (
 from dlas.processes.memory import exact_bytes, quick_bytes
 
 POLL_SECONDS = 0.2
-"""How often limits are looked at: seldom enough not to disturb what is being timed."""
-CLOSER_SECONDS = 2.0
-"""How often at most memory is looked at closely, which takes longer."""
+"""Interval of limit checks: long enough not to disturb measurements."""
+EXACT_SECONDS = 2.0
+"""Shortest interval of exact memory checks, which take longer."""
 
 
 @dataclass
 class Job:
-    """A running child, as the server keeps it.
+    """A running child, as the server sees it.
 
     Parameters
     ----------
     number : int
     pid, pidfd : int
-        Its process, and a descriptor that is readable when that has ended.
+        Its process, and a descriptor that becomes readable when the process ends.
     connection : Connection
     memory : int
-        Bytes that it may hold with all it starts.
+        Bytes that it and its descendants may use.
     limits : list of float
-        Seconds that each task may take.
+        Time limit of each task, seconds.
     left : float
-        Seconds that the present task had left when its clock last started.
+        Seconds that the current task had left when its clock last started.
     since : float or None
-        When its clock last started; None while that stands.
+        When its clock last started; None while paused.
     results : list
-        What its tasks have returned.
+        Results of its tasks so far.
     seconds : list of float
         How long each of its tasks took.
     raised : Raised or None
@@ -65,9 +65,9 @@ class Job:
     stopped : str or None
         The limit that it was killed for.
     started : float
-        When the present task began.
-    next_close_look : float
-        Its memory is not looked at again before this time.
+        When the current task started.
+    next_exact_check : float
+        Its memory is not checked exactly before this time.
     """
 
     number: int
@@ -83,10 +83,10 @@ class Job:
     raised: Raised | None = None
     stopped: Literal["timeout", "memory"] | None = None
     started: float = field(default_factory=time.monotonic)
-    next_close_look: float = 0.0
+    next_exact_check: float = 0.0
 
     def finish_task(self, value: object) -> None:
-        """Keep a task's result and give the next one its own time."""
+        """Store a task's result and start the clock of the next task."""
         self.results.append(value)
         self.stop_watch()
         if len(self.results) < len(self.limits):
@@ -94,26 +94,26 @@ class Job:
             self.since = time.monotonic()
 
     def stop_watch(self) -> None:
-        """Add how long a task took, waiting for turns included."""
+        """Record the duration of a task, waiting for turns included."""
         now = time.monotonic()
         self.seconds.append(now - self.started)
         self.started = now
 
     def pause(self) -> None:
-        """Stop the child with all it started, and the clock of its time limit."""
+        """Stop the child, its descendants and the clock of its time limit."""
         if self.since is not None:
             self.left -= time.monotonic() - self.since
             self.since = None
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let the child and the clock run on."""
+        """Let the child and the clock continue."""
         if self.since is None:
             self.since = time.monotonic()
         self._signal(signal.SIGCONT)
 
     def kill(self, limit: Literal["timeout", "memory"] | None = None) -> None:
-        """Kill the child with all it started, for a limit or because its job is over."""
+        """Kill the child and its descendants, for a limit or because its job is over."""
         self.stopped = self.stopped or limit
         for kill in (os.killpg, os.kill):
             with suppress(ProcessLookupError, PermissionError):
@@ -136,11 +136,11 @@ class Serving:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.jobs: dict[int, Job] = {}
-        self.looked = time.monotonic()
+        self.last_check = time.monotonic()
         self.spare = fork_child()
 
     def run(self) -> None:
-        """Serve until the sweep closes its end or dies; then nothing it started is left."""
+        """Serve until the sweep closes its end or dies; then kill all children."""
         try:
             while True:
                 ready = wait(self._watched(), POLL_SECONDS if self.jobs else None)
@@ -151,8 +151,8 @@ class Serving:
                         self._message(job)
                     if job.pidfd in ready:
                         self._ended(job)
-                if time.monotonic() - self.looked >= POLL_SECONDS:
-                    self._look_at_limits()
+                if time.monotonic() - self.last_check >= POLL_SECONDS:
+                    self._check_limits()
         finally:
             for job in self.jobs.values():
                 job.kill()
@@ -163,7 +163,7 @@ class Serving:
         return [self.connection, *(job.pidfd for job in jobs), *(job.connection for job in jobs)]
 
     def _command(self) -> bool:
-        """Carry out one command of the sweep; False when there will be no more."""
+        """Carry out one command of the sweep; False when the sweep has gone."""
         try:
             command: Command = decode(self.connection.recv_bytes())
         except (EOFError, OSError):
@@ -179,16 +179,16 @@ class Serving:
         else:
             job.resume()
         if isinstance(command, GiveTurn):
-            with suppress(OSError):  # it may have died meanwhile; its end is on the way
+            with suppress(OSError):  # it may have died meanwhile; its end is reported next
                 job.connection.send_bytes(b"turn")
         return True
 
     def _start(self, start: Start) -> None:
-        """Give the tasks to the child that waits for some, and fork the next while that one works."""
+        """Give the tasks to the waiting child, and fork the next child while that one works."""
         self._import({name for task in start.tasks for name in task.imports})
         pid, connection = self.spare
         limits = [task.seconds for task in start.tasks]
-        with suppress(OSError):  # if somebody killed it, that is how the job ends
+        with suppress(OSError):  # if it was killed, its end is reported as the job's
             connection.send_bytes(encode(start))
         pidfd = os.pidfd_open(pid)
         self.jobs[start.job] = Job(
@@ -197,12 +197,12 @@ class Serving:
         self.spare = fork_child()
 
     def _import(self, names: Collection[str]) -> None:
-        """Import what is new, and fork the child that waits again; no turn is given meanwhile."""
+        """Import new modules and replace the waiting child; no turn is given meanwhile."""
         new = [name for name in sorted(names) if name not in sys.modules]
         if not new:
             return
         for name in new:
-            with suppress(Exception):  # the task that needs it will say what is wrong with it
+            with suppress(Exception):  # the task that needs it will raise the error
                 importlib.import_module(name)
         gc.collect()
         gc.freeze()
@@ -213,7 +213,7 @@ class Serving:
         self.spare = fork_child()
 
     def _message(self, job: Job) -> bool:
-        """Take one message of a child: keep its results, pass on the rest; False if there was none."""
+        """Handle one message of a child: store results, forward the rest; False if there was none."""
         try:
             message: Message = decode(job.connection.recv_bytes())
         except (EOFError, OSError):
@@ -224,12 +224,12 @@ class Serving:
             job.raised = message
         elif isinstance(message, Said | TurnAsked):
             if isinstance(message, TurnAsked):
-                job.pause()  # a runtime's idle threads may spin for long, in what is another point's turn
+                job.pause()  # a runtime's idle threads may spin into another point's turn
             self._send(message)
         return True
 
     def _ended(self, job: Job) -> None:
-        """Report how a child ended, after the last of what it said."""
+        """Report how a child ended, after its last message."""
         while job.connection.poll(0) and self._message(job):
             pass
         if len(job.results) < len(job.limits):
@@ -242,17 +242,17 @@ class Serving:
         code = os.waitstatus_to_exitcode(status)
         self._send(Ended(job.number, code, job.results, job.seconds, job.stopped, job.raised))
 
-    def _look_at_limits(self) -> None:
-        self.looked = now = time.monotonic()
+    def _check_limits(self) -> None:
+        self.last_check = now = time.monotonic()
         for job in self.jobs.values():
             if job.since is None:
                 continue
             if now - job.since > job.left:
                 job.kill("timeout")
-            elif now >= job.next_close_look and quick_bytes(job.pid) > job.memory:
+            elif now >= job.next_exact_check and quick_bytes(job.pid) > job.memory:
                 if exact_bytes(job.pid) > job.memory:
                     job.kill("memory")
-                job.next_close_look = now + CLOSER_SECONDS
+                job.next_exact_check = now + EXACT_SECONDS
 
     def _send(self, event: Event) -> None:
         self.connection.send_bytes(encode(event))

@@ -1,4 +1,4 @@
-"""A pool of warm worker processes: they outlast a batch of work, and die with their parent.
+"""A pool of worker processes that stay alive between batches of work and die with their parent.
 
 Workers are forked from a process that has never run a kernel, since threads do not
 survive a fork.  The pool replaces a worker that crashes or hangs; the reply then says
@@ -24,16 +24,16 @@ from dlas.processes.forking import fork
 from dlas.processes.outcome import signal_name
 
 CANDIDATE_BYTES = 4 * 2**30
-"""Memory that a worker may take beyond what it was forked with: its candidates and their data."""
+"""Memory that a worker may allocate after the fork, for its candidates and their data."""
 MOST_CHARACTERS = 300
 
 Reply = dict[str, Any]
 Handlers = Mapping[str, Callable[..., Reply]]
-"""What a worker can do, by the name that a message gives as ``do``."""
+"""Functions of a worker, by the name that a message gives as ``do``."""
 
 
 class RequestFailed(Exception):
-    """A worker could not do what a message asked for.
+    """A worker could not carry out a request.
 
     Parameters
     ----------
@@ -49,24 +49,24 @@ class RequestFailed(Exception):
 
 
 class Worker:
-    """One process that answers messages, one after the other.
+    """A process that answers messages one after the other.
 
     Parameters
     ----------
     start : callable
-        Called in the process itself; returns what it can do.
+        Called in the process itself; returns its handlers.
     memory : int, optional
-        Bytes that it may take beyond what it is forked with.
+        Bytes that it may allocate after the fork.
     """
 
     def __init__(self, start: Callable[[], Handlers], memory: int | None) -> None:
         self.pid, self.connection = fork(functools.partial(_serve, start, memory))
         with suppress(EOFError, OSError):
-            # Its first message says that it dies with us; stopped earlier, it would outlive us.
+            # Its first message says that it will die with its parent; until then it could outlive it.
             self.connection.recv_bytes()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send a message; if the process has died, :meth:`receive` says so."""
+        """Send a message; if the process has died, :meth:`receive` reports it."""
         with suppress(OSError):
             self.connection.send_bytes(json.dumps(message).encode())
 
@@ -88,7 +88,7 @@ class Worker:
 
 
 class WorkerPool:
-    """Several workers that can do the same.
+    """Several identical workers.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class WorkerPool:
     def call(self, worker: int, seconds: float, /, **message: Any) -> Reply:
         """Send one worker a message and return its reply; meanwhile all others are stopped.
 
-        They are stopped because threads of a kernel spin for a while after its end.
+        They are stopped because threads of a kernel spin for a while after it ends.
         """
         others = [other.pid for number, other in enumerate(self.workers) if number != worker]
         for pid in others:
@@ -121,14 +121,14 @@ class WorkerPool:
     def map(
         self, messages: Sequence[Mapping[str, Any]], seconds: float, among: Sequence[int] | None = None
     ) -> Iterator[tuple[int, int, Reply]]:
-        """Let all workers answer messages side by side.
+        """Let the workers answer messages in parallel.
 
         Parameters
         ----------
         messages : sequence of mapping
-            ``do`` names what is asked for; the rest are its arguments.
+            ``do`` names the handler; the rest are its arguments.
         seconds : float
-            How long each may take.
+            Time limit of each message.
         among : sequence of int, optional
             Workers to use; by default all.
 
@@ -136,8 +136,8 @@ class WorkerPool:
         ------
         message, worker : int
         reply : dict
-            With ``failed`` and ``words`` where it failed, and ``gone`` where the
-            worker was replaced by a new one that has nothing of the old one's.
+            With ``failed`` and ``words`` if it failed, and ``gone`` if the worker
+            was replaced by a new one, which has none of the old one's state.
         """
         waiting = deque(enumerate(messages))
         idle = list(range(len(self.workers)) if among is None else among)
@@ -166,14 +166,14 @@ class WorkerPool:
         self.close()
 
     def _ready(self, busy: Mapping[int, tuple[int, float]]) -> list[int]:
-        """Return the workers that have answered, died, or run out of time."""
-        left = min(deadline for _, deadline in busy.values()) - time.monotonic()
+        """Return the workers that have answered, died or exceeded their time limit."""
+        seconds_left = min(deadline for _, deadline in busy.values()) - time.monotonic()
         numbers = {self.workers[worker].connection: worker for worker in busy}
-        answered = [numbers[connection] for connection in wait(list(numbers), max(0.0, left))]  # type: ignore[index]
-        return answered or [worker for worker, (_, at) in busy.items() if at <= time.monotonic()]
+        answered = [numbers[connection] for connection in wait(list(numbers), max(0.0, seconds_left))]  # type: ignore[index]
+        return answered or [worker for worker, (_, deadline) in busy.items() if deadline <= time.monotonic()]
 
     def _reply(self, number: int, seconds: float) -> Reply:
-        """Return a worker's reply; replace the worker if it is gone or took too long."""
+        """Return a worker's reply; replace the worker if it died or took too long."""
         worker = self.workers[number]
         if worker.connection.poll(0):
             reply = worker.receive()
@@ -212,12 +212,12 @@ def _answer(handler: Callable[..., Reply], arguments: Mapping[str, Any]) -> Repl
 def last_line(error: BaseException) -> str:
     """Return an error's class and the last line of its message: TVM quotes code before the reason."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
-    return said[:MOST_CHARACTERS]
+    message = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
+    return message[:MOST_CHARACTERS]
 
 
 def _limit_memory(more: int) -> None:
-    """Let allocations beyond ``more`` bytes fail, in the one candidate that asks for too much."""
+    """Limit further allocations to ``more`` bytes, so that a candidate that needs more fails alone."""
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    held = int(fields["VmData"].split()[0]) * 1024
-    resource.setrlimit(resource.RLIMIT_DATA, (held + more, held + more))
+    allocated = int(fields["VmData"].split()[0]) * 1024
+    resource.setrlimit(resource.RLIMIT_DATA, (allocated + more, allocated + more))

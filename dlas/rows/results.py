@@ -29,7 +29,7 @@ from dlas.rows.schema import (
     Seconds,
     TuningSummary,
 )
-from dlas.store.journal import Held, Journal
+from dlas.store.journal import FileInUse, Journal
 
 SCHEMA = 1
 STATUSES = ("ok", "failed", "timeout", "unsupported", "wrong")
@@ -293,9 +293,9 @@ class Results:
         self.folder = folder
         try:
             self._journal = Journal(folder / FILE)
-        except Held:
+        except FileInUse:
             raise InputError(f"another sweep is writing to {str(folder)!r}; give another --out") from None
-        self.known = {row.id: (row.status, row.key) for row in read_rows(folder)}
+        self.existing = {row.id: (row.status, row.key) for row in read_rows(folder)}
 
     def append(self, row: Row) -> None:
         """Write a row so that it survives a crash, or not at all.
@@ -306,7 +306,7 @@ class Results:
             If the disk is full; the file is left as it was.
         """
         self._journal.append(row.line())
-        self.known[row.id] = (row.status, row.key)
+        self.existing[row.id] = (row.status, row.key)
 
     def close(self) -> None:
         """Release the folder."""

@@ -1,8 +1,8 @@
 """Artifacts between steps: folders with a manifest, in a bounded cache that sweeps share.
 
-An artifact appears whole or not at all (it is written aside and renamed), its
-files are checked against the manifest before they are used, and large files
-are stored once by content, as hard links into ``blobs``.
+An artifact is written to a temporary folder and renamed, so it is never half
+written; its files are checked against the manifest before use; large files are
+stored once by content, as hard links into ``blobs``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def default_root() -> Path:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A finished folder, with the facts that its maker wrote down."""
+    """A finished folder, with the facts that its step recorded."""
 
     kind: str
     key: str
@@ -76,9 +76,9 @@ class Cache:
     Parameters
     ----------
     root : Path
-        Created if it is not there.
+        Created if it does not exist.
     limit : int
-        Bytes; past it the artifacts used longest ago are dropped.
+        Bytes; beyond it the least recently used artifacts are evicted.
     """
 
     def __init__(self, root: Path, limit: int = LIMIT_BYTES) -> None:
@@ -90,18 +90,18 @@ class Cache:
 
     @property
     def records(self) -> Path:
-        """Where tuning records are: shared by all studies, outside every limit, never dropped."""
+        """The folder of tuning records: shared by all studies, outside the limit, never evicted."""
         return self.root / RECORDS
 
     def get(self, kind: str, key: str) -> Artifact | None:
-        """Return the artifact if it is there with files of the right sizes, else None."""
+        """Return the artifact if it exists with files of the right sizes, else None."""
         folder = self.root / kind / key
         try:
             raw = json.loads((folder / MANIFEST).read_text())
             files = {name: (int(size), str(digest)) for name, (size, digest) in raw["files"].items()}
-            whole = all((folder / name).stat().st_size == size for name, (size, _) in files.items())
-            if whole:
-                os.utime(folder / MANIFEST)  # the artifacts used longest ago are the first to go
+            complete = all((folder / name).stat().st_size == size for name, (size, _) in files.items())
+            if complete:
+                os.utime(folder / MANIFEST)  # the least recently used artifacts are evicted first
                 return Artifact(kind, key, folder, raw["facts"], files)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             pass
@@ -111,7 +111,7 @@ class Cache:
 
     @contextmanager
     def create(self, kind: str, key: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Give a folder and a mapping of facts to fill; both become the artifact at the end."""
+        """Yield a folder and a mapping of facts to fill; both become the artifact on exit."""
         aside = self._aside()
         aside.mkdir()
         facts: dict[str, Any] = {}
@@ -129,28 +129,28 @@ class Cache:
             shutil.rmtree(aside, ignore_errors=True)
 
     def discard(self, kind: str, key: str) -> None:
-        """Drop an artifact: whole at once, as others see it."""
+        """Remove an artifact in one step, as other processes see it."""
         aside = self._aside()
         with suppress(FileNotFoundError):
             (self.root / kind / key).rename(aside)
         shutil.rmtree(aside, ignore_errors=True)
 
     def workspace(self, key: str) -> Path:
-        """Return the folder where the maker of an artifact keeps what it would resume from."""
+        """Return the folder where the step that makes an artifact stores what it can resume from."""
         folder = self.root / "work" / key
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def drop_workspace(self, key: str) -> None:
-        """Drop what is no longer needed once the artifact is there."""
+        """Remove the workspace of a finished artifact."""
         shutil.rmtree(self.root / "work" / key, ignore_errors=True)
 
     def try_lock(self, name: str) -> Lock | None:
-        """Return the lock for the making of one artifact; None while another sweep makes it."""
+        """Return the lock for making one artifact; None while another sweep holds it."""
         return take_lock(self.root / "locks" / name)
 
     def tidy(self) -> None:
-        """Drop what killed processes left, what was long forgotten, and the oldest past the limit."""
+        """Remove what killed processes left, old locks and workspaces, and artifacts beyond the limit."""
         for aside in (self.root / "aside").iterdir():
             if not is_alive(int(aside.name.partition("-")[0])):
                 shutil.rmtree(aside, ignore_errors=True)
@@ -158,10 +158,10 @@ class Cache:
             if time.time() - path.stat().st_mtime > OLD_SECONDS:
                 path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)
         self._added = self.limit
-        self.bound()
+        self.evict()
 
-    def bound(self) -> None:
-        """Keep the cache within its limit; looks only after a tenth of the limit was added."""
+    def evict(self) -> None:
+        """Evict artifacts beyond the limit; checks only after a tenth of the limit was added."""
         if self._added < self.limit // 10:
             return
         self._added = 0
@@ -189,7 +189,7 @@ class Cache:
         return self.root / "aside" / f"{os.getpid()}-{uuid.uuid4().hex}"
 
     def _seal(self, folder: Path, facts: dict[str, Any]) -> dict[str, tuple[int, str]]:
-        """Write the manifest; not synced to disk, since a damaged artifact is noticed and made again."""
+        """Write the manifest; not synced to disk, since a damaged artifact is detected and made again."""
         files = {}
         for path in sorted(folder.iterdir()):
             files[path.name] = (path.stat().st_size, file_digest(path))

@@ -1,9 +1,9 @@
-"""Keys of artifacts: a hash of everything that reaches them, and of nothing else.
+"""Keys of artifacts: a hash of everything that affects them, and of nothing else.
 
 A key covers the options, the sources of the code that makes the artifact with
-what that code imports inside the project, the versions of the toolchain, and
+its imports inside the project, the versions of the toolchain, and
 the content of files that options name.  So editing a schedule never retrains a
-network, editing a README touches nothing, and nothing stale is reused.
+network, editing a README changes no key, and stale artifacts are not reused.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def versions(distributions: Iterable[str]) -> dict[str, str | None]:
 
 
 def file_digests(paths: Iterable[Path]) -> dict[str, str]:
-    """Return each file's content's hash by path; computed again only when size or time changed."""
+    """Return the hash of each file's content by path, cached by size and modification time."""
     return {str(path): _digest_once(str(path), *_stamp(path)) for path in paths}
 
 
@@ -50,52 +50,52 @@ class SourceTree:
     """The sources of modules, each read once; nothing is imported to find them.
 
     Two modules have the same code where they differ only in comments, docstrings, layout,
-    their own names, and where they import other modules of the project from: what those
-    hold counts by itself.  A package that only passes a name on does not count, the module
-    that defines the name does.
+    their own names, and the places that they import other modules of the project from:
+    the imported modules count themselves.  A package that re-exports a name does not count;
+    the module that defines the name does.
 
     Parameters
     ----------
     edits : mapping, optional
-        Text by module name, read in place of the module's file: what an edit would change.
+        Source by module name, used instead of the module's file, to see what an edit would change.
     """
 
     def __init__(self, edits: Mapping[str, str] | None = None) -> None:
         self._edits = dict(edits or {})
         self._file = functools.cache(_file)
         self._read = functools.cache(self._parse)
-        self._passed_on = functools.cache(self._find_passed_on)
+        self._reexports = functools.cache(self._find_reexports)
 
     def closure(
         self, modules: Iterable[str], *, within: Iterable[str] = (), outside: Iterable[str] = ()
     ) -> frozenset[str]:
-        """Return the modules with all that they import from their own package and from the project.
+        """Return the modules and their transitive imports from their own package and from the project.
 
         Parameters
         ----------
         modules : iterable of str
         within : iterable of str, optional
-            Packages: what is imported from elsewhere is left out.
+            Packages: imports from elsewhere are left out.
         outside : iterable of str, optional
             Modules and packages to leave out.
         """
-        inside, left_out = _prefixes(within), _prefixes(outside)
+        included, excluded = _prefixes(within), _prefixes(outside)
         reached: set[str] = set()
-        waiting = set(modules)
-        while waiting:
-            module = waiting.pop()
+        pending = set(modules)
+        while pending:
+            module = pending.pop()
             reached.add(module)
             imported, _ = self._read(module)
-            new = {name for name in imported - reached if not f"{name}.".startswith(left_out)}
-            waiting |= {name for name in new if not inside or f"{name}.".startswith(inside)}
+            new = {name for name in imported - reached if not f"{name}.".startswith(excluded)}
+            pending |= {name for name in new if not included or f"{name}.".startswith(included)}
         return frozenset(reached)
 
     def digest(self, modules: Iterable[str]) -> str:
-        """Return the hash of the modules' code, whatever the modules are called."""
+        """Return the hash of the modules' code; it does not depend on their names."""
         return key(code=sorted({self._read(module)[1] for module in modules}))
 
     def text(self, module: str) -> str:
-        """Return a module's source; empty for what has none (built in, or missing)."""
+        """Return a module's source; empty for a module without one (built in, or missing)."""
         if module in self._edits:
             return self._edits[module]
         path = self._file(module)
@@ -105,8 +105,8 @@ class SourceTree:
         """Return the module whose code ``from base import name`` gives, None if it has no source."""
         if self._file(f"{base}.{name}"):
             return f"{base}.{name}"
-        if name in self._passed_on(base):
-            return self.origin(*self._passed_on(base)[name])
+        if name in self._reexports(base):
+            return self.origin(*self._reexports(base)[name])
         return base if self._file(base) else None
 
     def is_package(self, module: str) -> bool:
@@ -114,8 +114,8 @@ class SourceTree:
         path = self._file(module)
         return path is not None and path.name == "__init__.py"
 
-    def _find_passed_on(self, package: str) -> dict[str, tuple[str, str]]:
-        """Return the names that a package imports at its top level, with where each is from."""
+    def _find_reexports(self, package: str) -> dict[str, tuple[str, str]]:
+        """Return the names that a package imports at its top level, with the module and name of each."""
         if not self.is_package(package):
             return {}
         body = ast.parse(self.text(package)).body
@@ -141,9 +141,9 @@ class SourceTree:
 
 
 class _Code(ast.NodeTransformer):
-    """Leaves a module what decides its work: no docstrings, nothing for type checkers, no own imports.
+    """Strips what does not affect behaviour: docstrings, code for type checkers, imports from the project.
 
-    Of imports from the project those that rename something stay, without where it is from.
+    An import from the project that renames something stays, without its source.
     """
 
     def __init__(self, sources: SourceTree, module: str) -> None:
@@ -158,7 +158,7 @@ class _Code(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> Any:
         if ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING":
-            return [self.visit(each) for each in node.orelse]
+            return [self.visit(statement) for statement in node.orelse]
         return self.generic_visit(node)
 
     def visit_Import(self, node: ast.Import) -> ast.AST | None:
@@ -186,13 +186,13 @@ def _prefixes(packages: Iterable[str]) -> tuple[str, ...]:
 
 
 def _file(module: str) -> Path | None:
-    """Return a module's source file; None for what has none (built in, or missing)."""
+    """Return a module's source file; None for a module without one (built in, or missing)."""
     spec = _spec(module)
     return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
 def _spec(module: str) -> ModuleSpec | None:
-    """Find a module as ``importlib.util.find_spec`` does, but without importing what it lies in."""
+    """Find a module as ``importlib.util.find_spec`` does, but without importing its parent packages."""
     package = module.rpartition(".")[0]
     try:
         if not package:

@@ -1,4 +1,4 @@
-"""Files that only grow, a line at a time: one writer, no line lost, none half written."""
+"""Append-only text files: one writer, and every line is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 
-class Held(Exception):
+class FileInUse(Exception):
     """Another process is writing to the file."""
 
 
@@ -18,13 +18,13 @@ class Journal:
     Parameters
     ----------
     path : Path
-        Created if it is not there; what follows its last newline is dropped,
-        since that line was being written when its writer was killed.
+        Created if it does not exist. An incomplete last line, left by a writer that was
+        killed, is removed.
 
     Raises
     ------
-    Held
-        If there is another writer.
+    FileInUse
+        If another process is writing to the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -34,7 +34,7 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._file)
-            raise Held(str(path)) from None
+            raise FileInUse(str(path)) from None
         self._truncate_torn_line()
 
     def append(self, line: str) -> None:
@@ -56,7 +56,7 @@ class Journal:
             raise
 
     def close(self) -> None:
-        """Let others write, also where a process forked meanwhile still holds the file open."""
+        """Release the file, even if a process forked in the meantime still has it open."""
         fcntl.flock(self._file, fcntl.LOCK_UN)
         os.close(self._file)
 

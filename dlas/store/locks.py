@@ -6,8 +6,8 @@ import fcntl
 import os
 from pathlib import Path
 
-# Not filelock: on a file system without flock its lock is a file that stays where its owner was killed,
-# and it does not renew the file's time, by which Cache.tidy tells what is in use.
+# Not filelock: on a file system without flock it leaves its lock file behind when the owner is killed, and it
+# does not update the file's time, which Cache.tidy uses to see which locks are in use.
 
 
 class Lock:
@@ -23,13 +23,13 @@ class Lock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let others take it, also where a process forked meanwhile still holds the file open."""
+        """Release the lock, even if a process forked in the meantime still has the file open."""
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
 
 
 def take_lock(path: Path) -> Lock | None:
-    """Return the lock on a file, which is created if it is not there; None while it is held elsewhere."""
+    """Return the lock on a file, created if needed; None while another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     os.utime(descriptor)
     try:
@@ -41,7 +41,7 @@ def take_lock(path: Path) -> Lock | None:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether there is a process of that number."""
+    """Return whether a process with this id exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

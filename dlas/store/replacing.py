@@ -1,4 +1,4 @@
-"""Files that are replaced in one step: who reads one finds the old content or the new, never half of it."""
+"""Atomic replacement of files: a reader sees the old content or the new, never a mixture."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a path to write to; at the end it replaces ``path``, or is deleted if writing failed.
+    """Yield a path to write to; on exit it replaces ``path``, or is deleted if writing failed.
 
-    Nothing is synced to the disk: a kill leaves a whole file, a power cut may not.
+    Nothing is synced to the disk: a killed process leaves a complete file, a power cut may not.
 
     Parameters
     ----------
@@ -21,17 +21,17 @@ def replacing(path: Path) -> Iterator[Path]:
     Yields
     ------
     Path
-        In the same folder, of this process alone.
+        In the same folder, unique to this process.
 
     Raises
     ------
     OSError
-        If it cannot be put in the place of ``path``.
+        If it cannot replace ``path``.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield partial
         os.replace(partial, path)
     finally:
-        with suppress(OSError):  # of a folder that is not there, writing has complained
+        with suppress(OSError):  # a missing folder has already failed the write
             partial.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""TOML that a person wrote: read within bounds, and quoted where it is broken."""
+"""Read TOML written by people: bounded in size, with errors that quote the broken line."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 from dlas.errors import InputError
 
 MOST_BYTES = 1_000_000
-"""A file larger than this was not written by a person."""
+"""Largest file that is read."""
 MOST_QUOTED = 160
 """Characters of a broken line that a message shows."""
 
 
 def read(path: Path, what: str) -> dict[str, Any]:
-    """Return what a TOML file says.
+    """Return the content of a TOML file.
 
     Parameters
     ----------
     path : Path
     what : str
-        What the file is to be, for messages: ``profile``.
+        The kind of file, for messages: ``profile``.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def read(path: Path, what: str) -> dict[str, Any]:
 
 
 def read_text(path: Path, what: str) -> str:
-    """Return the text of a file; as :func:`read`, before anything is parsed."""
+    """Return the text of a file; raises as :func:`read`."""
     try:
         with path.open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
@@ -52,7 +52,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Return what a TOML text says.
+    """Return the content of a TOML text.
 
     Raises
     ------

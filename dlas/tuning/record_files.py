@@ -9,7 +9,7 @@ from pathlib import Path
 import pydantic
 
 from dlas.errors import InputError
-from dlas.store.journal import Held, Journal
+from dlas.store.journal import FileInUse, Journal
 from dlas.store.replacing import replacing
 from dlas.tuning.records import Entry, Header, Records, from_line, to_line
 
@@ -32,7 +32,7 @@ class RecordFile:
 
     Raises
     ------
-    Held
+    FileInUse
         If another process is writing to it.
     InputError
         If what is there is damaged, or about something else.
@@ -91,7 +91,7 @@ class RecordStore:
         while True:
             try:
                 return RecordFile(path, header)
-            except Held:
+            except FileInUse:
                 if not waiting:
                     say(f"waiting for another process that writes to {path}")
                 waiting = True

@@ -196,7 +196,7 @@ def test_a_chain_goes_on_from_the_elbow(tmp_path: Path) -> None:
     links = '{ name = "weight_pruning", level = "elbow" }, { name = "block_pruning", level = 0.6 }'
     steps_of = network_steps(the_point(f"compression = [{{ chain = [{links}] }}]"), tmp_path)
     assert len(steps_of) == 1 + 7 + 1 + 2
-    assert [each["key"] for each in steps_of[-1].arguments["passed"]] == [
+    assert [step["key"] for step in steps_of[-1].arguments["predecessors"]] == [
         each.key for each in steps_of[-3:-1]
     ]
 

@@ -128,15 +128,15 @@ def test_each_starts_before_they_go_on_in_a_circle(tmp_path: Path) -> None:
     recorder = Recorder()
     turns = turns_of(recorder, tmp_path)
     turns.start(ready_runs(tmp_path), [])
-    turns.asked(1)
+    turns.turn_asked(1)
     assert recorder.new() == [("launch", 1), ("launch", 2)]
-    turns.asked(2)
-    turns.asked(1)
-    turns.asked(2)
+    turns.turn_asked(2)
+    turns.turn_asked(1)
+    turns.turn_asked(2)
     assert recorder.new() == [("turn", 1), ("turn", 2), ("turn", 1)]
     turns.ended(2)  # killed while it waits: the turn stays where it is
     assert recorder.new() == []
-    turns.asked(1)
+    turns.turn_asked(1)
     assert recorder.new() == [("turn", 1)]
     turns.ended(1)
     assert not turns.taken
@@ -148,7 +148,7 @@ def test_points_wait_for_others_where_memory_is_short(tmp_path: Path, free: floa
     turns = turns_of(recorder, tmp_path, free)
     runs = ready_runs(tmp_path)
     turns.start(runs, [])
-    turns.asked(1)
+    turns.turn_asked(1)
     assert sum(name == "launch" for name, _ in recorder.new()) == together
     assert sum(run.job is not None for run in runs) == together
     turns.ended(1)
@@ -166,7 +166,7 @@ def test_other_jobs_stand_still_while_this_machine_measures(
     turns.start(ready_runs(tmp_path, hardware), [7, 8])
     assert turns.fills_machine == paused
     assert recorder.new() == [("pause", 7), ("pause", 8)] * paused + [("launch", 1)]
-    turns.asked(1)
+    turns.turn_asked(1)
     turns.ended(1)
     turns.ended(2)
     assert recorder.new() == [("launch", 2), *[("resume", 7), ("resume", 8)] * paused]

@@ -7,7 +7,7 @@ import pytest
 
 from dlas.errors import CorruptArtifact, MissingData, Unsupported, WrongOutput
 from dlas.processes.events import Ended, Raised
-from dlas.processes.outcome import DiskFull, failure, raised
+from dlas.processes.outcome import DiskFull, describe_exception, failure
 
 
 class NoSuchKernel(Unsupported):
@@ -15,7 +15,7 @@ class NoSuchKernel(Unsupported):
 
 
 def by(error: BaseException) -> Ended:
-    return Ended(1, exit=1, raised=raised(error))
+    return Ended(1, exit=1, raised=describe_exception(error))
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_a_status_of_somebody_elses_exception_is_not_taken_for_a_rows() -> None:
     class HttpError(Exception):
         status = 404
 
-    assert raised(HttpError("words")) == Raised("HttpError", "words")
+    assert describe_exception(HttpError("words")) == Raised("HttpError", "words")

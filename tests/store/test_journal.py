@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlas.store.journal import Held, Journal
+from dlas.store.journal import FileInUse, Journal
 
 
 def test_lines_are_appended_and_a_torn_one_is_dropped(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_lines_are_appended_and_a_torn_one_is_dropped(tmp_path: Path) -> None:
 
 def test_there_is_one_writer(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "lines")
-    with pytest.raises(Held):
+    with pytest.raises(FileInUse):
         Journal(tmp_path / "lines")
     journal.close()
     Journal(tmp_path / "lines").close()

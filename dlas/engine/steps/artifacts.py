@@ -1,4 +1,4 @@
-"""Read networks and what is known of them from the cache."""
+"""Load artifacts and networks from the cache."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dlas.store.cache import Artifact, Cache
 from dlas.study.point import Point
 
 
-def stored(cache: Cache, kind: str, key: str) -> Artifact:
+def load_artifact(cache: Cache, kind: str, key: str) -> Artifact:
     """Return an artifact.
 
     Raises
@@ -22,9 +22,15 @@ def stored(cache: Cache, kind: str, key: str) -> Artifact:
     return artifact
 
 
-def verified(cache: Cache, kind: str, key: str) -> Artifact:
-    """Return an artifact whose files are what was written; drop it if they are not."""
-    artifact = stored(cache, kind, key)
+def load_verified(cache: Cache, kind: str, key: str) -> Artifact:
+    """Return an artifact after checking its files; drop it if one has changed.
+
+    Raises
+    ------
+    CorruptArtifact
+        If the cache has dropped it, or a file is damaged.
+    """
+    artifact = load_artifact(cache, kind, key)
     try:
         artifact.verify()
     except CorruptArtifact:
@@ -33,20 +39,20 @@ def verified(cache: Cache, kind: str, key: str) -> Artifact:
     return artifact
 
 
-def saved(cache: Cache, key: str, point: Point) -> SavedNetwork:
-    """Return what is known of a network, which is restored when it is asked for."""
-    facts = network_facts(stored(cache, "network", key))
-    return SavedNetwork(facts, lambda: restored(cache, key, point))
+def saved_network(cache: Cache, key: str, point: Point) -> SavedNetwork:
+    """Return a network's facts with a function that restores it."""
+    facts = network_facts(load_artifact(cache, "network", key))
+    return SavedNetwork(facts, lambda: restore_network(cache, key, point))
 
 
-def restored(cache: Cache, key: str, point: Point) -> Network:
-    """Return the network of a point from its artifact."""
-    artifact = verified(cache, "network", key)
+def restore_network(cache: Cache, key: str, point: Point) -> Network:
+    """Return a point's network from its artifact."""
+    artifact = load_verified(cache, "network", key)
     compression: Compression = point.compression.make("compression")
     return compression.restore(point.model.make("model"), artifact.folder, network_facts(artifact))
 
 
 def network_facts(artifact: Artifact) -> Facts:
-    """Return what is known of a network by its artifact."""
-    known = {name: value for name, value in artifact.facts.items() if name in Facts.__dataclass_fields__}
-    return Facts(**{**known, "shape": tuple(known["shape"])})
+    """Return the facts that a network's artifact stores."""
+    facts = {name: value for name, value in artifact.facts.items() if name in Facts.__dataclass_fields__}
+    return Facts(**{**facts, "shape": tuple(facts["shape"])})

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dlas.engine.steps.artifacts import restored, verified
+from dlas.engine.steps.artifacts import load_verified, restore_network
 from dlas.processes.interface import Channel
 from dlas.stack import Backend, Hardware
 from dlas.store.cache import Cache
@@ -22,17 +22,17 @@ def run(
     build_key: str,
     channel: Channel,
 ) -> dict[str, Any]:
-    """Compile the network for the target, as the search decided where there was one."""
+    """Compile the network for its target, with the schedules that tuning selected if it ran."""
     cache, point = Cache(Path(root)), Point.of(content)
     compiler: Backend = point.compiler.make("compiler")
     device: Hardware = point.hardware.make("hardware")
     device.prepare()
-    network = restored(cache, network_key, point)
+    network = restore_network(cache, network_key, point)
     with cache.create("build", build_key) as (folder, facts):
         if tuning_key is not None:
-            found = verified(cache, "tuning", tuning_key)
-            for name in found.files:
-                shutil.copyfile(found.folder / name, folder / name)
+            search = load_verified(cache, "tuning", tuning_key)
+            for name in search.files:
+                shutil.copyfile(search.folder / name, folder / name)
         built = compiler.build(
             network, lambda: point.algorithm.make("algorithm"), device.target(), point.batch, folder
         )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from dlas.engine.steps.artifacts import stored
+from dlas.engine.steps.artifacts import load_artifact
 from dlas.engine.steps.programs import load_program
 from dlas.engine.steps.samples import fill_batch, load_sample
 from dlas.errors import WrongOutput
@@ -33,7 +33,7 @@ def run(
     program = load_program(cache, network_key, build_key, point)
     outputs = run_in_batches(program, sample["images"], point.batch)
     expected, labels = sample["outputs"][: len(outputs)], sample["labels"][: len(outputs)]
-    facts = stored(cache, "network", network_key).facts
+    facts = load_artifact(cache, "network", network_key).facts
     scale = float(np.abs(expected).max()) or 1.0
     error = float(np.abs(outputs - expected).max()) / scale
     if not error <= facts["tolerance"]:  # a NaN is wrong too

@@ -1,4 +1,4 @@
-"""Make a network: train or load it, or compress the one before it."""
+"""Make a network: train or load it, or compress its predecessor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dlas.engine.steps.artifacts import saved
+from dlas.engine.steps.artifacts import saved_network
 from dlas.engine.steps.samples import save_sample
 from dlas.processes.interface import Channel
 from dlas.stack import Compression, Workspace
@@ -15,15 +15,18 @@ from dlas.study.point import Point
 
 
 def run(
-    content: dict[str, Any], root: str, key: str, passed: list[dict[str, Any]], channel: Channel
+    content: dict[str, Any], root: str, key: str, predecessors: list[dict[str, Any]], channel: Channel
 ) -> dict[str, Any]:
-    """Make a network: train or load the dense one, or compress the last of those that were ``passed``."""
+    """Make a network: train or load the dense one, or compress the last of ``predecessors``."""
     cache, point = Cache(Path(root)), Point.of(content)
     data = point.dataset.make("dataset").load()
     workspace = Workspace(point.seed, cache.workspace(key), channel.say)
-    if passed:
+    if predecessors:
         compression: Compression = point.compression.make("compression")
-        candidates = [saved(cache, each["key"], Point.of(each["content"])) for each in passed]
+        candidates = [
+            saved_network(cache, predecessor["key"], Point.of(predecessor["content"]))
+            for predecessor in predecessors
+        ]
         network = compression.choose(candidates)
         network = network or compression.compress(candidates[-1].restore(), data, workspace)
     else:

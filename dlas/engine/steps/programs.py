@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 
-from dlas.engine.steps.artifacts import restored, verified
+from dlas.engine.steps.artifacts import load_verified, restore_network
 from dlas.stack import Backend, Hardware, Program
 from dlas.store.cache import Cache
 from dlas.study.point import Point
 
 
 def load_program(cache: Cache, network_key: str, build_key: str, point: Point) -> Program:
-    """Return the build as a program; the network itself is restored only if the compiler asks for it."""
+    """Return the build as a program; the network is restored only if the compiler needs it."""
     device: Hardware = point.hardware.make("hardware")
     device.prepare()
-    folder = verified(cache, "build", build_key).folder
-    network = functools.cache(lambda: restored(cache, network_key, point))
+    folder = load_verified(cache, "build", build_key).folder
+    network = functools.cache(lambda: restore_network(cache, network_key, point))
     compiler: Backend = point.compiler.make("compiler")
     return compiler.load(folder, network, device.target())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from dlas.engine.steps.artifacts import verified
+from dlas.engine.steps.artifacts import load_verified
 from dlas.stack import Data, Images, Network
 from dlas.store.cache import Cache
 
@@ -39,7 +39,7 @@ def save_sample(network: Network, data: Data, folder: Path) -> None:
 
 def load_sample(cache: Cache, network_key: str) -> dict[str, Any]:
     """Return ``images`` [n, c, h, w] kept with a network, their ``labels`` and its ``outputs``."""
-    return load_file(verified(cache, "network", network_key).folder / "sample.safetensors")
+    return load_file(load_verified(cache, "network", network_key).folder / "sample.safetensors")
 
 
 def fill_batch(images: Images, batch: int) -> Images:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dlas.engine.steps.artifacts import restored
+from dlas.engine.steps.artifacts import restore_network
 from dlas.processes.interface import Channel
 from dlas.stack import Bench, TuningCompiler, Workspace
 from dlas.store.cache import Cache
@@ -21,7 +21,7 @@ def run(
     algorithm = point.algorithm.make("algorithm")
     workspace = Workspace(point.seed, cache.workspace(tuning_key), channel.say)
     bench = Bench(point.hardware.make("hardware"), cache.records, workspace)
-    network = restored(cache, network_key, point)
+    network = restore_network(cache, network_key, point)
     with cache.create("tuning", tuning_key) as (folder, facts):
         facts.update(compiler.tune(network, algorithm, point.batch, bench, folder))
     cache.drop_workspace(tuning_key)
