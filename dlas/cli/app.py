@@ -220,7 +220,7 @@ def doctor() -> None:
     for check in found:
         colour = colours[check.status]
         table.add_row(
-            f"[{colour}]{check.status}[/{colour}]", check.name, escape(check.found), escape(check.advice)
+            f"[{colour}]{check.status}[/{colour}]", check.name, escape(check.finding), escape(check.advice)
         )
     terminal.show(table)
     if any(check.status == "fail" for check in found):

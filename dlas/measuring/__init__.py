@@ -1,1 +1,1 @@
-"""The machine at hand: what it is, what disturbs it, and how samples are taken on it."""
+"""Measuring on this machine: its description, its disturbances, latency samples and memory."""

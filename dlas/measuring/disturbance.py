@@ -1,4 +1,4 @@
-"""What else happened while a program was timed: other processes, a stolen processor, changing clocks."""
+"""Disturbances of a measurement: other processes, a stolen processor, changing clocks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ LIMITS = {
     # Shares of the processors that the process may use.
     "load": 0.10,
     "steal": 0.05,
-    # Share of the process's own thread time spent ready to run without a processor: also tells when
-    # two of its threads sit on one core, which no count of other processes' time does.
+    # Share of the process's own thread time spent ready to run without a processor: also detects that
+    # two of its threads share a core, which the time of other processes does not show.
     "wait": 0.05,
-    # How much slower the sentinel was than the fastest one seen.
+    # How much slower the sentinel was than its fastest run so far.
     "drift": 0.10,
     # Interquartile range over median, of one slice's samples.
     "spread": 0.20,
 }
-"""Above these a slice is noisy: each is several times what an idle machine shows."""
+"""A slice above one of these is noisy: each is several times the value of an idle machine."""
 MEANING = {
     "load": "other processes used {:.0%} of the processors",
     "steal": "the hypervisor took {:.0%} of the processors",
@@ -35,9 +35,9 @@ MEANING = {
     "spread": "samples spread over {:.0%} of their median",
 }
 TICKS_S = 0.03
-"""/proc/stat counts in ticks of 10 ms, a processor at a time: less than three are no evidence."""
+"""/proc/stat counts in ticks of 10 ms, by processor: fewer than three ticks are no evidence."""
 SENTINEL_NUMBERS, SENTINEL_CALLS = 16384, 30
-"""Numbers of which the sentinel takes roots, and how often: long enough not to wait for Python's lock."""
+"""Square roots in a call of the sentinel, and its calls: long enough not to wait for Python's lock."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Reading:
         Busy time of all processes on those processors, and time that the hypervisor took
         from them; None where the kernel does not count it.
     waited : mapping of str to float
-        By thread of this process, the time it was ready to run and had no processor.
+        By thread of this process, the time that it was ready to run without a processor.
     """
 
     clock_s: float
@@ -67,7 +67,7 @@ class Reading:
 
 
 def read(machine: Machine | None = None) -> Reading:
-    """Return the counters as they stand now."""
+    """Return the current counters."""
     machine = machine or Machine()
     allowed = machine.allowed()
     usage = machine.usage(allowed)
@@ -83,14 +83,14 @@ def read(machine: Machine | None = None) -> Reading:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What changed between two readings, seconds of processor time.
+    """The difference of two readings, seconds of processor time.
 
     Parameters
     ----------
     capacity_s : float
         Processors times elapsed time.
     own_s, others_s, steal_s, wait_s : float or None
-        None where the kernel does not tell.
+        None where the kernel does not count it.
     """
 
     capacity_s: float
@@ -114,7 +114,7 @@ class Disturbance:
         )
 
     def shares(self) -> dict[str, float]:
-        """Return ``load``, ``steal`` and ``wait`` as fractions, those that are known and significant."""
+        """Return ``load``, ``steal`` and ``wait`` as fractions, where known and significant."""
         shares = {}
         for name, seconds in (("load", self.others_s), ("steal", self.steal_s)):
             if seconds is not None and seconds >= TICKS_S:
@@ -125,11 +125,11 @@ class Disturbance:
 
 
 def fraction(parts: Sequence[float | None], wholes: Sequence[float]) -> float | None:
-    """Return the sum of the parts over that of the wholes, None where a part is not known."""
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts) or sum(wholes) <= 0:
+    """Return the sum of the parts over that of the wholes, None if a part is not known."""
+    numbers = [part for part in parts if part is not None]
+    if len(numbers) < len(parts) or sum(wholes) <= 0:
         return None
-    return min(1.0, sum(known) / sum(wholes))
+    return min(1.0, sum(numbers) / sum(wholes))
 
 
 def spread(samples: Sequence[float]) -> float | None:
@@ -141,7 +141,7 @@ def spread(samples: Sequence[float]) -> float | None:
 
 
 def worst(measures: Mapping[str, float]) -> tuple[float, str]:
-    """Return how far the worst measure is over its limit (above 1 is noisy), and what it says.
+    """Return the worst measure over its limit (above 1 is noisy), and its message.
 
     Parameters
     ----------
@@ -154,12 +154,12 @@ def worst(measures: Mapping[str, float]) -> tuple[float, str]:
 
 
 def sentinel(clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the seconds that a fixed piece of arithmetic takes: the machine's speed right now.
+    """Return the seconds of a fixed computation: the machine's current speed.
 
-    Every processor that this process may use does it, all at once, and the slowest counts:
-    a hypervisor may put two of them on one core, and each by itself would not notice.
-    It stays in a second-level cache, so it depends on the clock and on little else.  The
-    median of five keeps a single interruption out.
+    All processors that this process may use run it at once, and the slowest counts:
+    a hypervisor may put two of them on one core, which a run on one would not show.
+    Its data fits in a second-level cache, so it depends on little but the clock.  The
+    median of five runs excludes a single interruption.
     """
     processors = sorted(os.sched_getaffinity(0))
     if len(processors) == 1:

@@ -1,4 +1,4 @@
-"""Can this machine give numbers to be trusted: one check a question, each with what to do."""
+"""Checks that this machine can measure reliably, each with advice."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ import sys, tvm
 tvm.ir.save_json(tvm.tirx.IntImm("int32", 1))
 sys.stdout.write("saved")
 """
-"""What every tuner does first, and what dies where the two packages do not belong together."""
+"""Code that tuning depends on, and that crashes if apache-tvm and apache-tvm-ffi do not match."""
 WANTED_GIB = 5
-"""Networks, builds and rows of a study of some hundred points; parameters are stored once."""
+"""Free disk that a study of about a hundred points needs for networks, builds and rows."""
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,22 @@ class Check:
     ----------
     name : str
     status : {"ok", "warn", "fail"}
-        ``fail`` where a study cannot run as it should, ``warn`` where its
-        numbers would suffer or some parts are missing.
-    found : str
+        ``fail`` where a study cannot run properly, ``warn`` where its
+        measurements would be less reliable or some parts are unavailable.
+    finding : str
+        The answer.
     advice : str
         What to do; empty where all is well.
     """
 
     name: str
     status: Literal["ok", "warn", "fail"]
-    found: str
+    finding: str
     advice: str = ""
 
 
 def checks(machine: Machine | None = None) -> list[Check]:
-    """Return every check of this machine; takes a few seconds, most of them to try out TVM."""
+    """Run every check on this machine; takes a few seconds, mostly for TVM."""
     machine = machine or Machine()
     return [
         packages(),
@@ -71,7 +72,7 @@ def checks(machine: Machine | None = None) -> list[Check]:
 
 
 def packages() -> Check:
-    """Compare what is installed with what this project requires."""
+    """Compare the installed packages with the ones that this project requires."""
     needed = required()
     wrong = []
     for requirement in needed:
@@ -103,113 +104,116 @@ def torchvision() -> Check:
     if version("torchvision") is None or version("torch") is None:
         return Check(name, "fail", "torch or torchvision is missing", "install both")
     lines = [Requirement(line) for line in metadata.requires("torchvision") or []]
-    (wanted,) = [line.specifier for line in lines if line.name == "torch"]
-    found = f"torchvision {version('torchvision')} wants torch {wanted}; torch is {version('torch')}"
-    if wanted.contains(version("torch") or "", prereleases=True):
-        return Check(name, "ok", found)
-    return Check(name, "fail", found, "install the pair that constraints.txt names")
+    (required_torch,) = [line.specifier for line in lines if line.name == "torch"]
+    finding = (
+        f"torchvision {version('torchvision')} wants torch {required_torch}; torch is {version('torch')}"
+    )
+    if required_torch.contains(version("torch") or "", prereleases=True):
+        return Check(name, "ok", finding)
+    return Check(name, "fail", finding, "install the pair that constraints.txt names")
 
 
 def tvm_ffi(interpreter: str = sys.executable) -> Check:
-    """Try, in a process of its own, what dies where apache-tvm and apache-tvm-ffi do not belong together."""
+    """Check, in a separate process, that apache-tvm and apache-tvm-ffi match."""
     pins = " ".join(str(line).replace(" ", "") for line in required() if line.name in TVM_PINS)
     advice = f"pip install {pins}"
     try:
-        done = subprocess.run(
+        probe = subprocess.run(
             [interpreter, "-c", PROBE], capture_output=True, text=True, timeout=120, check=False
         )
     except subprocess.TimeoutExpired:
         return Check("TVM", "fail", "tvm.ir.save_json hung for two minutes", advice)
-    if done.returncode == 0 and done.stdout.endswith("saved"):
+    if probe.returncode == 0 and probe.stdout.endswith("saved"):
         return Check("TVM", "ok", f"apache-tvm {version('apache-tvm')} saves and loads")
-    lines = done.stderr.strip().splitlines()
-    how = f"died of signal {-done.returncode}" if done.returncode < 0 else (lines or ["failed"])[-1]
-    found = f"tvm.ir.save_json {how} (apache-tvm-ffi {version('apache-tvm-ffi')})"
-    return Check("TVM", "fail", found, advice)
+    lines = probe.stderr.strip().splitlines()
+    how = f"died of signal {-probe.returncode}" if probe.returncode < 0 else (lines or ["failed"])[-1]
+    finding = f"tvm.ir.save_json {how} (apache-tvm-ffi {version('apache-tvm-ffi')})"
+    return Check("TVM", "fail", finding, advice)
 
 
 def threads(machine: Machine) -> Check:
     """Compare the cores of the machine with those that this process may use."""
     allowed, cores, quota = machine.allowed(), machine.cores(), machine.quota()
     everything = machine.cores(machine.online())
-    found = f"{len(cores)} of {len(everything)} cores ({len(allowed)} logical processors)"
+    finding = f"{len(cores)} of {len(everything)} cores ({len(allowed)} logical processors)"
     if quota is not None:
-        found += f", a quota of {quota:g} processors"
+        finding += f", a quota of {quota:g} processors"
     if quota is not None and quota < len(cores):
         advice = "a quota stops threads in mid-run: lift it, or study threads well below it"
-        return Check("threads", "warn", found, advice)
+        return Check("threads", "warn", finding, advice)
     if len(cores) < len(everything):
         return Check(
-            "threads", "warn", found, "others may have the rest: expect their noise, or lift the affinity"
+            "threads", "warn", finding, "others may have the rest: expect their noise, or lift the affinity"
         )
-    return Check("threads", "ok", found)
+    return Check("threads", "ok", finding)
 
 
 def clocks(machine: Machine) -> Check:
-    """Say whether the clock may change in the middle of a measurement."""
+    """Check whether the clock may change during a measurement."""
     clock = machine.clocks()
     if clock["governor"] is None:
-        found = "the kernel shows no clocks" + (" (a virtual machine)" if _virtual(machine) else "")
+        finding = "the kernel shows no clocks" + (" (a virtual machine)" if _virtual(machine) else "")
         return Check(
-            "clocks", "warn", found, "they cannot be held: trust ratios within one run, not absolute times"
+            "clocks", "warn", finding, "they cannot be held: trust ratios within one run, not absolute times"
         )
-    found = f"governor {clock['governor']}, boost {_said(clock['boost'])}"
+    finding = f"governor {clock['governor']}, boost {_on_off(clock['boost'])}"
     if clock["governor"] == "performance" and clock["boost"] is not True:
-        return Check("clocks", "ok", found)
+        return Check("clocks", "ok", finding)
     advice = "for steady times: cpupower frequency-set -g performance, and switch boost off"
-    return Check("clocks", "warn", found, advice)
+    return Check("clocks", "warn", finding, advice)
 
 
 def load(machine: Machine, seconds: float = 0.5) -> Check:
-    """Watch for ``seconds`` how much of the processors others use."""
+    """Measure for ``seconds`` how much of the processors other processes use."""
     before = disturbance.read(machine)
     time.sleep(seconds)
-    seen = Disturbance.between(before, disturbance.read(machine))
-    others = disturbance.fraction([seen.others_s], [seen.capacity_s])
-    stolen = disturbance.fraction([seen.steal_s], [seen.capacity_s])
+    disturbed = Disturbance.between(before, disturbance.read(machine))
+    others = disturbance.fraction([disturbed.others_s], [disturbed.capacity_s])
+    stolen = disturbance.fraction([disturbed.steal_s], [disturbed.capacity_s])
     if others is None or stolen is None:
         return Check("load", "warn", "the kernel does not tell", "measure on Linux with /proc mounted")
-    found = f"others use {others:.0%} of the processors, {stolen:.0%} stolen by a hypervisor"
+    finding = f"others use {others:.0%} of the processors, {stolen:.0%} stolen by a hypervisor"
     average = machine.load_average()
     if average is not None:
-        found += f"; load average {average:g}"
+        finding += f"; load average {average:g}"
     if others > LIMITS["load"] or stolen > LIMITS["steal"]:
-        return Check("load", "warn", found, "stop what else is running, or rows will be marked noisy")
-    return Check("load", "ok", found)
+        return Check("load", "warn", finding, "stop what else is running, or rows will be marked noisy")
+    return Check("load", "ok", finding)
 
 
 def disk(name: str, folder: Path) -> Check:
-    """Compare the free disk under a folder, which need not exist yet, with what a study takes."""
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    free = shutil.disk_usage(there).free / 2**30
-    found = f"{free:.0f} GiB free under {folder}"
-    if not os.access(there, os.W_OK):
-        return Check(name, "fail", f"{there} cannot be written", "choose another folder")
+    """Compare the free disk under a folder, which need not exist yet, with the space that a study takes."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free / 2**30
+    finding = f"{free:.0f} GiB free under {folder}"
+    if not os.access(existing, os.W_OK):
+        return Check(name, "fail", f"{existing} cannot be written", "choose another folder")
     if free < 1:
-        return Check(name, "fail", found, "a study would stop: free some, or choose another folder")
+        return Check(name, "fail", finding, "a study would stop: free some, or choose another folder")
     if free < WANTED_GIB:
-        return Check(name, "warn", found, f"a study of a hundred points takes up to {WANTED_GIB} GiB")
-    return Check(name, "ok", found)
+        return Check(name, "warn", finding, f"a study of a hundred points takes up to {WANTED_GIB} GiB")
+    return Check(name, "ok", finding)
 
 
 def compiler() -> Check:
-    """Look for what torch.compile builds its kernels with."""
-    named = os.environ.get("CXX")
-    found = next((path for name in (named, "g++", "clang++") if name and (path := shutil.which(name))), None)
+    """Look for the C++ compiler and the headers that torch.compile needs."""
+    preferred = os.environ.get("CXX")
+    paths = map(shutil.which, filter(None, (preferred, "g++", "clang++")))
+    path = next(filter(None, paths), None)
     header = Path(sysconfig.get_paths()["include"]) / "Python.h"
     without = "without it torch_compile is unsupported, everything else works"
-    if found is None:
-        return Check("C++ compiler", "warn", f"no {named or 'g++'}", f"install g++: {without}")
+    if path is None:
+        return Check("C++ compiler", "warn", f"no {preferred or 'g++'}", f"install g++: {without}")
     if not header.exists():
         return Check(
-            "C++ compiler", "warn", f"{found}, but no {header}", f"install Python's headers: {without}"
+            "C++ compiler", "warn", f"{path}, but no {header}", f"install Python's headers: {without}"
         )
-    return Check("C++ compiler", "ok", found)
+    return Check("C++ compiler", "ok", path)
 
 
 def _virtual(machine: Machine) -> bool:
     return bool(machine.describe()["hypervisor"])
 
 
-def _said(value: bool | None) -> str:
+def _on_off(value: bool | None) -> str:
     return {True: "on", False: "off", None: "not shown"}[value]

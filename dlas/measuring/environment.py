@@ -1,4 +1,4 @@
-"""Where a row comes from: versions of the toolchain, of the code, and the machine's name."""
+"""The environment of a row: versions of the toolchain and of the code, and the machine's name."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ TOOLCHAIN = (
     "pytorch-lightning",
     "xgboost",
 )
-"""What can change a number in a row."""
+"""Packages that can change a number in a row."""
 CHECKOUT = Path(__file__).resolve().parents[2]
 CODE = ("dlas", "schedules", "sparse", "hardware_profiles", "setup.cfg")
-"""What makes a checkout differ from its commit: a README or a study does not."""
+"""Paths whose changes make a checkout dirty: not READMEs or studies."""
 
 
 def environment() -> dict[str, Any]:
-    """Return what a row says of its surroundings.
+    """Return the environment that a row records.
 
     Returns
     -------
     dict
         ``python``, ``versions`` (by distribution, None where not installed),
-        ``code`` (see :func:`code`) and ``host``.  Nothing is imported to learn
+        ``code`` (see :func:`code`) and ``host``.  Nothing is imported to find
         the versions.
     """
     return {
@@ -68,7 +68,7 @@ def code(checkout: Path = CHECKOUT) -> dict[str, Any]:
         and whether the code has been changed since (``dirty``), else None.
     """
     commit = dirty = None
-    # Only a checkout's own folder counts: an environment may lie inside some other repository.
+    # Only a checkout's own folder counts: an environment may be inside another repository.
     if (checkout / ".git").exists():
         commit = _git(checkout, "rev-parse", "HEAD")
         changes = _git(checkout, "status", "--porcelain", "--", *CODE)
@@ -77,10 +77,10 @@ def code(checkout: Path = CHECKOUT) -> dict[str, Any]:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return what git prints, or None where it is not there, refuses or hangs."""
+    """Return the output of git; None if it is missing, fails or hangs."""
     command = ["git", "-C", str(folder), "--no-optional-locks", *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return process.stdout.strip() if process.returncode == 0 else None

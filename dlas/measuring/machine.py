@@ -1,7 +1,7 @@
-"""The machine as its kernel shows it: processors, caches, clocks, limits and who is using them.
+"""The machine as its kernel shows it: processors, caches, clocks, limits and their use.
 
-Everything is read from /proc and /sys under a root that tests replace.  What
-the kernel does not show is None, never a guess.
+Everything is read from /proc and /sys under a root that tests replace.  Values that
+the kernel does not show are None, never a guess.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any
 
 VECTOR_EXTENSION = re.compile(r"(sse4|avx|fma|amx|asimd|sve)\w*|f16c|neon|sme2?|i8mm|bf16")
-"""The processor flags that say what vector arithmetic there is."""
+"""Processor flags of vector instructions."""
 ARM_VENDORS = {"0x41": "Arm", "0x4e": "NVIDIA", "0x51": "Qualcomm", "0x61": "Apple", "0xc0": "Ampere"}
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def machine_name(device: Any) -> str | None:
-    """Return what tells machines apart: the processor and how many of its cores may be used.
+    """Return a name that identifies a machine: the processor and the number of usable cores.
 
-    The host's name does not: containers get a new one each time they start.
+    The host's name would not do: containers get a new one each time they start.
 
     Parameters
     ----------
     device : mapping
-        What :meth:`dlas.stack.Hardware.describe` returned; a row may hold anything.
+        The result of :meth:`dlas.stack.Hardware.describe`, or any value read from a row.
     """
     if not isinstance(device, Mapping):
         return None
@@ -41,9 +41,9 @@ def machine_name(device: Any) -> str | None:
 def use_threads(threads: int) -> None:
     """Fix the number of threads of every numerical library in this process.
 
-    For TVM it has to come before its first kernel: it reads the variables once.
-    Left alone it would also pin the main thread, and what other runtimes start
-    later would inherit one core for all their threads.
+    Call it before TVM's first kernel: TVM reads the variables once.  By default TVM
+    would also pin the main thread, and runtimes that start later would inherit one
+    core for all their threads.
     """
     os.environ["TVM_BIND_THREADS"] = "0"
     for library in ("TVM", "OMP", "MKL", "OPENBLAS", "NUMEXPR"):
@@ -67,7 +67,7 @@ class Machine:
     Parameters
     ----------
     root : Path
-        Where /proc and /sys are looked for.
+        The folder that holds proc and sys.
     """
 
     root: Path = Path("/")
@@ -83,32 +83,32 @@ class Machine:
         return _numbers(self._text("sys/devices/system/cpu/online") or "") or self.allowed()
 
     def cores(self, processors: tuple[int, ...] | None = None) -> list[tuple[int, ...]]:
-        """Return physical cores, each as those of its logical processors that are among ``processors``.
+        """Return physical cores, each as a tuple of its logical processors among ``processors``.
 
-        Faster cores come first where cores differ, else the lowest number.
+        Faster cores come first, then lower numbers.
 
         Parameters
         ----------
         processors : tuple of int, optional
-            By default those that this process may run on.
+            By default all that this process may run on.
         """
         among = processors or self.allowed()
         cores = {tuple(p for p in self._siblings(cpu) if p in among) or (cpu,) for cpu in among}
         return sorted(cores, key=lambda core: (-self._capacity(core[0]), core))
 
     def quota(self) -> float | None:
-        """Return the processors' worth of time that control groups grant, None where unlimited."""
-        granted = [share for folder in self._groups() if (share := self._share(folder)) is not None]
-        return min(granted, default=None)
+        """Return the processors that control groups grant, may be fractional; None where unlimited."""
+        quotas = [quota for folder in self._groups() if (quota := self._quota_of(folder)) is not None]
+        return min(quotas, default=None)
 
     def most_threads(self) -> int:
-        """Return the threads that can run at once: one a core allowed, no more than the quota grants."""
+        """Return the number of threads that can run at once: one for each usable core, within the quota."""
         quota = self.quota()
         cores = len(self.cores())
         return cores if quota is None else max(1, min(cores, int(quota)))
 
     def usage(self, processors: tuple[int, ...]) -> Usage | None:
-        """Return the time that the processors have been busy, and that a hypervisor took from them."""
+        """Return the time that the processors were busy, and the time that a hypervisor took from them."""
         tick = os.sysconf("SC_CLK_TCK")
         names = {f"cpu{number}" for number in processors}
         lines = [line.split() for line in (self._text("proc/stat") or "").splitlines()]
@@ -120,7 +120,7 @@ class Machine:
         return Usage(busy / tick, sum(row[7] for row in rows) / tick)
 
     def waited(self) -> dict[str, float]:
-        """Return, by thread of this process, the seconds it was ready to run and had no processor."""
+        """Return, by thread of this process, the seconds that it was ready to run without a processor."""
         waits = {}
         for folder in self._folders("proc/self/task"):
             fields = (_read(folder / "schedstat") or "").split()
@@ -134,19 +134,19 @@ class Machine:
         return float(text.split()[0]) if text else None
 
     def clocks(self) -> dict[str, Any]:
-        """Return governor, clock limits in Hz and whether boost is on, of the fastest core allowed."""
+        """Return governor, clock limits in Hz and whether boost is on, of the fastest usable core."""
         number = self.cores()[0][0]
         folder = f"sys/devices/system/cpu/cpu{number}/cpufreq"
         return {
             "governor": self._text(f"{folder}/scaling_governor"),
-            "clock_min_hz": _kilo(self._text(f"{folder}/scaling_min_freq")),
-            "clock_max_hz": _kilo(self._text(f"{folder}/scaling_max_freq")),
-            "clock_limit_hz": _kilo(self._text(f"{folder}/cpuinfo_max_freq")),
+            "clock_min_hz": _hertz(self._text(f"{folder}/scaling_min_freq")),
+            "clock_max_hz": _hertz(self._text(f"{folder}/scaling_max_freq")),
+            "clock_limit_hz": _hertz(self._text(f"{folder}/cpuinfo_max_freq")),
             "boost": self._boost(),
         }
 
     def caches(self) -> dict[str, int | None]:
-        """Return bytes a cache level, summed over the machine's distinct caches."""
+        """Return the bytes of each cache level, summed over the machine's distinct caches."""
         sizes: dict[str, int] = {}
         seen = set()
         for number in self.online():
@@ -168,15 +168,15 @@ class Machine:
         return tuple((cpu.get("flags") or cpu.get("Features") or "").split())
 
     def memory_bytes(self) -> int | None:
-        """Return the memory there is, or what control groups leave of it."""
+        """Return the size of the memory, or the limit of the control groups if that is lower."""
         total = _bytes(_table(self._text("proc/meminfo") or "").get("MemTotal"))
         limits = [_bytes(_read(limit)) for limit, _ in self._memory_files()]
         return min((size for size in (total, *limits) if size is not None), default=None)
 
     def free_memory(self) -> float:
-        """Return the share of the memory that new processes could have, 1 where the kernel does not tell.
+        """Return the share of the memory that new processes could use, 1 if the kernel does not show it.
 
-        The least of the machine's and of its control groups', whose file caches can be had.
+        The minimum over the machine and its control groups; file caches count as available.
         """
         table = _table(self._text("proc/meminfo") or "")
         total, free = (_bytes(table.get(name)) for name in ("MemTotal", "MemAvailable"))
@@ -211,7 +211,7 @@ class Machine:
             "memory_bytes": self.memory_bytes(),
             "kernel": self._text("proc/sys/kernel/osrelease"),
             **self.clocks(),
-            # Only x86 says it in its flags; elsewhere it is not known.
+            # Only x86 shows it in its flags.
             "hypervisor": "hypervisor" in flags if "vendor_id" in cpu else None,
         }
 
@@ -225,10 +225,10 @@ class Machine:
             return []
 
     def _cpuinfo(self) -> dict[str, str]:
-        """Return the entry of the fastest core allowed: a board's first core may be a little one."""
+        """Return the entry of the fastest usable core: a board's first core may be a little one."""
         entries = [_table(text) for text in (self._text("proc/cpuinfo") or "").split("\n\n")]
-        wanted = str(self.cores()[0][0])
-        return next((entry for entry in entries if entry.get("processor") == wanted), entries[0])
+        fastest = str(self.cores()[0][0])
+        return next((entry for entry in entries if entry.get("processor") == fastest), entries[0])
 
     def _siblings(self, number: int) -> tuple[int, ...]:
         topology = f"sys/devices/system/cpu/cpu{number}/topology"
@@ -255,17 +255,17 @@ class Machine:
             group = Path(path.lstrip("/"))
             for above in (group, *group.parents):
                 yield mount / above
-                if not names:  # where both versions are mounted, the second has a folder of its own
+                if not names:  # if both versions are mounted, version 2 has a folder of its own
                     yield mount / "unified" / above
 
     def _memory_files(self) -> Iterator[tuple[Path, Path]]:
-        """Yield, by control group, the files that tell its limit and what of it is used."""
+        """Yield the files with the memory limit and the usage of each control group."""
         for folder in self._groups():
             yield folder / "memory.max", folder / "memory.current"
         for folder in self._groups("memory"):
             yield folder / "memory.limit_in_bytes", folder / "memory.usage_in_bytes"
 
-    def _share(self, folder: Path) -> float | None:
+    def _quota_of(self, folder: Path) -> float | None:
         """Return the processors that one control group grants."""
         granted = (_read(folder / "cpu.max") or "").split()
         if len(granted) != 2:
@@ -284,7 +284,7 @@ def _read(path: Path) -> str | None:
 
 
 def _table(text: str) -> dict[str, str]:
-    """Return ``name : value`` lines as a mapping; the first of a name holds."""
+    """Return ``name : value`` lines as a mapping; the first line of a name wins."""
     table: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")
@@ -295,21 +295,21 @@ def _table(text: str) -> dict[str, str]:
 
 def _numbers(text: str) -> tuple[int, ...]:
     """Return a kernel list such as ``0-3,8`` as numbers."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        found.extend(range(int(first), int(last or first) + 1))
-    return tuple(found)
+        numbers.extend(range(int(first), int(last or first) + 1))
+    return tuple(numbers)
 
 
 def _bytes(text: str | None) -> int | None:
-    """Return a size such as ``32K`` or ``1234 kB`` in bytes; None for ``max`` and for nothing."""
+    """Return a size such as ``32K`` or ``1234 kB`` in bytes; None for ``max`` and for None."""
     digits = (text or "").rstrip("kKMGB ")
     if text is None or not digits.isdigit():
         return None
     return int(digits) * _UNITS[text[len(digits) :].strip().upper().removesuffix("B")]
 
 
-def _kilo(text: str | None) -> float | None:
+def _hertz(text: str | None) -> float | None:
     """Return kHz as Hz."""
     return int(text) * 1e3 if text and text.isdigit() else None

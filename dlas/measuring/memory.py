@@ -1,4 +1,4 @@
-"""The most memory that a process has held."""
+"""Peak memory of a process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class PeakMemory:
-    """The most memory this process has held since :meth:`start`, above what it held then.
+    """The peak memory of this process since :meth:`start`, above its memory at the start.
 
     The baseline matters: TVM and torch alone are hundreds of megabytes.
 
@@ -26,19 +26,19 @@ class PeakMemory:
 
     @classmethod
     def start(cls, process: Path = Path("/proc/self")) -> PeakMemory:
-        """Reset the kernel's high-water mark, where it allows that, and note where memory stands."""
-        with suppress(OSError):  # a mark that stays counts only where it is passed later
+        """Reset the kernel's high-water mark, if it allows that, and record the current memory."""
+        with suppress(OSError):  # without a reset, only a peak above the old mark counts
             (process / "clear_refs").write_text("5")
         return cls(_status(process, "VmRSS"), _status(process, "VmHWM"), process)
 
     def bytes_above(self) -> int | None:
-        """Return the peak since the start, less what was resident then; None where it cannot be told."""
+        """Return the peak since the start, minus the resident memory at the start; None if unknown."""
         peak = _status(self.process, "VmHWM")
         if peak is None or self.resident_bytes is None or self.peak_bytes is None:
             return None
-        slack = 4 * 2**20  # the kernel counts pages a processor at a time and is this far behind
+        slack = 4 * 2**20  # the kernel counts pages by processor and lags this far behind
         if peak <= self.peak_bytes and self.peak_bytes > self.resident_bytes + slack:
-            return None  # an old peak that could not be reset hides whatever came since
+            return None  # an old peak that could not be reset hides later ones
         return max(0, peak - self.resident_bytes)
 
 

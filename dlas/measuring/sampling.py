@@ -1,9 +1,9 @@
-"""Take latency samples that can be trusted, or say why they cannot.
+"""Take reliable latency samples, and mark the ones that were disturbed.
 
-One measurement is a first run timed apart, a warm-up that is dropped, and
-samples taken in slices.  Between slices others that will be compared with this
-program have their turn, so that slow changes of the machine fall on all alike.
-A slice that was disturbed is measured again a few times, then marked.
+A measurement consists of a first run, timed separately, a warm-up that is dropped,
+and samples taken in slices.  Between slices the other programs of the comparison
+have their turns, so that slow changes of the machine affect all alike.  A disturbed
+slice is measured again a few times, then marked as noisy.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from dlas.measuring.disturbance import LIMITS, Disturbance, Reading
 from dlas.stack import MeasureSettings
 
 WARM_UP_S = 0.15
-"""Before the first slice: clocks rise and threads spread over the cores within this."""
+"""Warm-up before the first slice: enough for clocks to rise and threads to spread over the cores."""
 REWARM_S = 0.05
-"""Before every later slice: others have used the caches since."""
+"""Warm-up before every later slice: other programs have used the caches since."""
 LONG_CALL_S = 1.0
-"""A call this long warms itself up: what it does first weighs nothing."""
+"""A call this long needs no warm-up: its cold start has no weight."""
 RETRIES = 3
 """How often a disturbed slice is measured again."""
 RETRIES_IN_ALL = 6
-"""How often slices are measured again in one measurement: noise that lasts is not waited out."""
+"""How often slices are measured again in one measurement: lasting noise is not waited out."""
 PAUSE_S = 0.1
 """Wait before measuring again, doubled each time: most disturbances pass."""
 
 
 @dataclass(frozen=True)
 class Instruments:
-    """What a measurement is taken with; tests put in their own."""
+    """Clock, sleep, sentinel and counters of a measurement; tests replace them."""
 
     clock: Callable[[], float] = time.perf_counter
     sleep: Callable[[float], None] = time.sleep
@@ -47,7 +47,7 @@ class Instruments:
 
 @dataclass(frozen=True)
 class Slice:
-    """The samples of one turn and what disturbed them.
+    """The samples of one turn and their disturbance.
 
     Parameters
     ----------
@@ -55,16 +55,16 @@ class Slice:
         Seconds a call.
     sentinel_s : tuple of float
         The sentinel's seconds before and after.
-    seen : Disturbance
+    disturbance : Disturbance
     score : float
         The worst measure over its limit; above 1 the slice is noisy.
     reason : str
-        What that measure says.
+        The message of that measure.
     """
 
     samples: list[float]
     sentinel_s: tuple[float, float]
-    seen: Disturbance
+    disturbance: Disturbance
     score: float
     reason: str
 
@@ -90,30 +90,30 @@ def sample(
     -------
     dict
         ``latency_s`` (samples, seconds a call), ``calls_per_sample``,
-        ``first_run_s``, ``bound`` (``repeats`` or ``seconds``: what ended it),
+        ``first_run_s``, ``bound`` (``repeats`` or ``seconds``: the limit that ended it),
         ``sentinel_s`` (before and after each slice), ``load`` and ``steal``
-        (fractions of the processors that others and the hypervisor had, None
-        where not known), ``noisy``, ``noisy_reason``, ``active_s``.
+        (fractions of the processors that other processes and the hypervisor used,
+        None where not known), ``noisy``, ``noisy_reason``, ``active_s``.
     """
     measurement = _Measurement(run, settings, instruments or Instruments())
     turn()
     first_run_s = measurement.start()
     turns = max(1, min(settings.slices, settings.repeats))
-    kept = []
+    slices = []
     for index in range(turns):
         if index:
             turn()
-        kept.append(measurement.take(turns - index))
-    latency = [seconds for piece in kept for seconds in piece.samples]
-    reason = noise(kept)
+        slices.append(measurement.take(turns - index))
+    latency = [seconds for piece in slices for seconds in piece.samples]
+    reason = noise(slices)
     return {
         "latency_s": latency,
         "calls_per_sample": measurement.calls,
         "first_run_s": first_run_s,
         "bound": "repeats" if len(latency) >= settings.repeats else "seconds",
-        "sentinel_s": [seconds for piece in kept for seconds in piece.sentinel_s],
-        "load": _overall(kept, "others_s"),
-        "steal": _overall(kept, "steal_s"),
+        "sentinel_s": [seconds for piece in slices for seconds in piece.sentinel_s],
+        "load": _overall(slices, "others_s"),
+        "steal": _overall(slices, "steal_s"),
         "noisy": reason is not None,
         "noisy_reason": reason,
         "active_s": measurement.active_s,
@@ -122,10 +122,10 @@ def sample(
 
 @dataclass
 class _Measurement:
-    """One program's measurement under way.
+    """The running measurement of one program.
 
-    ``quickest_s`` is the shortest call yet, ``taken`` the samples kept and
-    ``active_s`` the seconds of the device used.
+    ``quickest_s`` is the shortest call so far, ``taken`` the number of samples and
+    ``active_s`` the seconds that it used the device.
     """
 
     run: Callable[[], Any]
@@ -139,10 +139,10 @@ class _Measurement:
     retries_left: int = RETRIES_IN_ALL
 
     def start(self) -> float:
-        """Return the seconds of the first run; then warm up and choose the calls a sample."""
+        """Return the seconds of the first run; then warm up and choose the number of calls in a sample."""
         with self._active():
             first = self._call()
-        # The first run loads, allocates and compiles: it is no guide to the calls that follow.
+        # The first run loads, allocates and compiles: later calls are faster.
         self.quickest_s = math.inf
         with self._active():
             self._warm(min(WARM_UP_S, self.settings.seconds - self.active_s))
@@ -170,45 +170,45 @@ class _Measurement:
         return best
 
     def _may_repeat(self, turns_left: int) -> bool:
-        """Return whether a slice can be measured again and the later ones still have their fewest samples."""
+        """Return whether the time suffices to measure a slice again and take the minimum of later samples."""
         if self.retries_left == 0:
             return False
         fewest_s = self._needed(turns_left) * self.calls * self.quickest_s
         return self.active_s + fewest_s * turns_left <= self.settings.seconds
 
     def _needed(self, turns_left: int) -> int:
-        """Return the samples that a slice takes however long they last."""
+        """Return the number of samples that a slice takes even beyond its time."""
         minimum = min(self.settings.minimum, self.settings.repeats)
         return max(1, math.ceil((minimum - self.taken) / turns_left))
 
     def _slice(self, turns_left: int) -> Slice:
-        """Take one slice: its share of the samples that are left, within its share of the time left."""
+        """Take one slice: its share of the remaining samples, within its share of the remaining time."""
         share_s = max(0.0, self.settings.seconds - self.active_s) / turns_left
-        wanted = math.ceil(max(0, self.settings.repeats - self.taken) / turns_left)
+        most = math.ceil(max(0, self.settings.repeats - self.taken) / turns_left)
         needed = self._needed(turns_left)
         if self.active_s < self.settings.seconds and self.quickest_s < LONG_CALL_S:
             self._warm(min(REWARM_S, share_s))
         samples: list[float] = []
         clock = self.tools.clock
-        with _garbage_kept():
-            # The sentinel is no part of what is judged: a program's threads may spin beside it, and wait.
+        with _no_garbage_collection():
+            # The sentinel runs outside the readings: spinning threads of the program may make it wait.
             sentinel_before, before = self.tools.sentinel(), self.tools.read()
             start = clock()
-            while len(samples) < wanted and (len(samples) < needed or clock() - start < share_s):
+            while len(samples) < most and (len(samples) < needed or clock() - start < share_s):
                 samples.append(self._sample())
             after, sentinel_after = self.tools.read(), self.tools.sentinel()
-        return self._judged(samples, (sentinel_before, sentinel_after), Disturbance.between(before, after))
+        return self._judge(samples, (sentinel_before, sentinel_after), Disturbance.between(before, after))
 
-    def _judged(self, samples: list[float], sentinel_s: tuple[float, float], seen: Disturbance) -> Slice:
-        """Return the slice with how noisy it was."""
+    def _judge(self, samples: list[float], sentinel_s: tuple[float, float], disturbed: Disturbance) -> Slice:
+        """Return the slice with its noise score."""
         self.best_sentinel_s = min(self.best_sentinel_s, *sentinel_s)
-        measures = seen.shares() | {"drift": max(sentinel_s) / self.best_sentinel_s - 1}
+        measures = disturbed.shares() | {"drift": max(sentinel_s) / self.best_sentinel_s - 1}
         if (spread := disturbance.spread(samples)) is not None:
             measures["spread"] = spread
-        return Slice(samples, sentinel_s, seen, *disturbance.worst(measures))
+        return Slice(samples, sentinel_s, disturbed, *disturbance.worst(measures))
 
     def _warm(self, seconds: float) -> None:
-        """Run untimed for ``seconds``, at least once where that is more than nothing."""
+        """Run untimed for ``seconds``, at least once if that is positive."""
         start = self.tools.clock()
         while self.tools.clock() - start < seconds:
             self._call()
@@ -240,15 +240,15 @@ class _Measurement:
 def noise(slices: list[Slice]) -> str | None:
     """Return why the slices together are noisy, or None where they are not.
 
-    Beside each slice's own score this sees what no slice sees of itself: a
-    sentinel slower than in another slice, and slices whose medians disagree.
+    Beside each slice's own score this detects a sentinel slower than in another
+    slice, and slices whose medians disagree.
     """
     best = min(seconds for piece in slices for seconds in piece.sentinel_s)
-    judged = []
+    scores = []
     for piece in slices:
-        late = disturbance.worst({"drift": max(piece.sentinel_s) / best - 1})
-        judged.append(max((piece.score, piece.reason), late))
-    noisy = [found for found in judged if found[0] > 1]
+        drift = disturbance.worst({"drift": max(piece.sentinel_s) / best - 1})
+        scores.append(max((piece.score, piece.reason), drift))
+    noisy = [(score, reason) for score, reason in scores if score > 1]
     if noisy:
         return f"{len(noisy)} of {len(slices)} slices disturbed: {max(noisy)[1]}"
     medians = [statistics.median(piece.samples) for piece in slices if piece.samples]
@@ -260,13 +260,13 @@ def noise(slices: list[Slice]) -> str | None:
 
 def _overall(slices: list[Slice], name: Literal["others_s", "steal_s"]) -> float | None:
     """Return a disturbance over all slices as a fraction of the processors' time."""
-    parts = [getattr(piece.seen, name) for piece in slices]
-    return disturbance.fraction(parts, [piece.seen.capacity_s for piece in slices])
+    parts = [getattr(piece.disturbance, name) for piece in slices]
+    return disturbance.fraction(parts, [piece.disturbance.capacity_s for piece in slices])
 
 
 @contextmanager
-def _garbage_kept() -> Iterator[None]:
-    """Keep Python's collector from running in the middle of a sample."""
+def _no_garbage_collection() -> Iterator[None]:
+    """Keep Python's garbage collector from running during a sample."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -36,7 +36,7 @@ def test_this_machine_is_examined_whole() -> None:
     assert len({check.name for check in found}) == len(found)
     assert {check.status for check in found} <= {"ok", "warn", "fail"}
     for check in found:
-        assert check.found
+        assert check.finding
         assert (check.advice == "") == (check.status == "ok"), check
     toolchain = [check for check in found if check.name in ("packages", "torchvision's torch", "TVM")]
     assert [check.status for check in toolchain] == ["ok"] * 3, toolchain
@@ -47,9 +47,9 @@ def test_packages_that_are_missing_or_wrong_are_named(monkeypatch: pytest.Monkey
     monkeypatch.setattr(doctor, "required", lambda: wanted)
     check = doctor.packages()
     assert check.status == "fail"
-    assert "numpy is" in check.found
-    assert "no-such-thing is missing" in check.found
-    assert "pytest" not in check.found
+    assert "numpy is" in check.finding
+    assert "no-such-thing is missing" in check.finding
+    assert "pytest" not in check.finding
 
 
 def test_requirements_are_the_checkouts_else_the_packages(
@@ -76,14 +76,14 @@ def test_torch_and_torchvision_must_be_a_pair(monkeypatch: pytest.MonkeyPatch) -
 def test_a_tvm_that_dies_is_found_from_outside(tmp_path: Path) -> None:
     check = doctor.tvm_ffi(interpreter(tmp_path, "kill -SEGV $$"))
     assert check.status == "fail"
-    assert "died of signal 11" in check.found
+    assert "died of signal 11" in check.finding
     assert check.advice == "pip install apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1"
 
 
 def test_a_tvm_that_does_not_import_is_quoted(tmp_path: Path) -> None:
     check = doctor.tvm_ffi(interpreter(tmp_path, "echo 'ImportError: no libtvm' >&2; exit 1"))
     assert check.status == "fail"
-    assert "ImportError: no libtvm" in check.found
+    assert "ImportError: no libtvm" in check.finding
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_tvm_that_does_not_import_is_quoted(tmp_path: Path) -> None:
 def test_threads(tmp_path: Path, more: dict[str, str], status: str, part: str) -> None:
     check = doctor.threads(machine(tmp_path, CORES | more))
     assert check.status == status
-    assert part in check.found
+    assert part in check.finding
 
 
 @pytest.mark.parametrize(
@@ -109,14 +109,14 @@ def test_clocks(tmp_path: Path, governor: str, boost: str, status: str) -> None:
     files = {f"{cpu}/cpu0/cpufreq/scaling_governor": governor, f"{cpu}/cpufreq/boost": boost}
     check = doctor.clocks(machine(tmp_path, CORES | files))
     assert check.status == status
-    assert governor in check.found
+    assert governor in check.finding
 
 
 def test_a_virtual_machine_shows_no_clocks(tmp_path: Path) -> None:
     cpuinfo = {"proc/cpuinfo": "processor: 0\nvendor_id: AuthenticAMD\nflags: avx hypervisor"}
     check = doctor.clocks(machine(tmp_path, CORES | cpuinfo))
     assert check.status == "warn"
-    assert "virtual machine" in check.found
+    assert "virtual machine" in check.finding
 
 
 @pytest.mark.parametrize(("busy", "status"), [(10.1, "ok"), (14.0, "warn"), (None, "warn")])
@@ -148,5 +148,5 @@ def test_a_missing_compiler_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("dlas.measuring.doctor.shutil.which", lambda name: None)
     monkeypatch.setenv("CXX", "my-g++")
     check = doctor.compiler()
-    assert (check.status, check.found) == ("warn", "no my-g++")
+    assert (check.status, check.finding) == ("warn", "no my-g++")
     assert "torch_compile" in check.advice
