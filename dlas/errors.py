@@ -1,4 +1,4 @@
-"""Bad input: one clear message that quotes the input, says what was expected and lists what exists."""
+"""Errors: bad input from the user, and failures that end a point with a row of its own status."""
 
 from __future__ import annotations
 
@@ -8,31 +8,34 @@ from typing import ClassVar, Literal
 
 
 class InputError(ValueError):
-    """Something the user wrote cannot be used; the command line prints the message and exits with 2."""
+    """Bad input; the command line prints the message and exits with 2.
+
+    Messages quote the input, say what was expected and list the valid values.
+    """
 
 
-def unknown(what: str, given: str, known: Iterable[str]) -> InputError:
+def unknown(kind: str, name: str, valid: Iterable[str]) -> InputError:
     """Return the error for a name that does not exist.
 
     Parameters
     ----------
-    what : str
-        What the name was to be, e.g. ``compiler``.
-    given : str
-        The name as the user wrote it.
-    known : iterable of str
+    kind : str
+        What the name should refer to, e.g. ``compiler``.
+    name : str
+        As the user wrote it.
+    valid : iterable of str
         Every name that exists.
 
     Returns
     -------
     InputError
-        Quotes the name, suggests the nearest and lists the known ones, shortened past 40.
+        Quotes the name, suggests the most similar valid one and lists at most 40 of them.
     """
-    names = sorted(known)
-    nearest = difflib.get_close_matches(given, names, n=1)
+    names = sorted(valid)
+    nearest = difflib.get_close_matches(name, names, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
     listed = ", ".join(names[:40]) + (f", and {len(names) - 40} more" if len(names) > 40 else "")
-    return InputError(f"unknown {what} {given!r}{hint} (there are: {listed})")
+    return InputError(f"unknown {kind} {name!r}{hint} (there are: {listed})")
 
 
 class PointError(Exception):
@@ -41,17 +44,17 @@ class PointError(Exception):
     status: ClassVar[Literal["failed", "unsupported", "wrong"]] = "failed"
     """The row's status."""
     damaged_artifact: ClassVar[bool] = False
-    """Whether it failed over an artifact that can be made again."""
+    """Whether the cause is an artifact that can be made again."""
 
 
 class Unsupported(PointError):
-    """A combination that cannot be done; the message says why and becomes the row's reason."""
+    """A combination of parts that does not work; the message says why and becomes the row's reason."""
 
     status = "unsupported"
 
 
 class MissingData(Unsupported):
-    """Data that the user has to provide is not there; says where it was looked for and how to get it."""
+    """Data that the user has to provide is missing; the message says where it should be and how to get it."""
 
 
 class WrongOutput(PointError):
@@ -61,6 +64,6 @@ class WrongOutput(PointError):
 
 
 class CorruptArtifact(PointError):
-    """An artifact's file is not what its manifest says; it has to be made again."""
+    """An artifact is missing or does not match its manifest; it has to be made again."""
 
     damaged_artifact = True

@@ -1,4 +1,4 @@
-"""Handwritten digits that come with scikit-learn: the data set that is always there."""
+"""Handwritten digits from scikit-learn: a data set that needs no download."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dlas.stack import Arrays, Data, Dataset, Images
 SIZE = 32
 TEST_SHARE = 0.25
 VALIDATION_SHARE = 0.2
-"""Of what the test images leave."""
+"""Share of the images that are left after taking out the test images."""
 SPLIT_SEED = 0
 """Part of the data set's definition, not of a study: every study reports the same test images."""
 
-LARGEST_TURN = math.radians(10.0)
+LARGEST_ROTATION = math.radians(10.0)
 LARGEST_SCALING = 0.1
 LARGEST_SHIFT = 0.1
-"""Half an image is 1, as torch.nn.functional.affine_grid has it."""
+"""In units of half an image, as in torch.nn.functional.affine_grid."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Digits(Dataset):
     """1,797 real handwritten digits, 8x8 grey levels shown as 3x32x32.
 
     They are enlarged bilinearly, repeated in three channels, normalised with the
-    mean and deviation of the training images, and split once and for all
+    mean and deviation of the training images, and split in a fixed way
     (stratified by class) into 1,077 to train, 270 to validate and 450 to test.
 
     References
@@ -49,7 +49,7 @@ class Digits(Dataset):
         from sklearn.model_selection import train_test_split
 
         pixels, labels = load_digits(return_X_y=True)
-        images = _enlarged(pixels.reshape(-1, 8, 8) / 16.0)
+        images = _enlarge(pixels.reshape(-1, 8, 8) / 16.0)
         order = np.arange(len(labels))
         rest, test = train_test_split(order, test_size=TEST_SHARE, stratify=labels, random_state=SPLIT_SEED)
         train, validation = train_test_split(
@@ -63,20 +63,20 @@ class Digits(Dataset):
             Arrays(images[test], labels[test]),
             shape=(3, SIZE, SIZE),
             classes=10,
-            augment=shake,
+            augment=random_affine,
             recipe="short",
         )
 
 
-def _enlarged(grey: npt.NDArray[np.float64]) -> Images:
+def _enlarge(grey: npt.NDArray[np.float64]) -> Images:
     """Return 8x8 images [n, 8, 8] as [n, 3, 32, 32]."""
     small = torch.from_numpy(grey.astype(np.float32))[:, None]
     large = functional.interpolate(small, size=(SIZE, SIZE), mode="bilinear", align_corners=False)
     return np.repeat(large.numpy(), 3, axis=1)
 
 
-def shake(images: torch.Tensor) -> torch.Tensor:
-    """Turn, scale and shift each digit a little, never mirroring it.
+def random_affine(images: torch.Tensor) -> torch.Tensor:
+    """Rotate, scale and shift each digit a little; digits are never mirrored.
 
     Parameters
     ----------
@@ -87,9 +87,9 @@ def shake(images: torch.Tensor) -> torch.Tensor:
     Tensor, [n, c, h, w]
         Drawn with torch's default generator.
     """
-    turn, scaling, down, right = (2 * torch.rand(4, len(images)) - 1).unbind()
-    turn, scaling = LARGEST_TURN * turn, 1 + LARGEST_SCALING * scaling
-    cos, sin = scaling * turn.cos(), scaling * turn.sin()
+    rotation, scaling, down, right = (2 * torch.rand(4, len(images)) - 1).unbind()
+    rotation, scaling = LARGEST_ROTATION * rotation, 1 + LARGEST_SCALING * scaling
+    cos, sin = scaling * rotation.cos(), scaling * rotation.sin()
     maps = torch.stack(
         [torch.stack([cos, -sin, LARGEST_SHIFT * right]), torch.stack([sin, cos, LARGEST_SHIFT * down])]
     ).permute(2, 0, 1)

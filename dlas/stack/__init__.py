@@ -2,11 +2,11 @@
 
 A *part* is one choice on one axis: a frozen dataclass whose fields are its
 options and whose constructor only stores.  Each axis has one short abstract
-class here with one required verb; everything else has a working default.
+class here with few required methods; the others have working defaults.
 Nothing here imports torch or tvm, so that studies, rows and reports
-can be handled where neither is installed.  Parts import from ``dlas.stack`` alone.
+can be used where neither is installed.  Parts import interfaces from ``dlas.stack`` only.
 
-The letters of a convolution are those of :mod:`dlas.stack.convolution`.
+:mod:`dlas.stack.convolution` defines the letters for a convolution's sizes.
 """
 
 from dlas.errors import InputError, MissingData, Unsupported, unknown

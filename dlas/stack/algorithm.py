@@ -39,7 +39,7 @@ class Algorithm(Part, ABC):
         """
 
     def for_layer(self, conv: Conv) -> Algorithm:
-        """Return the algorithm for this convolution; all other methods are called on that one."""
+        """Return the algorithm for this convolution; all other methods are called on the result."""
         return self
 
     def supports(self, conv: Conv) -> str | None:
@@ -56,7 +56,7 @@ class Algorithm(Part, ABC):
         ``conv`` is in NCHW.  Lowering converts between layouts where neighbours differ, and
         calls all other methods with ``conv.input_layout`` and ``conv.output_layout`` set.
         Blocks need not divide channels: the padding of the last block is undefined in input
-        and output, so that only ``conv.c`` channels may be summed.
+        and output, so sum over ``conv.c`` channels only.
         """
         return "NCHW", "NCHW"
 
@@ -101,12 +101,12 @@ class Algorithm(Part, ABC):
         """
 
     def schedule(self, schedule: s_tir.Schedule, conv: Conv, target: Target) -> None:
-        """Parallelise the kernel in place, and nothing else: the minimal schedule."""
+        """Apply the minimal schedule in place: parallelise the kernel and nothing else."""
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         """Return the points of the algorithm's own design space, the best guess for ``target`` first.
 
-        Without one, tuning uses TVM's default rules only.
+        Where it is empty, tuning uses TVM's default rules.
         """
         return ()
 
@@ -121,7 +121,7 @@ class Algorithm(Part, ABC):
         raise NotImplementedError(f"{type(self).__name__} has no design space of its own")
 
     def arguments(self, weight: Array, conv: Conv) -> tuple[Array, ...] | None:
-        """Return packed arrays for measuring candidates, where random ones would be invalid (CSR)."""
+        """Return packed arrays to measure candidates with, if random ones would be invalid (CSR)."""
         return None
 
     def passes(self, conv: Conv, target: Target) -> Sequence[Pass]:

@@ -1,4 +1,4 @@
-"""Compilers and runtimes: from a network to a program, and what a build reports of its layers."""
+"""Compilers and runtimes, the programs they build, and the layers that a build reports."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Layer(TypedDict, total=False):
     algorithm : str
         The algorithm that computes it; ``library`` for a runtime's own kernel.
     declined : str
-        Why the algorithm asked for does not compute it. Null where it does.
+        Why the requested algorithm does not compute it. Null where it does.
     n : int
         Batch.
     c : int
@@ -96,7 +96,7 @@ class Layer(TypedDict, total=False):
     groups : int
         Groups of channels.
     padding_value : float
-        What padding holds: zero, or the zero point of a quantised input.
+        Value of the padding: zero, or the zero point of a quantised input.
     input_layout : str
         ``NCHW``, or in blocks of channels, ``NCHW16c``.
     output_layout : str
@@ -112,18 +112,18 @@ class Layer(TypedDict, total=False):
     kernel : str
         Name of the kernel in the build.
     decisions : mapping or str
-        What the schedule decided: options of an algorithm's own space, or a trace in short. Null where the
-        algorithm decides by fixed rules.
+        Decisions of the schedule: a point of the algorithm's own space, or a shortened trace. Null where the
+        algorithm follows fixed rules.
     space : str
-        Space that a search chose from.
+        Space that was searched.
     trials : int
         Programs tried for this kernel.
     valid_trials : int
-        Those of them that compiled and computed the right result.
+        Trials that compiled and computed the right result.
     trial : int
         Number of the trial that was chosen.
     tuned_s : float, s
-        Time of a call of the chosen program, by itself, when it was chosen.
+        Time of a call of the chosen program, measured on its own during tuning.
     """
 
     name: str
@@ -169,7 +169,7 @@ class Edge(TypedDict):
     value : int
         Number of the value; readers of the same value have the same.
     bytes : int, B
-        Size of what the writer wrote of it.
+        Size of what the writer wrote.
     reader : str
         Layer that reads it. Null for other operators.
     port : str
@@ -185,18 +185,18 @@ class Edge(TypedDict):
 
 @dataclass
 class Build:
-    """What a compiler reports of a build.
+    """A compiler's report on a build.
 
     Parameters
     ----------
     layers : list of Layer
-        One a convolution.
+        One for each convolution.
     coverage : dict or None
-        Shares of the ``convolutions`` and of their ``macs`` that the algorithm asked for computes.
+        Shares of the ``convolutions`` and of their ``macs`` that the requested algorithm computes.
     library_bytes : int or None
         Size of the compiled code.
     edges : list of Edge
-        What convolutions read.
+        The inputs of convolutions.
     """
 
     layers: list[Layer] = field(default_factory=list)
@@ -229,8 +229,8 @@ class Backend(Part, ABC):
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the program that :meth:`build` wrote into ``folder``.
 
-        ``network`` restores the network, for a runtime that runs the module
-        itself; one that does not call it does not pay for it.
+        ``network`` restores the network; only a runtime that runs the module
+        itself calls it, since restoring takes time.
         """
 
 
@@ -287,7 +287,7 @@ def describe_layer(
     tail: Sequence[str] = (),
     declined: str | None = None,
 ) -> Layer:
-    """Return one convolution as a row has it.
+    """Return one convolution as rows describe it.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def describe_layer(
     tail : sequence of str
         Operators computed in the same kernel.
     declined : str, optional
-        Why the algorithm asked for does not compute it.
+        Why the requested algorithm does not compute it.
     """
     convolution = asdict(conv)
     types = {kind: convolution.pop(f"{kind}_type") for kind in ("input", "weight", "accumulator", "output")}

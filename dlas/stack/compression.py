@@ -1,4 +1,4 @@
-"""Compression: what makes a network smaller or cheaper."""
+"""Compression: techniques that make a network smaller or cheaper."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class Compression(Part, ABC):
         Parameters
         ----------
         network : Network
-            That of the last milestone, the dense one where there is none; it may be changed in place.
+            The last milestone's network, or the dense one if there is no milestone; may be changed in place.
         data : Data
         workspace : Workspace
 
         Raises
         ------
         Unsupported
-            If this network, or this data, is not one that the technique is for.
+            If the technique cannot handle this network or this data.
         """
 
     def choose(self, candidates: Sequence[SavedNetwork]) -> Network | None:
-        """Return one of the networks made before, if this compression is a choice among them.
+        """Return one of the candidates if this compression only chooses among networks; else None.
 
         Parameters
         ----------

@@ -98,7 +98,7 @@ CHANGE_LAYOUT = "change_layout"
 
 
 def channel_block(layout: str) -> int:
-    """Return how many channels of a block are contiguous: 16 for ``NCHW16c``, 0 for ``NCHW``.
+    """Return the channels of a block: 16 for ``NCHW16c``, 0 for ``NCHW``.
 
     Raises
     ------
@@ -128,7 +128,7 @@ class Tail(Protocol):
     """Epilogue: the operators fused after a convolution (bias, residual add, activation).
 
     Calling it with the convolution's TE tensor, in the output's layout, returns the TE
-    tensor of the final output, which is its argument where nothing follows.
+    tensor of the final output; an empty tail returns its argument.
     """
 
     @property

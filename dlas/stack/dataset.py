@@ -50,26 +50,26 @@ class Arrays:
 
 @dataclass(frozen=True)
 class Data:
-    """What a dataset part loads.
+    """The splits of a data set and their properties.
 
     Parameters
     ----------
     train, validation, test : Split
-        Disjoint.  ``validation`` serves choices (early stops, pruning levels,
-        calibration); ``test`` is only ever reported.
+        Disjoint.  ``validation`` is for choices (early stops, pruning levels,
+        calibration); ``test`` is for reporting only.
     shape : tuple of int
         One image, (c, h, w).
     classes : int
         Number of classes.
     labelled : bool
-        False where labels mean nothing (random images): accuracy is then null.
+        False if labels carry no information (random images): accuracy is then null.
     augment : callable, optional
         Maps a batch of training images (a torch tensor [n, c, h, w]) to an
         augmented one of the same shape.
     recipe : {"paper", "short"}
         The training recipe that suits the dataset's size.
     fine_tuning : {"cifar10", "imagenet", "short"}
-        The recipe for training on after compression.
+        The recipe for fine-tuning after compression.
     """
 
     train: Split
@@ -87,7 +87,7 @@ class Dataset(Part, ABC):
     """The problem: images and labels in three disjoint splits."""
 
     labelled: ClassVar[bool] = True
-    """False where labels mean nothing, so that nothing is trained on them."""
+    """False if labels carry no information, so that networks are not trained on them."""
 
     @abstractmethod
     def load(self) -> Data:

@@ -24,13 +24,13 @@ class MeasureSettings:
     repeats : int
         Samples to take.
     seconds : float
-        At most this long of running, first run, warm-up and repeated slices included.
+        Longest running time, including first run, warm-up and repeated slices.
     minimum : int
         Samples to take even where ``seconds`` has passed.
     sample_seconds : float
         Shortest sample: fast programs are called several times a sample.
     slices : int
-        Turns that the samples are spread over.
+        Number of turns to spread the samples over.
     """
 
     repeats: Annotated[int, Field(ge=1)] = 150
@@ -46,7 +46,7 @@ class Hardware(Part, ABC):
     @property
     @abstractmethod
     def device(self) -> str:
-        """The name of the lock that makes tuning and measuring exclusive."""
+        """The name of the lock that gives tuning and measuring exclusive use."""
 
     @property
     def local(self) -> bool:
@@ -59,7 +59,7 @@ class Hardware(Part, ABC):
 
     @abstractmethod
     def target(self) -> Target:
-        """Return what compilers need to know."""
+        """Return the target that compilers generate code for."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -75,5 +75,5 @@ class Hardware(Part, ABC):
         """Return raw samples and counters.
 
         ``turn`` blocks until this program may use the device for its next slice
-        of samples; between slices other points of the comparison have theirs.
+        of samples; between slices the other points of the comparison use it.
         """

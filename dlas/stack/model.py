@@ -14,15 +14,15 @@ from dlas.stack.part import Part
 
 @dataclass(frozen=True)
 class Workspace:
-    """What a long step is given beside its inputs.
+    """Seed, folder and progress output of a long step.
 
     Parameters
     ----------
     seed : int
-        Everything random follows from it.
+        All randomness follows from it.
     folder : Path
-        A private folder that outlives a killed process; what is found there is
-        where the step had got to.
+        A private folder that outlives a killed process; the step resumes from
+        the files in it.
     say : callable
         Takes one line of progress ("epoch 3 of 20").
     """

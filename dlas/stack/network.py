@@ -1,4 +1,4 @@
-"""Networks: what passes between the steps of a point, and what is known of it."""
+"""Networks, which pass between the steps of a point, and their facts."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from dlas.stack.dataset import Images
 
 @dataclass
 class Facts:
-    """What is known of a network, in the units of a row.
+    """Properties of a network, in the units of a row.
 
     ``accuracy`` and ``validation_accuracy`` are fractions; None where there are
     no labels or the network is ``untrained``.  ``macs`` counts multiply-adds of
-    convolutions and linear layers for one image.  ``reached`` holds what a
-    compression attained, under names that reports know:
+    convolutions and linear layers for one image.  ``reached`` holds the
+    results of a compression, under names that reports use:
 
     ``ratio``
         Share of the convolutions' weights that are zero or gone.
     ``bits``
         Bits a value.
     ``level``, ``units``
-        Share to prune as asked for, and as reached, of what the technique prunes.
+        Share of the technique's units to prune, as requested and as reached.
     ``layers``
         ``ratio`` by layer.
     ``curve``
         The milestones and the network itself, in order: level, ratio, accuracies before
         and after fine-tuning, epochs, seconds.
 
-    ``effective_macs`` leaves out those with a weight of zero; ``csr_bytes`` is
+    ``effective_macs`` leaves out multiply-adds with a weight of zero; ``csr_bytes`` is
     ``model_bytes`` with the weights of convolutions in compressed sparse rows.
-    ``dense_shapes`` are those of the convolutions' weights before any channel was
-    removed, by layer; it is empty where none was.
+    ``dense_shapes`` are the shapes of the convolutions' weights before any channel was
+    removed, by layer; empty if none was.
     """
 
     shape: tuple[int, int, int]
@@ -59,7 +59,7 @@ class Facts:
 
 
 class Network(ABC):
-    """A network with its own reference function: what a compiled build of it must compute.
+    """A network with a reference function, which compiled builds must reproduce.
 
     Attributes
     ----------
@@ -89,10 +89,11 @@ class SavedNetwork:
 
 
 INDEX_BYTES = 4
-"""Of a column or a row's start in compressed sparse rows."""
+"""Size of a column index or a row start in compressed sparse rows."""
 Outputs = npt.NDArray[np.float32]
+"""Outputs of shape [n, classes]."""
 
 
 def csr_bytes(filters: int, nonzeros: int, value_bytes: int = 4) -> int:
-    """Return the size of a weight in compressed sparse rows, a row a filter: values, columns, row starts."""
+    """Return the size of a weight in compressed sparse rows (values, columns, row starts), a row a filter."""
     return nonzeros * (value_bytes + INDEX_BYTES) + (filters + 1) * INDEX_BYTES

@@ -14,28 +14,28 @@ class Part:
     """What parts of every axis have in common."""
 
     def verify(self) -> None:
-        """Look at the outside files that the options name, cheaply, before anything starts.
+        """Check quickly, before anything starts, the external files that the options name.
 
         Raises
         ------
         MissingData, ValueError, OSError
-            One clear message: what is wrong with which file.
+            The message says what is wrong with which file.
         """
         for part in self.delegates():
             part.verify()
 
     def files(self) -> list[Path]:
-        """Return the outside files whose content decides what the part makes: those its options name."""
+        """Return the external files that affect the part: by default those that its options name."""
         options = [os.path.expanduser(value) for value in vars(self).values() if isinstance(value, str)]
         return [Path(option) for option in options if os.path.isfile(option)]
 
     def imports(self) -> list[str]:
-        """Return the modules that take long to import and that only the part's verb imports.
+        """Return the slow modules that the part imports only when it runs.
 
-        A sweep imports them once for all its steps, as soon as one needs them.
+        A sweep imports them once for all its steps, when the first step needs them.
         """
         return [name for part in self.delegates() for name in part.imports()]
 
     def delegates(self) -> Sequence[Part]:
-        """Return the parts that this one leaves work to; their code and files count as its own."""
+        """Return the parts that this one delegates to; their code and files count as its own."""
         return ()

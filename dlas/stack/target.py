@@ -1,4 +1,4 @@
-"""Targets: what a compiler needs to know of a device."""
+"""Targets: the device that a compiler generates code for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Target:
-    """What a compiler needs to know of a device.
+    """The device that a compiler generates code for.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """What code is generated for: ``llvm``, ``cuda``, ``opencl``, ..."""
+        """The kind of code: ``llvm``, ``cuda``, ``opencl``, ..."""
         return str(self.description["kind"])
 
     @property

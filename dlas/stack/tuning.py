@@ -16,14 +16,14 @@ from dlas.stack.network import Network
 
 @dataclass(frozen=True)
 class Bench:
-    """Where a search measures candidates, and where it keeps their times.
+    """Where a search measures candidates, and where it stores their times.
 
     Parameters
     ----------
     hardware : Hardware
-        The search has the device to itself.
+        The search has exclusive use of the device.
     records : Path
-        A folder that all studies share; nothing in it is ever evicted.
+        A folder that all studies share and that is never evicted.
     workspace : Workspace
     """
 
@@ -35,21 +35,21 @@ class Bench:
 class TuningCompiler(Compiler):
     """A compiler whose builds follow from a search on the device.
 
-    :meth:`tune` runs as a step of its own, alone on the device.  The files that it
-    writes lie in the folder of :meth:`compile` when that is called.
+    :meth:`tune` runs as a step of its own, alone on the device.  Its files are in
+    the folder of :meth:`compile` when that is called.
     """
 
     @abstractmethod
     def tune(
         self, network: Network, algorithm: Algorithm, batch: int, bench: Bench, folder: Path
     ) -> dict[str, Any]:
-        """Search, and write what ``compile`` needs into ``folder``; continue a search that was killed.
+        """Search, and write the result for ``compile`` into ``folder``; resume a search that was killed.
 
         Returns
         -------
         dict
-            ``trials``, the ``valid`` ones among them, the ``seconds`` that they took when
-            they were made, and ``curves``: for each workload its ``layers`` and its
+            ``trials``, the number of ``valid`` ones, the ``seconds`` that they took
+            originally, and ``curves``: for each workload its ``layers`` and its
             ``best``, a list of [trials, seconds of search, seconds a call].
 
         Raises

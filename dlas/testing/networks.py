@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from dlas.datasets.digits import shake
+from dlas.datasets.digits import random_affine
 from dlas.datasets.random import Random
 from dlas.networks.torch_model import CifarModel
 from dlas.networks.torch_network import TorchNetwork
@@ -27,7 +27,7 @@ class TinyDataset(Dataset):
     def load(self) -> Data:
         """Return 96 images to train on, 64 to choose by and 64 to report."""
         train, validation, test = (_split(seed, count) for seed, count in enumerate((96, 64, 64)))
-        return Data(train, validation, test, SHAPE, CLASSES, augment=shake, recipe="short")
+        return Data(train, validation, test, SHAPE, CLASSES, augment=random_affine, recipe="short")
 
 
 def _split(seed: int, count: int) -> Arrays:

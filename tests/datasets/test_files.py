@@ -50,7 +50,7 @@ def test_digits_splits_share_no_image(digits_data: Data) -> None:
 def test_digits_are_normalised_by_training_images_and_augmented_gently(digits_data: Data) -> None:
     images = torch.from_numpy(digits_data.train[range(1077)][0])
     assert abs(images.mean()) < 1e-3 and abs(images.std() - 1) < 1e-2
-    shaken = digits.shake(images)
+    shaken = digits.random_affine(images)
     assert shaken.shape == images.shape and not torch.equal(shaken, images)
     # Gently: a digit stays nearer to itself than to its mirror image.
     near = (shaken - images).square().mean((1, 2, 3))

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from dlas.datasets.digits import shake
+from dlas.datasets.digits import random_affine
 from dlas.models.cifar_resnet18 import CifarResnet18
 from dlas.networks import training
 from dlas.networks.recipes import RECIPES, Recipe
@@ -47,7 +47,7 @@ def small_data() -> Data:
         np.float32
     )
     split = Arrays(images, labels)
-    return Data(split, split, split, (3, 8, 8), 4, augment=shake, recipe="short")
+    return Data(split, split, split, (3, 8, 8), 4, augment=random_affine, recipe="short")
 
 
 def small_module() -> nn.Module:
