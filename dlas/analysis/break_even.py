@@ -1,10 +1,10 @@
-"""From which sparsity on a compressed network is faster than the fastest dense code.
+"""The break-even: the sparsity above which a pruned network is faster than the fastest dense code.
 
-A curve is one algorithm under one compiler over the levels of one technique; its speeds
-are against the fastest dense point of the setting, whatever algorithm and compiler, libraries
-included.  A library of dense code takes as long on a pruned network: where it ran one, it was
-measured in turns with the sparse kernels and stands in for the dense point, so that it does not
-matter how fast the machine was when that was measured.
+A curve is one algorithm under one compiler over the levels of one technique.  The baseline of
+its speed-ups is the fastest dense point of the setting, of any algorithm, compiler or library.
+A dense library takes as long on a pruned network as on the dense one.  Where it ran the pruned
+network, in turns with the sparse kernels, that time is the baseline instead, so that changes of
+the machine's speed cancel out.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ KEYS = ["technique", "algorithm", "compiler"]
 
 @dataclass(frozen=True)
 class SpeedCurve:
-    """Speeds over levels.
+    """Speed-up over dense code, by level.
 
     Parameters
     ----------
     setting : mapping
         Dataset, model, hardware, machine, batch and seed.
     technique, algorithm, compiler : str
-        The compression less its level, and the rest of what the points share.
+        The compression without its level; the algorithm and compiler.
     dense : int
         Line of the fastest dense point.
     points : list of int
@@ -45,7 +45,7 @@ class SpeedCurve:
     ratios : list of float
         Share of the convolutions' weights that is zero or gone.
     speeds : list of (float, float, float)
-        Times the dense point's speed, with the interval's ends.
+        Speed-up over the dense point: median, and ends of its confidence interval.
     """
 
     setting: Mapping[str, object]
@@ -59,7 +59,7 @@ class SpeedCurve:
 
     @property
     def break_even(self) -> float:
-        """The ratio from which on it is as fast as dense code; see :func:`crossing`."""
+        """The ratio above which it is as fast as dense code; see :func:`crossing`."""
         return crossing(self.ratios, [speed for speed, _, _ in self.speeds])
 
     @property
@@ -69,35 +69,35 @@ class SpeedCurve:
 
 
 def crossing(levels: Sequence[float], speeds: Sequence[float]) -> float:
-    """Return the level from which on speed stays at 1 or above.
+    """Return the level above which the speed-up stays at 1 or more.
 
     Parameters
     ----------
     levels : sequence of float
         Shares pruned, rising.
     speeds : sequence of float
-        At each level, times the speed of dense code; NaN where it is not known.
+        Speed-up over dense code at each level; NaN where it is unknown.
 
     Returns
     -------
     float
-        Between two levels, on the straight line of the speed's logarithm.  Minus infinity where all
-        levels are as fast already, infinity where the highest is not, NaN where no speed is known.
+        Interpolated between two levels, linearly in the logarithm of the speed-up.  Minus infinity where
+        all levels are as fast, infinity where the highest is not, NaN where no speed-up is known.
     """
-    known = [(level, math.log(speed)) for level, speed in zip(levels, speeds, strict=True) if speed > 0]
-    if not known:
+    logs = [(level, math.log(speed)) for level, speed in zip(levels, speeds, strict=True) if speed > 0]
+    if not logs:
         return math.nan
-    slower = [place for place, (_, log) in enumerate(known) if log < 0]
+    slower = [place for place, (_, log) in enumerate(logs) if log < 0]
     if not slower:
         return -math.inf
-    if slower[-1] == len(known) - 1:
+    if slower[-1] == len(logs) - 1:
         return math.inf
-    (below, first), (above, second) = known[slower[-1] : slower[-1] + 2]
+    (below, first), (above, second) = logs[slower[-1] : slower[-1] + 2]
     return float(np.interp(0, [first, second], [below, above]))
 
 
 def worded(level: float, levels: Sequence[float]) -> str:
-    """Return a crossing as it is read: ``57 %``, ``already at 50 %``, ``not below 98 %``."""
+    """Return a crossing as text: ``57 %``, ``already at 50 %``, ``not below 98 %``."""
     if math.isnan(level):
         return ""
     if math.isinf(level):
@@ -122,7 +122,7 @@ def technique(compression: str) -> str:
 
 
 def curves(points: pd.DataFrame) -> list[SpeedCurve]:
-    """Return the curves of at least two levels with a time, where the dense network has one.
+    """Return the curves that have times of at least two levels and of the dense network.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def curves(points: pd.DataFrame) -> list[SpeedCurve]:
         What :func:`dlas.analysis.roles.with_roles` returned.
     """
     labels, library = points["compression"].astype(str), (points["algorithm"] == LIBRARY).to_numpy()
-    known = points.assign(technique=labels.map({label: technique(label) for label in labels.unique()}))
+    labelled = points.assign(technique=labels.map({label: technique(label) for label in labels.unique()}))
     times, pruned = Times(points), (points["kind"] == "pruned").to_numpy(dtype=bool)
     speed_curves = []
     for inside in groups(points, SETTING):
@@ -138,12 +138,12 @@ def curves(points: pd.DataFrame) -> list[SpeedCurve]:
         if not dense.points:
             continue
         timed = inside[~np.isnan(times.median[inside])]
-        beside = _stand_ins(known.iloc[timed[library[timed]]], timed[library[timed]])
-        chosen = timed[pruned[timed] & ~np.isin(timed, [line for line, _ in beside.values()])]
-        for lines in groups(known.iloc[chosen], KEYS):
+        libraries = _stand_ins(labelled.iloc[timed[library[timed]]], timed[library[timed]])
+        chosen = timed[pruned[timed] & ~np.isin(timed, [line for line, _ in libraries.values()])]
+        for lines in groups(labelled.iloc[chosen], KEYS):
             levels = _levels(points, times, chosen[lines])
             if len(levels) > 1:
-                speed_curves.append(_curve(known, dense.points[0], beside, levels))
+                speed_curves.append(_curve(labelled, dense.points[0], libraries, levels))
     return sorted(speed_curves, key=lambda curve: [natural(getattr(curve, key)) for key in KEYS])
 
 
@@ -158,7 +158,7 @@ def _levels(points: pd.DataFrame, times: Times, lines: npt.NDArray[np.intp]) -> 
 
 
 def _stand_ins(libraries: pd.DataFrame, lines: npt.NDArray[np.intp]) -> dict[str, tuple[int, float]]:
-    """Return, by compression, a line of the fastest library that ran it, and that library's dense time."""
+    """Return, by compression, the line of the fastest library that ran it, and that library's dense time."""
     place = dict(zip(libraries.index, lines.tolist(), strict=True))
     dense = libraries[libraries["compression"] == DENSE].sort_values("latency_s", kind="stable")
     stand_ins: dict[str, tuple[int, float]] = {}
@@ -170,12 +170,12 @@ def _stand_ins(libraries: pd.DataFrame, lines: npt.NDArray[np.intp]) -> dict[str
 
 
 def _curve(
-    known: pd.DataFrame, dense: int, beside: Mapping[str, tuple[int, float]], lines: list[int]
+    points: pd.DataFrame, dense: int, libraries: Mapping[str, tuple[int, float]], lines: list[int]
 ) -> SpeedCurve:
-    samples, first = known[SAMPLES].tolist(), known.iloc[lines[0]]
-    dense_s = float(known["latency_s"].iloc[dense])
-    labels = known["compression"].iloc[lines].astype(str)
-    against = [beside.get(label, (dense, dense_s)) for label in labels]
+    samples, first = points[SAMPLES].tolist(), points.iloc[lines[0]]
+    dense_s = float(points["latency_s"].iloc[dense])
+    labels = points["compression"].iloc[lines].astype(str)
+    against = [libraries.get(label, (dense, dense_s)) for label in labels]
     ratios = intervals.ratios([samples[line] for line, _ in against], [samples[line] for line in lines])
     ratios = ratios * np.array([[dense_s / taken] for _, taken in against])
     return SpeedCurve(
@@ -185,6 +185,6 @@ def _curve(
         compiler=str(first["compiler"]),
         dense=dense,
         points=lines,
-        ratios=known["ratio"].iloc[lines].astype(float).tolist(),
+        ratios=points["ratio"].iloc[lines].astype(float).tolist(),
         speeds=[(speed, low, high) for speed, low, high in ratios.tolist()],
     )

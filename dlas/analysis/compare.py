@@ -1,16 +1,16 @@
-"""Compare the values of one axis on matched points, and nothing but matched points.
+"""Compare the values of one axis on matched points.
 
 Two points match when they are equal in everything but the axis: all other
 layers with their options, batch, seed, and the machine that measured them
-(save where the axis is the hardware itself).
+(except where the axis is the hardware itself).
 
 A compiler that brings its own kernels has the algorithm ``library``.  Along
-the compiler axis its row matches the rows of *every* algorithm, since it is
-the alternative to each of them: ``direct`` under ``untuned`` against ONNX
+the compiler axis its row matches the rows of *every* algorithm, because it is
+an alternative to each of them: ``direct`` under ``untuned`` against ONNX
 Runtime, and ``gemm`` under ``untuned`` against the same ONNX Runtime.  Along
-the algorithm axis such rows have nothing to be compared with and are counted.
+the algorithm axis such rows match none; they are counted.
 
-Along the batch axis, time an image is compared, not time a batch.
+Along the batch axis, the time per image is compared, not the time per batch.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class ComparedRow:
     status : str
     reason : str or None
     latency_s : tuple of float
-        Median, low, high; an image's share where the axis is the batch.
+        Median, low, high; per image where the axis is the batch.
     noisy : bool
     ratio : tuple of float or None
-        The baseline's latency over this one's with its interval: 2 is twice as
+        Speed-up over the baseline with its confidence interval: 2 is twice as
         fast as the baseline.  None for the baseline, and where either has no time.
     """
 
@@ -70,7 +70,7 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class Matched:
-    """The rows that are equal in everything but the axis, by their value on it."""
+    """A group of rows that differ only on the axis, by their value on it."""
 
     key: Mapping[str, str | None]
     rows: Mapping[str, ComparedRow]
@@ -78,30 +78,30 @@ class Matched:
 
 @dataclass
 class Comparison:
-    """What a comparison found.
+    """The result of a comparison.
 
     Parameters
     ----------
     axis, baseline : str
     values : list of str
-        The baseline first; those that are ok in no group are in ``never``.
+        Those with a time in some group, the baseline first.
     groups : list of Matched
-        In which the baseline and another value have a time.
+        Groups in which the baseline and another value have a time.
     unmatched : list of Matched
-        All others.
+        All other groups.
     never : list of str
-        Values without a single time.
+        Values without any time.
     total : int
-        Rows compared and not; ``library`` and ``repeated`` are among them.
+        All rows, including ``library`` and ``repeated``.
     library : int
-        Rows without an algorithm, where that is the axis.
+        Rows of runtimes with kernels of their own, where the axis is the algorithm.
     repeated : int
         Rows left out because the same point was measured again later.
     searches : dict of str to (float, float)
-        Trials and seconds that tuning took, a point's median, by value; only values that were tuned.
+        Trials and seconds of tuning, medians over points, by value; only values that were tuned.
     accuracies : dict of str to (float, float, int)
-        Where the axis changes the network: by value, the medians of the share of weights pruned (NaN where
-        that is not known) and of the accuracy less the baseline's, and over how many networks.
+        Where the axis is the compression: by value, the medians of the share of weights pruned (NaN where
+        unknown) and of the difference in accuracy to the baseline, and the number of networks.
     """
 
     axis: str
@@ -132,7 +132,7 @@ class Comparison:
 
 
 def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comparison:
-    """Return the values of an axis compared on matched points.
+    """Compare the values of an axis on matched points.
 
     Parameters
     ----------
@@ -159,17 +159,17 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
     if len(labels) < 2:
         _refuse_single(lines, axis, labels)
     current = latest(compared, (axis,))
-    alike = _groups(current, axis)
-    timed = Counter(value for group in alike for value in group.rows if _ok(group, value))
+    matched = _groups(current, axis)
+    timed = Counter(value for group in matched for value in group.rows if _ok(group, value))
     chosen = _baseline(axis, labels, baseline, timed)
     values = [chosen, *sorted((value for value in timed if value != chosen), key=natural)]
-    alike = _with_ratios(lines, axis, alike, chosen)
+    matched = _with_ratios(lines, axis, matched, chosen)
     return Comparison(
         axis=axis,
         baseline=chosen,
         values=values,
-        groups=[group for group in alike if _has_ratio(group)],
-        unmatched=[group for group in alike if not _has_ratio(group)],
+        groups=[group for group in matched if _has_ratio(group)],
+        unmatched=[group for group in matched if not _has_ratio(group)],
         never=sorted(set(labels) - set(values), key=natural),
         total=len(lines),
         library=len(lines) - len(compared),
@@ -180,18 +180,18 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
 
 
 def _searches(frame: pd.DataFrame, axis: str) -> dict[str, tuple[float, float]]:
-    """Return what tuning took by value, a point's median."""
+    """Return the trials and seconds of tuning by value, medians over points."""
     tuned = frame[frame["trials"].notna() & frame["search_s"].notna()]
     medians = tuned.groupby(tuned[axis].astype(str))[["trials", "search_s"]].median()
     return {str(value): (float(trials), float(search_s)) for value, trials, search_s in medians.itertuples()}
 
 
 def _accuracies(frame: pd.DataFrame, baseline: str) -> dict[str, tuple[float, float, int]]:
-    """Return by compression what it prunes and what it does to accuracy, over networks that have both."""
+    """Return, by compression, the share pruned, the change of accuracy and the number of networks."""
     same = ["dataset", "model", "seed"]
-    known = frame.dropna(subset=["accuracy"]).drop_duplicates([*same, "compression"])
-    first = known[known["compression"] == baseline].set_index(same)["accuracy"].rename("first")
-    both = known[known["compression"] != baseline].join(first, on=same).dropna(subset=["first"])
+    networks = frame.dropna(subset=["accuracy"]).drop_duplicates([*same, "compression"])
+    first = networks[networks["compression"] == baseline].set_index(same)["accuracy"].rename("first")
+    both = networks[networks["compression"] != baseline].join(first, on=same).dropna(subset=["first"])
     changed = both.assign(change=both["accuracy"] - both["first"]).groupby("compression")
     return {
         str(value): (inside["ratio"].median(), inside["change"].median(), len(inside))
@@ -206,14 +206,14 @@ def _refuse_single(frame: pd.DataFrame, axis: str, labels: Sequence[str]) -> Non
     raise InputError(f"the rows have {only} on the axis {axis!r}, so there is nothing to compare{varied}")
 
 
-def _baseline(axis: str, labels: Sequence[str], given: str | None, timed: Mapping[str, int]) -> str:
-    """Return the label of the value that the others are compared with."""
-    if given is not None:
-        named = [label for label in labels if label == given] or [
-            label for label in labels if label.partition("(")[0] == given
+def _baseline(axis: str, labels: Sequence[str], requested: str | None, timed: Mapping[str, int]) -> str:
+    """Return the label of the baseline."""
+    if requested is not None:
+        named = [label for label in labels if label == requested] or [
+            label for label in labels if label.partition("(")[0] == requested
         ]
         if len(named) != 1:
-            raise unknown(f"value of {axis} as the baseline", given, labels)
+            raise unknown(f"value of {axis} as the baseline", requested, labels)
         return named[0]
     plain = [str(value) for value in DEFAULTS.get(axis, ())]
     return min(labels, key=lambda label: (-timed.get(label, 0), label not in plain, natural(label)))
@@ -237,7 +237,7 @@ def _groups(frame: pd.DataFrame, axis: str) -> list[Matched]:
 def _by_algorithm(
     algorithms: pd.Series, lines: npt.NDArray[np.intp], axis: str
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the lines of each algorithm, and those of libraries that are the alternative to each."""
+    """Yield the lines of each algorithm, and those of libraries, which match every algorithm."""
     if axis == "algorithm":
         yield lines.tolist(), []
         return
@@ -250,7 +250,7 @@ def _by_algorithm(
 
 
 def _compared_rows(frame: pd.DataFrame, axis: str) -> list[ComparedRow]:
-    """Return how each row ended, and its time: an image's share along the batch axis."""
+    """Return the status and time of each row; per image along the batch axis."""
     share = frame["batch"].to_numpy(dtype=float) if axis == "batch" else np.ones(len(frame))
     times = frame[["latency_s", "latency_low_s", "latency_high_s"]].to_numpy(dtype=float) / share[:, None]
     noisy = frame["noisy"].fillna(False).to_numpy(dtype=bool)
@@ -273,11 +273,11 @@ def _has_ratio(group: Matched) -> bool:
     return any(row.ratio is not None for row in group.rows.values())
 
 
-def _with_ratios(frame: pd.DataFrame, axis: str, alike: Sequence[Matched], baseline: str) -> list[Matched]:
-    """Return the groups, each value that has a time with its ratio to the baseline's."""
+def _with_ratios(frame: pd.DataFrame, axis: str, matched: Sequence[Matched], baseline: str) -> list[Matched]:
+    """Return the groups with the speed-ups over the baseline of all values that have a time."""
     pairs = [
         (number, value)
-        for number, group in enumerate(alike)
+        for number, group in enumerate(matched)
         if _ok(group, baseline)
         for value in group.rows
         if value != baseline and _ok(group, value)
@@ -285,13 +285,13 @@ def _with_ratios(frame: pd.DataFrame, axis: str, alike: Sequence[Matched], basel
     samples, batch = frame[SAMPLES].tolist(), frame["batch"].tolist()
 
     def times(number: int, value: str) -> intervals.Array:
-        row = alike[number].rows[value].row
+        row = matched[number].rows[value].row
         share = batch[row] if axis == "batch" else 1
         return np.asarray(samples[row], dtype=float) / share
 
-    filled = [dict(group.rows) for group in alike]
-    # Which of two values takes which random numbers must not depend on which is the baseline: then
-    # exchanging the baseline inverts every interval exactly, and a tie stays a tie.
+    filled = [dict(group.rows) for group in matched]
+    # The random numbers of a value must not depend on which of two is the baseline: then exchanging
+    # the baseline inverts every interval exactly, and a tie stays a tie.
     for swapped in (False, True):
         chosen = [(number, value) for number, value in pairs if (value < baseline) is swapped]
         above = [times(number, baseline) for number, _ in chosen]
@@ -299,4 +299,4 @@ def _with_ratios(frame: pd.DataFrame, axis: str, alike: Sequence[Matched], basel
         ratios = intervals.ratios(above, below, streams=(1, 0) if swapped else (0, 1))
         for (number, value), (ratio, low, high) in zip(chosen, ratios.tolist(), strict=True):
             filled[number][value] = replace(filled[number][value], ratio=(ratio, low, high))
-    return [replace(group, rows=rows) for group, rows in zip(alike, filled, strict=True)]
+    return [replace(group, rows=rows) for group, rows in zip(matched, filled, strict=True)]

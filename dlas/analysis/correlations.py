@@ -1,7 +1,7 @@
 """Whether multiply-adds, parameters, accuracy and latency rank networks alike.
 
 A network is a model under a compression; its latency is that of its fastest
-algorithm and compiler.  Networks are compared only in one place: the same
+algorithm and compiler.  Networks are compared within one place: the same
 dataset, device, batch and seed.
 """
 
@@ -22,13 +22,13 @@ QUANTITIES = {
     "latency_s": "latency",
 }
 FEWEST = 4
-"""Networks below which a rank correlation says nothing."""
+"""Least number of networks for a rank correlation."""
 STRONG = 0.7
-"""A rank correlation of this size or more is called strong."""
+"""Least magnitude of a strong rank correlation."""
 
 
 def networks(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the fastest point of each network in each place; runtimes with kernels of their own left out."""
+    """Return the fastest point of each network in each place, without runtimes with kernels of their own."""
     own = points[timed(points) & (points["tuning"] != "runtime")]
     ordered = own.sort_values("latency_s", kind="stable")
     return ordered.drop_duplicates([*PLACE, "model", "compression"]).sort_index()
@@ -46,35 +46,37 @@ def correlations(points: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One line a place and pair: ``first``, ``second``, ``networks`` that have
-        both, ``correlation`` with ``low`` and ``high``, and ``missing``: why there is none.
+        both, ``correlation`` with ``low`` and ``high``, and ``missing``, why there is none.
     """
     lines_of_table = []
     compared = networks(points)
     for lines in groups(compared, PLACE):
-        there = compared.iloc[lines]
-        place = {name: there[name].iloc[0] for name in PLACE}
+        inside = compared.iloc[lines]
+        place = {name: inside[name].iloc[0] for name in PLACE}
         for first, second in itertools.combinations(QUANTITIES, 2):
             lines_of_table.append(
-                place | {"first": first, "second": second} | _correlated(there[[first, second]])
+                place | {"first": first, "second": second} | _correlated(inside[[first, second]])
             )
     columns = [*PLACE, "first", "second", "networks", "correlation", "low", "high", "missing"]
     return pd.DataFrame(lines_of_table, columns=columns)
 
 
 def strength(low: float, high: float) -> str:
-    """Return ``strong``, ``weak`` or ``open``: what an interval says of a rank correlation."""
+    """Return ``strong``, ``weak`` or ``open``, for the confidence interval of a rank correlation."""
     if low >= STRONG or high <= -STRONG:
         return "strong"
     return "weak" if low > -STRONG and high < STRONG else "open"
 
 
-def _correlated(there: pd.DataFrame) -> dict[str, object]:
-    both = there.dropna().to_numpy(dtype=float)
-    names = " and ".join(QUANTITIES[str(name)] for name in there)
-    nothing = {"networks": len(both), "correlation": np.nan, "low": np.nan, "high": np.nan}
+def _correlated(table: pd.DataFrame) -> dict[str, object]:
+    both = table.dropna().to_numpy(dtype=float)
+    names = " and ".join(QUANTITIES[str(name)] for name in table)
+    missing_numbers = {"networks": len(both), "correlation": np.nan, "low": np.nan, "high": np.nan}
     if len(both) < FEWEST:
-        return nothing | {"missing": f"{FEWEST} networks with {names} are needed, there are {len(both)}"}
+        return missing_numbers | {
+            "missing": f"{FEWEST} networks with {names} are needed, there are {len(both)}"
+        }
     value, low, high = intervals.rank_correlation(*both.T)
     if np.isnan(value):
-        return nothing | {"missing": "one of them is the same for all"}
+        return missing_numbers | {"missing": "one of them is the same for all"}
     return {"networks": len(both), "correlation": value, "low": low, "high": high, "missing": ""}

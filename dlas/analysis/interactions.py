@@ -1,14 +1,13 @@
-"""How much of the variation of latency two axes explain, and how much only both together.
+"""Analysis of variance: how much of the variation of latency two axes explain, and their interaction.
 
-An analysis of variance of the logarithm of latency over complete blocks: in a
-block, points are equal in everything but the two axes, and every combination of
-the values compared has a time.  Then every value is seen equally often, the sums
-of squares of the two axes, of their interaction and of the rest add up, and no
-mean is taken over points that do not match.
+The analysis is of the logarithm of latency over complete blocks: in a block, points
+differ only on the two axes, and every combination of the compared values has a
+time.  The design is balanced: the sums of squares of the two axes, of their
+interaction and of the residual add up, and all means are over matched points.
 
-With time the product of an effect of either axis, the interaction is nil; it is
-large where the best value of one axis depends on the other.  The rest is what
-changes from block to block.
+If latency is a product of one factor per axis, the interaction is zero; it is large
+where the best value of one axis depends on the other.  The residual is the variation
+of the axes' effects between blocks.
 """
 
 from __future__ import annotations
@@ -26,31 +25,30 @@ from dlas.rows.columns import AXES
 
 Numbers = npt.NDArray[np.float64]
 Z = 1.959963984540054
-"""Half the width of an interval of level 0.95, in standard deviations."""
+"""Half the width of a confidence interval of level 0.95, in standard deviations."""
 
 
 @dataclass(frozen=True)
 class Interaction:
-    """What two axes explain.
+    """The shares of variation that two axes explain.
 
     Parameters
     ----------
     axes : pair of str
     values : pair of list of str
-        The values compared, of either axis.
+        The compared values of both axes.
     blocks : int
         Complete blocks.
     matched, total : int
-        Points in them, and points there are.
+        Points in them, and all points.
     failed, library : int
-        Points without a time, and points with one whose compiler brings its
+        Points without a time, and points with a time whose compiler brings its
         own kernels, where an axis is the algorithm.
     shares : tuple of float
-        Of the first axis, the second, the interaction and the rest; they add
+        Of the first axis, the second, the interaction and the residual; they add
         up to 1.  NaN where there is no block, or all times are the same.
     noise : float
-        The share that the interaction would have from the uncertainty of the
-        medians alone.
+        Expected share of the interaction from the uncertainty of the medians alone.
     """
 
     axes: tuple[str, str]
@@ -65,7 +63,7 @@ class Interaction:
 
     @property
     def incomplete(self) -> int:
-        """Points with a time that lie in blocks which lack a combination."""
+        """Number of points with a time in incomplete blocks."""
         return max(0, self.total - self.matched - self.failed - self.library)
 
     @property
@@ -75,28 +73,28 @@ class Interaction:
 
 
 def interactions(points: pd.DataFrame) -> list[Interaction]:
-    """Return what each pair of axes explains, the largest interaction first.
+    """Return the analysis of each pair of axes, the largest interaction first.
 
     Parameters
     ----------
     points : DataFrame
         What :func:`dlas.analysis.roles.with_roles` returned.
     """
-    explained = [interaction(points, *pair) for pair in pairs(points)]
-    return sorted(explained, key=lambda one: (not one.known, -one.shares[2] if one.known else 0))
+    explained = [interaction(points, *axes) for axes in pairs(points)]
+    return sorted(explained, key=lambda pair: (not pair.known, -pair.shares[2] if pair.known else 0))
 
 
 def pairs(points: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """Yield each two axes that have more than one value."""
+    """Yield each pair of axes that have more than one value."""
     varying = [axis for axis in AXES if points[axis].nunique() > 1]
     yield from itertools.combinations(varying, 2)
 
 
 def interaction(points: pd.DataFrame, first: str, second: str) -> Interaction:
-    """Return what two axes explain over their complete blocks.
+    """Return the analysis of two axes over their complete blocks.
 
-    The values compared are chosen so that as many points as possible take part:
-    a value for which most blocks are incomplete is left out.
+    The compared values are chosen to include as many points as possible:
+    a value that most blocks lack is left out.
     """
     crossed = blocks(points, first, second)
     logs, variances = _logs(points, crossed)
@@ -125,21 +123,21 @@ def interaction(points: pd.DataFrame, first: str, second: str) -> Interaction:
 
 
 def _logs(points: pd.DataFrame, crossed: Blocks) -> tuple[Numbers, Numbers]:
-    """Return log latency and its variance in the blocks' places; an image's share along the batch axis."""
+    """Return log latency and its variance by block and values; per image along the batch axis."""
     share = points["batch"].to_numpy(dtype=float) if "batch" in crossed.axes else 1.0
-    known = timed(points).to_numpy(dtype=bool)
+    has_time = timed(points).to_numpy(dtype=bool)
     median, low, high = (
-        np.log(np.where(known, points[name].to_numpy(dtype=float) / share, np.nan))
+        np.log(np.where(has_time, points[name].to_numpy(dtype=float) / share, np.nan))
         for name in ("latency_s", "latency_low_s", "latency_high_s")
     )
     return crossed.of(median), crossed.of(((high - low) / (2 * Z)) ** 2)
 
 
 def _chosen(present: npt.NDArray[np.bool_]) -> tuple[list[int], list[int], list[int]] | None:
-    """Return the blocks and values whose combinations all have a time, with as many points as possible.
+    """Return blocks and values whose combinations all have a time, with as many points as possible.
 
-    Values are left out one by one, each time the one without which most points
-    match; the best state on the way is kept.
+    Greedy: values are left out one at a time, always the one without which most
+    points match; the best selection seen is returned.
     """
     values_left = [list(range(size)) for size in present.shape[1:]]
     best: tuple[int, list[list[int]]] = (0, values_left)
@@ -169,7 +167,7 @@ def _held(present: npt.NDArray[np.bool_], places: list[list[int]]) -> int:
 
 
 def _shares(logs: Numbers) -> tuple[tuple[float, float, float, float], float]:
-    """Return the shares of the sum of squares within blocks, and that sum.
+    """Return the shares of the total sum of squares within blocks, and that sum.
 
     Parameters
     ----------
@@ -185,5 +183,5 @@ def _shares(logs: Numbers) -> tuple[tuple[float, float, float, float], float]:
     count, rows, columns = logs.shape
     both = cells - first[:, None] - second[None, :]
     squares = [count * columns * (first**2).sum(), count * rows * (second**2).sum(), count * (both**2).sum()]
-    shares = [float(each) / total for each in squares]
+    shares = [float(square) / total for square in squares]
     return (shares[0], shares[1], shares[2], max(0.0, 1 - sum(shares))), total

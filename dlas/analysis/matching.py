@@ -1,8 +1,8 @@
-"""Which rows may be compared: the current row of each point, and blocks of points along two axes.
+"""Matching: the current row of each point, and blocks of points that differ along two axes only.
 
 Two points match along some axes when they are equal in everything else: all
 other layers with their options, batch, seed, and the machine that measured
-them (save where the hardware is one of the axes).
+them (except where the hardware is one of the axes).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dlas.rows.columns import AXES, MACHINE
 from dlas.study.parts import LIBRARY
 
 SETTING = ("dataset", "model", "hardware", MACHINE, "batch", "seed")
-"""Points alike in these answer one question: how fast can this network run here?"""
+"""Columns of a setting: one network on one device, with one batch size and seed."""
 
 
 def _without(*names: str) -> tuple[str, ...]:
@@ -28,33 +28,33 @@ def _without(*names: str) -> tuple[str, ...]:
 
 
 SETTING_OF_SEEDS = _without("seed")
-"""The same question asked of networks trained from any seed, which repeat one another."""
+"""Columns of a setting over all seeds, which are repetitions."""
 PLACE = _without("model")
-"""Models are compared here: which of several networks, trained from one seed, is the better one?"""
+"""Columns of a place: one dataset, device, batch size and seed, where networks are compared."""
 PLACE_OF_SEEDS = _without("model", "seed")
-"""Networks solve one problem in one place, whichever model and seed they are."""
+"""Columns of a place over all seeds."""
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 NOTHING = -1
-"""Stands in a block where there is no point."""
+"""In a block, where there is no point."""
 MOST_VALUES = 40
-"""Values of an axis that are compared in blocks; those with the fewest points are left out."""
+"""Most values of an axis in blocks; those with the fewest points are left out."""
 
 
 def identity(axes: Sequence[str] = ()) -> list[str]:
-    """Return the columns in which points that differ along ``axes`` only are equal."""
+    """Return the columns that are equal in points that differ along ``axes`` only."""
     names = [name for name in AXES if name not in axes]
     return names if "hardware" in axes else [*names, MACHINE]
 
 
 def natural(label: str) -> tuple[Any, ...]:
-    """Order numbers by size and before words, also inside a label: ``trials=64`` before ``trials=512``."""
-    # Texts and numbers alternate, so that like is compared with like.
+    """Return a sort key that orders numbers in a label by size: ``trials=64`` before ``trials=512``."""
+    # Texts and numbers alternate, so that numbers are compared with numbers only.
     pieces = enumerate(NUMBER.split(label))
     return tuple(float(piece) if at % 2 else piece for at, piece in pieces), label
 
 
 def timed(frame: pd.DataFrame) -> pd.Series:
-    """Return which lines are ``ok`` and have a time."""
+    """Return which lines are ``ok`` and have a latency."""
     return (frame["status"] == "ok") & (frame["latency_low_s"] > 0)
 
 
@@ -68,7 +68,7 @@ def groups(points: pd.DataFrame, columns: Sequence[str]) -> list[npt.NDArray[np.
 
 
 def latest(frame: pd.DataFrame, axes: Sequence[str] = ()) -> pd.DataFrame:
-    """Return one line a point: a later time replaces an earlier one, and a failure never replaces a time.
+    """Return one line a point: the latest with a time, or else the latest.
 
     Parameters
     ----------
@@ -78,13 +78,13 @@ def latest(frame: pd.DataFrame, axes: Sequence[str] = ()) -> pd.DataFrame:
     ordered = frame.assign(timed=timed(frame)).sort_values(
         ["timed", "started"], kind="stable", na_position="first"
     )
-    # A missing value equals a missing value here, as it is to do.
+    # `drop_duplicates` treats missing values as equal.
     current = ordered.drop_duplicates([*identity(axes), *axes], keep="last")
     return current.drop(columns="timed").sort_index()
 
 
 def paired(points: pd.DataFrame, first: pd.Series, second: pd.Series, same: Sequence[str]) -> pd.DataFrame:
-    """Return the fastest of either kind of points wherever they are equal in ``same``.
+    """Return pairs of points that are equal in ``same``: the fastest of ``first`` and of ``second``.
 
     Returns
     -------
@@ -94,11 +94,11 @@ def paired(points: pd.DataFrame, first: pd.Series, second: pd.Series, same: Sequ
         the second is faster, -1 where the first is, 0 where their intervals overlap.
     """
     ordered = points[timed(points)].sort_values("latency_s", kind="stable")
-    one, other = (
+    firsts, seconds = (
         ordered[chosen[ordered.index]].drop_duplicates([*same])[[*same]].assign(**{name: lambda f: f.index})
         for name, chosen in (("first", first), ("second", second))
     )
-    both = one.merge(other, on=[*same])
+    both = firsts.merge(seconds, on=[*same])
     a, b = points.loc[both["first"]].reset_index(), points.loc[both["second"]].reset_index()
     order = np.where(
         b["latency_high_s"] < a["latency_low_s"], 1, np.where(a["latency_high_s"] < b["latency_low_s"], -1, 0)
@@ -108,18 +108,18 @@ def paired(points: pd.DataFrame, first: pd.Series, second: pd.Series, same: Sequ
 
 @dataclass(frozen=True)
 class Blocks:
-    """Points along two axes, in blocks that are equal in everything else.
+    """Points along two axes, in blocks of points that are equal in everything else.
 
     Parameters
     ----------
     axes : pair of str
     values : pair of list of str
-        The values of either axis, in order.
+        The values of both axes, in order.
     points : ndarray of int, [blocks, first, second]
         Position in the frame, or :data:`NOTHING`.
     total, library : int
-        Points there were, and those with a time left out because their
-        compiler brings its own kernels and an axis is the algorithm.
+        All points, and those with a time that are left out because their compiler
+        brings its own kernels and an axis is the algorithm.
     """
 
     axes: tuple[str, str]
@@ -129,13 +129,13 @@ class Blocks:
     library: int
 
     def of(self, column: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return a column's numbers in the blocks' places, NaN where there is no point."""
+        """Return a column's numbers by block and values, NaN where there is no point."""
         numbers = np.append(np.asarray(column, dtype=float), np.nan)
         return numbers[self.points]
 
 
 def blocks(points: pd.DataFrame, first: str, second: str) -> Blocks:
-    """Return the points along two axes.
+    """Return the points in blocks along two axes.
 
     Parameters
     ----------

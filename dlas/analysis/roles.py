@@ -1,7 +1,6 @@
-"""What parts are to one another: untuned or tuned, dense or compressed, CPU or GPU.
+"""Roles of parts: untuned or tuned, dense or compressed, CPU or GPU.
 
-It is read from the rows, so that rows of parts which are not installed here
-have roles too.
+Roles are derived from the rows, so that parts need not be installed here.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from dlas.study.study import DEFAULTS
 DENSE = str(DEFAULTS["compression"][0])
 UNTUNED = str(DEFAULTS["compiler"][0])
 TUNINGS = ("untuned", "scheduled", "tuned", "runtime")
-"""What a compiler does with a convolution's loops, in this order: as little as runs on all threads; what
-was written by hand; what a search found; or it brings kernels of its own."""
+"""How a compiler schedules convolutions: minimal schedules with threads only; hand-written schedules;
+schedules from a search; or a runtime with kernels of its own."""
 KINDS = ("dense", "pruned", "types", "chained", "other")
-"""What a compression changes: nothing, which weights are zero, their type, several of these, other things."""
+"""Kinds of compression: none, pruning, smaller types, chains of techniques, others."""
 PROCESSORS = {"llvm": "cpu", "c": "cpu"}
-"""Kinds of TVM targets that are not GPUs."""
+"""Processors of the kinds of TVM targets that are not GPUs."""
 
 
 def with_roles(frame: pd.DataFrame) -> pd.DataFrame:
@@ -37,7 +36,7 @@ def with_roles(frame: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         What :func:`dlas.analysis.matching.latest` gives, numbered from 0, with
         ``tuning`` (one of :data:`TUNINGS`), ``kind`` (one of :data:`KINDS`),
-        ``primitive`` (the dense algorithm that the algorithm is a version of)
+        ``primitive`` (the dense algorithm of which the algorithm is a version)
         and ``processor`` of the hardware's profile.
     """
     points = latest(frame).reset_index(drop=True)
@@ -49,20 +48,20 @@ def with_roles(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def primitive(algorithm: str, known: Iterable[str]) -> str:
-    """Return the algorithm of which this is a version on another data format, or itself.
+def primitive(algorithm: str, algorithms: Iterable[str]) -> str:
+    """Return the algorithm of which this is a version in another data format, or itself.
 
     ``csr_gemm`` is ``gemm`` on compressed rows where there is a ``gemm``.
     """
-    bases = [name for name in known if algorithm.endswith(f"_{name}")]
+    bases = [name for name in algorithms if algorithm.endswith(f"_{name}")]
     return max(bases, key=len, default=algorithm)
 
 
 def _tuning(points: pd.DataFrame) -> pd.Series:
-    """Return each line's place in :data:`TUNINGS`.
+    """Return each line's value of :data:`TUNINGS`.
 
-    A compiler searches if any of its rows says so: an option ``trials``, trials
-    that were counted, or time spent in the step ``tune``.
+    A compiler searches if any of its rows has an option ``trials``, counted trials,
+    or time spent in the step ``tune``.
     """
     evidence = (points["trials"].fillna(0) > 0) | (points["tune_s"].fillna(0) > 0)
     if "compiler.trials" in points:
@@ -78,7 +77,7 @@ def _tuning(points: pd.DataFrame) -> pd.Series:
 
 
 def _kind(points: pd.DataFrame) -> pd.Series:
-    """Return each line's place in :data:`KINDS`, from what any row of that compression reached."""
+    """Return each line's value of :data:`KINDS`, from what any row of that compression reached."""
     names = points["compression_name"]
     pruning = set(names[points["ratio"] > 0])
     types = set(names[points["bits"] > 0])
@@ -96,12 +95,12 @@ def _kind(points: pd.DataFrame) -> pd.Series:
 
 
 def _primitive(algorithms: pd.Series) -> pd.Series:
-    known = set(algorithms.dropna())
-    return algorithms.map({name: primitive(name, known) for name in known})
+    names = set(algorithms.dropna())
+    return algorithms.map({name: primitive(name, names) for name in names})
 
 
 def _processors(points: pd.DataFrame) -> pd.Series:
-    """Return ``cpu`` or ``gpu``: what the hardware's profile says, or else what any of its rows does."""
+    """Return ``cpu`` or ``gpu``, from the hardware's profile, or else from any of its rows."""
     measured = points.groupby("hardware_name")["processor"].first()
     by_name = {
         name: _profile_processor(str(name)) or measured.get(name)

@@ -1,6 +1,6 @@
-"""What a compression promises, and what came of it.
+"""Expected and achieved speed-ups of compression.
 
-The expected speed-up is what would follow from the work saved: 1 / (1 - ratio)
+The expected speed-up follows from the work saved: 1 / (1 - ratio)
 for pruning, 32 / bits for types.  The achieved one is the time of the fastest
 dense algorithm over that of the compression's fastest algorithm, in the same
 setting under the same compiler.
@@ -43,7 +43,7 @@ COLUMNS = [
 
 
 def expected(points: pd.DataFrame) -> pd.Series:
-    """Return what each line's compression promises; 1 is no faster, NaN where nothing is promised."""
+    """Return the expected speed-up of each line's compression, NaN where it is unknown."""
     pruned = 1 / (1 - points["ratio"].where(points["ratio"].between(0, 1, inclusive="left")))
     types = 32 / points["bits"].where(points["bits"] > 0)
     return points["expected_speedup"].fillna(types).fillna(pruned)
@@ -67,7 +67,7 @@ def speedups(points: pd.DataFrame) -> pd.DataFrame:
         fastest of ``tried`` algorithms, of which ``failed`` have no time.
         ``missing`` says why there is no ratio.
     """
-    times, promises = Times(points), expected(points).to_numpy()
+    times, expectations = Times(points), expected(points).to_numpy()
     names = points["compression"].astype(str).to_numpy()
     compared = []
     for lines in groups(points, [*SETTING, "compiler"]):
@@ -75,20 +75,20 @@ def speedups(points: pd.DataFrame) -> pd.DataFrame:
         for compression in np.unique(names[lines]):
             if compression != DENSE:
                 chosen = lines[names[lines] == compression]
-                compared.append(_compared(points, promises, chosen, times.fastest(chosen), dense))
+                compared.append(_compared(points, expectations, chosen, times.fastest(chosen), dense))
     return _with_ratios(points, pd.DataFrame(compared, columns=COLUMNS))
 
 
 def _compared(
-    points: pd.DataFrame, promises: np.ndarray, lines: np.ndarray, best: Winner, dense: Winner
+    points: pd.DataFrame, expectations: np.ndarray, lines: np.ndarray, best: Winner, dense: Winner
 ) -> dict[str, object]:
     first = points.iloc[lines[0]]
-    known = promises[lines][~np.isnan(promises[lines])]
+    own = expectations[lines][~np.isnan(expectations[lines])]
     missing = (
         "no time of its own" if not best.points else "" if dense.points else "no time of the dense network"
     )
     return {name: first[name] for name in COLUMNS if name in points} | {
-        "expected": float(known[0]) if len(known) else np.nan,
+        "expected": float(own[0]) if len(own) else np.nan,
         "point": best.points[0] if best.points else -1,
         "dense_point": dense.points[0] if dense.points else -1,
         "tried": best.tried,

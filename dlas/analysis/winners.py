@@ -1,4 +1,4 @@
-"""The fastest of several points, with those that cannot be told from it.
+"""The fastest of several points, with its ties.
 
 The paper's Tables 3, 4 and 6: the fastest algorithm for each compression, the
 fastest compression for each algorithm, and the fastest of all.
@@ -29,7 +29,7 @@ class Winner:
         Lines of the frame: the fastest first, then those whose interval
         overlaps with its own; empty where nothing has a time.
     tried, failed : int
-        Points that took part, and how many of them have no time.
+        Number of compared points, and of those without a time.
     """
 
     points: tuple[int, ...]
@@ -38,34 +38,34 @@ class Winner:
 
     @property
     def tie(self) -> bool:
-        """Whether there is more than one that may be the fastest."""
+        """Whether another point's interval overlaps with the fastest's."""
         return len(self.points) > 1
 
 
 class Times:
-    """The intervals of all points, to find the fastest of some."""
+    """The latencies of all points with their intervals, to find the fastest of a group."""
 
     def __init__(self, points: pd.DataFrame) -> None:
-        known = timed(points).to_numpy(dtype=bool)
+        has_time = timed(points).to_numpy(dtype=bool)
         self.median, self.low, self.high = (
-            np.where(known, points[name].to_numpy(dtype=float), np.nan)
+            np.where(has_time, points[name].to_numpy(dtype=float), np.nan)
             for name in ("latency_s", "latency_low_s", "latency_high_s")
         )
 
     def fastest(self, lines: Lines) -> Winner:
-        """Return the winner among points that answer the same question."""
+        """Return the fastest of the points in these lines, with its ties."""
         ok = lines[~np.isnan(self.median[lines])]
         if not len(ok):
             return Winner((), len(lines), len(lines))
         ordered = ok[np.argsort(self.median[ok], kind="stable")]
         first, others = ordered[0], ordered[1:]
-        level = others[self.low[others] <= self.high[first]]
-        return Winner((int(first), *map(int, level)), len(lines), len(lines) - len(ok))
+        ties = others[self.low[others] <= self.high[first]]
+        return Winner((int(first), *map(int, ties)), len(lines), len(lines) - len(ok))
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Who wins in one setting under one compiler.
+    """The winners in one setting under one compiler.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Standing:
 
 
 def standings(points: pd.DataFrame) -> list[Standing]:
-    """Return who wins in each setting under each compiler that compiles our algorithms.
+    """Return the winners in each setting under each compiler; runtimes are left out.
 
     Parameters
     ----------
@@ -114,12 +114,12 @@ def standings(points: pd.DataFrame) -> list[Standing]:
                 setting={name: first[name] for name in SETTING},
                 compiler=str(first["compiler"]),
                 tuning=str(first["tuning"]),
-                by_compression=_each(times, lines, columns["compression"]),
-                by_primitive=_each(times, lines, columns["primitive"]),
+                by_compression=_winner_by_value(times, lines, columns["compression"]),
+                by_primitive=_winner_by_value(times, lines, columns["primitive"]),
                 overall=times.fastest(lines),
             )
         )
-    return sorted(ranked, key=lambda one: (TUNINGS.index(one.tuning), natural(one.compiler)))
+    return sorted(ranked, key=lambda standing: (TUNINGS.index(standing.tuning), natural(standing.compiler)))
 
 
 def compressions(points: pd.DataFrame) -> list[str]:
@@ -127,6 +127,6 @@ def compressions(points: pd.DataFrame) -> list[str]:
     return sorted(points["compression"].dropna().unique(), key=lambda name: (name != DENSE, natural(name)))
 
 
-def _each(times: Times, lines: Lines, column: npt.NDArray[np.object_]) -> dict[str, Winner]:
+def _winner_by_value(times: Times, lines: Lines, column: npt.NDArray[np.object_]) -> dict[str, Winner]:
     values = column[lines]
     return {str(value): times.fastest(lines[values == value]) for value in np.unique(values)}

@@ -1,1 +1,1 @@
-"""What is printed: tables, comparisons, listings."""
+"""Printed output: tables, comparisons, listings."""

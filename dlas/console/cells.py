@@ -10,15 +10,15 @@ from rich.cells import cell_len
 GAP = 2
 """Spaces between columns."""
 NARROWEST = 14
-"""A column of names is folded to no fewer characters."""
+"""Least width to which a column of names is folded, in characters."""
 COLOURS = {"ok": "green", "failed": "red", "timeout": "red", "wrong": "red", "unsupported": "yellow"}
 NOISY = "~"
-"""Stands behind a time that was measured on a disturbed machine."""
+"""Mark of a time that was measured on a disturbed machine."""
 
 
 @dataclass(frozen=True)
 class GridCell:
-    """What stands in one place of a grid; ``two_lines`` is what replaces it where width is short."""
+    """The text of one cell; ``two_lines`` replaces it where the terminal is narrow."""
 
     text: str
     style: str = ""
@@ -34,14 +34,14 @@ class GridColumn:
     header : GridCell
     cells : list of GridCell
     name : bool
-        Whether it holds names: aligned left, and repeated where the grid
-        continues in a further table.
+        Whether it holds names: aligned left, and repeated in each table that the
+        grid is split into.
     shared : bool
-        Whether, where width is short, its values may become headings.
+        Whether its values may become headings where the terminal is narrow.
     drop : int
-        The column with the highest number is left out first; 0 is never left out.
+        The column with the highest number is left out first; those with 0 never are.
     summary : GridCell
-        What stands in the last line, where the grid has one.
+        Its cell in the summary line, where the grid has one.
     """
 
     header: GridCell
@@ -59,11 +59,11 @@ class GridColumn:
 
     @property
     def least(self) -> int:
-        """Characters that it can do with."""
+        """Least width in characters."""
         return min(self.width, NARROWEST) if self.name else self.width
 
     def narrowed(self) -> GridColumn:
-        """Return the column with the cells that have a second line using it."""
+        """Return the column with its cells on two lines where they can be."""
         return replace(
             self,
             header=_narrowed(self.header),
@@ -73,7 +73,7 @@ class GridColumn:
 
 
 def names(header: str, texts: Sequence[str], shared: bool = False) -> GridColumn:
-    """Return a column of names; where width is short, they break before their options."""
+    """Return a column of names, which break before their options where the terminal is narrow."""
     cells = [GridCell(text, two_lines=text.replace("(", "\n(").replace("+", "\n+")) for text in texts]
     return GridColumn(GridCell(header), cells, name=True, shared=shared)
 

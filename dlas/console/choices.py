@@ -1,4 +1,4 @@
-"""Choose an algorithm for each layer from rows, write the table for ``per_layer``, and say what it gains."""
+"""``dlas choose``: an algorithm for each layer, as a table for ``per_layer``, with the predicted gain."""
 
 from __future__ import annotations
 
@@ -28,25 +28,29 @@ from dlas.rows.results import Row, read_rows
 
 
 def choose(folders: Sequence[Path], where: Sequence[str], path: Path) -> Grid:
-    """Write the table to ``path`` and return what it holds and gains, for a terminal.
+    """Choose an algorithm for each layer, write the table to ``path``, and return it with its gain.
 
     Raises
     ------
     InputError
         If the rows cannot be compared, or the file cannot be written.
     """
-    known = layer_times(_rows(folders, where))
-    chosen, proven = fastest(known)
-    gain = gained(known, chosen)
+    measured = layer_times(_rows(folders, where))
+    chosen, proven = fastest(measured)
+    gain = gained(measured, chosen)
     above = [
-        f"Chosen by `dlas choose {' '.join(map(str, folders))}` for {_setting(known)}.",
-        _promise(known, gain),
+        f"Chosen by `dlas choose {' '.join(map(str, folders))}` for {_setting(measured)}.",
+        _prediction(measured, gain),
     ]
-    write(path, {layer: json.loads(one.algorithm) for layer, one in chosen.items()}, "\n".join(above))
-    below = [*_below(known, chosen, gain, proven), f"written to {path}"]
+    write(
+        path,
+        {layer: json.loads(candidate.algorithm) for layer, candidate in chosen.items()},
+        "\n".join(above),
+    )
+    below = [*_below(measured, chosen, gain, proven), f"written to {path}"]
     return Grid(
-        _columns(known, chosen),
-        above=[Text(_setting(known), style="bold")],
+        _columns(measured, chosen),
+        above=[Text(_setting(measured), style="bold")],
         below=[Text(line) for line in below],
         summary="all layers",
     )
@@ -61,16 +65,18 @@ def _rows(folders: Sequence[Path], where: Sequence[str]) -> Iterator[Row]:
                 yield row
 
 
-def _setting(known: LayerTimes) -> str:
-    return ", ".join(f"batch {value}" if name == "batch" else value for name, value in known.setting.items())
+def _setting(measured: LayerTimes) -> str:
+    return ", ".join(
+        f"batch {value}" if name == "batch" else value for name, value in measured.setting.items()
+    )
 
 
 def _named(algorithm: str) -> str:
     return label(json.loads(algorithm))
 
 
-def _promise(known: LayerTimes, gain: Gain) -> str:
-    best = _named(known.singles[0].algorithm)
+def _prediction(measured: LayerTimes, gain: Gain) -> str:
+    best = _named(measured.singles[0].algorithm)
     return (
         f"Predicted: {milliseconds(gain.predicted_s)} ms an inference, "
         f"{factor(gain.latency_s / gain.predicted_s)}x as fast as {best} alone, "
@@ -78,10 +84,10 @@ def _promise(known: LayerTimes, gain: Gain) -> str:
     )
 
 
-def _columns(known: LayerTimes, chosen: Mapping[str, Candidate]) -> list[GridColumn]:
-    """Return a line a layer: what was chosen, what comes next, and how much slower that is by itself."""
+def _columns(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> list[GridColumn]:
+    """Return the columns: layers, their chosen and next fastest algorithm, and the ratio of the times."""
     layers = list(chosen)
-    others = [_next(known.layers[layer], chosen[layer]) for layer in layers]
+    others = [_next(measured.layers[layer], chosen[layer]) for layer in layers]
     times = [chosen[layer].latency_s for layer in layers]
     next_s = [other.latency_s if other else None for other in others]
     ratios = [f"{factor(s / own)}x" if s else MISSING for s, own in zip(next_s, times, strict=True)]
@@ -100,20 +106,20 @@ def _ms(seconds: float | None) -> GridCell:
 
 
 def _next(candidates: Mapping[str, Candidate], chosen: Candidate) -> Candidate | None:
-    """Return the fastest of the other candidates; where layouts count, it may be faster by itself."""
-    others = [each for each in candidates.values() if each.algorithm != chosen.algorithm]
-    return min(others, key=lambda each: each.latency_s, default=None)
+    """Return the fastest other candidate; it may be faster if layout changes are not counted."""
+    others = [other for other in candidates.values() if other.algorithm != chosen.algorithm]
+    return min(others, key=lambda candidate: candidate.latency_s, default=None)
 
 
-def _below(known: LayerTimes, chosen: Mapping[str, Candidate], gain: Gain, proven: bool) -> Iterator[str]:
-    changed = changes(known.edges, layouts_of(chosen))
-    if changed and known.seconds_a_byte:
-        rate, took = 1e-9 / known.seconds_a_byte, changing_s(changed, known.seconds_a_byte)
+def _below(measured: LayerTimes, chosen: Mapping[str, Candidate], gain: Gain, proven: bool) -> Iterator[str]:
+    changed = changes(measured.edges, layouts_of(chosen))
+    if changed and measured.seconds_a_byte:
+        rate, took = 1e-9 / measured.seconds_a_byte, changing_s(changed, measured.seconds_a_byte)
         yield (
             f"{len(changed)} changes of layout between layers: {milliseconds(took)} ms, "
             f"estimated at {rate:.3g} GB/s, the rate of those in the rows"
         )
-    elif any(each.layouts != other.layouts for each in chosen.values() for other in chosen.values()):
+    elif len({candidate.layouts for candidate in chosen.values()}) > 1:
         yield "no layout is changed between layers"
     if not proven:
         yield "too many layers read each other to try all choices: no change of a single layer is faster"
@@ -122,4 +128,4 @@ def _below(known: LayerTimes, chosen: Mapping[str, Candidate], gain: Gain, prove
         f"with the best single algorithm {milliseconds(gain.before_s)} ms: "
         f"{factor(gain.before_s / gain.after_s)}x"
     )
-    yield _promise(known, gain)
+    yield _prediction(measured, gain)

@@ -15,11 +15,11 @@ from dlas.rows.labels import MISSING, duration, factor, interval_ms, points
 from dlas.rows.results import STATUSES
 
 MOST_NAMED = 20
-"""Unmatched groups beyond these are counted but not named."""
+"""Most unmatched groups that are named; others are counted."""
 
 
 def grid(comparison: Comparison) -> Grid:
-    """Return the comparison to be printed: ratios above 1 are faster than the baseline."""
+    """Return the comparison as a grid: ratios above 1 are faster than the baseline."""
     groups, notes = comparison.groups, Notes()
     varying, same = _keys(groups)
     columns = [
@@ -52,11 +52,11 @@ def grid(comparison: Comparison) -> Grid:
 
 
 def _keys(groups: Sequence[Matched]) -> tuple[list[str], str]:
-    """Return the names in which the groups differ, and a text of those in which they do not."""
-    known = list(groups[0].key) if groups else []
-    varying = [name for name in known if len({group.key.get(name) for group in groups}) > 1]
+    """Return the columns in which the groups differ, and a text of the values that they share."""
+    keys = list(groups[0].key) if groups else []
+    varying = [name for name in keys if len({group.key.get(name) for group in groups}) > 1]
     first = groups[0].key if groups else {}
-    same = [(name, first[name]) for name in known if name not in varying and first[name] is not None]
+    same = [(name, first[name]) for name in keys if name not in varying and first[name] is not None]
     return varying, ", ".join(f"{name} {value}" for name, value in same if (name, value) != ("seed", "0"))
 
 
@@ -80,7 +80,7 @@ def _cell(row: ComparedRow | None, is_baseline: bool, notes: Notes, counted: set
 
 
 def _counts(comparison: Comparison) -> list[Text]:
-    """Return what became of the groups and points, none left out."""
+    """Return the counts of groups and points, with reasons why points are left out."""
     matched, total = len(comparison.groups), len(comparison.groups) + len(comparison.unmatched)
     matches = f"{matched:,} of {total:,} group{'s' if total != 1 else ''} matched"
     if matched > 1:
@@ -112,14 +112,14 @@ def _counts(comparison: Comparison) -> list[Text]:
 
 
 def _changed(baseline: str, ratio: float, change: float, networks: int) -> str:
-    """Return what a compression prunes and what it does to accuracy, as a sentence's end."""
+    """Return the share that a compression prunes and its change of accuracy, as the end of a sentence."""
     pruned = f"{ratio:.1%} of the weights pruned, " if ratio > 0 else ""
     median = f", the median of {networks:,} networks" if networks > 1 else ""
     return f"{pruned}accuracy {100 * change:+.2f} points against {baseline}{median}"
 
 
 def _never(comparison: Comparison, notes: Notes, counted: set[int]) -> list[Text]:
-    """Say of each value that is never ok how it ended."""
+    """Return a line for each value that is never ok, with its statuses."""
     lines = []
     for value in comparison.never:
         ends: Counter[str] = Counter()
@@ -135,19 +135,19 @@ def _never(comparison: Comparison, notes: Notes, counted: set[int]) -> list[Text
 
 
 def _unmatched(comparison: Comparison, notes: Notes, counted: set[int]) -> list[Text]:
-    """Name the groups that cannot be compared, with what there is of them."""
+    """Return a line for each unmatched group, with the statuses of its values."""
     lines = []
     varying, _ = _keys([*comparison.groups, *comparison.unmatched])
     for number, group in enumerate(comparison.unmatched):
-        there = []
+        statuses = []
         for value, row in group.rows.items():
             status = row.status if row.ok else notes.mark(row.status, row.reason, row.row not in counted)
             counted.add(row.row)
-            there.append(f"{value} {status}")
+            statuses.append(f"{value} {status}")
         if number < MOST_NAMED:
             key = [f"{name} {group.key[name] or MISSING}" for name in varying if name in group.key]
             where = ", ".join(key) or "all"
-            lines.append(Text(f"not matched: {where}: {', '.join(there)}"))
+            lines.append(Text(f"not matched: {where}: {', '.join(statuses)}"))
     if len(comparison.unmatched) > MOST_NAMED:
         lines.append(Text(f"not matched: {len(comparison.unmatched) - MOST_NAMED:,} more groups"))
     return lines

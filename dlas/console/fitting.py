@@ -1,4 +1,4 @@
-"""How a grid fits a width: what becomes a heading, what is left out, what is folded, what continues below."""
+"""Fitting a grid into a width: columns become headings, are left out, are folded, or continue below."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dlas.console.cells import GAP, GridColumn
 
 
 def total_width(widths: Sequence[int]) -> int:
-    """Return the characters that columns of these widths take, with the gaps between them."""
+    """Return the width of columns in characters, including the gaps between them."""
     return sum(widths) + GAP * (len(widths) - 1)
 
 
@@ -23,13 +23,13 @@ def fitted(columns: list[GridColumn], width: int) -> tuple[list[GridColumn], lis
         columns = [column for column in columns if column is not shared[0]]
     shown, dropped = _dropped(columns, width, fold=False)
     if total_width([column.width for column in shown]) > width:
-        # Leaving columns out does not keep each point on one line, so the least is left out on two.
+        # Points do not fit on one line however many columns are left out: put cells on two lines instead.
         shown, dropped = _dropped([column.narrowed() for column in columns], width, fold=True)
     return headings, shown, dropped
 
 
 def _dropped(columns: list[GridColumn], width: int, fold: bool) -> tuple[list[GridColumn], list[str]]:
-    """Return the columns without the least important, as many as it takes, and the headers of those."""
+    """Return the columns that fit, and the headers of the least important ones, which are left out."""
     headers: list[str] = []
     while any(column.drop for column in columns):
         if total_width([column.least if fold else column.width for column in columns]) <= width:
@@ -41,11 +41,11 @@ def _dropped(columns: list[GridColumn], width: int, fold: bool) -> tuple[list[Gr
 
 
 def pieces(columns: list[GridColumn], width: int) -> list[list[GridColumn]]:
-    """Return the columns as they are spread over tables, each of which repeats the names."""
+    """Return the columns of each table that the grid is split into; each table repeats the names."""
     repeated = [column for column in columns if column.name]
     pieces: list[list[GridColumn]] = [[*repeated]]
     for column in (column for column in columns if not column.name):
-        used = total_width([each.least for each in (*pieces[-1], column)])
+        used = total_width([other.least for other in (*pieces[-1], column)])
         if used > width and len(pieces[-1]) > len(repeated):
             pieces.append([*repeated])
         pieces[-1].append(column)
@@ -53,7 +53,7 @@ def pieces(columns: list[GridColumn], width: int) -> list[list[GridColumn]]:
 
 
 def widths_of(columns: list[GridColumn], width: int) -> list[int]:
-    """Return the columns' widths, the widest names folded first where there is too little room."""
+    """Return the columns' widths; the widest names are folded first."""
     widths = [column.width for column in columns]
     while total_width(widths) > width:
         foldable = [i for i, column in enumerate(columns) if widths[i] > column.least]

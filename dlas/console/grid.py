@@ -1,9 +1,9 @@
-"""Aligned columns that fit the width they are given, with a headline and notes.
+"""Aligned columns that fit the terminal's width, with a headline and notes.
 
-A grid too wide for the terminal first moves what several lines share into
-headings above them, then leaves out its least important columns and says which,
-then puts long cells on two lines, then folds names, then continues in further
-tables.  No cell is ever cut off.
+A grid that is too wide for the terminal first moves values that lines share into
+headings, then leaves out its least important columns and names them, then puts long
+cells on two lines, then folds names, then continues in further tables.  No cell is
+ever cut off.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ UNLIMITED = 100_000
 class Notes:
     """Reasons, each printed once under the grid and referred to by its number."""
 
-    found: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    numbers_and_counts: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
     def mark(self, status: str, reason: str | None, counted: bool = True) -> str:
         """Return the status with its reason's number, ``failed (1)``, and count one point more for it."""
         if not reason:
             return status
-        note = self.found.setdefault((status, shortened(reason)), [len(self.found) + 1, 0])
+        number = len(self.numbers_and_counts) + 1
+        note = self.numbers_and_counts.setdefault((status, shortened(reason)), [number, 0])
         note[1] += counted
         return f"{status} ({note[0]})"
 
@@ -43,23 +44,23 @@ class Notes:
         """Return a line a reason: number, status, how many points, and the reason."""
         return [
             Text.assemble(f"({number}) ", (status, COLOURS.get(status, "")), f", {points(count)}: {reason}")
-            for (status, reason), (number, count) in self.found.items()
+            for (status, reason), (number, count) in self.numbers_and_counts.items()
         ]
 
 
 @dataclass
 class Grid:
-    """Columns with what is said above and below them.
+    """Columns with lines of text above and below them.
 
     Parameters
     ----------
     columns : list of GridColumn
     breaks : set of int
-        Lines after which an empty one is left.
+        Lines that are followed by an empty line.
     above, below : list of Text
     summary : str or None
-        Name of the last line, which holds every column's ``summary``; the first
-        column's is the name itself.
+        Name of the last line, which holds the columns' summaries; it is also the first
+        column's summary.
     """
 
     columns: list[GridColumn]
@@ -86,7 +87,7 @@ class Grid:
         return Measurement(min(widest, options.max_width), min(widest, options.max_width))
 
     def _tables(self, headings: list[GridColumn], columns: list[GridColumn], width: int) -> RenderResult:
-        """Yield the lines as one table, or as one a heading, each in as many pieces as it takes."""
+        """Yield the lines as one table, or as one for each heading, split to fit the width."""
         for piece in pieces(columns, width):
             widths = widths_of(piece, width)
             for heading, lines in sections(headings, len(columns[0].cells)):
@@ -107,7 +108,7 @@ class Grid:
 
 
 def print_whole(console: Console, renderable: RenderableType) -> None:
-    """Print at the terminal's width; elsewhere as wide as it takes, so that nothing is folded or left out."""
+    """Print at the terminal's width, or without a terminal at full width, where everything fits."""
     if not console.is_terminal:
         options = console.options.update(max_width=UNLIMITED)
         console.width = max(console.width, Measurement.get(console, options, renderable).maximum)

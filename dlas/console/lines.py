@@ -1,7 +1,7 @@
 """The lines of a grid.
 
-Written here and not by rich's own table: the widths are known already, and over thousands of lines its
-measuring and wrapping of every cell takes ten times as long.
+They are not written with rich's own table, which measures and wraps every cell: over thousands of lines
+that takes ten times as long, and the widths are known already.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dlas.console.fitting import total_width
 def line_of(
     columns: Sequence[GridColumn], cells: Sequence[GridCell], widths: Sequence[int]
 ) -> Iterator[Segment]:
-    """Yield one line of cells, on as many lines of the page as the highest of them takes."""
+    """Yield one line of cells, as high as its highest cell."""
     blocks = [_folded(cell.text, width) for cell, width in zip(cells, widths, strict=True)]
     for line in range(max(map(len, blocks))):
         gap = 0
@@ -42,9 +42,9 @@ def _folded(text: str, width: int) -> list[str]:
 
 
 def header_of(columns: Sequence[GridColumn], widths: Sequence[int]) -> Iterator[Segment]:
-    """Yield the headers, their last lines level, and a rule."""
+    """Yield the headers, aligned at their last lines, and a rule."""
     height = max(column.header.text.count("\n") for column in columns)
-    sunk = ["\n" * (height - column.header.text.count("\n")) + column.header.text for column in columns]
-    yield from line_of(columns, [GridCell(text, "bold") for text in sunk], widths)
+    padded = ["\n" * (height - column.header.text.count("\n")) + column.header.text for column in columns]
+    yield from line_of(columns, [GridCell(text, "bold") for text in padded], widths)
     yield Segment("─" * total_width(widths))
     yield Segment.line()

@@ -1,4 +1,4 @@
-"""The observations as text."""
+"""The paper's observations as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def listing(findings: Sequence[Finding], points: int) -> RenderableType:
     Parameters
     ----------
     points : int
-        How many points they were checked over.
+        Number of points that they were checked on.
     """
     counts = Counter(finding.verdict for finding in findings)
     summary = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])

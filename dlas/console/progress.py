@@ -1,4 +1,4 @@
-"""What a sweep shows while it runs: a live line on a terminal, one line a row elsewhere."""
+"""Progress of a sweep: a live line on a terminal, and one line for each row."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dlas.study.point import Choice
 if TYPE_CHECKING:
     from dlas.engine.point_run import PointRun, Summary
 
-SPOKEN_EVERY_SECONDS = 10.0
-"""Without a terminal, a long step's own words are printed at most this often."""
+MESSAGE_EVERY_SECONDS = 10.0
+"""Least time between printed messages of steps, where there is no terminal."""
 
 
 class SweepProgress:
@@ -30,12 +30,12 @@ class SweepProgress:
     Parameters
     ----------
     total : int
-        Points that the sweep is to end with.
+        Number of points in the study.
     console : Console
     axes : sequence of str
-        What tells the points apart: the axes that have more than one value.
+        The axes that have more than one value, which identify a point.
     live : bool
-        Redraw a line on a terminal; where steps themselves write to it, do not.
+        Redraw a line on a terminal; False where steps write to the terminal themselves.
     """
 
     def __init__(self, total: int, console: Console, axes: Sequence[str], live: bool = True) -> None:
@@ -43,8 +43,8 @@ class SweepProgress:
         self.console = console
         self.axes = axes
         self.started = time.monotonic()
-        self._said = ""
-        self._spoke = 0.0
+        self._message = ""
+        self._printed_at = 0.0
         self._rows = 0
         self._kept = 0
         self._live = (
@@ -63,10 +63,10 @@ class SweepProgress:
             self._live.stop()
 
     def say(self, text: str) -> None:
-        """Show what a step says of itself."""
-        self._said = text
-        if self._live is None and time.monotonic() - self._spoke > SPOKEN_EVERY_SECONDS:
-            self._spoke = time.monotonic()
+        """Show a message of a step."""
+        self._message = text
+        if self._live is None and time.monotonic() - self._printed_at > MESSAGE_EVERY_SECONDS:
+            self._printed_at = time.monotonic()
             self.console.print(f"  {escape(text)}", highlight=False)
 
     def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:
@@ -82,14 +82,14 @@ class SweepProgress:
         stages = [f"{run.step.name}: {self._names(run.point.content())}" for run in running[:2]]
         if idle:
             stages = ["waiting for a device or an artifact that another sweep holds"]
-        said = [self._said] if self._said and running else []
-        text = Text("\n  ".join([line, *stages, *said]), no_wrap=True, overflow="ellipsis")
+        message = [self._message] if self._message and running else []
+        text = Text("\n  ".join([line, *stages, *message]), no_wrap=True, overflow="ellipsis")
         self._live.update(text, refresh=True)
 
     def row(self, row: Row) -> None:
         """Print a line for a finished point."""
         self._rows += 1
-        self._said = ""
+        self._message = ""
         what = (row.reason or "").partition("\n")[0]
         if row.latency_s:
             median, low, high = intervals.median(row.latency_s)
@@ -107,10 +107,10 @@ class SweepProgress:
         )
 
     def _names(self, content: Mapping[str, Any]) -> str:
-        """Return what tells a point from the others of its study."""
+        """Return the values that identify a point within its study."""
         shown = [content[axis] for axis in self.axes]
         return " / ".join(
-            f"batch {each}" if isinstance(each, int) else str(Choice.of(each)) for each in shown
+            f"batch {value}" if isinstance(value, int) else str(Choice.of(value)) for value in shown
         )
 
     def _left(self, written: int) -> str:

@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 def cells(records: Records) -> Iterable[str]:
-    """Return what a line of the list says of one workload."""
+    """Return the cells of one workload's line."""
     about, identity = records.header.about, records.header.identity
     best = min((trial.median_s for trial in records.valid), default=None)
     minimal = min(records.baseline.run_s) if records.baseline else None

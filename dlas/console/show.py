@@ -1,4 +1,4 @@
-"""Everything about one row."""
+"""``dlas show``: one row in full."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ from dlas.rows.labels import (
 from dlas.rows.results import CURVES, Row, read_rows
 from dlas.stack import PART_AXES
 
-Known = TypeVar("Known")
+Value = TypeVar("Value")
 MOST_CANDIDATES = 10
 MOST_STEPS = 5
 UNITS = {"s": "s", "bytes": "B", "hz": "Hz", "j": "J"}
-"""What the last word of a key says of its value."""
+"""Units by the last word of a key."""
 
 
 def show(folder: str | os.PathLike[str], prefix: str) -> RenderableType:
-    """Return one row to be printed: what was asked, what happened, what was measured and where.
+    """Return one row in full, to be printed.
 
     Parameters
     ----------
     folder : path
         What ``dlas run --out`` wrote.
     prefix : str
-        The row's id, or enough of its beginning.
+        The row's id, or the beginning of it.
 
     Raises
     ------
     InputError
-        If no row, or more than one, has an id that begins so.
+        If no row, or more than one, has an id that begins with it.
     """
     row = find(Path(folder), prefix)
     pieces: list[RenderableType] = [_heading(row), _indented(_facts(_asked(row)))]
@@ -75,7 +75,7 @@ def show(folder: str | os.PathLike[str], prefix: str) -> RenderableType:
 
 
 def _grids(folder: str | os.PathLike[str], row: Row) -> Iterator[Grid]:
-    """Yield what is known of a network in tables: its compression, its layers, its tuning."""
+    """Yield the tables of a network: its compression, its layers, its tuning."""
     if curve := _list(row.reached, "curve"):
         yield _compressed(curve)
     if row.layers or _shares(row):
@@ -90,7 +90,7 @@ def find(folder: Path, prefix: str) -> Row:
     Raises
     ------
     InputError
-        If no row, or more than one, does; it lists them.
+        If no row, or more than one, has; the message lists candidates.
     """
     matching: list[Row] = []
     others: list[str] = []
@@ -128,7 +128,7 @@ def _asked(row: Row) -> dict[str, str]:
 
 
 def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
-    """Yield status, reason, times and what disturbed them."""
+    """Yield status, reason, times and disturbances."""
     yield "status", row.status + (f" in step {row.step}" if row.step else "")
     if row.reason:
         yield "reason", row.reason
@@ -179,7 +179,7 @@ def _costs(row: Row) -> Iterator[tuple[str, str]]:
 
 
 def _network(row: Row) -> Iterator[tuple[str, str]]:
-    """Yield what is known of the network."""
+    """Yield the network's accuracy, size and compression."""
     for name, accuracy in (("accuracy", row.accuracy), ("validation", row.validation_accuracy)):
         if accuracy is not None:
             yield name, f"{accuracy:.2%}"
@@ -209,7 +209,7 @@ def _network(row: Row) -> Iterator[tuple[str, str]]:
 
 
 def _compressed(curve: Sequence[Mapping[str, Any]]) -> Grid:
-    """Return the levels of a pruning: what each pruned, cost in accuracy and took."""
+    """Return the levels of a pruning with their shares pruned, accuracies and times."""
     columns = [
         _column("level", [_maybe(step.get("level"), _decimal) for step in curve]),
         _column("pruned", [_maybe(step.get("ratio"), _percent) for step in curve]),
@@ -224,17 +224,17 @@ def _compressed(curve: Sequence[Mapping[str, Any]]) -> Grid:
         f": {len(curve) - 1} levels in {duration(total)}; accuracy before and after fine-tuning",
         style="not bold",
     )
-    return Grid([column for column in columns if _says(column)], above=[above])
+    return Grid([column for column in columns if _has_values(column)], above=[above])
 
 
 def _list(mapping: object, name: str) -> list[Mapping[str, Any]]:
-    """Return the mappings in a list of what a compression reached."""
+    """Return the mappings in a list that a mapping holds; none where it is no such list."""
     values = mapping.get(name) if isinstance(mapping, Mapping) else None
-    return [each for each in values if isinstance(each, Mapping)] if isinstance(values, list) else []
+    return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []
 
 
 def _shares(row: Row) -> dict[str, Any]:
-    """Return what share of each layer's weights is pruned."""
+    """Return the share of weights pruned by layer."""
     shares = row.reached.get("layers") if isinstance(row.reached, Mapping) else None
     return dict(shares) if isinstance(shares, Mapping) else {}
 
@@ -250,10 +250,10 @@ def _decimal(number: float) -> str:
 def _layers(row: Row) -> Grid:
     """Return the layers, the slowest first, with their share of the time of all layers."""
     shares = _shares(row)
-    known = row.layers or [{"name": name} for name in shares]
-    times = [layer.get("latency_s") for layer in known]
+    rows = row.layers or [{"name": name} for name in shares]
+    times = [layer.get("latency_s") for layer in rows]
     total = sum(time for time in times if time)
-    layers = sorted(known, key=lambda layer: -(layer.get("latency_s") or 0))
+    layers = sorted(rows, key=lambda layer: -(layer.get("latency_s") or 0))
     columns = [
         names("layer", [str(layer.get("name")) for layer in layers]),
         _column("ms", [_maybe(layer.get("latency_s"), milliseconds) for layer in layers]),
@@ -268,7 +268,7 @@ def _layers(row: Row) -> Grid:
         _column("nonzeros", [_maybe(layer.get("nonzeros"), amount) for layer in layers], drop=4),
         _column("MAC/s", [_rate(layer) for layer in layers], drop=3),
     ]
-    columns = [column for column in columns if _says(column)]
+    columns = [column for column in columns if _has_values(column)]
     timed = sum(time is not None for time in times)
     counts = f"{len(layers)} layers" + (
         f", {timed} timed: {milliseconds(total)} ms together" if timed else ""
@@ -280,22 +280,22 @@ def _column(header: str, texts: list[str], drop: int = 0) -> GridColumn:
     return GridColumn(GridCell(header), [GridCell(text) for text in texts], drop=drop)
 
 
-def _says(column: GridColumn) -> bool:
+def _has_values(column: GridColumn) -> bool:
     return any(cell.text not in (MISSING, "") for cell in column.cells)
 
 
-def _maybe(value: Known | None, shown: Callable[[Known], object]) -> str:
+def _maybe(value: Value | None, shown: Callable[[Value], object]) -> str:
     return MISSING if value is None else str(shown(value))
 
 
 def _algorithm(layer: Mapping[str, Any]) -> str:
-    """Return what computes a layer; why it is not the algorithm asked for."""
+    """Return the algorithm of a layer, and why the requested one declined it."""
     name = str(layer.get("algorithm") or "")
     return f"{name}: declined, {shortened(str(layer['declined']), 60)}" if layer.get("declined") else name
 
 
 def _schedule(layer: Mapping[str, Any]) -> str:
-    """Return what was decided of a layer's loops."""
+    """Return the decisions of a layer's schedule."""
     decisions = layer.get("decisions")
     if isinstance(decisions, Mapping):
         decisions = ", ".join(f"{name} {value}" for name, value in decisions.items())
@@ -303,16 +303,16 @@ def _schedule(layer: Mapping[str, Any]) -> str:
 
 
 def _curves(folder: str | os.PathLike[str], row: Row) -> Grid:
-    """Return how the search of each workload went: the best time wherever it got better."""
+    """Return the search of each workload: its best time after each improvement."""
     try:
         curves = json.loads((Path(folder) / CURVES / f"{row.id}.json").read_text(encoding="utf-8"))
         columns = [
-            names("layers", [shortened(", ".join(each["layers"]), 60) for each in curves]),
-            names("space", [str(each["space"]) for each in curves]),
-            _column("trials", [str(each["trials"]) for each in curves]),
-            _column("minimal ms", [_maybe(each["minimal_s"], milliseconds) for each in curves]),
-            _column("best ms", [milliseconds(each["best"][-1][2]) for each in curves]),
-            names("best ms after so many trials", [_steps(each["best"]) for each in curves]),
+            names("layers", [shortened(", ".join(curve["layers"]), 60) for curve in curves]),
+            names("space", [str(curve["space"]) for curve in curves]),
+            _column("trials", [str(curve["trials"]) for curve in curves]),
+            _column("minimal ms", [_maybe(curve["minimal_s"], milliseconds) for curve in curves]),
+            _column("best ms", [milliseconds(curve["best"][-1][2]) for curve in curves]),
+            names("best ms after so many trials", [_steps(curve["best"]) for curve in curves]),
         ]
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return Grid([], above=[Text("tuning", style="bold").append(": its curves are not there")])
@@ -331,7 +331,7 @@ def _rate(layer: Mapping[str, Any]) -> str:
 
 
 def _amounts(mapping: object, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield a nested mapping's known values, keys joined by dots, amounts with their unit."""
+    """Yield the values of a nested mapping with their units, by their keys joined by dots."""
     for name, value in flat(mapping, prefix):
         yield name, _worded(name.rpartition(".")[2], value)
 

@@ -1,4 +1,4 @@
-"""The table of a sweep: every point accounted for, the fast ones first."""
+"""The table of a sweep: all points, the fastest first."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dlas.rows.labels import MISSING, amount, duration, factor, interval_ms, poi
 from dlas.rows.results import STATUSES
 
 GROUP = SETTING_OF_SEEDS
-"""Points alike in these stand together, relative to the fastest of them."""
+"""Columns that the points of a group share; times are relative to the group's fastest."""
 NAMES = (*GROUP, "compression", "algorithm", "compiler", "seed")
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column of what was measured.
+    """A column of a measured quantity.
 
     Parameters
     ----------
@@ -33,11 +33,11 @@ class Quantity:
     column : str
         Of the frame.
     shown : callable
-        From a value of the frame to text.
+        Formats a value of the frame.
     drop : int
         As in :class:`dlas.console.grid.GridColumn`.
     always : bool
-        Whether it is shown even where it is the same in all rows.
+        Whether it is shown even if it is the same in all rows.
     """
 
     header: str
@@ -74,7 +74,7 @@ SORTS = {
     "ratio": "ratio",
     "time": "started",
 }
-"""What ``sort`` may name besides the axes; accuracy starts with the best, the others with the least."""
+"""Columns by the names that ``sort`` takes besides the axes; accuracy descends, the others ascend."""
 
 
 def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency") -> Grid:
@@ -92,13 +92,13 @@ def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency")
     Returns
     -------
     Grid
-        To be printed.  Axes that do not vary are said once, above; what is not
-        ``ok`` has its reason below.
+        To be printed.  Axes that do not vary are named above it, and the reasons of
+        points that are not ``ok`` below.
 
     Raises
     ------
     InputError
-        If a filter or ``sort`` names what does not exist.
+        If a filter or ``sort`` names an unknown axis, column or value.
     """
     chosen = select(frame, where)
     lines = _sorted(chosen.assign(relative=relative_to_fastest(chosen)), sort)
@@ -115,21 +115,21 @@ def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency")
 def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:
     """Return each row's latency over that of its group's fastest; NaN for rows that are not ``ok``.
 
-    A group is the points of the same dataset, model, batch and hardware on the
-    same machine, whatever their compression, algorithm and compiler.
+    A group has the same dataset, model, batch, hardware and machine, and any
+    compression, algorithm and compiler.
     """
     latency = frame["latency_s"].where(frame["status"] == "ok")
     return latency / latency.groupby([frame[name] for name in GROUP], dropna=False).transform("min")
 
 
 def describe_constants(frame: pd.DataFrame, same: Sequence[str]) -> str:
-    """Return what is the same in all rows: ``dataset digits, batch 1``."""
+    """Return the values that all rows share: ``dataset digits, batch 1``."""
     values = [(name, frame[name].iloc[0]) for name in same if len(frame) and pd.notna(frame[name].iloc[0])]
     return ", ".join(f"{name} {value}" for name, value in values if (name, value) != ("seed", 0))
 
 
 def _sorted(frame: pd.DataFrame, sort: str) -> pd.DataFrame:
-    """Return the rows by group, in the order in which groups appear, then as asked; not ok comes last."""
+    """Return the rows by group in order of appearance, then ok before others, then by ``sort``."""
     if sort not in SORTS and sort not in AXES:
         raise unknown("column to sort by", sort, (*SORTS, *AXES))
     keys = [frame[name] for name in GROUP]
@@ -141,14 +141,14 @@ def _sorted(frame: pd.DataFrame, sort: str) -> pd.DataFrame:
 
 
 def _split_names(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Return the names that vary, and those that are the same in all rows."""
+    """Return the columns of names that vary, and those that do not."""
     varies = {name: frame[name].nunique(dropna=False) > 1 for name in (*NAMES, "study", "folder")}
     shown = [name for name in NAMES if varies[name]]
     if varies["study"] and frame["study"].nunique() >= frame["folder"].nunique():
         shown.insert(0, "study")
     elif varies["folder"]:
         shown.insert(0, "folder")
-    # One lone point still has a line, and a line needs a name.
+    # A single point needs a name, too.
     shown = shown or ["model"]
     return shown, [name for name in NAMES if not varies[name] and name not in shown]
 
@@ -204,7 +204,7 @@ def _headline(frame: pd.DataFrame, shown: pd.DataFrame, constants: Sequence[str]
 
 
 def _counts(frame: pd.DataFrame) -> Text:
-    """Return how many points came to which end, and how many are noisy."""
+    """Return the number of points by status, and of noisy ones."""
     counts = frame["status"].value_counts()
     text = Text(f"{points(len(frame))}: ")
     pieces = [

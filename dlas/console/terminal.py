@@ -1,4 +1,4 @@
-"""What commands write to: a terminal, or a file or pipe in its place."""
+"""Output of commands: to a terminal, or to a file or pipe."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 
 WIDTH = 200
-"""Columns when the output is not a terminal: a file or a pipe need not wrap."""
+"""Columns where the output is not a terminal."""
 
 
 def console() -> Console:
-    """Return a console that wraps at the terminal's width, and hardly at all elsewhere."""
+    """Return a console of the terminal's width, or of :data:`WIDTH` columns without a terminal."""
     return Console(width=None if sys.stdout.isatty() else WIDTH)
 
 
 def show(renderable: RenderableType) -> None:
-    """Print a table or the like, whole where the output is not a terminal."""
+    """Print a table; at full width where the output is not a terminal."""
     from dlas.console.grid import print_whole
 
     print_whole(console(), renderable)
 
 
 def complain(message: str) -> None:
-    """Say on standard error what is wrong."""
+    """Print an error message on standard error."""
     Console(stderr=True, soft_wrap=True).print(f"[red]dlas:[/red] {escape(message)}", highlight=False)

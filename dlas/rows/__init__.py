@@ -1,1 +1,1 @@
-"""Rows: written by sweeps, read as a table."""
+"""Rows: sweeps write them, and :func:`dlas.read` returns them as a table."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dlas.stack import PART_AXES
 
 AXES = (*PART_AXES, "batch", "seed")
-"""What tells one point from another."""
+"""Columns that identify a point."""
 MACHINE = "machine"
 SAMPLES = "latency_samples_s"
 """Column of the raw samples: an ndarray of seconds in every cell, empty where nothing was measured."""
@@ -23,10 +23,9 @@ FLOATS = (
     "energy_j",
 )
 REACHED = ("level", "units", "ratio", "bits")
-"""What a compression says that it attained: the level that it is at, the shares of units and of weights
-pruned, the bits a value."""
+"""What a compression reached: its level, the shares of units and of weights pruned, the bits of a value."""
 FINE_TUNING = "fine_tuning_s"
-"""Column of the seconds spent on pruning and fine-tuning, all levels on the way included."""
+"""Column of the seconds spent on pruning and fine-tuning, all milestones included."""
 INTEGERS = (
     "batch",
     "seed",

@@ -1,4 +1,4 @@
-"""What the table of rows leaves out: layers, curves of tuning and compression, machine and software."""
+"""Details that the table of rows omits: layers, curves of tuning and compression, machine and software."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class LayerTime:
 
 @dataclass(frozen=True)
 class SearchCurve:
-    """How one workload's search went.
+    """The best time found in a workload's search, over its trials.
 
     Parameters
     ----------
     layers : tuple of str
         The layers that it computes.
     trials : int
-        How many programs were tried.
+        Number of trials.
     best : list of (int, float)
-        Trials, and seconds a call of the best so far, wherever it got better.
+        Each improvement: the number of trials so far, and the seconds of a call.
     """
 
     layers: tuple[str, ...]
@@ -52,15 +52,15 @@ class Details:
     Parameters
     ----------
     layers : dict of int to list of LayerTime
-        By line of the frame, in the network's order; lines without times of layers are not there.
+        By line of the frame, in the network's order; only lines with times of layers.
     curves : dict of int to list of SearchCurve
         By line of the frame, for points that were tuned.
     unreadable : int
-        Files of curves that are damaged.
+        Number of damaged files of curves.
     trajectories : list of Trajectory
-        How the networks were compressed, each training once.
+        The compression curves of the networks, each training once.
     facts : dict of str to Counter
-        What is known of machines and software: by name, each value with how many rows have it.
+        Machines and software: by the name of a fact, the number of rows with each value.
     """
 
     layers: dict[int, list[LayerTime]] = field(default_factory=dict)
@@ -76,7 +76,7 @@ def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
     Parameters
     ----------
     folders : sequence of str
-        As the frame's column ``folder`` names them.
+        As in the frame's column ``folder``.
     points : DataFrame
         One line a point, with ``folder`` and ``id``.
     """
@@ -93,26 +93,26 @@ def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
             for name, value in _facts(row):
                 details.facts.setdefault(name, Counter())[value] += 1
             _add_curves(details, line, Path(folder) / CURVES / f"{row.id}.json")
-    details.trajectories = trajectories.found
+    details.trajectories = trajectories.trainings
     return details
 
 
 def _add_curves(details: Details, line: int, path: Path) -> None:
-    """Add what a side file says of how a row's search went, if there is one."""
+    """Add the search curves of a row from their file, if there is one."""
     if not path.is_file():
         return
     try:
-        curves = [_curve(one) for one in json.loads(path.read_text(encoding="utf-8"))]
+        curves = [_curve(content) for content in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError, KeyError):
         details.unreadable += 1
         return
     details.curves[line] = [curve for curve in curves if curve.best]
 
 
-def _curve(one: Mapping[str, Any]) -> SearchCurve:
-    best = [(int(trials), float(latency_s)) for trials, _, latency_s in one["best"]]
+def _curve(content: Mapping[str, Any]) -> SearchCurve:
+    best = [(int(trials), float(latency_s)) for trials, _, latency_s in content["best"]]
     last = best[-1][0] if best else 0
-    return SearchCurve(tuple(map(str, one["layers"])), max(int(one.get("trials") or 0), last), best)
+    return SearchCurve(tuple(map(str, content["layers"])), max(int(content.get("trials") or 0), last), best)
 
 
 def _layers(row: Row) -> Iterator[LayerTime]:
@@ -124,6 +124,6 @@ def _layers(row: Row) -> Iterator[LayerTime]:
 
 
 def _facts(row: Row) -> Iterator[tuple[str, str]]:
-    """Yield what is known of the software and the machine of a row."""
+    """Yield the names and values of the software and the machine of a row."""
     for name, value in (*flat(row.environment), *flat(row.device, "device")):
         yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""Write the rows for other programs."""
+"""Export the table of rows as CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUFFIXES = (".csv", ".parquet")
 
 
 def export(frame: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
-    """Write a frame as the file's suffix says, replacing what is there in one step.
+    """Write a frame in the format of the file's suffix, and replace an existing file in one step.
 
     Parameters
     ----------
@@ -25,12 +25,12 @@ def export(frame: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
         What :func:`dlas.rows.frame.read` returned.
     path : path
         ``*.parquet`` holds every column, the raw samples as lists of seconds;
-        ``*.csv`` leaves the raw samples out, as a cell of text is no place for them.
+        ``*.csv`` omits the raw samples.
 
     Returns
     -------
     Path
-        What was written.
+        The file.
 
     Raises
     ------

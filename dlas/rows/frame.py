@@ -1,8 +1,8 @@
 """The rows of one sweep or of several as a table: one line a row, one column a quantity.
 
 ``dlas.read(folder)`` is :func:`read`.  Columns are named as in a row; the unit
-is the name's suffix; what a row does not have is NA (NaN in a column of
-floats), in a column of the same type whether one row has it or all.
+is the name's suffix; a missing value is NA (NaN in a column of floats).  The
+type of a column does not depend on how many rows have a value.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
         (rows leave defaults out).  ``latency_s`` is the median with
         ``latency_low_s`` and ``latency_high_s``, its bootstrap interval of
         level 0.95; the raw samples are in ``latency_samples_s``.  ``coverage``
-        is the share of multiply-adds that use the algorithm asked for,
-        ``level``, ``units``, ``ratio`` and ``bits`` what the compression attained,
+        is the share of multiply-adds that the requested algorithm computes,
+        ``level``, ``units``, ``ratio`` and ``bits`` what the compression reached,
         ``image_height`` the pixels that the first convolution reads from top to bottom,
         ``fine_tuning_s`` the time that its levels took, ``trials`` the
-        programs that a tuner measured, ``drift`` by what fraction the
+        candidates that a tuner measured, ``drift`` the fraction by which the
         sentinel's slowest run was slower than its fastest.
-        ``machine`` says where a row was measured; a row that ended before
+        ``machine`` is where a row was measured; a row that ended before
         measuring has the machine of its folder's other rows of that hardware,
-        if there is just one.
+        if that is a single one.
 
     Raises
     ------
@@ -67,25 +67,25 @@ def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
         If a folder holds no results, or a line of them is damaged.
     """
     paths = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
-    # A row's layers are most of it: it is reduced to what the table holds before the next one is read.
+    # Layers are most of a row's size: each row is reduced to its record before the next one is read.
     frame = _frame([record(str(path), row) for path in paths for row in read_rows(Path(path))])
     frame[MACHINE] = _filled_machines(frame)
     return frame
 
 
 def select(frame: pd.DataFrame, where: Sequence[str]) -> pd.DataFrame:
-    """Return the lines that match every ``axis=pattern``; of several patterns for one axis, any.
+    """Return the lines that match every axis; for an axis with several patterns, any of these.
 
     Parameters
     ----------
     where : sequence of str
-        A pattern (``*``, ``?``, ``[...]``) is matched with the label and with
-        the part's name alone.
+        ``axis=pattern``.  A pattern (``*``, ``?``, ``[...]``) is matched with the label
+        and with the part's name alone.
 
     Raises
     ------
     InputError
-        If a filter is malformed, or no row at all has such a value.
+        If a filter is malformed, or matches no row.
     """
     wanted: dict[str, list[str]] = {}
     for text in where:
@@ -102,7 +102,7 @@ def select(frame: pd.DataFrame, where: Sequence[str]) -> pd.DataFrame:
 
 
 def _matches(frame: pd.DataFrame, axis: str, pattern: str) -> np.ndarray:
-    """Return which lines have a value that the pattern describes."""
+    """Return which lines match the pattern."""
     values = frame[axis].astype("string").fillna("")
     names = frame[f"{axis}_name"].fillna("") if axis in PART_AXES else values
     matching = {value for value in {*values, *names} if fnmatchcase(value, pattern)}
@@ -112,16 +112,16 @@ def _matches(frame: pd.DataFrame, axis: str, pattern: str) -> np.ndarray:
 
 
 def _filled_machines(frame: pd.DataFrame) -> pd.Series:
-    """Return the machines, where a row has none that of the rows it belongs with."""
-    among = frame.groupby(["folder", "hardware"], dropna=False)[MACHINE]
-    only = among.transform("first").where(among.transform("nunique") == 1)
+    """Return the machines; a row without one has that of its folder and hardware, if it is a single one."""
+    groups = frame.groupby(["folder", "hardware"], dropna=False)[MACHINE]
+    only = groups.transform("first").where(groups.transform("nunique") == 1)
     return frame[MACHINE].fillna(only)
 
 
 def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
     samples = [record[SAMPLES] for record in records]
-    held = np.empty(len(records), dtype=object)
-    held[:] = samples
+    samples_column = np.empty(len(records), dtype=object)
+    samples_column[:] = samples
     median, low, high = intervals.medians(samples).T
     derived = {
         "latency_s": median,
@@ -135,7 +135,7 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
         if name in derived:
             columns[name] = derived[name]
         elif name == SAMPLES:
-            columns[name] = held
+            columns[name] = samples_column
         elif name.endswith("."):
             columns |= _option_columns(name, values)
         elif name == "started":
@@ -151,10 +151,10 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _option_columns(prefix: str, given: list[dict[str, Any]]) -> dict[str, Any]:
+def _option_columns(prefix: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a column for every option that any row gives."""
-    names = sorted({option for row in given for option in row})
-    return {f"{prefix}{option}": _inferred([row.get(option) for row in given]) for option in names}
+    names = sorted({option for row in rows for option in row})
+    return {f"{prefix}{option}": _inferred([row.get(option) for row in rows]) for option in names}
 
 
 def _text(values: Iterable[Any]) -> Any:
@@ -164,7 +164,7 @@ def _text(values: Iterable[Any]) -> Any:
 
 
 def _number(values: list[Any], whole: bool = False) -> Any:
-    """Return numbers; whatever is none is missing."""
+    """Return numbers; other values are missing."""
     numbers = pd.Series(pd.to_numeric(pd.Series(values, dtype=object), errors="coerce"), dtype="float64")
     if not whole:
         return numbers.to_numpy()

@@ -2,10 +2,9 @@
 
 A resample of n samples is n positions drawn with replacement, and its median
 needs only the middle one or two of those positions in the ordered samples.
-The positions depend on n alone, so they are drawn once a number of samples and
-serve every row that has as many; a row's interval is then a look-up.  The random
-numbers have a fixed seed: the same samples always give the same interval, in
-whichever order they were taken.
+The positions depend on n alone, so they are drawn once for each n and used for
+all rows of n samples.  The random numbers have a fixed seed: the same samples
+always give the same interval, in any order.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ LEVEL = 0.95
 RESAMPLES = 1000
 QUANTILES = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 ROWS_AT_ONCE = 512
-"""Rows whose resampled medians are in memory together."""
+"""Number of rows whose resampled medians are in memory at a time."""
 
 
 def median(samples: Sequence[float]) -> tuple[float, float, float]:
@@ -56,9 +55,9 @@ def medians(samples: Sequence[Array]) -> Array:
     """
     intervals = np.full((len(samples), 3), np.nan)
     for rows in _portions(samples):
-        chosen = [samples[row] for row in rows]
-        intervals[rows, 0] = [np.median(values) for values in chosen]
-        intervals[rows, 1:] = np.quantile(_resampled(chosen, stream=0), QUANTILES, axis=1).T
+        with_samples = [samples[row] for row in rows]
+        intervals[rows, 0] = [np.median(values) for values in with_samples]
+        intervals[rows, 1:] = np.quantile(_resampled(with_samples, stream=0), QUANTILES, axis=1).T
     return intervals
 
 
@@ -75,8 +74,8 @@ def ratios(
     numerators, denominators : sequence of ndarray, [pairs][n]
         Positive samples, at least one a row.
     streams : pair of int
-        Which random numbers resample the numerators and which the
-        denominators; they differ, or the two would err together.
+        Seeds of the random numbers for numerators and for denominators; they differ,
+        or the errors of both would be correlated.
 
     Returns
     -------
@@ -101,7 +100,7 @@ def rank_correlation(x: Array, y: Array) -> tuple[float, float, float]:
     Parameters
     ----------
     x, y : ndarray, [n]
-        One number an item (a network, say), no NaN.
+        One number for each item (such as a network), no NaN.
 
     Returns
     -------
@@ -129,7 +128,7 @@ def _correlations(x: Array, y: Array) -> Array:
 
 
 def _portions(samples: Sequence[Array]) -> Iterator[list[int]]:
-    """Yield the rows that have samples, so many at a time that their resamples fit in memory."""
+    """Yield the rows that have samples, :data:`ROWS_AT_ONCE` at a time."""
     rows = [row for row, values in enumerate(samples) if len(values)]
     for start in range(0, len(rows), ROWS_AT_ONCE):
         yield rows[start : start + ROWS_AT_ONCE]

@@ -1,4 +1,4 @@
-"""Names, numbers and amounts as people read them; nothing here knows a table or a page."""
+"""Labels of parts, and numbers formatted with units, for tables and pages alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_CHARACTERS = 160
 
 
 def label(content: object) -> str:
-    """Return a part as it stands in a row in one short text.
+    """Return a short label for a part of a row.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def options(content: object) -> dict[str, Any]:
 
 
 def flat(mapping: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield a nested mapping's known values by their keys, joined by dots; nothing of what is no mapping."""
+    """Yield the values of a nested mapping that are not None, by their keys joined by dots."""
     if not isinstance(mapping, Mapping):
         return
     for key, value in mapping.items():
@@ -84,7 +84,7 @@ def factor(value: float) -> str:
 
 
 def decimals(value: float, digits: int) -> int:
-    """Return the decimals with which ``value`` has so many digits, at most six."""
+    """Return the number of decimals with which ``value`` has so many digits, at most six."""
     if value <= 0 or not math.isfinite(value):
         return digits - 1
     return min(6, max(0, digits - 1 - math.floor(math.log10(value))))
@@ -113,7 +113,7 @@ def duration(seconds: float) -> str:
 
 
 def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
-    """Return a text in one line of at most ``most`` characters."""
+    """Return a text on one line, cut to ``most`` characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
 

@@ -1,4 +1,4 @@
-"""A row as one record of the table: its quantities, and what follows from them."""
+"""The record of the table that a row becomes: its quantities, and those derived from them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dlas.stack import PART_AXES
 
 
 def record(folder: str, row: Row) -> dict[str, Any]:
-    """Return what the table holds of a row; each axis's options as a mapping under ``<axis>.``."""
+    """Return the table's record of a row; each axis's options are a mapping under ``<axis>.``."""
     record: dict[str, Any] = {"folder": folder, SAMPLES: np.asarray(row.latency_s or [], dtype=float)}
     for name in ("id", "study", "status", *TEXTS, *FLOATS, *INTEGERS, *TRUTHS):
         record[name] = getattr(row, name)
@@ -49,7 +49,7 @@ def record(folder: str, row: Row) -> dict[str, Any]:
 
 
 def _part_name(content: object) -> str | None:
-    """Return a part's name, of a chain the techniques' joined by ``+``."""
+    """Return a part's name; for a chain, those of its techniques joined by ``+``."""
     if not isinstance(content, Mapping):
         return None if content is None else str(content)
     links = content.get("chain") or [content]
@@ -57,7 +57,7 @@ def _part_name(content: object) -> str | None:
 
 
 def _processor(device: object) -> str | None:
-    """Return ``gpu`` or ``cpu``: a device that has a GPU was measured for its sake."""
+    """Return ``gpu`` where the device names a GPU, which is then what was measured, or else ``cpu``."""
     return "gpu" if _first(device, "gpu") else "cpu" if _first(device, "cpu") else None
 
 
@@ -68,7 +68,7 @@ def _drift(sentinel_s: Sequence[float] | None) -> float | None:
 
 
 def _of(mapping: object, key: str) -> Any:
-    """Return a value of what should be a mapping, and in an older row may be anything."""
+    """Return a value of a mapping; None for anything else, which older rows may hold."""
     return mapping.get(key) if isinstance(mapping, Mapping) else None
 
 

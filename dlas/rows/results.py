@@ -1,9 +1,9 @@
-"""Rows: what was asked, what happened, what was measured, where.
+"""Rows: the point that was asked for, its status, its measurements, its machine.
 
 Rows are appended to ``results.jsonl``, one JSON object a line, and never
-edited; where an id occurs twice (a retry, a changed source) the last one holds.
-Units are SI and stand as the name's suffix; samples are stored and statistics
-derived; missing is null.
+edited; where an id occurs twice (a retry, a changed source) the last one counts.
+Units are SI and are the name's suffix; samples are stored and statistics derived;
+missing values are null.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ SCHEMA = 1
 STATUSES = ("ok", "failed", "timeout", "unsupported", "wrong")
 FILE = "results.jsonl"
 CURVES = "tuning"
-"""Folder beside it: how each tuned row's search went, best time against trials and seconds."""
+"""Folder beside it: for each tuned row, the best time so far by trials and by seconds of search."""
 LEADING_ID = re.compile(r'\{"id":"(\w+)"')
-"""A row starts with its id, so that finding the last row of each need not parse them all."""
+"""A row starts with its id, so that the last row of each id is found without parsing all rows."""
 
 
 @dataclass
 class Row:
-    """One point's answer: what was asked, what happened, what was measured, where.
+    """The result of one point: its parts, its status, its measurements, its machine.
 
     A quantity is null where the point ended before it was known; a description
     says "Null" where there are other reasons.  The nested mappings are
@@ -51,9 +51,9 @@ class Row:
     Parameters
     ----------
     id : str
-        Hash of what was asked: the same point has the same id in every study and folder.
+        Hash of the parts, batch and seed: the same point has the same id in every study and folder.
     key : str
-        Hash of everything else the answer depends on: artifacts, their
+        Hash of everything else that the result depends on: artifacts, their
         sources, toolchain, target and measurement settings.
     study : str
         Name of the study.
@@ -72,13 +72,13 @@ class Row:
     batch : int
         Images an inference.
     seed : int
-        Seed of everything random.
+        Seed of all random numbers.
     status : {"ok", "failed", "timeout", "unsupported", "wrong"}
         How the point ended; ``wrong`` is a build whose outputs differ from its network's.
     reason : str
         Why the status is not ``ok``. Null where it is ``ok``.
     step : str
-        The step in which it ended: network, tune, build, check or measure. Null where all were done.
+        The step in which it ended: network, tune, build, check or measure. Null where all were completed.
     latency_s : list of float, s
         Samples: time of an inference of the whole batch. Empty where nothing was measured.
     calls_per_sample : int
@@ -86,38 +86,38 @@ class Row:
     bound : str
         What ended the measurement: ``repeats`` or ``seconds``, as the study limits them.
     first_run_s : float, s
-        Time of the first inference, which is no sample.
+        Time of the first inference, which is not a sample.
     sentinel_s : list of float, s
-        Times of a small fixed program, before and after each slice of samples: how fast the machine was.
+        Times of a small fixed program, before and after each slice of samples: the machine's speed.
     load : float
-        Share of the processors that other processes used meanwhile. Null where the system does not say it.
+        Share of the processors that other processes used meanwhile. Null where the system does not report it.
     steal : float
         Share of the processors' time that the hypervisor gave to other machines. Null where the system
-        does not say it.
+        does not report it.
     noisy : bool
-        Whether the measurement was disturbed, and stayed so when it was repeated.
+        Whether the measurement was disturbed, also when it was repeated.
     noisy_reason : str
-        What disturbed it. Null where nothing did.
+        What disturbed it. Null where it is not noisy.
     peak_memory_bytes : int, B
-        Most memory that loading and running the program added. Null where the system does not say it.
+        Peak memory that loading and running the program added. Null where the system does not report it.
     energy_j : float, J
         Energy of an inference. Null: no driver measures it yet.
     layers : list of Layer
         The build's convolutions with their times, then its other operators.
     edges : list of Edge
-        Which convolution reads what another one wrote: where a layout may have to change. Empty where the
-        compiler does not say it.
+        Which convolution reads the output of which: where a layout may have to change. Empty where the
+        compiler does not report it.
     coverage : Coverage
-        How much the algorithm asked for computes. Null for a compiler with its own kernels.
+        The share that the requested algorithm computes. Null for a compiler with its own kernels.
     tuning : TuningSummary
         The search for schedules. Null where the compiler does not search.
     expected_speedup : float
-        What the compression alone promises: 1 / (1 - ratio) for pruning, times 32 / bits for types.
+        Speed-up expected from the compression alone: 1 / (1 - ratio) for pruning, times 32 / bits for types.
     error : float
         Largest difference between the build's outputs and its network's, as a share of the network's
         largest output.
     accuracy : float
-        Share of all test images that the network classifies rightly, by its framework. Null where it is
+        Share of all test images that the network classifies correctly in its framework. Null where it is
         untrained or images have no labels.
     validation_accuracy : float
         The same share of the validation images, on which levels are chosen. Null where it is untrained or
@@ -127,9 +127,9 @@ class Row:
     compiled_accuracy : CompiledAccuracy
         Accuracy of the build, on a bounded number of test images. Null where ``accuracy`` is.
     note : str
-        What else there is to know of the network. Null where there is nothing.
+        A remark on the network. Null where there is none.
     reached : Reached
-        What the compression attained. Empty for the dense network.
+        What the compression reached. Empty for the dense network.
     parameters : int
         Parameters of the network.
     nonzeros : int
@@ -145,11 +145,11 @@ class Row:
     library_bytes : int, B
         Size of the compiled library. Null where the compiler makes none.
     seconds : Seconds
-        How long each step took; a step that found its result in the cache is not among them.
+        Time of each step; a step whose result was in the cache is not among them.
     artifacts : Artifacts
-        Keys of what the steps made, in the cache.
+        Keys of the artifacts of its steps, in the cache.
     measure : Measure
-        How long and how often to measure, as the study says.
+        The study's settings for measuring.
     device : Device
         The device in full. Empty where the point ended before measuring.
     environment : Environment
@@ -214,7 +214,7 @@ class Row:
 
     @classmethod
     def parse(cls, line: str) -> Row:
-        """Return the row in one line of a results file; keys it does not know are left out.
+        """Return the row in one line of a results file; unknown keys are ignored.
 
         Raises
         ------
@@ -224,9 +224,9 @@ class Row:
         raw = json.loads(line)
         if not isinstance(raw, dict) or raw.get("status") not in STATUSES:
             raise ValueError("not a row: no known status")
-        known = {f.name for f in fields(cls)}
+        names = {f.name for f in fields(cls)}
         try:
-            return cls(**{key: value for key, value in raw.items() if key in known})
+            return cls(**{key: value for key, value in raw.items() if key in names})
         except TypeError as error:
             raise ValueError(f"not a row: {error}") from None
 
@@ -238,8 +238,7 @@ class Row:
 def read_rows(folder: Path) -> Iterator[Row]:
     """Yield a folder's current rows: the last one of each id, in the order of the file.
 
-    A torn last line (a sweep was killed while writing it) is left out; it
-    was never a row.
+    An incomplete last line, from a sweep that was killed while writing it, is ignored.
 
     Raises
     ------
@@ -275,12 +274,12 @@ def _parsed(path: Path, number: int, line: str) -> Row:
 
 
 class Results:
-    """The one writer of a folder's rows.
+    """The only writer of a folder's rows.
 
     Parameters
     ----------
     folder : Path
-        Created if it is not there.
+        Created if it does not exist.
 
     Raises
     ------
@@ -298,7 +297,7 @@ class Results:
         self.existing = {row.id: (row.status, row.key) for row in read_rows(folder)}
 
     def append(self, row: Row) -> None:
-        """Write a row so that it survives a crash, or not at all.
+        """Write a row completely, so that it survives a crash, or not at all.
 
         Raises
         ------

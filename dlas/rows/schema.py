@@ -1,6 +1,6 @@
-"""The mappings that a row holds, each with its keys, their units and what null means.
+"""The mappings that a row holds: their keys, units, and the meaning of null.
 
-Rows written by older versions lack keys, so that none is required; readers of
+Rows written by older versions lack some keys, so that none is required: readers of
 a row use ``get``.
 """
 
@@ -17,12 +17,12 @@ PartContent = dict[str, Any]
 
 
 class CompiledAccuracy(TypedDict, total=False):
-    """Accuracy of the build, counted on the images that it was checked on.
+    """Accuracy of the build on the images that it was checked with.
 
     Attributes
     ----------
     accuracy : float
-        Share of the images that the build classifies rightly.
+        Share of the images that the build classifies correctly.
     low : float
         Lower end of its Wilson score interval of level 0.95.
     high : float
@@ -43,7 +43,7 @@ class CurveStep(TypedDict, total=False):
     Attributes
     ----------
     level : float
-        Share to prune that was asked for; 0 is the dense network.
+        Requested share to prune; 0 is the dense network.
     ratio : float
         Share of the convolutions' weights that is zero or gone.
     accuracy_before : float
@@ -71,7 +71,7 @@ class CurveStep(TypedDict, total=False):
 
 
 class Reached(TypedDict, total=False):
-    """What the compression attained; a key is there where the technique has such a quantity.
+    """What the compression reached; only quantities that the technique has.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Reached(TypedDict, total=False):
     bits : int, bit
         Width of a value.
     level : float
-        Share to prune that was asked for, or that the search for the elbow chose.
+        Share to prune that was requested, or that the search for the elbow chose.
     units : float
         Share pruned of what the technique prunes: weights, channels or blocks.
     layers : mapping of str to float
@@ -98,7 +98,7 @@ class Reached(TypedDict, total=False):
 
 
 class Coverage(TypedDict, total=False):
-    """How much of the network the algorithm asked for computes; it may decline a convolution.
+    """How much of the network the requested algorithm computes; it may decline convolutions.
 
     Attributes
     ----------
@@ -113,16 +113,16 @@ class Coverage(TypedDict, total=False):
 
 
 class TuningSummary(TypedDict, total=False):
-    """A search for schedules; how it went is in ``tuning/ID.json``.
+    """A search for schedules; its curves are in ``tuning/ID.json``.
 
     Attributes
     ----------
     trials : int
-        Programs tried.
+        Number of trials.
     valid : int
-        Those of them that compiled and computed the right result.
+        Trials that compiled and computed the right result.
     seconds : float, s
-        Time of the trials when they were made, which may have been for another row.
+        Time that the trials took when they ran, which may have been for another row.
     """
 
     trials: int
@@ -131,7 +131,7 @@ class TuningSummary(TypedDict, total=False):
 
 
 class Seconds(TypedDict, total=False):
-    """Time of each step; a step that found its artifact in the cache is not among them.
+    """Time of each step; a step whose artifact was in the cache is not among them.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Seconds(TypedDict, total=False):
     check : float, s
         Comparing the build with the network.
     measure : float, s
-        Timing, waiting for the device's turn included.
+        Timing, including the wait for turns on the device.
     """
 
     network: float
@@ -155,7 +155,7 @@ class Seconds(TypedDict, total=False):
 
 
 class Artifacts(TypedDict, total=False):
-    """Keys of what the point's steps made, in the cache.
+    """Keys of the artifacts of the point's steps, in the cache.
 
     Attributes
     ----------
@@ -208,11 +208,11 @@ class Device(TypedDict, total=False):
     threads : int
         Threads used.
     cpu : str
-        Model of the processor. Null where the system does not say it.
+        Model of the processor. Null where the system does not report it.
     gpu : str
-        Model of the GPU; a device that has one was measured for its sake.
+        Model of the GPU, where the device is one.
     vendor, family, model, stepping : str
-        The processor's identification. Null where the system does not say it.
+        The processor's identification. Null where the system does not report it.
     architecture : str
         Such as ``x86_64``.
     physical_cores : int
@@ -232,13 +232,13 @@ class Device(TypedDict, total=False):
     kernel : str
         Release of the operating system's kernel.
     governor : str
-        How the clock is governed. Null where the system does not say it.
+        Governor of the clock frequency. Null where the system does not report it.
     clock_min_hz, clock_max_hz, clock_limit_hz : float, Hz
-        Range of the clock, and its limit. Null where the system does not say it.
+        Range of the clock frequency, and its limit. Null where the system does not report it.
     boost : bool
-        Whether the clock may rise above its nominal rate. Null where the system does not say it.
+        Whether the clock may exceed its nominal frequency. Null where the system does not report it.
     hypervisor : bool
-        Whether it is a virtual machine. Null where the system does not say it.
+        Whether it is a virtual machine. Null where the system does not report it.
     """
 
     name: str
@@ -280,7 +280,7 @@ class Code(TypedDict, total=False):
     commit : str
         Of the checkout. Null outside a checkout.
     dirty : bool
-        Whether the checkout had been changed since. Null outside a checkout.
+        Whether the checkout had uncommitted changes. Null outside a checkout.
     """
 
     version: str | None
@@ -294,7 +294,7 @@ class Host(TypedDict, total=False):
     Attributes
     ----------
     name : str
-        On its network; containers get a new one each time they start.
+        Host name; containers get a new one at each start.
     system : str
         Such as ``Linux``.
     architecture : str
@@ -307,18 +307,18 @@ class Host(TypedDict, total=False):
 
 
 class Environment(TypedDict, total=False):
-    """Software that the row was made with.
+    """Software and host that produced the row.
 
     Attributes
     ----------
     python : str
         Version of Python.
     versions : mapping of str to str
-        Versions of the libraries that can change a number. Null for one that is not installed.
+        Versions of the libraries that can affect results. Null for one that is not installed.
     code : Code
         Version of DLAS.
     host : Host
-        Where it ran.
+        The host.
     """
 
     python: str

@@ -1,4 +1,4 @@
-"""How networks were compressed step by step: the curves in rows, each training once."""
+"""Compression curves: the levels that networks were pruned to, one after the other, each training once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dlas.rows.results import Row
 
 ELBOW = "elbow"
 CHOOSING = ("level", "elbow", "tolerance")
-"""Options that say where on its curve a technique stops."""
+"""Options that decide at which level a technique stops."""
 TOLERANCE = 0.01
-"""Where no elbow was asked for, a level counts as harmless up to this loss on validation images."""
+"""Without an elbow, the highest level that loses at most this accuracy on validation images is chosen."""
 
 Place = tuple[float, float]
 """Level and ratio of a step."""
 ONLY = "only level"
-"""Why a step is reported where there is no other."""
+"""The reason for choosing the only step of a curve."""
 START: Place = (0.0, 0.0)
 """The dense network's."""
 
@@ -42,7 +42,7 @@ class TrajectoryStep:
 
 @dataclass
 class Trajectory:
-    """One technique carried on step by step, from one dense network.
+    """The steps of one technique, from one dense network.
 
     Parameters
     ----------
@@ -50,15 +50,15 @@ class Trajectory:
         Labels, as in the frame.
     seed : int
     technique, name : str
-        The compression with the options that do not say where to stop, and without options.
+        The compression without the options of :data:`CHOOSING`, and without any options.
     steps : dict of (float, float) to TrajectoryStep
         By level and ratio.
     lines : dict of (float, float) to int
-        Line in the frame of a step that a row stands for.
+        Line in the frame of each step that has a row.
     elbows : set of (float, float)
-        Steps that were asked for as the elbow.
+        Steps that are elbows.
     images : int or None
-        Test images.
+        Number of test images.
     """
 
     dataset: str
@@ -82,11 +82,10 @@ class Trajectory:
         return sorted(self.steps.items(), key=lambda item: (item[1].ratio, item[0]))
 
     def chosen(self) -> tuple[Place | None, str]:
-        """Return the step to report, and why it is that one or there is none.
+        """Return the step to report, and why it was chosen or why there is none.
 
-        It is the elbow where one was asked for (the mildest of several), or else the
-        highest level within 1 point of the dense network on validation images.  A
-        curve of one level has no choice.
+        It is the elbow, if there is one (the mildest of several), or else the highest
+        level within 1 point of the dense network on validation images, or the only level.
         """
         steps = [(place, step) for place, step in self.ordered if step.ratio > 0]
         elbows = [place for place, _ in self.ordered if place in self.elbows]
@@ -101,27 +100,27 @@ class Trajectory:
 
     def _within(self, dense: float) -> Place | None:
         """Return the last step that loses at most :data:`TOLERANCE` of the accuracy on validation images."""
-        held = [
+        harmless = [
             place
             for place, step in self.ordered
             if step.ratio > 0 and step.validation is not None and dense - step.validation <= TOLERANCE + 1e-12
         ]
-        return held[-1] if held else None
+        return harmless[-1] if harmless else None
 
     def agrees(self, steps: Mapping[Place, TrajectoryStep]) -> bool:
-        """Return whether the steps may belong to this training: none is known otherwise."""
+        """Return whether the steps may belong to this training: none differs from a step of it."""
         return all(self.steps.get(place, step) == step for place, step in steps.items())
 
 
 class Trajectories:
-    """What rows say of how their networks were compressed, in :attr:`found`."""
+    """Collects the curves of rows in :attr:`trainings`."""
 
     def __init__(self) -> None:
-        self.found: list[Trajectory] = []
+        self.trainings: list[Trajectory] = []
         self._alike: dict[tuple[str, str, int, str], list[Trajectory]] = {}
 
     def add(self, row: Row, line: int) -> None:
-        """Add a row's curve, or its one step where it has none, to the training that it belongs to."""
+        """Add a row's curve, or its single step where it has none, to the training that it belongs to."""
         steps = dict(_steps(row))
         if not steps:
             return
@@ -131,7 +130,7 @@ class Trajectories:
         training = next((other for other in alike if other.agrees(steps)), new)
         if training is new:
             alike.append(new)
-            self.found.append(new)
+            self.trainings.append(new)
         training.steps |= steps
         training.images = training.images or row.test_images
         own = _place(row.reached, row.compression)
@@ -143,10 +142,10 @@ class Trajectories:
 
 
 def called(trajectories: Iterable[Trajectory]) -> dict[str, str]:
-    """Return what each technique is called: its name alone where its options do not tell it from another."""
+    """Return a title for each technique: its name, with options where several techniques have that name."""
     names: dict[str, set[str]] = {}
-    for each in trajectories:
-        names.setdefault(each.name, set()).add(each.technique)
+    for trajectory in trajectories:
+        names.setdefault(trajectory.name, set()).add(trajectory.technique)
     return {
         technique: name if len(alike) == 1 else technique
         for name, alike in names.items()
@@ -155,9 +154,9 @@ def called(trajectories: Iterable[Trajectory]) -> dict[str, str]:
 
 
 def fine_tuning_seconds(row: Row) -> float | None:
-    """Return the seconds spent on pruning and fine-tuning, all levels on the way included."""
-    known = [seconds for step in _curve(row) if (seconds := _number(step.get("seconds"))) is not None]
-    return sum(known) if known else None
+    """Return the seconds spent on pruning and fine-tuning, all milestones included."""
+    step_seconds = [seconds for step in _curve(row) if (seconds := _number(step.get("seconds"))) is not None]
+    return sum(step_seconds) if step_seconds else None
 
 
 def _curve(row: Row) -> list[Mapping[str, Any]]:
@@ -184,8 +183,8 @@ def _place(reached: object, compression: object) -> Place:
     """Return the level and ratio of the network that a row measured."""
     attained = reached if isinstance(reached, Mapping) else {}
     ratio = _number(attained.get("ratio")) or 0.0
-    asked = (attained.get("level"), _links(compression)[-1].get("level"), ratio)
-    return next(level for each in asked if (level := _number(each)) is not None), ratio
+    levels = (attained.get("level"), _links(compression)[-1].get("level"), ratio)
+    return next(level for candidate in levels if (level := _number(candidate)) is not None), ratio
 
 
 def _number(value: object) -> float | None:

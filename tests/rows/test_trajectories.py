@@ -31,7 +31,7 @@ def found_in(*rows: Row) -> list[Trajectory]:
     trajectories = Trajectories()
     for line, each in enumerate(rows):
         trajectories.add(each, line)
-    return trajectories.found
+    return trajectories.trainings
 
 
 def test_rows_of_one_training_are_one_trajectory() -> None:

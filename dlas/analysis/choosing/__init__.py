@@ -1,1 +1,1 @@
-"""Choose from rows: the algorithm of each layer."""
+"""Choosing from rows: the fastest algorithm of each layer."""

@@ -1,7 +1,7 @@
-"""The cheapest choice for many variables, where each cost depends on few of them.
+"""Variable elimination: the cheapest values of many variables, where each cost depends on few of them.
 
-One variable after the other is eliminated: for all values of those that share a cost
-with it, its best value is put down, and what that costs becomes a cost of theirs.
+Variables are eliminated one after the other: for all values of those that share a cost
+with it, the best value of the variable is stored, and the minimum becomes a cost of theirs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 MOST = 2**20
-"""Entries of a table, at most."""
+"""Most entries of a table."""
 
 
 @dataclass(frozen=True)
@@ -26,24 +26,24 @@ class Cost:
     ----------
     variables : tuple of str
     table : ndarray
-        The cost for each choice, one axis a variable.
+        The cost for all values, one dimension a variable.
     """
 
     variables: tuple[str, ...]
     table: npt.NDArray[np.float64]
 
     def at(self, chosen: Mapping[str, int]) -> float:
-        """Return the cost of a choice."""
+        """Return the cost of chosen values."""
         return float(self.table[tuple(chosen[variable] for variable in self.variables)])
 
 
 def total(costs: Iterable[Cost], chosen: Mapping[str, int]) -> float:
-    """Return what a choice costs in all."""
+    """Return the total cost of chosen values."""
     return sum(cost.at(chosen) for cost in costs)
 
 
 def cheapest(costs: Sequence[Cost], most: int = MOST) -> dict[str, int] | None:
-    """Return the choice with the smallest total; None if that takes a table of more than ``most`` entries."""
+    """Return the values of smallest total cost; None if that needs a table of more than ``most`` entries."""
     waiting, decided = list(costs), []
     extents = {v: n for cost in costs for v, n in zip(cost.variables, cost.table.shape, strict=True)}
     scopes = {v: {v} for v in extents}
@@ -51,35 +51,35 @@ def cheapest(costs: Sequence[Cost], most: int = MOST) -> dict[str, int] | None:
         for variable in cost.variables:
             scopes[variable] |= set(cost.variables)
     while scopes:
-        variable = min(scopes, key=lambda v: math.prod(extents[each] for each in scopes[v]))
+        variable = min(scopes, key=lambda v: math.prod(extents[name] for name in scopes[v]))
         others = tuple(sorted(scopes.pop(variable) - {variable}))
-        if math.prod(extents[each] for each in (variable, *others)) > most:
+        if math.prod(extents[name] for name in (variable, *others)) > most:
             return None
         own = [cost for cost in waiting if variable in cost.variables]
         joint = _joint(own, (variable, *others), extents)
         waiting = [cost for cost in waiting if variable not in cost.variables]
         waiting.append(Cost(others, joint.min(axis=0)))
         decided.append((variable, others, joint.argmin(axis=0)))
-        for each in others:
-            scopes[each] = (scopes[each] | set(others)) - {variable}
+        for name in others:
+            scopes[name] = (scopes[name] | set(others)) - {variable}
     chosen: dict[str, int] = {}
     for variable, others, best in reversed(decided):
-        chosen[variable] = int(best[tuple(chosen[each] for each in others)])
+        chosen[variable] = int(best[tuple(chosen[name] for name in others)])
     return chosen
 
 
 def _joint(costs: Sequence[Cost], scope: tuple[str, ...], extents: Mapping[str, int]) -> npt.NDArray[Any]:
     """Return the sum of costs as one table over all their variables."""
-    table = np.zeros([extents[each] for each in scope])
+    table = np.zeros([extents[variable] for variable in scope])
     for cost in costs:
         places = [scope.index(variable) for variable in cost.variables]
-        shape = [extents[each] if each in cost.variables else 1 for each in scope]
+        shape = [extents[variable] if variable in cost.variables else 1 for variable in scope]
         table += cost.table.transpose(np.argsort(places)).reshape(shape)
     return table
 
 
 def descend(costs: Sequence[Cost], start: Mapping[str, int]) -> dict[str, int]:
-    """Return a choice that no change of a single variable makes cheaper, reached from ``start``."""
+    """Return a local optimum from ``start``: no change of a single variable makes it cheaper."""
     chosen, settled = dict(start), False
     while not settled:
         settled = True

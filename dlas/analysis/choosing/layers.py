@@ -1,4 +1,4 @@
-"""The algorithm of each layer that makes its network fastest, as rows measured it: for ``per_layer``."""
+"""The algorithms of all layers that make their network fastest, from measured rows: for ``per_layer``."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from dlas.study import parts
 
 @dataclass(frozen=True)
 class Gain:
-    """A choice beside the best single algorithm.
+    """A choice of algorithms compared with the best single algorithm.
 
     Parameters
     ----------
     before_s, after_s : float
-        Of all layers and of the changes of layouts between them.
+        Time of all layers and of the layout changes between them, with the single algorithm and the choice.
     latency_s : float
-        Of an inference with the single algorithm, as it was measured.
+        Measured time of an inference with the single algorithm.
     predicted_s : float
-        Of an inference with the choice: without the share of all operators' time that is saved.
+        Predicted time of an inference with the choice: less by the share of all operators' time saved.
     """
 
     before_s: float
@@ -44,23 +44,23 @@ class Gain:
     predicted_s: float
 
 
-def gained(known: LayerTimes, chosen: Mapping[str, Candidate]) -> Gain:
-    """Return what a choice gains over the fastest single algorithm."""
-    best = known.singles[0]
-    before, after = known.seconds(known.of(best)), known.seconds(chosen)
+def gained(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> Gain:
+    """Return the gain of a choice over the fastest single algorithm."""
+    best = measured.singles[0]
+    before, after = measured.seconds(measured.of(best)), measured.seconds(chosen)
     remaining = 1 - (before - after) / max(best.operators_s, before)
     return Gain(before, after, best.latency_s, best.latency_s * remaining)
 
 
 SAME = identity(("algorithm", "seed"))
-"""What must not differ between times that are compared: algorithms are the choice, seeds repeat it."""
+"""Axes that compared times must agree on: all but the algorithm, which is chosen, and the seed."""
 PASSED_OVER = (parts.LIBRARY, "per_layer")
-"""Values of the algorithm axis that are no choice for one layer."""
+"""Values of the algorithm axis that cannot be chosen for a layer."""
 PLAIN = "NCHW"
 PORTS = ("input", "output")
 CHANGES = re.compile(rf"{CHANGE_LAYOUT}_?\d*")
 Layouts = tuple[str, str]
-"""In which layouts a layer is read and written."""
+"""The layouts in which a layer reads and writes."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ class Candidate:
     Parameters
     ----------
     algorithm : str
-        As rows write it, its options included, in JSON.
+        Its content in rows, with options, as JSON.
     latency_s : float
         Median over the rows that used it.
     layouts : (str, str)
-        In which it reads and writes.
+        The layouts in which it reads and writes.
     """
 
     algorithm: str
@@ -84,7 +84,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Single:
-    """A network computed by one algorithm, and by ``direct`` where that declined.
+    """A network computed by one algorithm, and by ``direct`` where that one declined.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ class Single:
     layers : mapping
         By layer, the algorithm that computed it.
     latency_s : float
-        Of an inference.
+        Time of an inference.
     operators_s : float
-        Of all operators, one by one.
+        Sum of the times of all operators.
     """
 
     algorithm: str
@@ -106,12 +106,12 @@ class Single:
 
 @dataclass(frozen=True)
 class LayerTimes:
-    """What the rows of one setting say of a network's layers.
+    """The times of a network's layers, from the rows of one setting.
 
     Parameters
     ----------
     setting : mapping
-        What is the same in all rows.
+        Values that are equal in all rows.
     layers : mapping
         By layer, its candidates by algorithm.
     singles : tuple of Single
@@ -119,7 +119,7 @@ class LayerTimes:
     edges : tuple of mapping
         As in :class:`dlas.rows.results.Row`.
     seconds_a_byte : float or None
-        Of changing a layout, over all changes that were measured; None if none was.
+        Rate of layout changes, over all that were measured; None if none was.
     """
 
     setting: Mapping[str, str]
@@ -133,7 +133,7 @@ class LayerTimes:
         return {layer: self.layers[layer][algorithm] for layer, algorithm in single.layers.items()}
 
     def seconds(self, chosen: Mapping[str, Candidate]) -> float:
-        """Return the seconds of all layers and of the changes of layouts between them."""
+        """Return the seconds of all layers and of the layout changes between them."""
         layers = sum(candidate.latency_s for candidate in chosen.values())
         return layers + changing_s(changes(self.edges, layouts_of(chosen)), self.seconds_a_byte)
 
@@ -144,9 +144,9 @@ def layouts_of(chosen: Mapping[str, Candidate]) -> dict[str, Layouts]:
 
 
 def changes(edges: Iterable[Mapping[str, Any]], layouts: Mapping[str, Layouts]) -> dict[Any, float]:
-    """Return the bytes of each change of a layout; what is between layers follows the one that wrote.
+    """Return the bytes of each layout change; operators between layers keep the writer's layout.
 
-    From one block to another goes by NCHW and counts twice.
+    A change between two block sizes goes through NCHW and counts twice.
     """
     moved = {}
     for edge in edges:
@@ -159,13 +159,13 @@ def changes(edges: Iterable[Mapping[str, Any]], layouts: Mapping[str, Layouts]) 
 
 
 def changing_s(changed: Mapping[Any, float], seconds_a_byte: float | None) -> float:
-    """Return the seconds that :func:`changes` take: infinite if the rate is not known."""
+    """Return the seconds that layout changes take: infinite if the rate is unknown."""
     rate = math.inf if seconds_a_byte is None else seconds_a_byte
     return rate * sum(changed.values()) if changed else 0.0
 
 
 def layer_times(rows: Iterable[Row]) -> LayerTimes:
-    """Return what rows say of their layers.
+    """Return the times of layers from rows.
 
     Parameters
     ----------
@@ -175,9 +175,8 @@ def layer_times(rows: Iterable[Row]) -> LayerTimes:
     Raises
     ------
     InputError
-        If no layer was timed, or the rows are of several networks, compilers
-        or devices, whose times cannot be compared, or of a version that did not
-        tell which layer reads which, where that counts.
+        If no layer was timed; if the rows are of several networks, compilers or devices,
+        whose times cannot be compared; or if layouts differ and the rows have no edges.
     """
     used = [row for row in rows if any(_timed(row))]
     if not used:
@@ -188,7 +187,9 @@ def layer_times(rows: Iterable[Row]) -> LayerTimes:
     if not singles:
         raise InputError("no algorithm has the times of all layers")
     edges: Sequence[Mapping[str, Any]] = next((row.edges for row in used if row.edges), ())
-    if not edges and any(c.layouts != (PLAIN, PLAIN) for each in layers.values() for c in each.values()):
+    if not edges and any(
+        c.layouts != (PLAIN, PLAIN) for candidates in layers.values() for c in candidates.values()
+    ):
         raise InputError("layouts differ, and no row says which layer reads which: run the study again")
     return LayerTimes(
         setting,
@@ -200,7 +201,7 @@ def layer_times(rows: Iterable[Row]) -> LayerTimes:
 
 
 def _timed(row: Row) -> Iterator[tuple[str, Candidate]]:
-    """Yield each layer's name and what computed it."""
+    """Yield each layer's name and the candidate that computed it."""
     if row.status != "ok" or row.algorithm["name"] in PASSED_OVER:
         return
     for layer in row.layers:
@@ -219,17 +220,17 @@ def _layouts(layer: Mapping[str, Any]) -> Layouts:
 
 
 def _setting(rows: Sequence[Row]) -> dict[str, str]:
-    """Return what all rows have in common; refuse those of which no two need to have the same winner."""
-    values = {name: list(dict.fromkeys(_value(row, name) for row in rows)) for name in SAME}
-    several = {name: found for name, found in values.items() if len(found) > 1}
+    """Return the setting that all rows share; refuse rows of several settings."""
+    labels_by_name = {name: list(dict.fromkeys(_value(row, name) for row in rows)) for name in SAME}
+    several = {name: labels for name, labels in labels_by_name.items() if len(labels) > 1}
     if several:
-        listed = "; ".join(f"{name} {', '.join(found)}" for name, found in several.items())
-        name, found = next(iter(several.items()))
+        listed = "; ".join(f"{name} {', '.join(labels)}" for name, labels in several.items())
+        name, labels = next(iter(several.items()))
         raise InputError(
             f"times of layers are compared within one setting, and there are several: {listed}; "
-            f'choose one as in --where "{name}={found[0]}"'
+            f'choose one as in --where "{name}={labels[0]}"'
         )
-    return {name: found[0] for name, found in values.items()}
+    return {name: labels[0] for name, labels in labels_by_name.items()}
 
 
 def _value(row: Row, name: str) -> str:
@@ -243,15 +244,15 @@ def _candidates(rows: Sequence[Row]) -> dict[str, dict[str, Candidate]]:
             by_layer[layer][candidate.algorithm].append(candidate)
     return {
         layer: {
-            algorithm: Candidate(algorithm, statistics.median(c.latency_s for c in each), each[0].layouts)
-            for algorithm, each in algorithms.items()
+            algorithm: Candidate(algorithm, statistics.median(c.latency_s for c in runs), runs[0].layouts)
+            for algorithm, runs in algorithms.items()
         }
         for layer, algorithms in by_layer.items()
     }
 
 
 def _singles(rows: Sequence[Row]) -> Iterator[Single]:
-    """Yield each algorithm that was asked for, seeds together."""
+    """Yield a network for each requested algorithm, all seeds together."""
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[json.dumps(row.algorithm, sort_keys=True)].append(row)
@@ -265,42 +266,44 @@ def _singles(rows: Sequence[Row]) -> Iterator[Single]:
 
 
 def _seconds_a_byte(rows: Sequence[Row]) -> float | None:
-    """Return how long changes of layouts took for each byte that they moved."""
+    """Return the mean seconds of layout changes for each byte that they moved."""
     seconds = moved = 0.0
     for row in rows:
-        took = sum(each["latency_s"] or 0.0 for each in row.layers if CHANGES.fullmatch(each["name"]))
+        took = sum(layer["latency_s"] or 0.0 for layer in row.layers if CHANGES.fullmatch(layer["name"]))
         expected = changes(row.edges, {layer["name"]: _layouts(layer) for layer in row.layers})
         if expected:
             seconds, moved = seconds + took, moved + sum(expected.values())
     return seconds / moved if moved else None
 
 
-def fastest(known: LayerTimes) -> tuple[dict[str, Candidate], bool]:
-    """Return the candidate of each layer that makes layers and changes of layouts fastest together.
+def fastest(measured: LayerTimes) -> tuple[dict[str, Candidate], bool]:
+    """Return the candidate of each layer that minimises the time of layers and layout changes together.
 
     Returns
     -------
     chosen : dict
     proven : bool
-        Whether no other choice is faster.  Where too many layers read each other for that, no
-        change of a single layer makes the choice faster.
+        Whether no other choice is faster.  Where too many layers depend on each other to prove
+        that, the choice is a local optimum: no change of a single layer makes it faster.
     """
-    options = {layer: _best_by_layouts(candidates) for layer, candidates in known.layers.items()}
-    costs = [Cost((layer,), np.array([c.latency_s for c in each])) for layer, each in options.items()]
-    costs += _costs_of_changes(known, options)
+    options = {layer: _best_by_layouts(candidates) for layer, candidates in measured.layers.items()}
+    costs = [
+        Cost((layer,), np.array([c.latency_s for c in candidates])) for layer, candidates in options.items()
+    ]
+    costs += _costs_of_changes(measured, options)
     places = cheapest(costs)
     proven = places is not None
     if places is None:
         starts = [
-            {layer: _place(options[layer], candidate) for layer, candidate in known.of(single).items()}
-            for single in known.singles
+            {layer: _place(options[layer], candidate) for layer, candidate in measured.of(single).items()}
+            for single in measured.singles
         ]
         places = min((descend(costs, start) for start in starts), key=lambda chosen: total(costs, chosen))
-    return {layer: each[places[layer]] for layer, each in options.items()}, proven
+    return {layer: candidates[places[layer]] for layer, candidates in options.items()}, proven
 
 
 def _best_by_layouts(candidates: Mapping[str, Candidate]) -> list[Candidate]:
-    """Return the fastest candidate of each pair of layouts: neighbours see nothing else of it."""
+    """Return the fastest candidate of each pair of layouts: neighbours depend on layouts only."""
     ordered = sorted(candidates.values(), key=lambda candidate: candidate.latency_s)
     return list({candidate.layouts: candidate for candidate in reversed(ordered)}.values())[::-1]
 
@@ -310,10 +313,10 @@ def _place(options: Sequence[Candidate], candidate: Candidate) -> int:
     return next(i for i, option in enumerate(options) if option.layouts == candidate.layouts)
 
 
-def _costs_of_changes(known: LayerTimes, options: Mapping[str, Sequence[Candidate]]) -> Iterator[Cost]:
-    """Yield what changing the layout of each value costs, for all layouts of its writer and its readers."""
+def _costs_of_changes(measured: LayerTimes, options: Mapping[str, Sequence[Candidate]]) -> Iterator[Cost]:
+    """Yield the cost of changing each value's layout, for all layouts of its writer and its readers."""
     values: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
-    for edge in known.edges:
+    for edge in measured.edges:
         values[edge["writer"], edge["value"]].append(edge)
     for edges in values.values():
         ends = dict.fromkeys(edge[end] for edge in edges for end in ("writer", "reader"))
@@ -323,5 +326,5 @@ def _costs_of_changes(known: LayerTimes, options: Mapping[str, Sequence[Candidat
         table = np.zeros([len(options[layer]) for layer in layers])
         for at in np.ndindex(table.shape):
             chosen = {layer: options[layer][i] for layer, i in zip(layers, at, strict=True)}
-            table[at] = changing_s(changes(edges, layouts_of(chosen)), known.seconds_a_byte)
+            table[at] = changing_s(changes(edges, layouts_of(chosen)), measured.seconds_a_byte)
         yield Cost(layers, table)

@@ -1,4 +1,4 @@
-"""The paper's observations I to XIII as named checks over whatever rows there are.
+"""The paper's observations I to XIII, as checks over any rows.
 
 References
 ----------
@@ -61,7 +61,7 @@ OBSERVATIONS = tuple(
 
 @dataclass(frozen=True)
 class Finding:
-    """What the rows say of one observation.
+    """The result of checking one observation.
 
     Parameters
     ----------
@@ -74,11 +74,11 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """The claims' together: one that does not hold decides, then one that is open."""
+        """Does not hold if any claim does not; else open if any claim is; else holds."""
         verdicts = {claim.verdict for claim in self.claims}
         return FAILS if FAILS in verdicts else OPEN if OPEN in verdicts else HOLDS
 
 
 def observe(evidence: Evidence) -> list[Finding]:
-    """Return what the rows say of each observation, in the paper's order."""
-    return [Finding(each, each.check(evidence)) for each in OBSERVATIONS]
+    """Return the result of each observation, in the paper's order."""
+    return [Finding(observation, observation.check(evidence)) for observation in OBSERVATIONS]

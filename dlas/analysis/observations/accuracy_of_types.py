@@ -1,4 +1,4 @@
-"""Observation VI: what float16 and int8 cost in accuracy."""
+"""Observation VI: the loss of accuracy in float16 and int8."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HALF, INTEGER = "float16", "int8"
 
 
 def halves_are_free_integers_are_not(evidence: Evidence) -> list[Claim]:
-    """Return whether float16 loses next to nothing, and int8 more than that."""
+    """Return whether float16 loses at most :data:`NEGLIGIBLE`, and int8 more than float16."""
     points = evidence.points
     networks = losses(points).dropna(subset=["loss"])
     half, integer = (networks[networks["compression_name"] == name] for name in (HALF, INTEGER))

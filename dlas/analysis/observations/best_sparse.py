@@ -1,8 +1,8 @@
 """Observation IX: the best algorithm for pruned networks.
 
-Untuned points only: the paper could tune sparse code on CPUs alone, where
-its Table 3 has direct as the best.  Its Tables 4 and 6 do not bear out the
-second half either: there spatial pack wins most often on GPUs.
+Only untuned points are checked: the paper could tune sparse code on CPUs only, where
+its Table 3 has direct as the best.  Its Tables 4 and 6 do not support the second
+half either: there spatial pack wins most often on GPUs.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ PAIRS = (("macs", "accuracy"), ("macs", "latency_s"), ("accuracy", "latency_s"))
 
 
 def no_two_rank_alike(evidence: Evidence) -> list[Claim]:
-    """Return, for each two of the three, whether their rank correlation is weak in every place."""
+    """Return, for each pair of the three, whether their rank correlation is weak in every place."""
     ranked = evidence.correlations
     return [_weak(ranked, first, second) for first, second in PAIRS]
 
@@ -19,17 +19,17 @@ def no_two_rank_alike(evidence: Evidence) -> list[Claim]:
 def _weak(ranked: pd.DataFrame, first: str, second: str) -> Claim:
     text = f"{QUANTITIES[first]} and {QUANTITIES[second]} are not strongly rank correlated"
     lines = ranked[(ranked["first"] == first) & (ranked["second"] == second)]
-    known = lines[lines["missing"] == ""]
-    if known.empty:
+    correlated = lines[lines["missing"] == ""]
+    if correlated.empty:
         reasons = ", ".join(sorted(set(lines["missing"]))) or "no network has a time"
         return Claim(text, OPEN, missing=reasons)
-    strengths = [strength(low, high) for low, high in zip(known["low"], known["high"], strict=True)]
+    strengths = [strength(low, high) for low, high in zip(correlated["low"], correlated["high"], strict=True)]
     numbers = "; ".join(
         f"{line.correlation:.2f} [{line.low:.2f}, {line.high:.2f}] over {line.networks} networks"
-        for line in known.head(3).itertuples()
+        for line in correlated.head(3).itertuples()
     )
-    if len(known) > 3:
-        numbers += f"; {len(known)} places in all: {', '.join(_counted(strengths))}"
+    if len(correlated) > 3:
+        numbers += f"; {len(correlated)} places in all: {', '.join(_counted(strengths))}"
     if "strong" in strengths:
         return Claim(text, FAILS, numbers)
     if "open" in strengths:
@@ -38,7 +38,11 @@ def _weak(ranked: pd.DataFrame, first: str, second: str) -> Claim:
 
 
 def _counted(strengths: list[str]) -> list[str]:
-    return [f"{strengths.count(one)} {one}" for one in ("strong", "weak", "open") if one in strengths]
+    return [
+        f"{strengths.count(strength_name)} {strength_name}"
+        for strength_name in ("strong", "weak", "open")
+        if strength_name in strengths
+    ]
 
 
 OBSERVATION = Observation(

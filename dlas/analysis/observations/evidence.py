@@ -1,4 +1,4 @@
-"""What the checks of the paper's observations share: claims with a verdict, and how rows decide them."""
+"""What the checks of the paper's observations share: claims, their verdicts, and evidence from rows."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ FACTS = (
     FINE_TUNING,
     "line",
 )
-"""What is known of a network, whichever of its points tells it."""
+"""Facts of a network, from the first of its points that has them."""
 MOST_LOSS = 0.05
-"""Of several levels of a technique, the highest that loses no more accuracy than this is the one compared."""
+"""Of several levels of a technique, the highest that loses at most this accuracy is compared."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing that an observation says.
+    """One claim of an observation.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class Claim:
     verdict : str
         One of :data:`VERDICTS`.
     numbers : str
-        What the verdict rests on.
+        The numbers behind the verdict.
     missing : str
-        Which points would be needed, where the verdict is open.
+        The points that are needed, where the verdict is open.
     """
 
     text: str
@@ -64,7 +64,7 @@ class Claim:
 
 
 class Evidence:
-    """Points with what several checks ask of them, found out once.
+    """Points, with tables that several checks use, each computed once.
 
     Parameters
     ----------
@@ -77,17 +77,17 @@ class Evidence:
 
     @cached_property
     def all_speedups(self) -> pd.DataFrame:
-        """What :func:`dlas.analysis.speedups.speedups` says of the points."""
+        """The speed-ups of the points by :func:`dlas.analysis.speedups.speedups`."""
         return speedups(self.points)
 
     @cached_property
     def speedups(self) -> pd.DataFrame:
-        """Those of our algorithms."""
+        """The speed-ups without those of runtimes."""
         return self.all_speedups[self.all_speedups["tuning"] != "runtime"]
 
     @cached_property
     def correlations(self) -> pd.DataFrame:
-        """What :func:`dlas.analysis.correlations.correlations` says of the points."""
+        """The correlations of the points by :func:`dlas.analysis.correlations.correlations`."""
         return correlations(self.points)
 
 
@@ -98,11 +98,11 @@ class Observation:
     Parameters
     ----------
     number : str
-        As the paper counts them, I to XIII.
+        The paper's number, I to XIII.
     statement, needs : str
-        What it says, and which points are needed to check it.
+        The observation, and the points that are needed to check it.
     check : callable
-        From :class:`Evidence` to the claims it consists of.
+        Maps :class:`Evidence` to the claims of the observation.
     """
 
     number: str
@@ -112,29 +112,29 @@ class Observation:
 
 
 def open_claim(text: str, points: pd.DataFrame, needed: Mapping[str, pd.Series], others: str = "") -> Claim:
-    """Return a claim that cannot be decided, with which of the points needed are missing.
+    """Return a claim that cannot be decided, and the points that are missing.
 
     Parameters
     ----------
     needed : mapping of str to Series of bool
-        What they are called, and which lines they are.
+        Which lines are of each kind that is needed, by its name.
     others : str
-        What is missing where there are points of every kind needed.
+        What is missing where there are points of every kind.
     """
     pieces = []
     for name, chosen in needed.items():
-        there = points[chosen]
-        if there.empty:
+        present = points[chosen]
+        if present.empty:
             pieces.append(f"no points: {name}")
-        elif not timed(there).any():
-            ends = there["status"].value_counts()
+        elif not timed(present).any():
+            ends = present["status"].value_counts()
             counts = ", ".join(f"{ends[status]} {status}" for status in STATUSES if status in ends)
             pieces.append(f"no times: {name} ({counts})")
     return Claim(text, OPEN, missing="; ".join(pieces) or others)
 
 
 def majority(text: str, wins: int, total: int, numbers: str) -> Claim:
-    """Return a claim that holds where it is so in more than half of the cases."""
+    """Return a claim that holds if it is true in more than half of the cases."""
     return Claim(text, HOLDS if 2 * wins > total else FAILS, numbers)
 
 
@@ -145,7 +145,7 @@ def orders(pairs: pd.DataFrame) -> str:
 
 
 def alone(points: pd.DataFrame, chosen: pd.Series, same: Sequence[str], pairs: pd.DataFrame) -> str:
-    """Return how many places have points of the chosen kinds but no pair, for the end of a sentence."""
+    """Return the number of groups with chosen points but without a pair, as the end of a sentence."""
     count = len(groups(points[chosen], same)) - len(pairs)
     return f"; {count} more without a time on both sides" if count else ""
 
@@ -160,9 +160,9 @@ def wins(
     primitive : str
         The algorithm; versions of it on other data formats compete for it.
     same : sequence of str
-        In what the points of a competition are equal.
+        Columns in which the points of a competition are equal.
     name : str
-        What the chosen points are called.
+        The name of the chosen points.
     """
     times, primitives = Times(points), points["primitive"].astype(str).to_numpy()
     lines = np.flatnonzero(chosen)
@@ -172,9 +172,9 @@ def wins(
         best = times.fastest(group)
         if not {primitive} < set(primitives[group]) or not best.points:
             continue
-        level = set(primitives[list(best.points)])
+        fastest = set(primitives[list(best.points)])
         total, failed = total + 1, failed + best.failed
-        won, tied = won + (level == {primitive}), tied + (primitive in level and level != {primitive})
+        won, tied = won + (fastest == {primitive}), tied + (primitive in fastest and fastest != {primitive})
     if not total:
         own = chosen & (points["primitive"] == primitive)
         needed = {name: chosen, f"{name}, {primitive}": own}
@@ -186,16 +186,16 @@ def wins(
 def networks(points: pd.DataFrame) -> pd.DataFrame:
     """Return one line a network: a model on a dataset under a compression, from one seed.
 
-    ``line`` is where in ``points`` the first of its points is.
+    ``line`` is the position of its first point in ``points``.
     """
     same = ["dataset", "model", "compression", "seed"]
-    known = points.assign(accuracy=points["accuracy"].fillna(points["compiled_accuracy"]))
-    grouped = known.assign(line=np.arange(len(known))).groupby(same, dropna=False, sort=False)
+    filled = points.assign(accuracy=points["accuracy"].fillna(points["compiled_accuracy"]))
+    grouped = filled.assign(line=np.arange(len(filled))).groupby(same, dropna=False, sort=False)
     return grouped[list(FACTS)].first().reset_index()
 
 
 def losses(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the compressed networks with the accuracy that they lose against their dense network."""
+    """Return the compressed networks with their loss of accuracy against the dense network."""
     every = networks(points)
     dense = every[every["kind"] == "dense"].set_index(["dataset", "model", "seed"])["accuracy"]
     compressed = every[every["kind"] != "dense"].join(dense.rename("dense"), on=["dataset", "model", "seed"])
@@ -203,9 +203,9 @@ def losses(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen_levels(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the networks of one level a technique: as compressed as loses at most :data:`MOST_LOSS`.
+    """Return one level of each technique: the most compressed that loses at most :data:`MOST_LOSS`.
 
-    Where every level loses more, or accuracy is not known, it is the one that
+    Where every level loses more, or accuracy is unknown, it is the level that
     loses least, then the least compressed.
     """
     compressed = losses(points).assign(within=lambda f: f["loss"] <= MOST_LOSS)

@@ -18,7 +18,7 @@ from dlas.analysis.observations.evidence import (
 )
 
 SMALL, LARGE = 64, 128
-"""Pixels down: about CIFAR-10's 32 up to the one, about ImageNet's 224 from the other on."""
+"""Most pixels of a small image's height (CIFAR-10 has 32), least of a large one's (ImageNet has 224)."""
 
 
 def pruned_wins_on_small_images_only(evidence: Evidence) -> list[Claim]:
@@ -33,8 +33,8 @@ def _pruned_against_dense(points: pd.DataFrame, dataset: str, wins: bool) -> Cla
     size = f"as {'small' if wins else 'large'} as {dataset}'s"
     faster = "mostly faster" if wins else "not mostly faster"
     text = f"on images {size}, tuned, pruned networks are {faster} than dense"
-    there = _alike(points, dataset) & (points["tuning"] == "tuned")
-    dense, pruned = there & (points["kind"] == "dense"), there & (points["kind"] == "pruned")
+    tuned = _alike(points, dataset) & (points["tuning"] == "tuned")
+    dense, pruned = tuned & (points["kind"] == "dense"), tuned & (points["kind"] == "pruned")
     pairs = paired(points, dense, pruned, SAME_SETTING)
     if pairs.empty:
         needed = {f"images {size}, tuned, dense": dense, f"images {size}, tuned, pruned": pruned}
@@ -45,7 +45,7 @@ def _pruned_against_dense(points: pd.DataFrame, dataset: str, wins: bool) -> Cla
 
 
 def _alike(points: pd.DataFrame, dataset: str) -> pd.Series:
-    """Return which points have the dataset's images, or others of that size: times know no difference."""
+    """Return which points have the dataset's images or others of such a size, which take the same time."""
     height = points["image_height"]
     sized = height <= SMALL if dataset == "cifar10" else height >= LARGE
     alike: pd.Series = sized.fillna(False).astype(bool) | (points["dataset_name"] == dataset).fillna(False)

@@ -1,4 +1,4 @@
-"""Observation XI: what tuning gains, and what it turns round."""
+"""Observation XI: the gain from tuning, and the rankings that it changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dlas.analysis.observations.evidence import (
 from dlas.analysis.winners import Times
 
 MUCH = 2.0
-"""Times as fast, from which on tuning makes code much faster."""
+"""Least speed-up of code that is much faster."""
 
 
 def tuning_gains_and_reorders(evidence: Evidence) -> list[Claim]:
@@ -51,8 +51,8 @@ def _changes(points: pd.DataFrame) -> Claim:
     choices = (points["primitive"] + " on " + points["compression"]).astype(str).to_numpy()
     changed, total, example = 0, 0, ""
     for lines in groups(points, SAME_SETTING):
-        best = [times.fastest(lines[needed[name].to_numpy(dtype=bool)[lines]]).points for name in needed]
-        before, after = ([choices[line] for line in found] for found in best)
+        winners = [times.fastest(lines[needed[name].to_numpy(dtype=bool)[lines]]).points for name in needed]
+        before, after = ([choices[line] for line in lines] for lines in winners)
         tried = set(choices[lines])
         if not before or not after or len(tried) < 2:
             continue

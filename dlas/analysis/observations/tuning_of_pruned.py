@@ -1,4 +1,4 @@
-"""Observation XII: what tuning gains for pruned networks."""
+"""Observation XII: the gain from tuning for pruned networks."""
 
 from __future__ import annotations
 

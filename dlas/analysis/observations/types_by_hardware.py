@@ -10,7 +10,7 @@ from dlas.analysis.matching import SETTING
 from dlas.analysis.observations.evidence import FAILS, HOLDS, Claim, Evidence, Observation, open_claim
 
 DIFFERS = 1.25
-"""Speed-ups differ where the largest is at least so many times the smallest, in the median case."""
+"""Least ratio of the largest to the smallest speed-up, in the median case, for speed-ups that differ."""
 
 
 def gain_depends_on_hardware_and_type(evidence: Evidence) -> list[Claim]:

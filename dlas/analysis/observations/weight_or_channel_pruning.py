@@ -20,7 +20,7 @@ NETWORK = ["dataset", "model", "seed"]
 
 
 def weights_gain_more_but_less_than_promised(evidence: Evidence) -> list[Claim]:
-    """Return whether weight pruning goes further, is faster, and gets less of what it promises."""
+    """Return whether weight pruning prunes more, is faster, and reaches less of its expected speed-up."""
     points = evidence.points
     levels = chosen_levels(points[points["compression_name"].isin([WEIGHTS, CHANNELS, "none"])])
     gains = evidence.speedups
@@ -50,17 +50,20 @@ def _ratios(levels: pd.DataFrame) -> Claim:
 
 def _compared(points: pd.DataFrame, chosen: pd.DataFrame, column: str, text: str, more: bool) -> Claim:
     same = [*SETTING, "compiler"]
-    known = chosen.dropna(subset=[column])
-    both = known.pivot(index=same, columns="compression_name", values=column)
+    measured = chosen.dropna(subset=[column])
+    both = measured.pivot(index=same, columns="compression_name", values=column)
     if not {WEIGHTS, CHANNELS} <= set(both) or both[[WEIGHTS, CHANNELS]].dropna().empty:
         needed = {name: points["compression_name"] == name for name in (WEIGHTS, CHANNELS)}
         return open_claim(text, points, needed, "both techniques and the dense network in one setting")
     both = both[[WEIGHTS, CHANNELS]].dropna()
-    so = (both[WEIGHTS] > both[CHANNELS]) if more else (both[WEIGHTS] < both[CHANNELS])
+    as_claimed = (both[WEIGHTS] > both[CHANNELS]) if more else (both[WEIGHTS] < both[CHANNELS])
     unit = {"achieved": "{:.2f}x", "share": "{:.1%}"}[column]
     medians = " against ".join(unit.format(both[name].median()) for name in (WEIGHTS, CHANNELS))
     return majority(
-        text, int(so.sum()), len(both), f"in {int(so.sum())} of {len(both)} settings; medians {medians}"
+        text,
+        int(as_claimed.sum()),
+        len(both),
+        f"in {int(as_claimed.sum())} of {len(both)} settings; medians {medians}",
     )
 
 
