@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
 
 from dlas.rows.results import FILE, Row, read_rows
-from tests.fixtures.package import ROOT
+from tests.fixtures import commands
 
 STUDY = """
 name = "end-to-end"
@@ -28,17 +25,16 @@ seconds = 2
 """
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
+def start(folder: Path) -> ForkServerProcess:
     """Run the folder's study in a process of its own."""
-    command = [sys.executable, "-m", "dlas", "run", f"{folder}/study.toml", "--out", f"{folder}/out"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DLAS_CACHE": str(folder / "cache")}
-    with (folder / "said").open("ab") as said:
-        return subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+    return commands.start(folder, "run", "study.toml", "--out", "out", output=folder / "said")
 
 
 def finish(folder: Path) -> list[Row]:
     """Run the study to its end."""
-    assert start(folder).wait() == 0, (folder / "said").read_text()
+    process = start(folder)
+    process.join()
+    assert process.exitcode == 0, (folder / "said").read_text()
     return list(read_rows(folder / "out"))
 
 
@@ -84,8 +80,8 @@ def test_killed_ten_times_and_resumed(tmp_path: Path) -> None:
     for _ in range(10):
         process = start(folders[1])
         time.sleep(chance.uniform(0, seconds / 3))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.kill()
+        process.join()
     found = finish(folders[1])
     assert lasting(found) == lasting(expected)
     assert {row.status for row in found} == {"ok"}

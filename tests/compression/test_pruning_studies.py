@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +33,7 @@ from dlas.stack import Data, Facts
 from dlas.store.cache import Cache
 from dlas.study.chain import Chain
 from dlas.study.point import NONE
-from tests.fixtures.package import ROOT
+from tests.fixtures import commands
 from tests.fixtures.stubs import StubNetwork
 from tests.fixtures.tiny import (
     CLASSES,
@@ -155,12 +153,10 @@ def killed_in(axes: str, root: Path, countdown: int) -> None:
 def test_killed_at_any_step_it_resumes_to_the_same_weights(tmp_path: Path, trainings: list[int]) -> None:
     axes = LEVELS.replace("epochs = 7", "epochs = 14") % 0.7  # two epochs of three batches a level
     expected = [each.files for each in make_network(the_point(axes), tmp_path / "undisturbed")]
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
     made = []
     # In the second epoch of the first level; in the first of the next, and again; in the last step of all.
     for countdown in (5, 5, 2, 3 + 6):
-        process = context.Process(target=killed_in, args=(axes, tmp_path / "killed", countdown))
+        process = commands.WARM.Process(target=killed_in, args=(axes, tmp_path / "killed", countdown))
         process.start()
         process.join()
         assert process.exitcode == -signal.SIGKILL
@@ -302,18 +298,17 @@ def test_a_fine_tuning_that_diverges_leaves_no_network(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- as rows
 
 
-def start(folder: Path, axes: str) -> subprocess.Popen[bytes]:
+def start(folder: Path, axes: str) -> ForkServerProcess:
     """Run a study in a process of its own."""
     (folder / "study.toml").write_text(text_of(axes))
-    command = [sys.executable, "-m", "dlas", "run", f"{folder}/study.toml", "--out", f"{folder}/out"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DLAS_CACHE": str(folder / "cache")}
-    with (folder / "said").open("ab") as said:
-        return subprocess.Popen(command, env=environment, stdout=said, stderr=said, cwd=ROOT)
+    return commands.start(folder, "run", "study.toml", "--out", "out", output=folder / "said")
 
 
 def finish(folder: Path, axes: str) -> list[Row]:
     """Run a study to its end."""
-    assert start(folder, axes).wait() == 0, (folder / "said").read_text()
+    process = start(folder, axes)
+    process.join()
+    assert process.exitcode == 0, (folder / "said").read_text()
     return list(read_rows(folder / "out"))
 
 
@@ -380,7 +375,7 @@ def test_killed_sweeps_end_with_the_rows_of_an_undisturbed_one(tmp_path: Path) -
             process = start(folder, axes)
             time.sleep(chance.uniform(0.3, 1) * seconds)
             process.kill()
-            process.wait()
+            process.join()
         assert lasting(finish(folder, axes)) == expected
         assert weights(folder) == weights(undisturbed)
         shutil.rmtree(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ from dlas.networks.recipes import RECIPES, Recipe
 from dlas.networks.training import CHECKPOINT, Diverged, fit
 from dlas.stack import Arrays, Data, Images, Labels, Workspace
 from dlas.study import parts
+from tests.fixtures.commands import WARM
 
 SMALL = Recipe(epochs=4, batch=16)
 STEPS = 4
@@ -228,11 +228,9 @@ def killed_in(folder: Path, moment: tuple[str, int]) -> None:
 
 
 def test_killed_at_any_moment_and_resumed_it_ends_with_the_same_weights(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
 
     def run(folder: Path, moment: tuple[str, int]) -> int | None:
-        process = context.Process(target=killed_in, args=(folder, moment))
+        process = WARM.Process(target=killed_in, args=(folder, moment))
         process.start()
         process.join()
         return process.exitcode
