@@ -53,9 +53,9 @@ def report(
     context = Context(names, points, len(frame) - len(points), read_details(names, points))
     sections_or_gaps = [section(context) for section in SECTIONS]
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    made = page(context, sections_or_gaps, f"Made by dlas {dlas.__version__} on {now}.")
+    html = page(context, sections_or_gaps, f"Made by dlas {dlas.__version__} on {now}.")
     try:
-        _write(made, out)
+        _write(html, out)
         if files is not None:
             sections = [section for section in sections_or_gaps if isinstance(section, Section)]
             write_files(sections, figures(sections), files)
@@ -64,7 +64,7 @@ def report(
 
 
 def _write(page: str, out: Path) -> None:
-    """Write the page in one step: a reader of the old page never finds half of it."""
+    """Replace the page in one step, so that no reader sees an incomplete page."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as partial:
         # A row may hold half a character, which JSON can write and UTF-8 cannot.

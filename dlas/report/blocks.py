@@ -1,4 +1,4 @@
-"""What a report is made of: sections of paragraphs, tables and figures, before any of it is HTML."""
+"""Contents of a report, apart from HTML: sections of paragraphs, tables and figures."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Where = Mapping[str, str]
-"""Values of axes; a filter that wants another value of one of them hides what has it."""
+"""Values of axes; a filter for another value of one of these axes hides the item."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One place of a table.
+    """One cell of a table.
 
     Parameters
     ----------
     text : str
     note : str
-        Smaller, behind it.
+        Small text after it.
     point : int, optional
-        The line of the frame that it stands for, shown on a click.
+        The line of the frame that it is about, whose point is shown on a click.
     style : str
         ``best``, ``tie``, ``good``, ``bad``, ``muted``, or nothing.
     colours : tuple of str
-        Of the parts it names, in the order of the names.
+        Colours of the parts that it names, in their order.
     """
 
     text: str
@@ -36,15 +36,15 @@ class Cell:
 
     @property
     def plain(self) -> str:
-        """The text with its note, for tables outside the page."""
+        """The text with its note, for tables in files."""
         return f"{self.text} ({self.note})" if self.note and self.text else self.text or self.note
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column's header; ``group`` stands above those next to each other that share it.
+    """A column's header; adjacent columns with the same ``group`` share a header above theirs.
 
-    A column is of numbers, of names, or ``wide``: of sentences, which may wrap.
+    A column holds numbers, names, or sentences that may wrap (``wide``).
     """
 
     header: str
@@ -60,7 +60,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table; ``where`` says which filters concern it."""
+    """One line of a table; ``where`` decides which filters hide it."""
 
     cells: Sequence[Cell]
     where: Where = field(default_factory=dict)
@@ -73,13 +73,13 @@ class Table:
     Parameters
     ----------
     name : str
-        Of its files.
+        Name of its files.
     caption : str
-        What it shows, with what a reader has to know of it.
+        What it shows, and how to read it.
     columns : sequence of Column
     lines : sequence of Line
     names : int
-        Columns from the left that name a line.
+        Number of columns, from the left, that name a line.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Table:
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """The groups above the columns and how many columns each spans; empty where there are none."""
+        """The groups above the columns and the number of columns that each spans; empty without groups."""
         spans: list[tuple[str, int]] = []
         for column in self.columns:
             if spans and spans[-1][0] == column.group:
@@ -108,9 +108,9 @@ class Panel:
     ----------
     title : str
     rows : list of dict
-        Its data; ``p`` is the line of the frame that a mark stands for.
+        Its data; ``p`` is the line of the frame that a mark shows.
     variant : str
-        Which of the figure's specifications draws it.
+        Key of the figure's specification that draws it.
     """
 
     title: str
@@ -125,21 +125,21 @@ class Figure:
     Parameters
     ----------
     name : str
-        Of its files.
+        Name of its files.
     title : str
     sentence : str
-        What to see.
+        The result that it shows.
     panels : sequence of Panel
     specs : mapping of str to dict
         Vega-Lite without data, by variant; they read the data ``rows``.
     legend : mapping of str to str
         Colours by label.
     legend_axis : str
-        The axis that the legend's labels are values of; a click filters by it.
+        The axis whose values are the legend's labels; a click filters by it.
     filtered : bool
-        Whether its marks are points, which filters concern.
+        Whether its marks are points, so that filters apply.
     across : int
-        Panels beside one another where there is room.
+        Most panels side by side.
     """
 
     name: str
@@ -155,8 +155,8 @@ class Figure:
     @property
     def labels(self) -> dict[str, str]:
         """The legend's labels that occur, with their colours."""
-        there = {row.get("c") for panel in self.panels for row in panel.rows}
-        return {label: colour for label, colour in self.legend.items() if label in there}
+        present = {row.get("c") for panel in self.panels for row in panel.rows}
+        return {label: colour for label, colour in self.legend.items() if label in present}
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ class Matrix:
     columns : list of (str, str)
         Compiler and algorithm of each column.
     groups : list of (str, list of (str, list of (int or None)))
-        Settings, in each the lines with their label, in each a line of the
-        frame for every column.
+        Settings; their lines, each with a label and, for every column, a line of
+        the frame.
     """
 
     columns: list[tuple[str, str]]
@@ -177,20 +177,20 @@ class Matrix:
 
     @property
     def compilers(self) -> list[tuple[str, int]]:
-        """The compilers above the columns, and how many columns each spans."""
+        """The compilers above the columns, and the number of columns that each spans."""
         return [(name, len(list(columns))) for name, columns in itertools.groupby(c for c, _ in self.columns)]
 
 
 @dataclass(frozen=True)
 class Chooser:
-    """A place where the layers of one or two points are drawn, which a reader chooses.
+    """A figure of the layers of one or two points that the reader chooses.
 
     Parameters
     ----------
     figure : Figure
-        Drawn as it is until the reader chooses.
+        Drawn until the reader chooses.
     first, second : int or None
-        The points chosen at the beginning.
+        The points that are chosen initially.
     """
 
     figure: Figure
@@ -200,7 +200,7 @@ class Chooser:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph; ``items`` follow it as a list, each with the point it is about, if there is one."""
+    """A paragraph, followed by a list of ``items``, each with the point that it is about, if any."""
 
     text: str = ""
     items: Sequence[tuple[str, int | None]] = ()
@@ -219,7 +219,7 @@ class Section:
     name : str
         Its anchor.
     title, lead : str
-        ``lead`` says in a sentence or two what stands here.
+        ``lead`` introduces the section in a few sentences.
     blocks : sequence of Block
     """
 
@@ -231,7 +231,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Absent:
-    """A section for which these rows have nothing; ``needs`` says what it would need."""
+    """A section that these rows cannot fill; ``needs`` names the missing points."""
 
     title: str
     needs: str

@@ -1,16 +1,16 @@
 """Vega-Lite specifications of the report's figures, without data and without colours of the page.
 
-Every chart reads the data ``rows``.  A mark stands for one row of it:
+Every chart reads the data ``rows``.  A mark shows one row of it:
 
 ====== ==========================================================
 ``p``  line of the frame, for a click
-``t``  what else to say of it, or of a mark that is not one point
+``t``  text of its tooltip, besides the point's
 ``x``  the quantity, with its interval ``lo`` and ``hi``
 ``y``  category down the side, or a second quantity
 ``c``  label of the colour
 ====== ==========================================================
 
-What else a chart reads stands in its docstring.
+The docstring of a chart names the other columns that it reads.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import altair as alt
 
 ROWS = "rows"
 INK = "currentColor"
-"""On the page everything that is not a mark takes the text's colour, in light and in dark."""
+"""On the page, everything but the marks has the colour of text, in light and dark mode."""
 GOLD = "#b8860b"
 BAND, LINE = 11, 24
-"""Pixels of one mark where several share a category, and of a category of its own."""
+"""Pixels of a mark where several share a category, and of a category with one mark."""
 BROKEN = (
     "length(datum.label) <= 26 ? datum.label : indexof(datum.label, ' · ') >= 0"
     " ? split(replace(datum.label, ' · ', '\\n· '), '\\n') : split(replace(datum.label, '(', '\\n('), '\\n')"
 )
-"""A long label has two lines: it breaks between two parts, or before a part's options."""
+"""Vega expression that breaks a long label in two, between parts or before a part's options."""
 STEPS = (1, 1.5, 2, 3, 5, 7)
 TICKS = [round(digit * 10.0**power, 9) for power in range(-6, 10) for digit in STEPS]
 """Where a logarithmic axis may have ticks."""
@@ -73,8 +73,8 @@ def theme(ink: str = INK) -> dict[str, Any]:
 
 
 def specification(chart: alt.Chart | alt.LayerChart | alt.FacetChart) -> dict[str, Any]:
-    """Return a chart as a mapping, less what the page or the file adds."""
-    # Data that stand in a chart stay there, so that charts can be put beside one another.
+    """Return a chart as a mapping, without what the page or the file adds."""
+    # Data stay inside their chart, so that charts can be concatenated.
     with alt.data_transformers.enable(consolidate_datasets=False):
         spec: dict[str, Any] = chart.to_dict()
     for name in ("$schema", "config"):
@@ -91,10 +91,10 @@ def intervals(
     grouped: bool = True,
     domain: tuple[float, float] | None = None,
 ) -> dict[str, Any]:
-    """Return dots with intervals, a category a line.
+    """Return dots with intervals, a line for each category.
 
-    A row says in ``s`` how a point without the quantity ended, and in ``n``
-    whether its mark is to be hollow.
+    ``s`` is the status of a point without the quantity, and ``n`` whether its mark
+    is hollow.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ def intervals(
         By label.
     logarithmic : bool
     reference : float, optional
-        Where an upright line says "no difference".
+        Where a vertical line marks "no difference".
     grouped : bool
-        Whether the marks of a category stand below one another, by colour.
+        Whether a category has one line for each colour.
     domain : pair of float, optional
         Ends of the x axis.
     """
@@ -134,7 +134,7 @@ def intervals(
 
 
 def dumbbells(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
-    """Return what was promised (``e``, hollow) and what came of it (``x``), with its ``share`` in words."""
+    """Return expected (``e``, hollow) and achieved values (``x``), with the ``share`` achieved as text."""
     scale = alt.Scale(type="log", nice=False, padding=14)
     base = _base(grouped=False)
     colour = _colour(colours)
@@ -156,7 +156,7 @@ def dumbbells(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
 
 
 def scatter(x: str, y: str, colours: Mapping[str, str], *, logarithmic: bool) -> dict[str, Any]:
-    """Return points over two quantities; those with ``f`` stand out and are joined at ``fy``."""
+    """Return points over two quantities; those with ``f`` are large and joined by a line at ``fy``."""
     axis, scale = _quantitative(logarithmic, zero=False)
     base = alt.Chart()
     ordinate = alt.Y("y:Q", title=y, scale=alt.Scale(zero=False, padding=12), axis=alt.Axis(tickCount=5))
@@ -168,7 +168,7 @@ def scatter(x: str, y: str, colours: Mapping[str, str], *, logarithmic: bool) ->
         size=alt.condition("datum.f", alt.value(110), alt.value(45)),
         opacity=alt.condition("datum.f", alt.value(1), alt.value(0.55)),
     )
-    # A step: what lies to the right of and below the line is beaten.
+    # Points to the right of and below the step line are dominated.
     line = base.mark_line(
         interpolate="step-after", strokeWidth=1.5, opacity=0.45, color=INK, invalid="filter"
     ).encode(x=abscissa, y=alt.Y("fy:Q", title=y), order="x:Q")
@@ -176,7 +176,7 @@ def scatter(x: str, y: str, colours: Mapping[str, str], *, logarithmic: bool) ->
 
 
 def lines(x: str, y: str, colours: Mapping[str, str], *, step: bool = False) -> dict[str, Any]:
-    """Return a line for each ``d``, with dots."""
+    """Return a line with dots for each ``d``."""
     base = alt.Chart()
     encoding = {
         "x": alt.X("x:Q", title=x, scale=alt.Scale(zero=True, nice=False), axis=alt.Axis(tickCount=6)),
@@ -224,7 +224,7 @@ def falling(x: str, y: str, colours: Mapping[str, str], least: float) -> dict[st
 def rising(x: str, y: str, colours: Mapping[str, str]) -> dict[str, Any]:
     """Return a line for each ``d`` with intervals, on a logarithmic y axis, and rings where ``e`` is true.
 
-    A level line says "no difference" at 1.
+    A horizontal line at 1 marks "no difference".
     """
     scale = alt.Scale(type="log", nice=False, padding=12)
     axis = alt.Axis(values=TICKS, format="~g")
@@ -246,7 +246,7 @@ def rising(x: str, y: str, colours: Mapping[str, str]) -> dict[str, Any]:
 def bars(
     quantity: str, colours: Mapping[str, str], *, share: bool = False, grouped: bool = False
 ) -> dict[str, Any]:
-    """Return bars, a category a line, stacked by colour in the order ``o``, or one below the other."""
+    """Return bars for each category, stacked by colour in the order ``o``, or one below the other."""
     stack: Any = None if grouped else "normalize" if share else True
     axis = alt.Axis(format=".0%" if share else "~s", tickCount=5)
     chart = (
@@ -271,7 +271,7 @@ def timeline(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
 
 
 def heat(x: str, y: str) -> dict[str, Any]:
-    """Return a table of shades: ``x`` across, ``y`` down, ``v`` the shade, ``label`` in words."""
+    """Return a heat map: ``x`` across, ``y`` down, ``v`` the shade, ``label`` the text."""
     base = alt.Chart(alt.NamedData(name=ROWS)).encode(
         x=alt.X(
             "x:N",
@@ -290,7 +290,7 @@ def heat(x: str, y: str) -> dict[str, Any]:
 def _quantitative(
     logarithmic: bool, zero: bool = True, domain: tuple[float, float] | None = None
 ) -> tuple[alt.Axis, alt.Scale]:
-    """Return axis and scale of a quantity; of a logarithmic one the ticks are given."""
+    """Return axis and scale of a quantity; a logarithmic axis has fixed ticks."""
     if logarithmic:
         return alt.Axis(values=TICKS, format="~g"), alt.Scale(type="log", nice=False, padding=10)
     ends: dict[str, Any] = {"domain": list(domain), "zero": False} if domain else {"zero": zero}
@@ -298,13 +298,13 @@ def _quantitative(
 
 
 def _reference(value: float, upright: bool = True) -> alt.Chart:
-    """Return a dashed line across the chart, drawn once whatever the data."""
+    """Return a dashed line across the chart, drawn once for any data."""
     line: alt.Chart = alt.Chart(alt.InlineData(values=[{}])).mark_rule(strokeDash=[4, 3], opacity=0.5)
     return line.encode(x=alt.XDatum(value)) if upright else line.encode(y=alt.YDatum(value))
 
 
 def _base(grouped: bool, data: alt.NamedData | None = None) -> alt.Chart:
-    # Lines between the categories rather than through them; a long label breaks before its options.
+    # Grid lines between the categories, not through them.
     axis = alt.Axis(tickBand="extent", grid=grouped, labelExpr=BROKEN, labelOverlap=False)
     encoding: dict[str, Any] = {"y": alt.Y("y:N", sort=None, title=None, axis=axis)}
     if grouped:

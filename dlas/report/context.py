@@ -1,4 +1,4 @@
-"""What every section of a report starts from: the points, how they are called, and their colours."""
+"""What the sections of a report share: the points, their names, and their colours."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dlas.stack import PART_AXES
 
 NAMED = (*AXES, MACHINE)
 WIDE = 8.0
-"""From this ratio of the largest to the smallest on, an axis is logarithmic."""
+"""Least ratio of the largest to the smallest value for a logarithmic axis."""
 LONGEST = 60
-"""Characters of a label in a figure."""
+"""Most characters of a label in a figure."""
 
 
 class Context:
-    """The points of a report with what several sections ask of them.
+    """The points of a report, and what several sections derive from them.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Context:
 
     @cached_property
     def varying(self) -> list[str]:
-        """The axes with more than one value; the machine where the hardware does not tell it."""
+        """The axes with more than one value, and the machine if one hardware has several."""
         axes = [name for name in AXES if self.points[name].nunique(dropna=False) > 1]
         machines = self.points.groupby("hardware", dropna=False)[MACHINE].nunique()
         return [*axes, MACHINE] if (machines > 1).any() else axes
@@ -62,12 +62,12 @@ class Context:
     def constant(self) -> dict[str, str]:
         """The axes with one value, and that value."""
         names = [name for name in NAMED if name not in self.varying and len(self.points)]
-        known = {name: self.points[name].iloc[0] for name in names}
-        return {name: str(value) for name, value in known.items() if pd.notna(value)}
+        values = {name: self.points[name].iloc[0] for name in names}
+        return {name: str(value) for name, value in values.items() if pd.notna(value)}
 
     @cached_property
     def standings(self) -> list[Standing]:
-        """Who wins, by setting and compiler."""
+        """The winners, by setting and compiler."""
         return standings(self.points)
 
     @cached_property
@@ -80,12 +80,12 @@ class Context:
 
     @cached_property
     def interactions(self) -> list[Interaction]:
-        """What each pair of axes explains."""
+        """The analysis of variance of each pair of axes."""
         return interactions(self.points)
 
     @cached_property
     def noisy(self) -> np.ndarray:
-        """Which points have a time that was measured on a disturbed machine."""
+        """Which points have a latency that was measured on a disturbed machine."""
         noisy = self.points["noisy"].fillna(False).to_numpy(dtype=bool)
         disturbed: np.ndarray = noisy & self.timed
         return disturbed
@@ -103,16 +103,16 @@ class Context:
         }
 
     def name(self, line: int, axes: Iterable[str] = AXES) -> str:
-        """Return a point's values of those of the axes that vary, or its model where none does."""
+        """Return a point's values of the varying axes among ``axes`` as text, or its model if none varies."""
         shown = [axis for axis in axes if axis in self.varying]
         return " · ".join(worded(axis, self.value(line, axis)) for axis in shown) or self.value(line, "model")
 
     def setting(self, line: int) -> str:
-        """Return the setting of a point: where and on what it ran."""
+        """Return the setting of a point as text."""
         return self.name(line, SETTING)
 
     def called(self, values: Mapping[str, Any] | pd.Series, axes: Iterable[str] = SETTING) -> str:
-        """Return those of some values of axes that vary, as text; ``all`` where none does."""
+        """Return the values of the varying axes among ``axes`` as text, or ``all`` if none varies."""
         shown = [(axis, values[axis]) for axis in axes if axis in self.varying]
         return (
             " · ".join(worded(axis, MISSING if pd.isna(value) else str(value)) for axis, value in shown)
@@ -120,11 +120,11 @@ class Context:
         )
 
     def where(self, line: int, axes: Iterable[str]) -> Where:
-        """Return a point's values of those of the axes that vary."""
+        """Return a point's values of the varying axes among ``axes``, for filters."""
         return {axis: self.value(line, axis) for axis in axes if axis in self.varying}
 
     def filters(self, values: Mapping[str, Any]) -> Where:
-        """Return those of some values of axes that vary, for filters."""
+        """Return the values of varying axes, for filters."""
         return {
             axis: MISSING if pd.isna(value) else str(value)
             for axis, value in values.items()
@@ -137,11 +137,11 @@ class Context:
         return interval_ms(median, low, high)
 
     def median_ms(self, line: int) -> float:
-        """Return a point's median latency in milliseconds, NaN where it has none."""
+        """Return a point's median latency in milliseconds, NaN without one."""
         return float(self._times[line, 1]) * 1e3
 
     def status(self, line: int) -> str:
-        """Return how a point ended."""
+        """Return a point's status."""
         return str(self.points["status"].iat[line])
 
     def ms_text(self, line: int) -> str:
@@ -149,7 +149,7 @@ class Context:
         return milliseconds(float(self._times[line, 1]))
 
     def drawn(self, line: int) -> dict[str, Any]:
-        """Return a point's latency and interval for a figure, rounded; what it lacks is None."""
+        """Return a point's latency and interval for a figure, rounded, or None for each."""
         low, middle, high = (self._times[line] * 1e3).tolist() if self.timed[line] else (None, None, None)
         return {
             "x": significant(middle),
@@ -165,21 +165,21 @@ class Context:
 
 
 def worded(axis: str, value: str) -> str:
-    """Return a value as it reads alone: ``batch 8``, ``seed 1``, other values as they are."""
+    """Return a value as text of its own: ``batch 8``, ``seed 1``, other values unchanged."""
     return f"{axis} {value}" if axis in ("batch", "seed") else shortened(value, LONGEST)
 
 
 def significant(value: float | None, digits: int = 5) -> float | None:
-    """Return a number of so many digits, so that a page is no larger than it need be."""
+    """Return a number rounded to so many digits, which keeps the page small."""
     return None if value is None or not np.isfinite(value) else float(f"{value:.{digits}g}")
 
 
 def slug(text: str) -> str:
-    """Return a text as it may stand in the name of a file or an anchor."""
+    """Return a text that is valid as the name of a file or an anchor."""
     return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "unnamed"
 
 
 def scale(values: Iterable[float | None]) -> str:
-    """Return the scale for some numbers: ``log`` where they are far apart, otherwise ``linear``."""
-    known = [value for value in values if value is not None and value > 0]
-    return "log" if known and max(known) >= WIDE * min(known) else "linear"
+    """Return the scale for some numbers: ``log`` where their ratios are large, otherwise ``linear``."""
+    positive = [value for value in values if value is not None and value > 0]
+    return "log" if positive and max(positive) >= WIDE * min(positive) else "linear"

@@ -1,4 +1,4 @@
-"""The data of the page's script: points, figures and layers as columns, which are a third as long as rows."""
+"""The data of the page's script: points, figures and layers as columns, a third of the size of rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from dlas.report.context import NAMED, Context, significant
 from dlas.report.sections import layers
 
 LONGEST_REASON = 4000
+"""Most characters of a reason."""
 REASON_BYTES = 4_000_000
-"""Characters of one reason, and of all together."""
+"""Most bytes of all reasons together."""
 NUMBERS = {
     "ms": ("latency_s", 1e3),
     "low": ("latency_low_s", 1e3),
@@ -35,7 +36,7 @@ NUMBERS = {
     "trials": ("trials", 1),
     "load": ("load", 1),
 }
-"""Columns of numbers on the page: of the frame, and the factor to the page's unit."""
+"""Columns of numbers on the page: the frame's column, and the factor to the page's unit."""
 
 
 def figures(sections: Sequence[Section]) -> list[Figure]:
@@ -48,7 +49,7 @@ def _figure(block: Block) -> Figure | None:
 
 
 def data_of(context: Context, sections: Sequence[Section]) -> dict[str, Any]:
-    """Return what the script draws from: axes, points, figures, and the layers that a reader may choose."""
+    """Return the script's data: axes, points, figures, and the layers that a reader may choose."""
     data = {
         "axes": context.varying,
         "named": [*NAMED],
@@ -76,7 +77,7 @@ def data_of(context: Context, sections: Sequence[Section]) -> dict[str, Any]:
 
 
 def _drawing(figure: Figure) -> dict[str, Any]:
-    """Return a figure for the script: rows as columns, which are a third as long."""
+    """Return a figure for the script, with rows as columns."""
     panels = [{"variant": panel.variant, "rows": _packed(panel.rows)} for panel in figure.panels]
     return {"specs": dict(figure.specs), "panels": panels, "filtered": figure.filtered}
 
@@ -103,22 +104,22 @@ def _columns(context: Context) -> dict[str, Any]:
 
 
 def _coded(values: Sequence[str | None]) -> dict[str, list[Any]]:
-    """Return texts as a list of those there are, and for each point which of them it has; -1 for none."""
+    """Return the distinct texts, and for each point the index of its text, or -1 for none."""
     codes: dict[str, int] = {}
     numbers = [-1 if value is None else codes.setdefault(value, len(codes)) for value in values]
     return {"values": list(codes), "codes": numbers}
 
 
 def _reasons(points: pd.DataFrame) -> dict[str, list[Any]]:
-    """Return the reasons, each cut so that all together stay within bounds."""
-    given = [None if pd.isna(value) else str(value) for value in points["reason"]]
-    different = len({value for value in given if value is not None})
+    """Return the reasons, each shortened so that all together stay within :data:`REASON_BYTES`."""
+    reasons = [None if pd.isna(value) else str(value) for value in points["reason"]]
+    different = len({value for value in reasons if value is not None})
     longest = max(200, min(LONGEST_REASON, REASON_BYTES // max(different, 1)))
     return _coded(
         [
             value
             if value is None or len(value) <= longest
             else f"{value[:longest]} … (`dlas show` prints it whole)"
-            for value in given
+            for value in reasons
         ]
     )

@@ -15,13 +15,13 @@ INK, PAPER = "#1b1f24", "#ffffff"
 WIDTH = 320
 """Pixels of a panel without its axis."""
 MOST_PANELS = 12
-"""On one sheet; a figure of more has several, ``latency-1``, ``latency-2``, ..."""
+"""Most panels of a sheet; a figure of more has several sheets, ``latency-1``, ``latency-2``, ..."""
 SCALE = 2
-"""Pixels of a PNG for each of the SVG."""
+"""Pixels of the PNG per pixel of the SVG."""
 
 
 def sheets(figure: Figure) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield name and Vega-Lite specification of each of a figure's sheets, data and legend included."""
+    """Yield the name and Vega-Lite specification of each sheet of a figure, with data and legend."""
     panels = figure.panels
     count = -(-len(panels) // MOST_PANELS)
     for number in range(count):

@@ -41,7 +41,7 @@
 
   function facts(pairs) {
     const list = element("dl");
-    for (const [name, told] of pairs) list.append(element("dt", name), element("dd", told));
+    for (const [name, text] of pairs) list.append(element("dt", name), element("dd", text));
     return list;
   }
 
@@ -57,9 +57,9 @@
     body.replaceChildren(head);
     const reason = value("reason", p);
     if (reason) body.append(element("pre", reason));
-    const axes = data.named.map((axis) => [axis, value(axis, p)]).filter(([, told]) => told !== null);
-    const known = FACTS.filter(([, name]) => value(name, p) !== null).map(([name, column, worded]) => [name, worded(value(column, p))]);
-    body.append(facts([...axes, ...known]));
+    const axes = data.named.map((axis) => [axis, value(axis, p)]).filter(([, text]) => text !== null);
+    const quantities = FACTS.filter(([, name]) => value(name, p) !== null).map(([name, column, worded]) => [name, worded(value(column, p))]);
+    body.append(facts([...axes, ...quantities]));
     if (layers.has(p)) body.append(slowest(p));
     body.append(element("p", "Everything else about it:", "hint"), element("pre", `dlas show ${value("folder", p)} ${value("id", p)}`));
     if (!one("point").open) one("point").showModal();
@@ -179,17 +179,17 @@
   }
 
   class Panel {
-    constructor(figure, place, told) {
+    constructor(figure, place, content) {
       this.figure = figure;
       this.place = place;
       this.plot = place.querySelector(".plot");
-      this.spec = figure.told.specs[told.variant];
-      this.rows = unpacked(told.rows);
+      this.spec = figure.content.specs[content.variant];
+      this.rows = unpacked(content.rows);
       this.view = null;
       this.seen = this.busy = this.stale = false;
       this.reserve();
     }
-    // So that nothing jumps when it is drawn.
+    // Reserve the height, so that the page does not jump when the figure is drawn.
     reserve() {
       this.plot.style.minHeight = `${this.height + AXIS}px`;
     }
@@ -197,16 +197,16 @@
     get height() {
       const height = this.spec.height;
       if (typeof height === "number") return height;
-      const count = (name) => new Set(this.kept.map((row) => row[name])).size;
+      const count = (name) => new Set(this.visible.map((row) => row[name])).size;
       return height.step * count("y") * (height.for === "offset" ? count("c") * 1.2 : 1);
     }
-    get kept() {
-      return this.figure.told.filtered ? this.rows.filter((row) => typeof row.p !== "number" || selected[row.p] === 1) : this.rows;
+    get visible() {
+      return this.figure.content.filtered ? this.rows.filter((row) => typeof row.p !== "number" || selected[row.p] === 1) : this.rows;
     }
     get worth() {
-      return this.kept.some((row) => row.x !== null && row.x !== undefined);
+      return this.visible.some((row) => row.x !== null && row.x !== undefined);
     }
-    // Whoever asks while it is being drawn has it drawn once more, with what is chosen by then.
+    // A request while it is being drawn draws it once more, with the selection of that time.
     async draw() {
       this.seen = this.stale = true;
       if (this.busy) return;
@@ -220,7 +220,7 @@
     async embed() {
       this.reserve();
       if (this.view) { this.view.finalize(); this.view = null; }
-      const spec = { ...this.spec, width: "container", height: this.height, data: { name: "rows", values: this.kept } };
+      const spec = { ...this.spec, width: "container", height: this.height, data: { name: "rows", values: this.visible } };
       const narrow = this.plot.clientWidth < 520;
       const config = { ...data.theme, axisY: { ...data.theme.axisY, labelLimit: narrow ? 150 : 230 }, legend: { disable: true }, mark: { tooltip: { content: "data" } } };
       try {
@@ -237,11 +237,11 @@
 
   class FigureView {
     constructor(place) {
-      this.told = data.figures[place.dataset.figure];
+      this.content = data.figures[place.dataset.figure];
       this.place = place;
       this.more = place.querySelector(".more");
       this.most = MOST_PANELS;
-      this.panels = many(".panel", place).map((panel, at) => new Panel(this, panel, this.told.panels[at]));
+      this.panels = many(".panel", place).map((panel, at) => new Panel(this, panel, this.content.panels[at]));
       this.more.addEventListener("click", () => { this.most = Infinity; this.update(false); });
     }
     update(redraw = true) {
@@ -254,7 +254,7 @@
         shown += on ? 1 : 0;
         const back = panel.place.hidden;
         panel.place.hidden = !on;
-        if (on && (redraw || back) && panel.seen && this.told.filtered) panel.draw();
+        if (on && (redraw || back) && panel.seen && this.content.filtered) panel.draw();
       }
       this.more.hidden = shown === worthy;
       this.more.textContent = `Show all ${worthy} panels`;
@@ -273,8 +273,8 @@
 
   // ------------------------------------------------------------ layers
 
-  const layers = new Map((data.layers ?? []).map((told) => [
-    told.p, told.names.map((name, at) => ({ name: data.texts[name], algorithm: data.texts[told.algorithms[at]], us: told.us[at] })),
+  const layers = new Map((data.layers ?? []).map((timed) => [
+    timed.p, timed.names.map((name, at) => ({ name: data.texts[name], algorithm: data.texts[timed.algorithms[at]], us: timed.us[at] })),
   ]));
   const MOST_OPTIONS = 500;
 
@@ -315,11 +315,11 @@
   const THEMES = [["auto", "◐ auto", "as the system"], ["light", "☀ light", "light"], ["dark", "☾ dark", "dark"]];
 
   function useTheme(name) {
-    const [, text, told] = THEMES.find(([known]) => known === name) ?? THEMES[0];
+    const [, text, description] = THEMES.find(([theme]) => theme === name) ?? THEMES[0];
     if (name === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = name;
     one("theme").textContent = text;
-    one("theme").setAttribute("aria-label", `colours: ${told}`);
+    one("theme").setAttribute("aria-label", `colours: ${description}`);
   }
 
   function nextTheme() {

@@ -1,4 +1,4 @@
-"""The page: one HTML file with its data, its script and Vega inside, which asks the network for nothing."""
+"""The page: one HTML file that includes its data, its script and Vega, and needs no network."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from dlas.rows.labels import points as counted
 from dlas.rows.results import STATUSES
 
 MOST_LEGEND = 24
-"""Labels in a legend; others are shown on hovering."""
+"""Most labels of a legend; others are shown on hovering."""
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
-"""What the page takes from the bundle of Vega, Vega-Lite and Vega-Embed."""
+"""What the page needs of the bundle of Vega, Vega-Lite and Vega-Embed."""
 MOST_FILTER = 500
+"""Most values of a filter."""
 
 
 def page(context: Context, parts: Sequence[Section | Absent], made: str) -> str:
@@ -35,7 +36,7 @@ def page(context: Context, parts: Sequence[Section | Absent], made: str) -> str:
     context : Context
     parts : sequence of Section or Absent
     made : str
-        By what and when, for the last line.
+        By which version and when it was made, for the last line.
     """
     sections = [section for section in parts if isinstance(section, Section)]
     environment = jinja2.Environment(
@@ -66,7 +67,7 @@ def page(context: Context, parts: Sequence[Section | Absent], made: str) -> str:
 
 
 def _code(text: str) -> markupsafe.Markup:
-    """Return a text with what stands between backticks set as code."""
+    """Return a text with the parts between backticks set as code."""
     pieces = [markupsafe.escape(piece) for piece in text.split("`")]
     if len(pieces) % 2 == 0:
         return markupsafe.escape(text)
@@ -77,13 +78,13 @@ def _code(text: str) -> markupsafe.Markup:
 
 
 def _breakable(text: str) -> markupsafe.Markup:
-    """Return a text that breaks before a part's options rather than within a word."""
+    """Return a text that may break before a part's options."""
     return markupsafe.escape(text).replace("(", markupsafe.Markup("<wbr>("))
 
 
 @functools.cache
 def _vega() -> markupsafe.Markup:
-    """Return the libraries that draw, as one script."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script."""
     import vl_convert
 
     return markupsafe.Markup(vl_convert.javascript_bundle(SNIPPET).replace("</script", "<\\/script"))
@@ -94,7 +95,7 @@ def _source(name: str) -> str:
 
 
 def _json(value: object) -> str:
-    """Return JSON that no HTML parser takes for markup."""
+    """Return JSON without characters that an HTML parser reads as markup."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -115,7 +116,7 @@ def _about(context: Context) -> str:
 
 
 def _filters(context: Context) -> dict[str, list[str]]:
-    """Return the values that may be chosen, of every axis that varies and of the status."""
+    """Return the values to filter by, of every varying axis and of the status."""
     choices = {}
     for axis in [*context.varying, "status"]:
         column = context.points[axis].dropna().astype(str)
@@ -126,7 +127,7 @@ def _filters(context: Context) -> dict[str, list[str]]:
 
 
 def _marks(context: Context) -> list[dict[str, Any]]:
-    """Return how each point looks in the matrix: its text, its class, and how fast it is in its setting."""
+    """Return each point's mark in the matrix: its text, its CSS class, and its speed within its setting."""
     marks: list[dict[str, Any]] = [{}] * len(context.points)
     noisy = context.points["noisy"].fillna(False).to_numpy(dtype=bool)
     for setting in groups(context.points, SETTING):

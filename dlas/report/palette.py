@@ -1,10 +1,9 @@
-"""Colours that mean the same in every figure of every report.
+"""Colours of parts, the same in every figure of every report.
 
 A part's colour follows from its name: the name's hash chooses one of twenty
-colours, and of two parts that choose the same one the later takes the next that is
-free.  Parts that ship with the tool choose first, so that what else is in the
-rows does not change their colours.  Variants of a part (its options) differ in
-lightness.  All are readable on white and on the dark background.
+colours; if that is taken, the part gets the next free one.  Parts that ship with
+the tool choose first, so that other parts do not change their colours.  Variants
+of a part (its options) differ in lightness.  All are readable on white and on the dark background.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ HUES = (
 )
 """Lightness, chroma and hue in OKLCH; neighbours on the wheel differ in lightness too."""
 SALT = 10739
-"""Stirred into the hash; with this number the parts that ship today lie far apart."""
+"""Salt of the hash; with this number the colours of the parts that ship differ well."""
 SECOND = 0.09
-"""How far the second ten colours, of the same hues, lie from the first in lightness."""
+"""Difference in lightness between the first ten colours and the second ten of the same hues."""
 MIDDLE = 0.6
 NEUTRAL = (0.58, 0.02, 255)
-"""Of the dense network: no compression, no colour."""
+"""Grey, for the dense network."""
 VARIANTS = ((0.0, 0), (0.06, 10), (-0.04, -12), (0.03, -20), (-0.03, 20))
-"""How a part's first, second, ... variant differs, in lightness and in hue."""
+"""Differences in lightness and hue of a part's first, second, ... variant."""
 
 
 def _second(lightness: float, chroma: float, hue: float) -> tuple[float, float, float]:
@@ -77,7 +76,7 @@ def colours(axis: str, labels: Iterable[str]) -> dict[str, str]:
 
 
 def rgb(lightness: float, chroma: float, hue: float) -> str:
-    """Return a colour of OKLCH as ``#rrggbb``, its channels cut off at what a screen can show.
+    """Return a colour of OKLCH as ``#rrggbb``, its channels clipped to the range of sRGB.
 
     References
     ----------
@@ -104,7 +103,7 @@ def _name(label: str) -> str:
 
 
 def _slots(axis: str, names: set[str]) -> dict[str, int]:
-    """Return each name's hue, no two the same as long as there are enough."""
+    """Return each name's colour, all different as long as there are enough."""
     shipped = parts.names(axis) if axis in ("algorithm", "compression", "compiler") else []
     slots: dict[str, int] = {}
     for name in [*shipped, *sorted(names - set(shipped))]:

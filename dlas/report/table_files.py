@@ -25,7 +25,7 @@ def write_table(table: Table, path: Path) -> None:
 
 
 def framed(table: Table) -> pd.DataFrame:
-    """Return a table's texts; a column under a group is called ``group: header``."""
+    """Return a table's texts; a column under a group is named ``group: header``."""
     headers = [
         f"{column.group}: {column.header}" if column.group else column.header for column in table.columns
     ]
@@ -33,7 +33,7 @@ def framed(table: Table) -> pd.DataFrame:
 
 
 def markdown(table: Table) -> str:
-    """Return a table as GitHub writes it, its caption above."""
+    """Return a table in GitHub's Markdown, below its caption."""
     frame = framed(table)
     rule = ["---:" if column.number else "---" for column in table.columns]
     lines = [
@@ -44,7 +44,7 @@ def markdown(table: Table) -> str:
 
 
 def _markdown(text: str) -> str:
-    """Return a text that Markdown shows as it is."""
+    """Return a text escaped for Markdown."""
     escaped = "".join(f"\\{letter}" if letter in "\\`*_{}[]<>#|~" else letter for letter in text)
     return " ".join(escaped.split())
 
@@ -79,5 +79,5 @@ LATEX = {
 
 
 def _latex(text: str) -> str:
-    """Return a text that LaTeX sets as it is, with no package but the usual ones."""
+    """Return a text escaped for LaTeX without uncommon packages."""
     return "".join(LATEX.get(letter, letter) for letter in " ".join(text.split()))

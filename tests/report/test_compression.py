@@ -113,7 +113,7 @@ def test_types_stand_beside_the_dense_network(tmp_path: Path, rows: list[Row]) -
         "int8": 97,
         "int8(calibration=none)": 10,
     }
-    assert "The most lost is 88.00 points: cifar_resnet18 under int8(calibration=none)." in found.sentence
+    assert "The largest loss is 88.00 points: cifar_resnet18 under int8(calibration=none)." in found.sentence
     assert panel.rows[1]["lo"] < 97 < panel.rows[1]["hi"] and panel.rows[2]["lo"] is None
 
 

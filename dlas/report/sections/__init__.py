@@ -1,4 +1,4 @@
-"""The sections of a report, each from the same points; one file a theme."""
+"""The sections of a report, one file a topic."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ SECTIONS: tuple[Callable[[Context], Section | Absent], ...] = (
     costs.section,
     trust.section,
 )
-"""In the order in which a reader meets them."""
+"""The sections in their order on the page."""

@@ -1,4 +1,4 @@
-"""Accuracy against what it costs: time, size and memory."""
+"""Accuracy against latency, size and memory."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ NETWORK = ["model", "compression", "seed"]
 
 
 def section(context: Context) -> Section | Absent:
-    """Return accuracy against latency, size and memory, each with what nothing else beats."""
+    """Return accuracy against latency, size and memory, each with its Pareto set."""
     title = "Accuracy against latency, size and memory"
     fronts = {cost: _front(context, cost) for cost in COSTS}
     if len(fronts["latency_s"].drop_duplicates(NETWORK)) < 2:
         return Absent(title, "two networks with a time and an accuracy")
     lead = (
-        "Of each network, a model under a compression, its cheapest point. Large dots on the line are the "
-        "Pareto set: no other network of the same dataset and device is as accurate for less, or better for "
-        "as little."
+        "Each dot is the cheapest point of a network, a model under a compression. Large dots on the line "
+        "are the Pareto set: no other network of the same dataset and device has at least the accuracy at "
+        "a lower cost, or a higher accuracy at the same cost."
     )
     blocks: list[Block] = [_figure(context, fronts), _table(context, fronts["latency_s"])]
     return Section("accuracy", title, lead, blocks)
 
 
 def _front(context: Context, cost: str) -> pd.DataFrame:
-    """Return each network's cheapest point with whether it is in the Pareto set of its place."""
+    """Return each network's cheapest point, and whether it is in the Pareto set of its place."""
     points = context.points.assign(accuracy=accuracies(context.points))
     usable = points[context.timed & points["accuracy"].notna() & points[cost].notna()]
     cheapest = usable.sort_values(cost, kind="stable").drop_duplicates([*PLACE_OF_SEEDS, *NETWORK])
@@ -60,11 +60,11 @@ def _figure(context: Context, fronts: Mapping[str, pd.DataFrame]) -> Figure:
     }
     missing = len(context.points.drop_duplicates([*PLACE_OF_SEEDS, *NETWORK])) - len(fastest)
     sentence = (
-        f"Up and left is better. Of {len(fastest)} networks, {int(fastest['front'].sum())} are on the line "
-        "against latency: nothing beats them."
-        + (f" {missing} more have no time or no accuracy." if missing else "")
+        f"Up and left is better. {int(fastest['front'].sum())} of {len(fastest)} networks are in the Pareto "
+        "set "
+        "of accuracy and latency." + (f" {missing} more have no time or no accuracy." if missing else "")
     )
-    title = "Accuracy against what it costs"
+    title = "Accuracy against cost"
     return Figure("accuracy-and-cost", title, sentence, panels, specs, colours, coloured, across=3)
 
 

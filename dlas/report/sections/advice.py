@@ -1,4 +1,4 @@
-"""What to try next, as far as a sweep's rows say it."""
+"""What to try next, from the rows of a sweep."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dlas.report.sections.highlights import Item
 from dlas.rows.labels import points as counted
 
 RETRIES = {
-    "timeout": "give them more time under [limits], then",
-    "failed": "read a reason and its log, mend it, then",
-    "wrong": "do not use what computed them until it is mended; then",
+    "timeout": "raise their limit under [limits], then run",
+    "failed": "read a reason and its log, fix the cause, then run",
+    "wrong": "do not use the part that computed them until it is fixed; then run",
 }
 
 
 def retries(context: Context, statuses: Counter[str]) -> Iterator[Item]:
-    """Yield how to run points again that have no right answer."""
+    """Yield how to run failed points again."""
     folder = shlex.quote(context.folders[0]) if len(context.folders) == 1 else "FOLDER"
     for status, remedy in RETRIES.items():
         if statuses[status]:
@@ -28,28 +28,28 @@ def retries(context: Context, statuses: Counter[str]) -> Iterator[Item]:
 
 
 def noise(context: Context) -> Iterator[Item]:
-    """Yield where to look if measurements were disturbed."""
+    """Yield what to do about noisy measurements."""
     noisy = int(context.noisy.sum())
     if noisy:
         yield f"{counted(noisy)} noisy: `dlas doctor` says what disturbs this machine.", None
 
 
 def ties(best: list[Winner]) -> Iterator[Item]:
-    """Yield how to tell points apart that tie."""
+    """Yield how to resolve ties."""
     tied = [winner for winner in best if winner.tie]
     if tied:
         yield (
             f"The fastest is a tie in {len(tied)} of {len(best)} settings: more repeats under [measure] may "
-            "tell them apart.",
+            "resolve it.",
             tied[0].points[0],
         )
 
 
 def untried(context: Context, best: list[Winner]) -> Iterator[Item]:
-    """Say where untuned code is the fastest that there is."""
+    """Yield where untuned code is the fastest."""
     kinds = context.points["tuning"]
     if not (kinds == "tuned").any() and (kinds == "untuned").any():
-        yield "Nothing here was tuned: add a compiler that searches to the study's compiler axis.", None
+        yield "No point was tuned: add a compiler that searches to the study's compiler axis.", None
         return
     untuned = [
         winner.points[0] for winner in best if winner.points and kinds.iat[winner.points[0]] == "untuned"
@@ -58,6 +58,6 @@ def untried(context: Context, best: list[Winner]) -> Iterator[Item]:
         name = context.name(untuned[0], ("model", "compression", "algorithm"))
         yield (
             f"In {len(untuned)} of {len(best)} settings untuned code is the fastest, e.g. {name}: tune it, "
-            "or look at why tuning lost.",
+            "or find out why tuned code is slower.",
             untuned[0],
         )

@@ -1,4 +1,4 @@
-"""From which sparsity on a compressed network is faster than dense code: the chart of the break-even."""
+"""The break-even: the sparsity above which a compressed network is faster than dense code."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dlas.rows.labels import factor
 
 
 def section(context: Context) -> Section | Absent:
-    """Return speed against sparsity, and where each curve crosses the dense network's."""
-    title = "From which sparsity on it pays"
+    """Return speed-up by sparsity, and where each curve crosses that of dense code."""
+    title = "Break-even of sparse code"
     speed_curves = curves(context.points)
     if not speed_curves:
         return Absent(
             title, "points of a network pruned to several levels, and dense ones in the same setting"
         )
     lead = (
-        "Each line is one algorithm under one compiler. Its speed is against the fastest dense point of the "
-        "setting, whichever algorithm, compiler or library that is; a ring is where the line crosses it, "
-        "between measured levels on the straight line of the speed's logarithm. Where a library ran the "
-        "pruned network too, its time there, taken in turns with ours, is that of the dense network."
+        "Each line is one algorithm under one compiler. The baseline is the fastest dense point of the "
+        "setting, of any algorithm, compiler or library. A ring marks the break-even, interpolated between "
+        "measured levels linearly in the logarithm of the speed-up. Where a library also ran the pruned "
+        "network, in turns with the sparse code, that time is the baseline."
     )
     return Section("break-even", title, lead, [_figure(context, speed_curves), _table(context, speed_curves)])
 
@@ -40,18 +40,16 @@ def _figure(context: Context, speed_curves: Sequence[SpeedCurve]) -> Figure:
     crossed = sum(np.isfinite(curve.break_even) for curve in speed_curves)
     above = sum(curve.break_even == -np.inf for curve in speed_curves)
     sentence = (
-        f"Above the dashed line it is faster than dense code: {crossed} of {len(speed_curves)} lines cross "
-        f"it, {above} lie above it from their first level on."
+        f"Above the dashed line, sparse code is faster than dense code: {crossed} of {len(speed_curves)} "
+        f"lines cross it, {above} lie above it from their first level on."
     )
-    spec = charts.rising(
-        "convolution weights removed, %", "times the speed of the fastest dense code", colours
-    )
+    spec = charts.rising("convolution weights removed, %", "speed-up over the fastest dense code", colours)
     drawn = [Panel(title, rows) for title, rows in panels.items()]
     return Figure("break-even", "Speed by sparsity", sentence, drawn, {"": spec}, colours, "algorithm")
 
 
 def _place(context: Context, curve: SpeedCurve) -> str:
-    """Return what the lines of a panel share: setting, technique and compiler."""
+    """Return the title of a curve's panel: setting, technique and compiler."""
     setting = context.called(curve.setting) if set(SETTING) & set(context.varying) else ""
     return " · ".join(filter(None, (setting, curve.technique, curve.compiler)))
 
@@ -94,8 +92,8 @@ def _table(context: Context, speed_curves: Sequence[SpeedCurve]) -> Table:
         Column("fastest dense"),
     ]
     caption = (
-        "The share of the convolutions' weights from which on each algorithm stays at least as fast as the "
-        "fastest dense point of its setting."
+        "The share of the convolutions' weights removed above which each algorithm is at least as fast as "
+        "the fastest dense point of its setting."
     )
     return Table("break-even", caption, columns, [_line(context, curve) for curve in speed_curves], names=4)
 

@@ -12,13 +12,13 @@ STYLES = {HOLDS: "good", FAILS: "bad"}
 
 
 def section(context: Context) -> Section | Absent:
-    """Return the thirteen observations with what these rows say of them."""
+    """Return the thirteen observations with their verdicts on these rows."""
     findings = observe(context.evidence)
     counts = Counter(finding.verdict for finding in findings)
     summary = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
     lead = (
-        "The thirteen observations of the paper's section 6 as checks over these rows, each with the claims "
-        f"that it consists of: {summary}."
+        "The thirteen observations of the paper's section 6, checked on these rows, each with its claims: "
+        f"{summary}."
     )
     columns = [
         Column("no."),
@@ -33,9 +33,9 @@ def section(context: Context) -> Section | Absent:
 
 
 def _lines(finding: Finding) -> list[Line]:
-    known = finding.observation
-    needs = "" if finding.verdict in STYLES else f"needs {known.needs}"
-    names = [Cell(text, style="head") for text in (known.number, known.statement)]
+    observation = finding.observation
+    needs = "" if finding.verdict in STYLES else f"needs {observation.needs}"
+    names = [Cell(text, style="head") for text in (observation.number, observation.statement)]
     lines = [Line([*names, _verdict(finding.verdict), Cell(needs, style="muted")])]
     for claim in finding.claims:
         missing = f"Missing: {claim.missing}." if claim.missing else ""

@@ -1,4 +1,4 @@
-"""What compression does to accuracy and to storage: the paper's Figure 3 and Tables 2 and 5."""
+"""Accuracy and storage of compressed networks: the paper's Figure 3 and Tables 2 and 5."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from dlas.rows.trajectories import ONLY, START, Place, Trajectory, TrajectorySte
 
 
 def section(context: Context) -> Section | Absent:
-    """Return accuracy by compression, the networks to choose, and what storing each takes."""
-    title = "What compression does to accuracy and storage"
+    """Return accuracy by compression, the level to choose, and the storage of each network."""
+    title = "Accuracy and storage under compression"
     every = networks(context.points)
     if not (every["kind"] != "dense").any():
         return Absent(title, "points of a compressed network")
     if every["accuracy"].isna().all():
-        lead = "No accuracy is known of these networks, so there are no levels to choose."
+        lead = "No accuracy is known for these networks, so no level can be chosen."
         return Section("compression", title, lead, [storage(context, every)])
     dense = by_network(every[every["kind"] == "dense"])
     curves = [_with_start(curve, dense.get(curve.network)) for curve in context.details.trajectories]
@@ -46,28 +46,28 @@ def section(context: Context) -> Section | Absent:
 
 
 def _with_start(curve: Trajectory, dense: Mapping[Any, Any] | None) -> Trajectory:
-    """Return a curve with what is known of its dense network from a row of its own, where it lacks that."""
+    """Return a curve with its dense network as the first step, from that network's own row if need be."""
     if dense is None:
         return curve
     steps = dict(curve.steps)
     if START not in steps and pd.notna(dense["accuracy"]):
-        known = pd.notna(dense["validation_accuracy"])
-        validation = float(dense["validation_accuracy"]) if known else None
+        has_validation = pd.notna(dense["validation_accuracy"])
+        validation = float(dense["validation_accuracy"]) if has_validation else None
         steps[START] = TrajectoryStep(*START, float(dense["accuracy"]), validation=validation)
     return replace(curve, steps=steps, images=curve.images or images(dense))
 
 
 def _lead(curves: Sequence[Trajectory]) -> str:
-    """Return how far each technique can go, in a sentence each."""
-    held: dict[str, list[float]] = {}
+    """Return how far each technique can prune, in a sentence each."""
+    ratios_by_name: dict[str, list[float]] = {}
     for curve in curves:
         place, why = curve.chosen()
         if place is not None and why != ONLY:
-            held.setdefault(curve.name, []).append(curve.steps[place].ratio)
+            ratios_by_name.setdefault(curve.name, []).append(curve.steps[place].ratio)
     sentences = [
         f"{name} removes {_span(ratios)} of the convolutions' weights"
         + (f" of {len(ratios)} networks" if len(ratios) > 1 else "")
-        for name, ratios in sorted(held.items())
+        for name, ratios in sorted(ratios_by_name.items())
     ]
     lead = "Levels are chosen on validation images and reported on test images."
     if not sentences:
@@ -101,8 +101,8 @@ def _figure(context: Context, curves: Sequence[Trajectory]) -> Figure:
     ]
     rings = sum(len(curve.elbows) for curve in curves)
     sentence = (
-        "How far a network can be compressed before its line falls; at 0 stands the dense network. The solid "
-        "line is after fine-tuning, the dashed one before it"
+        "Accuracy by the share of weights removed, from the dense network at 0. The solid line is after "
+        "fine-tuning, the dashed one before it"
         + (", rings are elbows" if rings else "")
         + (", bars 95 % intervals for the number of test images" if any(c.images for c in curves) else "")
         + f". {_fallen(curves)}"
@@ -112,7 +112,7 @@ def _figure(context: Context, curves: Sequence[Trajectory]) -> Figure:
 
 
 def _titles(context: Context, curves: Sequence[Trajectory]) -> dict[tuple[str, str], str]:
-    """Return what the panel of each dataset and technique is called."""
+    """Return the title of each panel, by dataset and technique."""
     names = called(curves)
     return {
         (curve.dataset, curve.technique): names[curve.technique]
@@ -122,19 +122,19 @@ def _titles(context: Context, curves: Sequence[Trajectory]) -> dict[tuple[str, s
 
 
 def _lower_end(rows: Iterable[Mapping[str, Any]]) -> float:
-    known = [row[name] for row in rows for name in ("y", "b", "lo") if row[name] is not None]
-    return max(0.0, math.floor(min(known, default=0.0) / 5) * 5.0)
+    accuracies = [row[name] for row in rows for name in ("y", "b", "lo") if row[name] is not None]
+    return max(0.0, math.floor(min(accuracies, default=0.0) / 5) * 5.0)
 
 
 def _fallen(curves: Sequence[Trajectory]) -> str:
-    """Return how far the most compressed networks fell."""
+    """Return the loss of accuracy of the most compressed networks, in a sentence."""
     drops = [
         steps[0][1].accuracy - steps[-1][1].accuracy
         for curve in curves
         if len(steps := curve.ordered) > 1 and START in curve.steps
     ]
     if not drops:
-        return "No dense network is there to compare them with."
+        return "There is no dense network to compare them with."
     return (
         f"At their last level, the {len(drops)} lines are between {100 * min(drops):.1f} and "
         f"{100 * max(drops):.1f} points below their dense network."

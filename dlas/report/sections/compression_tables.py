@@ -1,4 +1,4 @@
-"""The tables of compression: the level to choose for each technique, and what each network takes."""
+"""Tables of compression: the level to choose for each technique, and the storage of each network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dlas.rows.labels import MISSING, amount, duration
 from dlas.rows.trajectories import Trajectory, called
 
 NETWORK = ("dataset", "model", "seed")
-"""What tells one dense network from another."""
+"""Columns that identify a dense network."""
 FLOAT_BITS = 32
 COUNTS = {
     "parameters": "parameters",
@@ -24,19 +24,19 @@ COUNTS = {
     "effective_macs": "effective MACs",
 }
 Dense = Mapping[tuple[Any, ...], Mapping[Any, Any]]
-"""What is known of the dense networks, by dataset, model and seed."""
+"""Facts of the dense networks, by dataset, model and seed."""
 
 
 def by_network(dense: pd.DataFrame) -> Dense:
-    """Return the lines of dense networks by what tells them from one another."""
+    """Return the facts of dense networks by dataset, model and seed."""
     return {tuple(row[name] for name in NETWORK): row for row in dense.to_dict("records")}
 
 
 def accuracy_interval(accuracy: float, images: int | None) -> tuple[float | None, float | None]:
-    """Return the Wilson score interval of an accuracy on so many images, of level 0.95, or None twice."""
+    """Return the Wilson score interval of level 0.95 of an accuracy on so many images, or None twice."""
     if not images or not 0 <= accuracy <= 1:
         return None, None
-    # Takes most of a second, and a report without accuracies can do without.
+    # The import takes most of a second; reports without accuracies do not need it.
     from scipy.stats import binomtest
 
     low, high = binomtest(round(accuracy * images), images).proportion_ci(method="wilson")
@@ -44,12 +44,12 @@ def accuracy_interval(accuracy: float, images: int | None) -> tuple[float | None
 
 
 def images(row: Mapping[Any, Any]) -> int | None:
-    """Return on how many images a network's accuracy was found."""
+    """Return the number of test images behind a network's accuracy."""
     return int(row["test_images"]) if pd.notna(row["test_images"]) else None
 
 
 def drawn_percent(share: float | None) -> float | None:
-    """Return a share in percent for a figure, rounded; None where it is not known."""
+    """Return a share in percent for a figure, rounded, or None."""
     return None if share is None else significant(100 * share)
 
 
@@ -59,7 +59,7 @@ def percent(share: float) -> str:
 
 
 def choice(context: Context, every: pd.DataFrame, curves: Sequence[Trajectory], dense: Dense) -> Table:
-    """Return each model's accuracy and share removed under each technique at the level to choose."""
+    """Return each model's accuracy and share removed at the level to choose of each technique."""
     keys = every[[*NETWORK]].itertuples(index=False, name=None)
     cells: dict[tuple[Any, ...], dict[str, Cell]] = {key: {} for key in keys}
     titles = called(curves)
@@ -83,9 +83,8 @@ def choice(context: Context, every: pd.DataFrame, curves: Sequence[Trajectory], 
         first = Cell(context.called(values, NETWORK) if set(NETWORK) & set(context.varying) else key[1])
         lines.append(Line([first, *_dense(dense.get(key)), *by_technique], context.filters(values)))
     caption = (
-        "Accuracy on test images, and behind it the share of the convolutions' bits that is gone, at the "
-        "elbow, or where none was asked for at the highest level within 1 point of the dense network on "
-        "validation images."
+        "Accuracy on test images, followed by the share of the convolutions' bits that is gone, at the "
+        "elbow, or without one at the highest level within 1 point of the dense network on validation images."
     )
     return Table("compressed-networks", caption, columns, lines)
 
@@ -123,7 +122,7 @@ def _typed(row: Mapping[Any, Any]) -> Cell:
 
 
 def storage(context: Context, every: pd.DataFrame) -> Table:
-    """Return what storing and computing each network takes, in the formats there are.
+    """Return the storage of each network, dense and as CSR, and its number of multiply-adds.
 
     Parameters
     ----------
@@ -137,17 +136,17 @@ def storage(context: Context, every: pd.DataFrame) -> Table:
 
 
 def _caption(every: pd.DataFrame) -> str:
-    known = every.dropna(subset=["csr_bytes", "model_bytes"])
+    sized = every.dropna(subset=["csr_bytes", "model_bytes"])
     caption = (
         "Storage and work of each network. Effective multiply-adds leave out those with a weight of zero; "
-        "fine-tuning is the time for all levels on the way."
+        "fine-tuning is the time for all levels up to this one."
     )
-    if known.empty:
+    if sized.empty:
         return caption
-    larger = int((known["csr_bytes"] > known["model_bytes"]).sum())
+    larger = int((sized["csr_bytes"] > sized["model_bytes"]).sum())
     return (
         f"{caption} With its indices counted, compressed sparse rows (CSR) take more bytes than dense "
-        f"storage for {larger} of {len(known)} networks."
+        f"storage for {larger} of {len(sized)} networks."
     )
 
 

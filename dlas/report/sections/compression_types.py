@@ -1,4 +1,4 @@
-"""What smaller types do to accuracy."""
+"""Accuracy of networks with smaller types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dlas.report.sections.compression_tables import (
 
 
 def types(context: Context, every: pd.DataFrame) -> Figure:
-    """Return the accuracy of networks of smaller types beside that of the dense ones."""
+    """Return the accuracy of networks with smaller types beside that of the dense ones."""
     typed = every[(every["bits"] > 0) | (every["kind"] == "dense")].dropna(subset=["accuracy"])
     colours = context.colours("model")
     panels = []
@@ -31,7 +31,7 @@ def types(context: Context, every: pd.DataFrame) -> Figure:
         panels.append(Panel(title, [_mark(row) for row in inside.to_dict("records")]))
     x = "accuracy on test images, %"
     spec = charts.intervals(x, colours, logarithmic=False, domain=_domain(panels))
-    sentence = f"Networks with values of fewer bits beside the dense ones. {_most_lost(typed)}"
+    sentence = f"Networks with smaller types beside the dense ones. {_most_lost(typed)}"
     title = "Accuracy of types"
     return Figure("accuracy-of-types", title, sentence, panels, {"": spec}, colours, "model", False)
 
@@ -54,18 +54,17 @@ def _mark(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _domain(panels: Sequence[Panel]) -> tuple[float, float]:
     rows = [row for panel in panels for row in panel.rows]
-    known = [row[name] for row in rows for name in ("x", "lo") if row[name] is not None]
-    return max(0.0, math.floor(min(known, default=0.0) / 5) * 5.0), 100.0
+    accuracies = [row[name] for row in rows for name in ("x", "lo") if row[name] is not None]
+    return max(0.0, math.floor(min(accuracies, default=0.0) / 5) * 5.0), 100.0
 
 
 def _most_lost(typed: pd.DataFrame) -> str:
-    """Return which network of smaller types lost most, beside its dense network."""
+    """Return the largest loss of accuracy against a dense network, in a sentence."""
     dense = typed[typed["kind"] == "dense"].set_index([*NETWORK])["accuracy"]
     types = typed[typed["kind"] != "dense"].join(dense.rename("dense"), on=[*NETWORK])
     types = types.assign(lost=types["dense"] - types["accuracy"]).dropna(subset=["lost"])
     if types.empty:
-        return "No dense network is there to compare them with."
+        return "There is no dense network to compare them with."
     worst = max(types.to_dict("records"), key=lambda row: row["lost"])
-    return (
-        f"The most lost is {100 * worst['lost']:.2f} points: {worst['model']} under {worst['compression']}."
-    )
+    network = f"{worst['model']} under {worst['compression']}"
+    return f"The largest loss is {100 * worst['lost']:.2f} points: {network}."

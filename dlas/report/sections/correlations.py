@@ -1,4 +1,4 @@
-"""Whether multiply-adds, parameters, accuracy and latency put networks in the same order."""
+"""Whether multiply-adds, parameters, accuracy and latency rank networks alike."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ MARK = "rank correlation"
 
 
 def section(context: Context) -> Section | Absent:
-    """Return the rank correlations of each two quantities, in each place."""
-    title = "What correlates"
+    """Return the rank correlation of each pair of quantities, in each place."""
+    title = "Rank correlations"
     ranked = context.evidence.correlations.to_dict("records")
     if all(row["missing"] for row in ranked):
         return Absent(title, f"{FEWEST} networks in one place, with two of {', '.join(QUANTITIES.values())}")
-    lead = "Whether multiply-adds, parameters, accuracy and latency put networks in the same order."
+    lead = "Whether multiply-adds, parameters, accuracy and latency rank networks alike."
     return Section("correlations", title, lead, [_figure(context, ranked), _table(context, ranked)])
 
 
 def _figure(context: Context, ranked: list[dict[Any, Any]]) -> Figure:
-    known = [row for row in ranked if not row["missing"]]
+    correlated = [row for row in ranked if not row["missing"]]
     places: dict[str, list[dict[str, Any]]] = {}
-    for row in known:
+    for row in correlated:
         places.setdefault(context.called(row, PLACE), []).append(
             {
                 "y": _pair(row),
@@ -41,10 +41,10 @@ def _figure(context: Context, ranked: list[dict[Any, Any]]) -> Figure:
                 "t": f"{_pair(row)}: {_in_words(row)}",
             }
         )
-    strong = sum(strength(row["low"], row["high"]) == "strong" for row in known)
+    strong = sum(strength(row["low"], row["high"]) == "strong" for row in correlated)
     sentence = (
-        "Far from the dashed line, one quantity tells the order of the other: "
-        f"{strong} of {len(known)} correlations are strong."
+        "The further from the dashed line, the better one quantity predicts the ranking by the other: "
+        f"{strong} of {len(correlated)} correlations are strong."
     )
     spec = charts.intervals(
         "Spearman's rank correlation",
@@ -55,7 +55,9 @@ def _figure(context: Context, ranked: list[dict[Any, Any]]) -> Figure:
         domain=(-1, 1),
     )
     panels = [Panel(place if len(places) > 1 else "", rows) for place, rows in places.items()]
-    return Figure("rank-correlations", "Rank correlations", sentence, panels, {"": spec}, filtered=False)
+    return Figure(
+        "rank-correlations", "Spearman's rank correlations", sentence, panels, {"": spec}, filtered=False
+    )
 
 
 def _table(context: Context, ranked: list[dict[Any, Any]]) -> Table:
@@ -80,8 +82,8 @@ def _table(context: Context, ranked: list[dict[Any, Any]]) -> Table:
     ]
     caption = (
         "Rank correlations over networks (a model under a compression, at its fastest). Strong: the whole "
-        f"interval is {STRONG} or more in size; weak: all of it is less; open: neither. Networks without a "
-        "time are not among them."
+        f"interval is {STRONG} or more in magnitude; weak: all of it is less; open: neither. Networks "
+        "without a time are left out."
     )
     return Table("correlations", caption, columns, lines, names=2)
 

@@ -1,4 +1,4 @@
-"""Where the sweep's time went."""
+"""The sweep's time by step and compiler."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ COLOURS = {column: rgb(*hue) for column, hue in zip(SECONDS, HUES, strict=False)
 
 def section(context: Context) -> Section | Absent:
     """Return seconds by step and compiler."""
-    title = "Where the sweep's time went"
+    title = "Time of the sweep"
     seconds = context.points[list(SECONDS)]
     total = float(seconds.sum().sum())
     if total <= 0:
-        return Absent(title, "rows that say how long their steps took")
+        return Absent(title, "rows with the times of their steps")
     lead = (
-        f"{duration(total)} of steps for {counted(int((seconds.sum(axis=1) > 0).sum()))}. A step is counted "
-        "at the point that had it done; who came later found its artifact ready. Steps that ran side by side "
-        "are added up."
+        f"{duration(total)} of steps for {counted(int((seconds.sum(axis=1) > 0).sum()))}. A step counts for "
+        "the point that ran it; other points took its artifact from the cache. Times of parallel steps are "
+        "added."
     )
     return Section("costs", title, lead, [_figure(context, total), _table(seconds, total)])
 
@@ -51,7 +51,7 @@ def _figure(context: Context, total: float) -> Figure:
     colours = {_step(column): colour for column, colour in COLOURS.items() if sums[column] > 0}
     longest = str(sums.idxmax())
     share = 100 * float(sums[longest]) / total
-    sentence = f"The longest bars are where to save: {_step(longest)} took {share:.0f} % of it all."
+    sentence = f"The step {_step(longest)} took the most time: {share:.0f} % of all steps."
     spec = charts.bars(f"time in steps, {unit}", colours)
     title = "Time by compiler and step"
     return Figure("seconds", title, sentence, [Panel("", rows)], {"": spec}, colours, filtered=False)
@@ -60,21 +60,21 @@ def _figure(context: Context, total: float) -> Figure:
 def _table(seconds: pd.DataFrame, total: float) -> Table:
     lines = []
     for column in SECONDS:
-        known = seconds[column][seconds[column] > 0]
-        if known.empty:
+        taken = seconds[column][seconds[column] > 0]
+        if taken.empty:
             continue
         cells = [
             Cell(_step(column)),
-            Cell(duration(float(known.sum()))),
-            Cell(f"{100 * known.sum() / total:.1f} %"),
-            Cell(str(len(known))),
-            Cell(duration(float(known.median()))),
-            Cell(duration(float(known.max())), point=int(known.index[int(known.argmax())])),
+            Cell(duration(float(taken.sum()))),
+            Cell(f"{100 * taken.sum() / total:.1f} %"),
+            Cell(str(len(taken))),
+            Cell(duration(float(taken.median()))),
+            Cell(duration(float(taken.max())), point=int(taken.index[int(taken.argmax())])),
         ]
         lines.append(Line(cells))
     numbers = ("together", "share", "points", "median", "longest")
     columns = [Column("step"), *(Column(name, number=True) for name in numbers)]
-    return Table("seconds-by-step", "Time by step, over the points that had it done.", columns, lines)
+    return Table("seconds-by-step", "Time by step, over the points that ran it.", columns, lines)
 
 
 def _step(column: str) -> str:

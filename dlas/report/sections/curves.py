@@ -1,4 +1,4 @@
-"""How tuning went: the best schedule so far against the trials it took."""
+"""Tuning curves: the best schedule so far by the number of trials."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from dlas.rows.labels import points as counted
 
 PLACE = (*SETTING, "compression", "compiler")
 MOST_CURVES = 3000
-"""Workloads on the page; those of the fastest points are kept."""
+"""Most workloads on the page: those of the fastest points."""
 LATE = 0.75
-"""A search that still got better after this share of its trials may not have been at its end."""
+"""A search that still improved after this share of its trials may not have converged."""
 
 
 def section(context: Context) -> Section | Absent:
     """Return the curves of tuning, a panel for each setting, compression and compiler."""
-    title = "How tuning went"
-    shown = _kept(context)
+    title = "Tuning curves"
+    shown = _fastest(context)
     if not shown:
-        return Absent(title, "tuned points whose sweep left curves of the search")
+        return Absent(title, "tuned points with search curves")
     curves = [(line, curve) for line in shown for curve in context.details.curves[line]]
     late = sum(curve.best[-1][0] > LATE * curve.trials for _, curve in curves)
     lead = (
-        "Each line is one workload, a convolution that one or several layers share: how many times as fast "
-        "as the first schedule that worked the best so far is."
+        "Each line is one workload, a convolution that one or several layers share: the speed-up of the best "
+        "schedule so far over the first valid one."
     )
     left = len(context.details.curves) - len(shown)
     if left:
         lead += f" {counted(left)}, the slowest, are left out to keep this page small."
     sentence = (
-        f"A line that still rises at its right end would gain from more trials: {late} of {len(curves)} got "
-        "better in the last quarter of theirs."
+        f"A line that still rises at its right end may gain from more trials: {late} of {len(curves)} got "
+        "better in their last quarter."
     )
     colours = context.colours("algorithm")
-    spec = charts.lines("trials", "times the speed of the first schedule", colours, step=True)
+    spec = charts.lines("trials", "speed-up over the first schedule", colours, step=True)
     panels = _panels(context, curves)
     figure = Figure("tuning-curves", "Best so far", sentence, panels, {"": spec}, colours, "algorithm")
     return Section("curves", title, lead, [figure])
 
 
-def _kept(context: Context) -> list[int]:
+def _fastest(context: Context) -> list[int]:
     shown, count = [], 0
-    known = [line for line, curves in context.details.curves.items() if curves]
-    for line in sorted(known, key=lambda line: (not context.timed[line], context.median_ms(line))):
+    tuned = [line for line, curves in context.details.curves.items() if curves]
+    for line in sorted(tuned, key=lambda line: (not context.timed[line], context.median_ms(line))):
         count += len(context.details.curves[line])
         if count > MOST_CURVES:
             break
@@ -64,7 +64,7 @@ def _panels(context: Context, curves: list[tuple[int, SearchCurve]]) -> list[Pan
 
 
 def _rows(context: Context, line: int, curve: SearchCurve) -> list[dict[str, Any]]:
-    """Return a workload's line: a step where it got better, drawn to its last trial."""
+    """Return a workload's line: a step at each improvement, up to its last trial."""
     first, last = curve.best[0][1], curve.best[-1][1]
     steps = curve.best if curve.best[-1][0] == curve.trials else [*curve.best, (curve.trials, last)]
     layers = ", ".join(curve.layers[:3]) + (

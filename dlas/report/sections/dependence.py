@@ -1,4 +1,4 @@
-"""Interactions: what two axes explain together, and which rankings flip."""
+"""Interactions of axes: analysis of variance, and rankings that flip."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dlas.report.palette import HUES, NEUTRAL, rgb
 from dlas.rows.labels import MISSING
 from dlas.rows.labels import points as counted
 
-PARTS = ("first axis", "second axis", "both together", "the rest")
+PARTS = ("first axis", "second axis", "interaction", "residual")
 COLOURS = dict(zip(PARTS, (rgb(*HUES[0]), rgb(*HUES[5]), rgb(*HUES[1]), rgb(*NEUTRAL)), strict=True))
 
 
@@ -25,12 +25,12 @@ def section(context: Context) -> Section | Absent:
         return Absent(title, "two axes with more than one value each")
     lead = (
         "Whether the best choice on one axis depends on another. The analysis of variance is of the "
-        "logarithm of latency, over complete blocks alone: every combination of the values compared has a "
-        "time, and everything else is equal."
+        "logarithm of latency over complete blocks: every combination of the compared values has a time, and "
+        "everything else is equal."
     )
-    blocks: list[Block] = [_variance_figure(pairs)] if any(one.known for one in pairs) else []
+    blocks: list[Block] = [_variance_figure(pairs)] if any(pair.known for pair in pairs) else []
     blocks.append(_variance_table(pairs))
-    ranked = [one for one in rankings(context.points) if one.compared]
+    ranked = [ranking for ranking in rankings(context.points) if ranking.compared]
     if ranked:
         blocks += [_flip_figure(ranked), _flip_table(ranked, int((~context.timed).sum()))]
     return Section("interactions", title, lead, blocks)
@@ -38,14 +38,14 @@ def section(context: Context) -> Section | Absent:
 
 def _variance_figure(pairs: list[Interaction]) -> Figure:
     rows = []
-    for one in (one for one in pairs if one.known):
-        names = (*one.axes, *PARTS[2:])
-        for order, share in enumerate(one.shares):
-            text = f"{_pair(one)}: {names[order]} {100 * share:.1f} %"
-            rows.append({"y": _pair(one), "c": PARTS[order], "x": significant(share), "o": order, "t": text})
-    first = next(one for one in pairs if one.known)
+    for pair in (pair for pair in pairs if pair.known):
+        names = (*pair.axes, *PARTS[2:])
+        for order, share in enumerate(pair.shares):
+            text = f"{_pair(pair)}: {names[order]} {100 * share:.1f} %"
+            rows.append({"y": _pair(pair), "c": PARTS[order], "x": significant(share), "o": order, "t": text})
+    first = next(pair for pair in pairs if pair.known)
     sentence = (
-        "The share of both together is what neither axis explains alone; it is largest for "
+        "The interaction is what neither axis explains alone; it is largest for "
         f"{_pair(first)}, {100 * first.shares[2]:.1f} %."
     )
     spec = charts.bars("share of the variation of log latency", COLOURS, share=True)
@@ -55,89 +55,93 @@ def _variance_figure(pairs: list[Interaction]) -> Figure:
 
 def _variance_table(pairs: list[Interaction]) -> Table:
     lines = []
-    for one in pairs:
-        shares = [f"{100 * share:.1f} %" if one.known else MISSING for share in one.shares]
-        noise = f"{100 * one.noise:.2f} %" if np.isfinite(one.noise) else MISSING
+    for pair in pairs:
+        shares = [f"{100 * share:.1f} %" if pair.known else MISSING for share in pair.shares]
+        noise = f"{100 * pair.noise:.2f} %" if np.isfinite(pair.noise) else MISSING
         values = ", ".join(
-            f"{len(compared)} of {axis}" for axis, compared in zip(one.axes, one.values, strict=True)
+            f"{len(compared)} of {axis}" for axis, compared in zip(pair.axes, pair.values, strict=True)
         )
         cells = [
-            Cell(_pair(one)),
+            Cell(_pair(pair)),
             *map(Cell, shares),
             Cell(noise),
-            Cell(f"{one.matched} of {one.total}"),
-            Cell(str(one.blocks)),
-            Cell(values if one.known else "no complete block"),
-            Cell(_left_out(one)),
+            Cell(f"{pair.matched} of {pair.total}"),
+            Cell(str(pair.blocks)),
+            Cell(values if pair.known else "no complete block"),
+            Cell(_left_out(pair)),
         ]
         lines.append(Line(cells))
     columns = [
         Column("axes"),
         *(Column(part, "explained by", number=True) for part in PARTS),
-        Column("noise alone", number=True),
+        Column("expected from noise", number=True),
         Column("matched", number=True),
         Column("blocks", number=True),
         Column("values compared"),
         Column("left out", wide=True),
     ]
     caption = (
-        "Analysis of variance of log latency. Noise alone is the share that both together would have if "
-        "nothing but the uncertainty of the medians were at work. The rest is what changes from block to "
-        "block."
+        "Analysis of variance of log latency. Expected from noise: the share that the interaction would have "
+        "from the uncertainty of the medians alone. The residual is the variation of effects between blocks."
     )
     return Table("variance", caption, columns, lines)
 
 
-def _left_out(one: Interaction) -> str:
-    """Return why points take no part, in numbers that add up."""
-    gone = {"without a time": one.failed, "of runtimes": one.library, "in incomplete blocks": one.incomplete}
+def _left_out(pair: Interaction) -> str:
+    """Return the numbers of points that are left out, by reason."""
+    gone = {
+        "without a time": pair.failed,
+        "of runtimes": pair.library,
+        "in incomplete blocks": pair.incomplete,
+    }
     return ", ".join(f"{count} {why}" for why, count in gone.items() if count) or "none"
 
 
 def _flip_figure(ranked: list[Ranking]) -> Figure:
     rows = [
         {
-            "y": one.ranked,
-            "x": one.along,
-            "v": significant(one.flipped / one.compared),
-            "label": f"{100 * one.flipped / one.compared:.0f} %",
-            "t": f"{one.ranked} along {one.along}: {one.flipped} of {one.compared} flip, {one.ties} ties",
+            "y": ranking.ranked,
+            "x": ranking.along,
+            "v": significant(ranking.flipped / ranking.compared),
+            "label": f"{100 * ranking.flipped / ranking.compared:.0f} %",
+            "t": f"{ranking.ranked} along {ranking.along}: "
+            f"{ranking.flipped} of {ranking.compared} flip, {ranking.ties} ties",
         }
-        for one in sorted(ranked, key=lambda one: (one.ranked, one.along))
+        for ranking in sorted(ranked, key=lambda ranking: (ranking.ranked, ranking.along))
     ]
     sentence = (
-        "Down: the axis whose values are put in order by latency; across: the axis that changes meanwhile. "
-        "In a dark field the order found in one place is not to be trusted in another."
+        "Down: the axis whose values are ranked by latency; across: the axis that changes. A dark field "
+        "means that a ranking at one value of the axis across often does not hold at another."
     )
-    spec = charts.heat("when this changes", "order of")
-    return Figure("flips", "Orders that flip", sentence, [Panel("", rows)], {"": spec}, filtered=False)
+    spec = charts.heat("when this changes", "ranking of")
+    return Figure("flips", "Rankings that flip", sentence, [Panel("", rows)], {"": spec}, filtered=False)
 
 
 def _flip_table(ranked: list[Ranking], failed: int) -> Table:
     lines = []
-    for one in ranked:
-        correlation = f"{one.correlation:.2f}" if np.isfinite(one.correlation) else MISSING
-        seen = "; ".join(f"{text} ({count} of {compared})" for text, count, compared in one.examples)
-        counts = [one.compared, one.kept, one.flipped, one.ties]
-        cells = [Cell(one.ranked), Cell(one.along), *(Cell(str(count)) for count in counts)]
+    for ranking in ranked:
+        correlation = f"{ranking.correlation:.2f}" if np.isfinite(ranking.correlation) else MISSING
+        seen = "; ".join(f"{text} ({count} of {compared})" for text, count, compared in ranking.examples)
+        counts = [ranking.compared, ranking.kept, ranking.flipped, ranking.ties]
+        cells = [Cell(ranking.ranked), Cell(ranking.along), *(Cell(str(count)) for count in counts)]
         lines.append(Line([*cells, Cell(correlation), Cell(seen or MISSING)]))
     columns = [
-        Column("order of"),
+        Column("ranking of"),
         Column("along"),
         Column("compared", number=True),
         Column("kept", number=True),
         Column("flipped", number=True),
         Column("tie", number=True),
         Column("Kendall", number=True),
-        Column("flips seen most often", wide=True),
+        Column("most frequent flips", wide=True),
     ]
     caption = (
-        "Two values are compared at two places of another axis, everything else equal: their order is kept, "
-        "it flips, or one of the comparisons is a tie, as the intervals overlap. Kendall's rank correlation "
-        "goes by medians." + (f" {counted(failed)} without a time take no part." if failed else "")
+        "Two values are compared at two values of another axis, everything else equal: their order is kept, "
+        "it flips, or one of the comparisons is a tie, because the intervals overlap. Kendall's rank "
+        "correlation is of medians." + (f" {counted(failed)} without a time are left out." if failed else "")
     )
     return Table("flips", caption, columns, lines, names=2)
 
 
-def _pair(one: Interaction) -> str:
-    return " × ".join(one.axes)  # noqa: RUF001 - the sign of a product of axes
+def _pair(pair: Interaction) -> str:
+    return " × ".join(pair.axes)  # noqa: RUF001 - the sign of a product of axes

@@ -16,19 +16,19 @@ MOST_REASON = 100
 
 
 def failures(context: Context) -> Iterator[Item]:
-    """Yield how many points have no right answer in time, and the most frequent reason."""
+    """Yield the number of points that are not ok, and the most frequent reason."""
     bad = context.points[context.points["status"] != "ok"]
     if bad.empty:
         return
-    reasons = bad["reason"].fillna("not told").map(lambda text: shortened(str(text), MOST_REASON))
+    reasons = bad["reason"].fillna("unknown").map(lambda text: shortened(str(text), MOST_REASON))
     reason, count = Counter(reasons).most_common(1)[0]
-    told = f"{counted(len(bad))} of {len(context.points):,} have no right answer in time. "
-    told += f"The most frequent reason, {count} times: {reason}"
-    yield told, int(reasons.index[(reasons == reason).argmax()])
+    text = f"{counted(len(bad))} of {len(context.points):,} are not ok. "
+    text += f"The most frequent reason, {count} times: {reason}"
+    yield text, int(reasons.index[(reasons == reason).argmax()])
 
 
 def tuning(context: Context) -> Iterator[Item]:
-    """Yield what tuning gained, and what it changed."""
+    """Yield the gain from tuning, and whether it changed the best choice."""
     names = ("Tuned code against untuned", "Tuning changed the best algorithm or compression")
     for name, claim in zip(names, tuning_gains_and_reorders(context.evidence), strict=True):
         if claim.verdict != OPEN:
@@ -36,12 +36,12 @@ def tuning(context: Context) -> Iterator[Item]:
 
 
 def interaction(context: Context) -> Iterator[Item]:
-    """Yield the pair of axes that depend on each other most."""
-    strongest = next((one for one in context.interactions if one.known), None)
+    """Yield the pair of axes with the largest interaction."""
+    strongest = next((pair for pair in context.interactions if pair.known), None)
     if strongest is not None:
         yield (
-            f"Of all pairs of axes, {strongest.axes[0]} and {strongest.axes[1]} depend on each other most: "
-            f"{100 * strongest.shares[2]:.1f} % of the variation of latency is explained by both together "
-            f"only ({counted(strongest.matched)} matched).",
+            f"Of all pairs of axes, {strongest.axes[0]} and {strongest.axes[1]} interact most: their "
+            f"interaction explains {100 * strongest.shares[2]:.1f} % of the variation of log latency "
+            f"({counted(strongest.matched)} matched).",
             None,
         )

@@ -13,7 +13,7 @@ from dlas.report.context import Context, scale
 from dlas.rows.labels import points as counted
 
 MOST_MARKS = 60
-"""In one panel; a setting with more is split by compiler."""
+"""Most marks of a panel; a setting with more is split by compiler."""
 
 
 def section(context: Context) -> Section | Absent:
@@ -23,13 +23,13 @@ def section(context: Context) -> Section | Absent:
         return Absent(title, "a point with a time")
     lead = (
         "Each mark is a median with its 95 % interval; further left is faster. A hollow mark was measured on "
-        "a disturbed machine. What has no time keeps its place and says how it ended."
+        "a disturbed machine. A point without a time shows its status instead."
     )
     return Section("latency", title, lead, [figure(context)])
 
 
 def figure(context: Context) -> Figure:
-    """Return latency as dots, one panel a setting; large settings are split by compiler."""
+    """Return latency as dots, one panel for each setting; large settings are split by compiler."""
     coloured = "compression" if "compression" in context.varying else "algorithm"
     colours = context.colours(coloured)
     panels = []
@@ -69,9 +69,11 @@ def _place(context: Context, line: int) -> tuple[Any, ...]:
 
 
 def _sentence(context: Context, empty: int) -> str:
-    """Return what to see: which algorithm wins how often, and what is not drawn."""
-    contested = [one for one in context.standings if one.overall.tried > 1 and one.overall.points]
-    wins = Counter(context.value(one.overall.points[0], "algorithm") for one in contested)
+    """Return which algorithms win how often, and how many points are not drawn."""
+    contested = [
+        standing for standing in context.standings if standing.overall.tried > 1 and standing.overall.points
+    ]
+    wins = Counter(context.value(standing.overall.points[0], "algorithm") for standing in contested)
     sentence = "Read each panel from left to right."
     if len(wins) and "algorithm" in context.varying:
         listed = ", ".join(f"{name} in {count}" for name, count in wins.most_common(3))

@@ -12,15 +12,15 @@ from dlas.report.palette import HUES, rgb
 from dlas.rows.labels import points as counted
 
 MOST_LAYERS = 150_000
-"""Layers on the page, over all points: about 2 MB."""
+"""Most layers on the page, over all points: about 2 MB."""
 MOST_BARS = 40
-"""Layers drawn of a network: its slowest."""
+"""Most layers drawn of a network: its slowest."""
 COLOURS = {"first": rgb(*HUES[0]), "second": rgb(*HUES[1])}
 NETWORK = (*SETTING, "compression")
 
 
 def section(context: Context) -> Section | Absent:
-    """Return the layers of the fastest point, beside another's; a reader may choose others."""
+    """Return the layers of the fastest point beside those of another; a reader may choose other points."""
     title = "Time per layer"
     points = shown(context)
     if not points:
@@ -28,8 +28,8 @@ def section(context: Context) -> Section | Absent:
     first = points[0]
     second = _beside(context, first, points)
     lead = (
-        f"Choose a point, and another beside it. The {MOST_BARS} slowest layers stand in the order of the "
-        "network; their times are measured one by one, so that they need not add up to the latency."
+        f"Choose one or two points. The {MOST_BARS} slowest layers are drawn in the order of the network. "
+        "Layers are timed one by one, so that their times need not add up to the latency."
     )
     left = len(context.details.layers) - len(points)
     if left:
@@ -42,7 +42,7 @@ def section(context: Context) -> Section | Absent:
 
 
 def shown(context: Context) -> list[int]:
-    """Return the points whose layers are on the page: the fastest, as many as fit, the fastest first."""
+    """Return the points whose layers are on the page: as many as fit, the fastest first."""
     points, count = [], 0
     for line in sorted(context.details.layers, key=context.median_ms):
         count += len(context.details.layers[line])
@@ -53,7 +53,7 @@ def shown(context: Context) -> list[int]:
 
 
 def _beside(context: Context, first: int, points: list[int]) -> int | None:
-    """Return the fastest other point of the same network and setting, if possible of another compiler."""
+    """Return the fastest other point of the network and setting, preferably of another compiler."""
     same = [
         line
         for line in points

@@ -1,4 +1,4 @@
-"""All points and how each of them ended."""
+"""All points and their statuses."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MOST_REASONS = 30
 def section(context: Context) -> Section | Absent:
     """Return the matrix, and why points have no time."""
     lead = (
-        "Every point that was run, none left out. A number is its median latency in milliseconds, the "
-        "greener the faster in its setting, ~ where the machine was disturbed; a word is how it ended "
-        "without a right answer in time. Select a point for its reason and everything else that is known."
+        "All points. A number is a median latency in milliseconds, greener if faster within its setting, "
+        "with ~ where the machine was disturbed; a word is the status of a point that is not ok. Select a "
+        "point for its reason and its other values."
     )
     blocks: list[Block] = [matrix(context)] if len(context.points) else []
     if (context.points["status"] != "ok").any():
@@ -46,7 +46,7 @@ def matrix(context: Context) -> Matrix:
             lines.append(
                 (context.value(first, "compression") if compressed else context.setting(first), cells)
             )
-        lines.sort(key=lambda one: (one[0] != DENSE, natural(one[0])))
+        lines.sort(key=lambda labelled: (labelled[0] != DENSE, natural(labelled[0])))
         settings.append((context.setting(int(setting[0])), lines))
     if not compressed:  # then a setting is a line, and needs no heading
         settings = [("", [line for _, lines in settings for line in lines])]
@@ -72,7 +72,7 @@ def _reasons(context: Context) -> Table:
     endings = {
         int(line): (str(status), step, shortened(reason))
         for line, status, step, reason in zip(
-            bad.index, bad["status"], bad["step"].fillna(""), bad["reason"].fillna("not told"), strict=True
+            bad.index, bad["status"], bad["step"].fillna(""), bad["reason"].fillna("unknown"), strict=True
         )
     }
     seen = Counter(endings.values())
@@ -80,11 +80,11 @@ def _reasons(context: Context) -> Table:
     lines = []
     for key, count in seen.most_common(MOST_REASONS):
         status, step, reason = key
-        why = Cell(reason or "not told", point=example[key])
+        why = Cell(reason or "unknown", point=example[key])
         lines.append(Line([Cell(status, style="bad"), Cell(step), Cell(str(count)), why]))
     counts = bad["status"].value_counts()
     ends = ", ".join(f"{counts[status]:,} {status}" for status in STATUSES if status in counts)
-    caption = f"Why {counted(len(bad))} of {len(context.points):,} have no right answer in time: {ends}."
+    caption = f"Why {counted(len(bad))} of {len(context.points):,} are not ok: {ends}."
     if len(seen) > MOST_REASONS:
         caption += f" The {MOST_REASONS} most frequent of {len(seen):,} reasons are shown."
     columns = [

@@ -1,4 +1,4 @@
-"""What compression promises and what comes of it: the paper's section 5.1.2."""
+"""Expected and achieved speed-ups of compression: the paper's section 5.1.2."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def section(context: Context) -> Section | Absent:
     if gains.empty:
         return Absent(title, "points of a compressed network")
     lead = (
-        "Expected is what the work saved would give: 1 / (1 - ratio) for pruning, 32 / bits for types. "
-        "Achieved is the time of the fastest dense algorithm over that of the compression's fastest "
-        "algorithm, in the same setting under the same compiler; the share is achieved over expected. "
-        "Masks leave a dense kernel all its work; removed channels do not."
+        "The expected speed-up follows from the work saved: 1 / (1 - ratio) for pruning, 32 / bits for "
+        "types. Achieved is the time of the fastest dense algorithm over that of the compression's fastest "
+        "algorithm, in the same setting under the same compiler; the share is achieved over expected. A "
+        "dense kernel computes masked weights like any others; removing channels removes their work."
     )
     figure, means = _figure(context, gains), _means(context, gains)
     blocks: list[Block] = [figure] if figure.panels else []
@@ -44,16 +44,22 @@ def _figure(context: Context, gains: pd.DataFrame) -> Figure:
         rows = [_mark(row) for row in case.to_dict("records") if row["expected"] > 0]
         if any(row["x"] for row in rows):
             panels.append(Panel(context.called(case.iloc[0], CASE), rows))
-    known = gains.dropna(subset=["share"])
-    reached, slower = int((known["share"] >= 1).sum()), int((known["achieved"] < 1).sum())
+    compared = gains.dropna(subset=["share"])
+    reached, slower = int((compared["share"] >= 1).sum()), int((compared["achieved"] < 1).sum())
     sentence = (
-        "The diamond is the promise, the dot what came of it, the number its share: "
-        f"{reached} of {len(known)} reach their diamond, and {slower} lie left of the dashed line, slower "
+        "The diamond is the expected speed-up, the dot the achieved one, the number the share achieved: "
+        f"{reached} of {len(compared)} reach their diamond, and {slower} lie left of the dashed line, slower "
         "than the dense network."
     )
     spec = charts.dumbbells("speed-up over the fastest dense algorithm", colours)
     return Figure(
-        "expected-and-achieved", "Promise and result", sentence, panels, {"": spec}, colours, "compression"
+        "expected-and-achieved",
+        "Expected and achieved speed-up",
+        sentence,
+        panels,
+        {"": spec},
+        colours,
+        "compression",
     )
 
 
@@ -96,7 +102,7 @@ def _line(context: Context, row: dict[Any, Any]) -> Line:
         Cell(context.called(row)),
         Cell(row["compiler"]),
         Cell(row["compression"]),
-        Cell(f"{factor(row['expected'])}x" if row["expected"] > 0 else "not told"),
+        Cell(f"{factor(row['expected'])}x" if row["expected"] > 0 else "unknown"),
         achieved,
         Cell(percent(row["share"]), style="good" if row["share"] >= 1 else ""),
         _algorithm(context, row["point"], tried),
@@ -112,7 +118,7 @@ def _algorithm(context: Context, line: int, note: str = "") -> Cell:
 
 
 def _means(context: Context, gains: pd.DataFrame) -> Table:
-    """Return the mean share over the models of a place that have one under every compression."""
+    """Return the mean share over the models of a place that have a share under every compression."""
     lines = []
     for place in groups(gains, PLACE_AND_COMPILER):
         inside = gains.iloc[place]

@@ -23,7 +23,7 @@ ROWS = {
 
 
 def section(context: Context) -> Section | Absent:
-    """Return the axes with their values, and how many points of each value have a time."""
+    """Return the axes with their values, and the number of points with a time for each value."""
     varying = context.varying
     lines = [
         Line([Cell(axis, note=ROWS[axis]), Cell(str(len(values))), Cell(", ".join(values))])
@@ -35,7 +35,7 @@ def section(context: Context) -> Section | Absent:
     )
     blocks: list[Paragraph | Table] = []
     if lines:
-        caption = "The axes that vary. Behind each value: points with a time, of points in all."
+        caption = "The axes that vary. In brackets, for each value: points with a time / all points."
         columns = [Column("axis"), Column("values", number=True), Column("value (timed / all)", wide=True)]
         blocks.append(Table("axes", caption, columns, lines))
     if same:
@@ -46,7 +46,7 @@ def section(context: Context) -> Section | Absent:
 def _question(context: Context) -> str:
     layers = [axis for axis in context.varying if axis not in ("seed", "machine")]
     if not layers:
-        return f"One choice on every axis: {counted(len(context.points))} to look at, and nothing to compare."
+        return f"One choice on every axis: {counted(len(context.points))}, and nothing to compare."
     named = layers[0] if len(layers) == 1 else f"{', '.join(layers[:-1])} and {layers[-1]}"
     does = "does" if len(layers) == 1 else "do"
     question = f"What {does} {named} do to how fast and how accurate a network is"
@@ -57,6 +57,6 @@ def _values(context: Context, axis: str) -> list[str]:
     values = context.columns[axis]
     total = Counter(values)
     ok = Counter(value for value, timed in zip(values, context.timed, strict=True) if timed)
-    known = sorted((value for value in total if value is not None), key=natural)
-    texts = [f"{value} ({ok[value]}/{total[value]})" for value in known]
+    present = sorted((value for value in total if value is not None), key=natural)
+    texts = [f"{value} ({ok[value]}/{total[value]})" for value in present]
     return texts + ([f"unknown ({ok[None]}/{total[None]})"] if None in total else [])

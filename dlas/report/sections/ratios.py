@@ -1,4 +1,4 @@
-"""Speed against something else on matched points: tuned against untuned, ours against the runtimes."""
+"""Speed-ups on matched points: tuned over untuned code, the algorithms here over the runtimes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dlas.rows.labels import MISSING, factor
 
 NETWORK = (*SETTING, "compression")
 ALONE = "alone"
-"""Where a frame of pairs says how many had no partner."""
+"""Attribute of a frame of pairs: the number of points without a partner."""
 
 
 def tuning(context: Context) -> Section | Absent:
-    """Return what schedules written by hand and searches gain over untuned code, in pairs."""
+    """Return the speed-ups of hand-written and searched schedules over untuned code."""
     title = "Tuned against untuned"
     kind = context.points["tuning"]
     untuned, other = kind == "untuned", kind.isin(["scheduled", "tuned"])
@@ -38,13 +38,13 @@ def tuning(context: Context) -> Section | Absent:
         "than untuned code; a hollow mark is a tie."
     )
     figure = _tuning_figure(context, pairs)
-    table = _table("tuning-ratios", pairs, "Speed against untuned code, over the matched points.")
+    table = _table("tuning-ratios", pairs, "Speed-up over untuned code on matched points.")
     return Section("tuning", title, lead, [figure, table] if figure.panels else [table])
 
 
 def runtimes(context: Context) -> Section | Absent:
-    """Return how our fastest code compares with runtimes that bring their own kernels."""
-    title = "Against ONNX Runtime, PyTorch and the like"
+    """Return the speed-up of our fastest code over runtimes that bring their own kernels."""
+    title = "Against ONNX Runtime and PyTorch"
     runtime = context.points["tuning"] == "runtime"
     if not runtime.any() or runtime.all():
         return Absent(title, "points of a runtime with kernels of its own, beside points of our algorithms")
@@ -62,7 +62,7 @@ def runtimes(context: Context) -> Section | Absent:
     }
     figure = _runtime_figure(context, pairs_by_runtime)
     tables = [
-        _table(f"against-{slug(reference)}", pairs, f"Speed of our fastest algorithm against {reference}.")
+        _table(f"against-{slug(reference)}", pairs, f"Speed-up of our fastest algorithm over {reference}.")
         for reference, pairs in pairs_by_runtime.items()
     ]
     return Section("runtimes", title, lead, [figure, *tables] if figure.panels else tables)
@@ -119,7 +119,7 @@ def _tuning_figure(context: Context, pairs: Mapping[str, pd.DataFrame]) -> Figur
     rows.sort(key=lambda row: natural(row["y"]))
     colours = context.colours(coloured)
     spec = charts.intervals(
-        "times the speed of untuned code",
+        "speed-up over untuned code",
         colours,
         logarithmic=True,
         reference=1,
@@ -143,7 +143,7 @@ def _runtime_figure(context: Context, pairs_by_runtime: Mapping[str, Mapping[str
         for compiler, pairs in pairs_of.items()
         for row in _rows(pairs)
     ]
-    spec = charts.intervals("times the speed of the runtime", colours, logarithmic=True, reference=1)
+    spec = charts.intervals("speed-up over the runtime", colours, logarithmic=True, reference=1)
     faster = sum(
         int((pairs["order"] > 0).sum())
         for pairs_of in pairs_by_runtime.values()
@@ -176,5 +176,5 @@ def _table(name: str, pairs: Mapping[str, pd.DataFrame], caption: str) -> Table:
         lines.append(Line([Cell(compiler), *(Cell(str(int(count))) for count in counts), Cell(mean)]))
     numbers = ("matched", "faster", "tie", "slower", "without a partner", "geometric mean")
     columns = [Column("compiler"), *(Column(header, number=True) for header in numbers)]
-    note = "The mean is over the matched alone, which need not be the same points for every compiler."
+    note = "The mean is over the matched points, which may differ between compilers."
     return Table(name, f"{caption} {note}", columns, lines)

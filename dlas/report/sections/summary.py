@@ -1,4 +1,4 @@
-"""The report in short: what was fastest, what failed, what tuning changed, what to try next."""
+"""Summary of the report: the fastest points, failures, effects of tuning, what to try next."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def section(context: Context) -> Section:
     times = Times(context.points)
     best = [times.fastest(lines) for lines in groups(context.points, SETTING)]
     blocks: list[Block] = [_fastest(context, best)] if best else []
-    if found := [*failures(context), *tuning(context), *interaction(context)]:
-        blocks.append(Paragraph("What stands out", found))
+    if highlights := [*failures(context), *tuning(context), *interaction(context)]:
+        blocks.append(Paragraph("What stands out", highlights))
     if steps := [*retries(context, statuses), *noise(context), *ties(best), *untried(context, best)]:
         blocks.append(Paragraph("What to try next", steps))
-    return Section("summary", "In short", lead, blocks)
+    return Section("summary", "Summary", lead, blocks)
 
 
 def _fastest(context: Context, best: list[Winner]) -> Table:
@@ -35,7 +35,7 @@ def _fastest(context: Context, best: list[Winner]) -> Table:
         _line(context, setting.tolist(), winner)
         for setting, winner in zip(groups(context.points, SETTING), best, strict=True)
     ]
-    group = "times the speed of the best"
+    group = "speed-up over the best"
     columns = [
         Column("setting"),
         Column("fastest"),
@@ -44,7 +44,7 @@ def _fastest(context: Context, best: list[Winner]) -> Table:
         Column("runtime", group, number=True),
         Column("timed", number=True),
     ]
-    caption = "The fastest point of each setting, whatever its network costs in accuracy."
+    caption = "The fastest point of each setting, at any accuracy."
     return Table("fastest", caption, columns, lines)
 
 
@@ -69,7 +69,7 @@ def _line(context: Context, setting: list[int], winner: Winner) -> Line:
 
 
 def _against(context: Context, setting: list[int], point: int, tuning: str) -> Cell:
-    """Return how many times as fast a point is as the fastest of a kind of compiler."""
+    """Return the speed-up of a point over the fastest of a kind of compiler."""
     kinds = context.points["tuning"]
     others = [line for line in setting if context.timed[line] and kinds.iat[line] == tuning]
     if not others:

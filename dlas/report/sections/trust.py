@@ -1,4 +1,4 @@
-"""Where the rows come from, and how far to trust them."""
+"""Disturbances of the measurements, and the environment of the rows."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ USUAL = (
     "device.hypervisor",
     "device.kernel",
 )
-"""Facts that are shown also where all rows agree; others only where they differ."""
+"""Facts that are always shown; others are shown only where rows differ."""
 
 
 def section(context: Context) -> Section:
-    """Return load, drift, noisy points, and the environment with all in which rows differ."""
+    """Return load, drift, noisy points, and the environment."""
     lead = (
-        "A sentinel kernel ran before, between and after the samples: how much it slowed down is the drift. "
-        "Disturbed slices were measured again; what stayed disturbed is marked noisy."
+        "A sentinel kernel ran before, between and after the samples; its slowdown is the drift. Disturbed "
+        "slices were measured again; points that stayed disturbed are marked noisy."
     )
     blocks: list[Block] = [Paragraph(items=[(statement, None) for statement in _statements(context)])]
     if int(context.points["drift"].notna().sum()) > 1:
@@ -52,7 +52,7 @@ def section(context: Context) -> Section:
         blocks.append(_noisy(context))
     if context.details.facts:
         blocks.append(_facts(context))
-    return Section("trust", "Environment, and how far to trust it", lead, blocks)
+    return Section("trust", "Reliability and environment", lead, blocks)
 
 
 def _statements(context: Context) -> Iterator[str]:
@@ -62,15 +62,15 @@ def _statements(context: Context) -> Iterator[str]:
     if few.any():
         yield f"{counted(int(few.sum()))} with fewer than {FEW_SAMPLES} samples: their intervals say little."
     for name, (what, form) in DISTURBANCES.items():
-        known = points.loc[context.timed, name].dropna()
-        if len(known):
-            yield f"{what}: median {form.format(known.median())}, at most {form.format(known.max())}."
+        values = points.loc[context.timed, name].dropna()
+        if len(values):
+            yield f"{what}: median {form.format(values.median())}, at most {form.format(values.max())}."
     coverage = points.loc[context.timed, "coverage"].dropna()
     partly = int((coverage < 1).sum())
     if partly:
         yield (
-            f"In {counted(partly)} the algorithm asked for computes only a part, {coverage.min():.0%} of the "
-            "multiply-adds at least; it declined the rest."
+            f"In {counted(partly)} the requested algorithm computes only a part, at least "
+            f"{coverage.min():.0%} of the multiply-adds; it declined the rest."
         )
     if context.replaced:
         yield f"{counted(context.replaced)} left out: measured again later."
@@ -78,14 +78,14 @@ def _statements(context: Context) -> Iterator[str]:
         yield f"Files of tuning curves that are damaged and left out: {context.details.unreadable}."
     machines = points["machine"].nunique()
     if machines > 1:
-        yield f"{machines} machines; only rows of one machine are compared, save along the hardware axis."
+        yield f"{machines} machines; only rows of one machine are compared, except along the hardware axis."
     unknown = int(points["machine"].isna().sum())
     if unknown:
-        yield f"{counted(unknown)} ended before a machine was written down."
+        yield f"{counted(unknown)} ended before the machine was recorded."
 
 
 def _figure(context: Context) -> Figure:
-    known = context.points[context.points["started"].notna() & context.points["drift"].notna()]
+    measured = context.points[context.points["started"].notna() & context.points["drift"].notna()]
     rows = [
         {
             "p": line,
@@ -93,11 +93,13 @@ def _figure(context: Context) -> Figure:
             "y": significant(100 * drift),
             "c": "noisy" if context.noisy[line] else "quiet",
         }
-        for line, started, drift in zip(known.index.tolist(), known["started"], known["drift"], strict=True)
+        for line, started, drift in zip(
+            measured.index.tolist(), measured["started"], measured["drift"], strict=True
+        )
     ]
     sentence = (
         "High dots were measured while the machine slowed down, by "
-        f"{known['drift'].max():.0%} at most; they are the ones to doubt."
+        f"{measured['drift'].max():.0%} at most; they are the least reliable."
     )
     spec = charts.timeline("drift, %", COLOURS)
     title = "Drift of the sentinel while measuring"
@@ -106,7 +108,7 @@ def _figure(context: Context) -> Figure:
 
 def _noisy(context: Context) -> Table:
     noisy = np.flatnonzero(context.noisy).tolist()
-    why = context.points["noisy_reason"].fillna("not told")
+    why = context.points["noisy_reason"].fillna("unknown")
     lines = [
         Line(
             [Cell(context.name(line), point=line), Cell(context.interval(line)), Cell(str(why.iat[line]))],
@@ -116,7 +118,7 @@ def _noisy(context: Context) -> Table:
     ]
     more = f" The first {MOST_NOISY} of {len(noisy):,} are shown." if len(noisy) > MOST_NOISY else ""
     columns = [Column("point"), Column("ms [95 % interval]", number=True), Column("why", wide=True)]
-    return Table("noisy", f"Points whose measurement was disturbed to the end.{more}", columns, lines)
+    return Table("noisy", f"Points whose measurement stayed disturbed.{more}", columns, lines)
 
 
 def _facts(context: Context) -> Table:
@@ -131,7 +133,7 @@ def _facts(context: Context) -> Table:
         more = f" and {len(values) - MOST_VALUES} more" if len(values) > MOST_VALUES else ""
         lines.append(Line([Cell(name), Cell(", ".join(shown) + more, style="tie" if differ else "")]))
     caption = (
-        "Software and machine as the rows have them. Where rows differ, every value stands with how many "
-        "rows have it: compare across such rows with care."
+        "Software and machine of the rows. Where rows differ, each value has its number of rows: compare "
+        "such rows with care."
     )
     return Table("environment", caption, [Column("what"), Column("value", wide=True)], lines)

@@ -1,4 +1,4 @@
-"""Who is fastest: the paper's Tables 3, 4 and 6."""
+"""The fastest algorithms and compressions: the paper's Tables 3, 4 and 6."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from dlas.report.context import Context
 from dlas.rows.labels import MISSING
 
 MOST_TIED = 3
-"""Names in a cell; of further ties only the number is given."""
+"""Most names in a cell; further ties are counted."""
 NAMES = [Column("setting"), Column("compiler")]
-NOTE = "The number is milliseconds; “2 of 3” says that one of three points has no time."
+NOTE = "Numbers are milliseconds; “2 of 3” means that one of three points has no time."
 
 
 def section(context: Context) -> Section | Absent:
     """Return the winner tables, a line for each setting and compiler."""
-    title = "Who is fastest"
+    title = "Fastest algorithms and compressions"
     if not any(standing.overall.points for standing in context.standings):
-        return Absent(title, "a point of a compiler that takes our algorithms, with a time")
+        return Absent(title, "a point with a time, of a compiler that takes our algorithms")
     lead = (
         "The fastest algorithm for each compression, the fastest compression for each algorithm, and the "
         "fastest of both, for each setting and compiler; bold is the fastest of its line. Names that share a "
@@ -62,7 +62,7 @@ def _by_primitive(context: Context, values: list[str]) -> Table:
 
     caption = (
         "The fastest compression for each algorithm (right in the same tables). An algorithm on another data "
-        f"format, such as compressed rows, competes for the algorithm it is a version of. {NOTE}"
+        f"format, such as compressed rows, competes for the algorithm that it is a version of. {NOTE}"
     )
     return _table(context, "fastest-compression", caption, columns, cells)
 
@@ -72,7 +72,7 @@ def _table(
 ) -> Table:
     lines = []
     for standing in context.standings:
-        # A compiler called as what it does need not say so twice.
+        # The compiler `untuned` is named after its kind.
         kind = standing.tuning if standing.tuning != standing.compiler else ""
         names = [Cell(context.called(standing.setting)), Cell(standing.compiler, note=kind)]
         where = context.filters({**standing.setting, "compiler": standing.compiler})
@@ -83,7 +83,7 @@ def _table(
 def _cell(
     context: Context, winner: Winner | None, axes: tuple[str, ...], standing: Standing, primitive: str = ""
 ) -> Cell:
-    """Return who wins a competition: the axes' values of the fastest, and of those that tie with it."""
+    """Return the winner of a competition: the axes' values of the fastest point and of its ties."""
     if winner is None:
         return Cell(MISSING, style="muted")
     tried = f"{winner.tried - winner.failed} of {winner.tried}" if winner.failed else ""
@@ -93,14 +93,14 @@ def _cell(
     more = f" and {len(names) - MOST_TIED} more" if len(names) > MOST_TIED else ""
     point = winner.points[0]
     note = ", ".join(filter(None, [context.ms_text(point), tried]))
-    known = context.colours(axes[-1])
-    colours = dict.fromkeys(known[context.value(line, axes[-1])] for line in winner.points)
+    palette = context.colours(axes[-1])
+    colours = dict.fromkeys(palette[context.value(line, axes[-1])] for line in winner.points)
     style = "best" if standing.overall.points[:1] == (point,) else "tie" if len(names) > 1 else ""
     return Cell(", ".join(names[:MOST_TIED]) + more, note, point, style, tuple(colours)[:MOST_TIED])
 
 
 def _called(context: Context, line: int, axes: tuple[str, ...], primitive: str) -> str:
-    """Return what a point is called in a cell; with the algorithm where it is not the column's own."""
+    """Return the name of a point in a cell, with its algorithm where that is not the column's."""
     name = " + ".join(context.value(line, axis) for axis in axes)
     algorithm = context.value(line, "algorithm")
     return f"{name} ({algorithm})" if primitive and algorithm != primitive else name
