@@ -1,4 +1,4 @@
 """Compression techniques, one file each; the file's name is the part's name.
 
-A folder holds what several techniques share.
+Folders hold code that several techniques share.
 """

@@ -15,12 +15,12 @@ from dlas.compression.pruning.masked import MaskedPruning
 
 @dataclass(frozen=True)
 class BlockPruning(MaskedPruning):
-    """Global pruning of blocks of output channels that share an input weight's place, with fine-tuning.
+    """Global pruning of blocks: the weights at one place of the kernel in several neighbouring filters.
 
-    A kernel that computes a block of output channels at a time then reads one
+    A kernel that computes a block of output channels at a time then needs one
     index for the whole block.  Convolutions with fewer output channels a group
-    than a block, depthwise ones for instance, are left dense; where the size
-    does not divide them, the last block is smaller.  The other options are those
+    than a block, depthwise ones for instance, are left dense; if the size
+    does not divide the number of channels, the last block is smaller.  The other options are those
     of :class:`dlas.compression.pruning.iterative.IterativePruning`; ``level`` is a share of blocks.
 
     Parameters

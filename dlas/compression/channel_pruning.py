@@ -1,4 +1,4 @@
-"""Channel pruning as the paper does it: whole filters of convolutions, kept as zeros."""
+"""Channel pruning as in the paper: whole filters of convolutions are set to zero."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class ChannelPruning(Channels, MaskedPruning):
     """Global L1 pruning of convolutions' output channels, iterative with fine-tuning.
 
     The filters of pruned channels are zero and the network keeps its shape, so
-    that only an algorithm that skips zeros gets faster.  A batch norm behind a
-    pruned channel still shifts it.  ``compact_channel_pruning`` removes
+    only algorithms that skip zeros get faster.  A batch norm behind a pruned
+    channel still shifts it.  ``compact_channel_pruning`` removes
     channels for good.  The options are those of
     :class:`dlas.compression.pruning.iterative.IterativePruning`; ``level`` is a share of
     output channels.

@@ -15,11 +15,10 @@ from dlas.stack import Data, Workspace
 class Float16(SmallerNumbers):
     """Converts the network to float16; images and outputs stay float32.
 
-    Weights beyond the range of float16 become its largest numbers, and those
-    that would round to zero its smallest, so that what was not zero stays so.
-    ONNX Runtime, the reference, computes on processors without half-precision
-    kernels in float32 with the rounded weights: the network is half as large
-    there and no faster.
+    Weights beyond the range of float16 become its largest numbers, and nonzero
+    weights that would round to zero its smallest.  On processors without
+    half-precision kernels ONNX Runtime, the reference, computes in float32 with the
+    rounded weights: the network is half as large and no faster.
 
     References
     ----------
@@ -33,10 +32,10 @@ class Float16(SmallerNumbers):
 
     def convert(self, model: onnx.ModelProto, data: Data, workspace: Workspace) -> onnx.ModelProto:
         """Return the graph in float16."""
-        # Here, because importing them takes time that restoring a network need not.
+        # Here, so that restoring a network does not import them.
         from onnxruntime.quantization.onnx_model import ONNXModel
         from onnxruntime.transformers.float16 import convert_float_to_float16
 
         converted = ONNXModel(convert_float_to_float16(model, keep_io_types=True))
-        converted.topological_sort()  # the casts of images and outputs come last
+        converted.topological_sort()  # the casts of images and outputs were appended last
         return converted.model

@@ -1,4 +1,4 @@
-"""Integers: weights in signed and activations in unsigned bytes."""
+"""8-bit quantisation: signed weights and unsigned activations."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from dlas.networks.onnx_counting import graph_input
 from dlas.stack import Data, Images, Workspace
 
 BATCH = 8
-"""Images calibrated together, where the graph takes any batch; all their activations are held at once."""
+"""Batch of calibration if the graph takes any; all its activations are in memory at once."""
 METHODS = {
     "minmax": CalibrationMethod.MinMax,
     "entropy": CalibrationMethod.Entropy,
     "percentile": CalibrationMethod.Percentile,
 }
 FLOAT_ONLY = {"BatchNormalization", "InstanceNormalization", "LayerNormalization"}
-"""What ONNX Runtime would compute in float32 all the same, only from rounded weights."""
+"""Operators that ONNX Runtime computes in float32 anyway; quantising would only round their weights."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,19 @@ class Int8(SmallerNumbers):
     Weights use all 8 bits, with zero as their zero point, so that pruned weights
     stay zero.  ONNX Runtime's advice for x86 processors without VNNI is
     ``reduce_range``, weights of 7 bits, because their kernels for u8 x s8 saturate.
-    It is not taken: a network would then depend on the machine that it was made
-    on, or lose a bit everywhere.  Sessions ask for kernels that do not saturate
-    instead (:func:`dlas.networks.onnx_network.session_options`).
+    It is not used: a network would depend on the machine that quantised it, or
+    lose a bit on all machines.  Instead, sessions request kernels that do not
+    saturate (:func:`dlas.networks.onnx_network.session_options`).
 
     Parameters
     ----------
     calibration : {"validation", "none"}
-        Find the ranges of activations with validation images, or with as many
+        Find the ranges of activations with validation images, or with
         images of normal noise.
     images : int
-        How many, or all there are where there are fewer.
+        Number of images; at most those of the validation split.
     method : {"minmax", "entropy", "percentile"}
-        How a range follows from the values seen: all of them, those that lose
+        How ranges follow from the observed values: all of them, those that lose
         least information, or 99.999 % of them.
 
     References
@@ -89,9 +89,9 @@ class Int8(SmallerNumbers):
         workspace.say(f"calibrating on {count} images")
         kinds = ({*QLinearOpsRegistry} | {*QDQRegistry}) - FLOAT_ONLY
         with tempfile.TemporaryDirectory() as name, quiet():
-            given, prepared, quantised = (Path(name) / f"{step}.onnx" for step in ("a", "b", "c"))
-            onnx.save(model, given)
-            quant_pre_process(given, prepared, skip_symbolic_shape=True)
+            exported, prepared, quantised = (Path(name) / f"{step}.onnx" for step in ("a", "b", "c"))
+            onnx.save(model, exported)
+            quant_pre_process(exported, prepared, skip_symbolic_shape=True)
             quantize_static(
                 prepared,
                 quantised,
@@ -102,7 +102,7 @@ class Int8(SmallerNumbers):
                 activation_type=QuantType.QUInt8,
                 weight_type=QuantType.QInt8,
                 calibrate_method=METHODS[self.method],
-                extra_options={"CalibStridedMinMax": 1},  # let go of a batch before the next
+                extra_options={"CalibStridedMinMax": 1},  # free the activations after each batch
             )
             return onnx.load(quantised)
 
@@ -116,7 +116,7 @@ class _Batches(CalibrationDataReader):
         value = graph_input(model)
         fixed = int(value.type.tensor_type.shape.dim[0].dim_value)
         size = fixed or min(BATCH, count)
-        # Drawn, because images may lie in the order of their classes.
+        # Drawn at random, because images may be sorted by class.
         chosen = np.random.default_rng(seed).permutation(len(data.validation))[:count]
         if fixed:
             chosen = np.resize(chosen, -(-count // size) * size)  # the last batch must be full too
@@ -128,7 +128,7 @@ class _Batches(CalibrationDataReader):
         return len(self._batches)
 
     def set_range(self, start_index: int, end_index: int) -> None:
-        """Give only these batches from now on."""
+        """Restrict the reader to these batches."""
         self._waiting = iter(self._batches[start_index:end_index])
 
     def get_next(self) -> dict[str, Images] | None:
@@ -139,5 +139,5 @@ class _Batches(CalibrationDataReader):
     def _read(self, indices: Sequence[int]) -> Images:
         if self._source == "validation":
             return self._data.validation[indices][0]
-        draw = [np.random.default_rng((self._seed, index)) for index in indices]
-        return np.stack([each.standard_normal(self._data.shape, np.float32) for each in draw])
+        generators = [np.random.default_rng((self._seed, index)) for index in indices]
+        return np.stack([rng.standard_normal(self._data.shape, np.float32) for rng in generators])

@@ -1,4 +1,4 @@
-"""No compression: the network as its model part made it."""
+"""No compression: the network of the model part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weight pruning: single weights of convolutions, wherever in the network they are."""
+"""Weight pruning: single weights of convolutions, in the whole network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CIFAR-10, from the files that torchvision and its authors' archive lay down."""
+"""CIFAR-10, from the files of its authors' archive, which torchvision also unpacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHAPE = (3, 32, 32)
 BYTES_AN_IMAGE = 3 * 32 * 32
 MOST_IMAGES = 10_000
 LARGEST_FILE = 64 * 2**20
-"""A real batch has 31 MB; anything much larger is something else."""
+"""Limit for a batch file, bytes; a real one has 31 MB."""
 SPLIT_SEED = 0
 """Part of the data set's definition: every study holds out the same images."""
 
@@ -87,7 +87,7 @@ class Cifar10(Dataset):
         )
 
     def _folder(self) -> Path:
-        """Return the folder of the batch files, or say what is missing and how to get it."""
+        """Return the folder of the batch files; the error names missing files and how to get them."""
         root = Path(self.root).expanduser().absolute()
         folder = root if root.name == FOLDER else root / FOLDER
         missing = [name for name in (*TRAIN_FILES, TEST_FILE) if not (folder / name).is_file()]
@@ -102,7 +102,7 @@ class Cifar10(Dataset):
 
 @dataclass(frozen=True)
 class Pixels:
-    """A split kept as bytes and normalised when read.
+    """A split stored as bytes and normalised when read.
 
     Parameters
     ----------
@@ -122,12 +122,12 @@ class Pixels:
 
 
 def crop_and_mirror(images: torch.Tensor) -> torch.Tensor:
-    """Cut a window of the same size out of each padded image, and mirror every other one.
+    """Cut a random window of the same size out of each padded image, and mirror half of them at random.
 
     Parameters
     ----------
     images : Tensor, [n, 3, h, w]
-        Normalised; what lies outside is black, as if padded before normalising.
+        Normalised; the padding is black, as if added before normalising.
 
     Returns
     -------
@@ -144,11 +144,8 @@ def crop_and_mirror(images: torch.Tensor) -> torch.Tensor:
     return torch.where(mirrored[:, None, None, None], cropped.flip(3), cropped)
 
 
-# ---------------------------------------------------------------- the batch files
-
-
-class _Stored:
-    """Stands for a numpy object while a batch is read: keeps what was pickled and runs nothing."""
+class _NumpyStandIn:
+    """Takes the place of a numpy object while a batch is read: stores the pickled state and runs nothing."""
 
     state: Any = None
 
@@ -177,7 +174,7 @@ class _BatchUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _NUMPY:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no CIFAR-10 batch needs")
-        return _Stored
+        return _NumpyStandIn
 
 
 def read_batch(path: Path) -> tuple[npt.NDArray[np.uint8], Labels]:
@@ -197,7 +194,7 @@ def read_batch(path: Path) -> tuple[npt.NDArray[np.uint8], Labels]:
     Raises
     ------
     InputError
-        If the file is anything else; it names the file.
+        If the file is anything else; the message names it.
     """
     try:
         if path.stat().st_size > LARGEST_FILE:
@@ -215,10 +212,10 @@ def read_batch(path: Path) -> tuple[npt.NDArray[np.uint8], Labels]:
 
 def _pixels(stored: Any) -> npt.NDArray[np.uint8]:
     """Return the stand-in's array, checked, as [n, 3, 32, 32]."""
-    if not isinstance(stored, _Stored) or not isinstance(stored.state, tuple) or len(stored.state) != 5:
+    if not isinstance(stored, _NumpyStandIn) or not isinstance(stored.state, tuple) or len(stored.state) != 5:
         raise ValueError("it has no array 'data'")
     _, shape, kind, column_major, raw = stored.state
-    if not isinstance(kind, _Stored) or kind.arguments[:1] not in ((b"u1",), ("u1",)):
+    if not isinstance(kind, _NumpyStandIn) or kind.arguments[:1] not in ((b"u1",), ("u1",)):
         raise ValueError("'data' does not hold bytes (uint8)")
     n = shape[0]
     if shape != (n, BYTES_AN_IMAGE) or not 1 <= n <= MOST_IMAGES:

@@ -1,4 +1,4 @@
-"""ImageNet, or anything laid out like it: a folder a class, read image by image."""
+"""ImageNet, or data with the same layout: a folder for each class."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEAN = (0.485, 0.456, 0.406)
 DEVIATION = (0.229, 0.224, 0.225)
 SUFFIXES = (".jpeg", ".jpg", ".png")
 FORMATS = ("JPEG", "PNG")
-"""One of ImageNet's own files is a PNG that is called JPEG."""
+"""One of ImageNet's files is a PNG with the suffix JPEG."""
 MOST_HELD_OUT = 10_000
 SPLIT_SEED = 0
 """Part of the data set's definition: every study holds out the same images."""
@@ -31,19 +31,19 @@ SPLIT_SEED = 0
 class Imagenet(Dataset):
     """ImageNet in torchvision's layout: ``root/train/<class>/*.JPEG`` and ``root/val/<class>/*.JPEG``.
 
-    ``val``, the images that results are reported on in the literature, is the
-    test split here.  Validation images are a tenth of ``train``, at most 10,000,
-    drawn once with a fixed seed and never trained on.  Images are decoded when
-    they are read: for evaluation the shorter side is brought to ``size`` x 8 / 7
-    (256 for 224) and the centre cut out; for training a random window is resized
-    and mirrored at random, drawn with torch's default generator.
+    ``val``, on which the literature reports results, is the test split here.
+    Validation images are a tenth of ``train``, at most 10,000, drawn once with a
+    fixed seed and never trained on.  Images are decoded when they are read: for
+    evaluation the shorter side is resized to ``size`` x 8 / 7 (256 for 224) and the
+    centre cropped; for training a random window is resized and mirrored at random,
+    drawn with torch's default generator.
 
     Parameters
     ----------
     root : str
         The folder that holds ``train`` and ``val``.
     size : int
-        Height and width that networks see.
+        Height and width of a network's input.
 
     References
     ----------
@@ -76,11 +76,11 @@ class Imagenet(Dataset):
         order = np.random.default_rng(SPLIT_SEED).permutation(len(paths))
         held_out = max(1, min(MOST_HELD_OUT, len(paths) // 10))
         validation, train = np.sort(order[:held_out]), np.sort(order[held_out:])
-        steady, varied = _steady(self.size), _varied(self.size)
+        evaluation, training = _evaluation_transform(self.size), _training_transform(self.size)
         return Data(
-            Files(paths[train], labels[train], varied),
-            Files(paths[validation], labels[validation], steady),
-            Files(test_paths, test_labels, steady),
+            Files(paths[train], labels[train], training),
+            Files(paths[validation], labels[validation], evaluation),
+            Files(test_paths, test_labels, evaluation),
             shape=(3, self.size, self.size),
             classes=len(classes),
             recipe="paper",
@@ -88,7 +88,7 @@ class Imagenet(Dataset):
         )
 
     def _classes(self, folder: Path) -> list[str]:
-        """Return the class names, sorted, or say what is missing and how to get it."""
+        """Return the sorted class names; the error says what is missing and how to get it."""
         names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
         if not names:
             raise MissingData(
@@ -100,15 +100,15 @@ class Imagenet(Dataset):
         return names
 
     def _list(self, folder: Path, classes: list[str]) -> tuple[npt.NDArray[np.str_], Labels]:
-        """Return the images of ``folder`` and the index of each one's class."""
+        """Return the paths of the images in ``folder``, and the index of each image's class."""
         number = {name: index for index, name in enumerate(classes)}
         paths, labels = [], []
         for name in self._classes(folder):
             if name not in number:
                 raise InputError(f"{folder / name}: there is no class {name!r} in {folder.parent / 'train'}")
-            found = sorted(str(file) for file in (folder / name).iterdir() if file.suffix.lower() in SUFFIXES)
-            paths += found
-            labels += [number[name]] * len(found)
+            files = sorted(str(file) for file in (folder / name).iterdir() if file.suffix.lower() in SUFFIXES)
+            paths += files
+            labels += [number[name]] * len(files)
         if not paths:
             raise MissingData(
                 f"imagenet with root {self.root!r}: no {', '.join(SUFFIXES)} files in the folders of {folder}"
@@ -133,7 +133,7 @@ class Files:
     transform: Any
 
     decodes = True
-    """Reading costs processor time, so that loaders spread it over worker processes."""
+    """Reading takes processor time, so loaders use worker processes."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -149,7 +149,7 @@ def read_image(path: str) -> Image.Image:
     Raises
     ------
     InputError
-        If it cannot be decoded; it names the file.
+        If it cannot be decoded; the message names the file.
     """
     try:
         with Image.open(path, formats=FORMATS) as image:
@@ -158,14 +158,14 @@ def read_image(path: str) -> Image.Image:
         raise InputError(f"image {path} cannot be read: {error}") from error
 
 
-def _steady(size: int) -> Any:
+def _evaluation_transform(size: int) -> Any:
     """Return the transform of evaluation."""
     larger = round(size * 256 / 224)
     cut = [transforms.Resize(larger), transforms.CenterCrop(size)]
     return transforms.Compose([*cut, transforms.ToTensor(), transforms.Normalize(MEAN, DEVIATION)])
 
 
-def _varied(size: int) -> Any:
+def _training_transform(size: int) -> Any:
     """Return the transform of training."""
     cut = [transforms.RandomResizedCrop(size), transforms.RandomHorizontalFlip()]
     return transforms.Compose([*cut, transforms.ToTensor(), transforms.Normalize(MEAN, DEVIATION)])

@@ -1,4 +1,4 @@
-"""Noise of any shape, for timing what no data set is at hand for."""
+"""Noise of any shape, for timing networks without a data set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dlas.stack import Data, Dataset, Images, Labels
 
 @dataclass(frozen=True)
 class Random(Dataset):
-    """Seeded normal noise; its labels mean nothing, so that accuracy is null.
+    """Seeded normal noise; its labels carry no information, so accuracy is null.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class Random(Dataset):
         Height and width.
     channels : int
     classes : int
-        Outputs that a network for this data has.
+        Number of outputs of a network for this data.
     images : int
         Images in each of the three splits.
     seed : int
@@ -37,7 +37,7 @@ class Random(Dataset):
     seed: Annotated[int, Field(ge=0)] = 0
 
     def load(self) -> Data:
-        """Return three splits of noise, made when they are read."""
+        """Return three splits of noise, generated when read."""
         shape = (self.channels, self.size, self.size)
         train, validation, test = (
             Noise((self.seed, number), self.images, shape, self.classes) for number in range(3)
@@ -67,7 +67,7 @@ class Noise:
         return self.length
 
     def __getitem__(self, indices: Sequence[int]) -> tuple[Images, Labels]:
-        # One generator an image: an image is the same whatever it is read together with.
+        # One generator for each image: an image does not depend on the others read with it.
         generators = [np.random.default_rng((*self.seed, int(index))) for index in indices]
         labels = np.array([generator.integers(self.classes) for generator in generators], np.int64)
         images = [generator.standard_normal(self.shape, np.float32) for generator in generators]

@@ -1,1 +1,1 @@
-"""From points to rows: which steps a point needs, what runs when, and the row at its end."""
+"""From points to rows: the steps that a point needs, their scheduling, and its row."""

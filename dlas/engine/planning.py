@@ -1,9 +1,8 @@
-"""The orchestrator: a point to the steps it needs, what they found to a row.
+"""Planning: the steps that a point needs, and the keys of what they make.
 
     network -> [compress ...] -> [tune] -> build -> check -> measure -> row
 
-This file is meant to stay so short that it is the diagram; the steps
-themselves, which run in child processes, are in ``steps/``.
+The steps themselves, which run in child processes, are in ``steps/``.
 """
 
 from __future__ import annotations
@@ -43,27 +42,27 @@ STEP_AXES: dict[str, tuple[str, ...]] = {
 }
 """The axes whose parts work in a step."""
 PLUMBING = ("dlas.processes", "dlas.store", "dlas.study")
-"""What finds parts, runs steps and stores what they make decides on none of it."""
+"""Packages that find parts, run steps and store artifacts; they do not affect results, so keys omit them."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One process's worth of work.
+    """One step of a point.
 
     Parameters
     ----------
     name : str
         ``network``, ``tune``, ``build``, ``check`` or ``measure``.
     key : str
-        Of the artifact it makes; of what it works on where it makes none.
+        Of the artifact that it makes, or of its input if it makes none.
     arguments : dict
         Its JSON-able arguments.
     kind : str or None
-        Kind of the artifact that it makes, None where it makes none.
+        Kind of the artifact that it makes, if any.
     alone : bool
-        Whether it needs the device to itself.
+        Whether it needs exclusive use of the device.
     imports : tuple of str
-        Modules that it needs and that take long to import.
+        Its slow imports.
     """
 
     name: str
@@ -81,28 +80,28 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """A point's steps before measuring, its measurement, and the key its row will carry."""
+    """A point's steps before measuring, its measurement, and the key of its row."""
 
     steps: tuple[Step, ...]
     measure: Step
     key: str
 
     def artifacts(self) -> dict[str, str]:
-        """Return the key of the network's, of the tuning's and of the build's artifact."""
+        """Return the keys of the network, tuning and build artifacts, by kind."""
         return {step.kind: step.key for step in self.steps if step.kind}
 
 
 class Planner:
-    """Says which steps points need, and under which keys the cache has what the steps make.
+    """Plans the steps of points, and computes the keys of their artifacts.
 
     Parameters
     ----------
     settings : MeasureSettings
-        Of the measurement; they reach the row's key only.
+        Of the measurement; they affect the row's key only.
     root : Path
         The cache folder.
     code : SourceTree, optional
-        The sources that keys are made from.
+        The sources that keys are computed from.
     """
 
     def __init__(self, settings: MeasureSettings, root: Path, code: SourceTree | None = None) -> None:
@@ -115,7 +114,7 @@ class Planner:
         self._machine = functools.cache(_machine)
 
     def plan(self, point: Point) -> Plan:
-        """Return what has to be done for ``point``."""
+        """Return all steps of ``point``."""
         networks = self._networks(replace(point, algorithm=NONE, compiler=NONE, hardware=NONE, batch=0))
         network_key = networks[-1].key
         tuning_key = self._tuning_key(point, network_key) if _tunes(point) else None
@@ -133,17 +132,17 @@ class Planner:
         return Plan(tuple(steps), measure, self._row_key(point, build_key))
 
     def plan_tuning(self, point: Point) -> Plan:
-        """Return what has to be done for ``point`` up to its tuning."""
+        """Return the steps of ``point`` up to its tuning."""
         plan = self.plan(point)
         return replace(plan, steps=tuple(step for step in plan.steps if step.name in ("network", "tune")))
 
     def modules(self, step: str, point: Point) -> frozenset[str]:
-        """Return the modules that decide what a step does: its own and its parts', with what they import."""
-        own = {type(part).__module__ for axis in STEP_AXES[step] for part in _made(axis, point)}
+        """Return the modules that affect a step: its own and its parts', with their imports."""
+        own = {type(part).__module__ for axis in STEP_AXES[step] for part in _working_parts(axis, point)}
         return self._closure(frozenset({f"{STEPS}.{step}", *own}))
 
     def _network_steps(self, point: Point) -> tuple[Step, ...]:
-        """Return the steps that make the network, the dense one's first; studies share them."""
+        """Return the steps that make the network, starting with the dense one; studies share them."""
         labelled = parts.find("dataset", point.dataset.name).cls.labelled
         dense = replace(point, compression=NONE)
         steps = [self._network_step(dense, None, ())]
@@ -157,29 +156,34 @@ class Planner:
     def _network_step(self, point: Point, before: Step | None, predecessors: Sequence[Step]) -> Step:
         """Return the step that makes a network: the dense one, or by its last technique from the one before.
 
-        ``predecessors`` are the steps before it, from the one that its last technique started from.
+        ``predecessors`` are the steps of its last technique so far, after the one that it started from.
         """
         key = fingerprint.key(
             before=before.key if before else None,
             seed=point.seed,
             tools=fingerprint.versions(NETWORK_TOOLS),
-            **self._made_by("network", point),
+            **self._key_content("network", point),
         )
-        known = [{"key": step.key, "content": step.arguments["content"]} for step in predecessors]
-        arguments = {"content": point.content(), "root": str(self.root), "key": key, "predecessors": known}
+        candidates = [{"key": step.key, "content": step.arguments["content"]} for step in predecessors]
+        arguments = {
+            "content": point.content(),
+            "root": str(self.root),
+            "key": key,
+            "predecessors": candidates,
+        }
         maker: Part = point.compression.make("compression") if predecessors else point.model.make("model")
         imports = (*point.dataset.make("dataset").imports(), *maker.imports())
         return Step("network", key, arguments, "network", imports=imports)
 
     def _tuning_key(self, point: Point, network_key: str) -> str:
-        """Return what a search depends on: with the same key, records give the same schedules."""
+        """Return the key of a search: with the same key, records give the same schedules."""
         return fingerprint.key(
             network=network_key,
             batch=point.batch,
             target=self._target(point.hardware),
             machine=self._machine(point.hardware),
             tools=fingerprint.versions(TUNE_TOOLS),
-            **self._made_by("tune", point),
+            **self._key_content("tune", point),
         )
 
     def _build_key(self, point: Point, network_key: str, tuning_key: str | None) -> str:
@@ -189,32 +193,32 @@ class Planner:
             batch=point.batch,
             target=self._target(point.hardware),
             tools=fingerprint.versions(BUILD_TOOLS),
-            **self._made_by("build", point),
+            **self._key_content("build", point),
         )
 
     def _row_key(self, point: Point, build_key: str) -> str:
         code = self._digest(self.modules("check", point) | self.modules("measure", point))
         return fingerprint.key(id=point.id, build=build_key, settings=asdict(self.settings), code=code)
 
-    def _made_by(self, step: str, point: Point) -> dict[str, Any]:
-        """Return what a step and its parts put into a key: options, code, and the files they read."""
-        made = [part for axis in STEP_AXES[step] for part in _made(axis, point)]
+    def _key_content(self, step: str, point: Point) -> dict[str, Any]:
+        """Return the content of a key from a step and its parts: options, code, and the files they read."""
+        workers = [part for axis in STEP_AXES[step] for part in _working_parts(axis, point)]
         return {
             "options": [getattr(point, axis).content() for axis in STEP_AXES[step]],
             "code": self._digest(self.modules(step, point)),
-            "files": fingerprint.file_digests(path for part in made for path in part.files()),
+            "files": fingerprint.file_digests(path for part in workers for path in part.files()),
         }
 
 
-def _made(axis: str, point: Point) -> Iterator[Part]:
-    """Yield the part on an axis and all that it leaves work to; none for kernels of the runtime's own."""
+def _working_parts(axis: str, point: Point) -> Iterator[Part]:
+    """Yield the part on an axis and its delegates; none for a runtime's own kernels."""
     choice = getattr(point, axis)
     if (axis, choice.name) != ("algorithm", parts.LIBRARY):
         yield from _with_delegates(choice.make(axis))
 
 
 def _with_delegates(part: Part) -> Iterator[Part]:
-    """Yield a part and all that it leaves work to."""
+    """Yield a part and all its delegates."""
     yield part
     for delegate in part.delegates():
         yield from _with_delegates(delegate)

@@ -1,4 +1,4 @@
-"""A point on its way to its row, and what a sweep has done so far."""
+"""The state of a point in a sweep, and the summary of a sweep."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from dlas.study.point import Point
 
 @dataclass(eq=False)
 class PointRun:
-    """A point on its way to a row.
+    """The state of a point in a sweep.
 
     Parameters
     ----------
     point : Point
     plan : Plan
     started : str
-        When, as rows write it.
+        Time of its start, as rows write it.
     log : Path
-        Gets what its steps print.
+        The output of its steps.
     done : int
-        Steps before measuring that are behind it.
+        Number of finished steps before measuring.
     job : int or None
-        What works on it now.
+        The job that works on it now.
     facts : dict
-        What check and measure returned so far, by the row's column.
+        Results of check and measure so far, by the row's column.
     seconds : dict
-        Seconds each step took.
+        Duration of each step.
     remakes : int
-        How often its artifacts were made again because they were damaged.
+        How often damaged artifacts were made again.
     """
 
     point: Point
@@ -47,11 +47,11 @@ class PointRun:
     remakes: int = 0
 
     def add_seconds(self, step: str, seconds: float) -> None:
-        """Add to the time that a step took, which may have run more than once."""
+        """Add to the duration of a step, which may run more than once."""
         self.seconds[step] = self.seconds.get(step, 0.0) + seconds
 
     def restart(self) -> None:
-        """Go back to the first step; artifacts that are whole are found again."""
+        """Go back to the first step; undamaged artifacts are reused."""
         self.remakes += 1
         self.done = 0
         self.job = None
@@ -63,24 +63,24 @@ class PointRun:
 
     @property
     def step(self) -> Step:
-        """What it does, or does next."""
+        """The current or next step."""
         return self.plan.measure if self.ready else self.plan.steps[self.done]
 
     @property
     def comparison(self) -> tuple[object, ...]:
-        """Points that agree in this will be compared, so they are measured in turns."""
+        """Points with equal values will be compared, so they are measured in turns."""
         return self.point.dataset, self.point.model, self.point.hardware, self.point.batch
 
     @property
     def device(self) -> Hardware:
-        """Where it is measured."""
+        """The device that it is measured on."""
         device: Hardware = self.point.hardware.make("hardware")
         return device
 
 
 @dataclass
 class Summary:
-    """What a run of a sweep did: rows written by status, and rows that were there already."""
+    """Rows that a sweep wrote, by status; current rows that it kept; measurements that it started."""
 
     written: Counter[str] = field(default_factory=Counter)
     kept: int = 0

@@ -1,4 +1,4 @@
-"""What a sweep reports while it runs."""
+"""The interface through which a sweep reports its progress."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from dlas.rows.results import Row
 
 
 class Progress(Protocol):
-    """Shows how a sweep goes on."""
+    """Shows the progress of a sweep."""
 
     def say(self, text: str) -> None:
-        """Show what a step says of itself."""
+        """Show a line of progress of a step."""
 
     def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:
-        """Show which points are under way.
+        """Show the points in progress.
 
         Parameters
         ----------
         runs : sequence of PointRun
         summary : Summary
-            Of the points that are done.
+            Of the finished points.
         idle : bool
-            Whether all of them wait for what another sweep holds.
+            Whether all of them wait for another sweep.
         """
 
     def row(self, row: Row) -> None:

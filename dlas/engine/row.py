@@ -1,4 +1,4 @@
-"""From what happened to a point to its row."""
+"""Make the row of a point that has ended."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dlas.store.cache import Cache
 
 
 def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
-    """Return the row for a point that came to its end, however it did.
+    """Return the row of a point that has ended, successfully or not.
 
     Parameters
     ----------
     study : str
-        Its name.
+        The study's name.
     run : PointRun
     outcome : Outcome
     cache : Cache
-        Has the facts of the artifacts that were made.
+        Holds the facts of the point's artifacts.
     """
     artifacts = run.plan.artifacts()
     network = _facts(cache, "network", artifacts)
@@ -55,13 +55,13 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
 
 
 def tuning_curves(plan: Plan, cache: Cache) -> list[dict[str, Any]]:
-    """Return how a point's search went, a mapping a workload; empty where there was none."""
+    """Return the curves of a point's search, one for each workload; empty without a search."""
     curves: list[dict[str, Any]] = _facts(cache, "tuning", plan.artifacts()).get("curves", [])
     return curves
 
 
 def _summary(tuning: Mapping[str, Any]) -> TuningSummary | None:
-    """Return what a row says of a search, None where there was none."""
+    """Return a row's summary of a search, None without a search."""
     return cast(TuningSummary, {name: value for name, value in tuning.items() if name != "curves"}) or None
 
 
@@ -85,5 +85,5 @@ def _expected_speedup(reached: Mapping[str, float]) -> float:
     ----------
     DLAS, section 5.1.2.
     """
-    left = 1 - min(float(reached.get("ratio", 0)), 1 - 1e-9)
-    return 32 / float(reached.get("bits", 32)) / left
+    density = 1 - min(float(reached.get("ratio", 0)), 1 - 1e-9)
+    return 32 / float(reached.get("bits", 32)) / density

@@ -1,4 +1,4 @@
-"""Run a study: every point to a row, whatever happens on the way.
+"""Run a study: every point gets a row, also if it fails.
 
 points -> network, build and check steps -> turns on a device -> rows
 """
@@ -27,26 +27,26 @@ from dlas.study.point import Point
 from dlas.study.study import Study
 
 AHEAD = 4
-"""Look ahead so many times as far for points of one comparison, where several alternate."""
+"""Look this many times further ahead for points of one comparison if several alternate."""
 REMAKES = 2
-"""How often a point's damaged or vanished artifacts are made again before it fails."""
+"""How often a point's damaged or missing artifacts are made again before it fails."""
 WAIT_SECONDS = 0.5
-"""How often to look again for what another sweep holds."""
+"""Interval of checks whether another sweep has released a lock."""
 
 
 class RowWriter(Protocol):
-    """Takes the rows of a sweep, as :class:`dlas.rows.results.Results` does."""
+    """Stores the rows of a sweep, as :class:`dlas.rows.results.Results` does."""
 
     @property
     def folder(self) -> Path:
-        """Where logs and curves go."""
+        """The folder for logs and curves."""
 
     @property
     def existing(self) -> Mapping[str, tuple[str, str | None]]:
-        """Status and key of the rows that are there, by the point's id."""
+        """Status and key of the existing rows, by the point's id."""
 
     def append(self, row: Row) -> None:
-        """Take a row."""
+        """Add a row."""
 
 
 class Sweep:
@@ -62,7 +62,7 @@ class Sweep:
     progress : Progress
     jobs : int
         Network and build steps that may run at a time; tuning and measuring
-        have the device to themselves and pause them.
+        pause them while they use the device.
     retry : collection of str
         Statuses whose rows are run again.
     keep_builds : bool
@@ -70,7 +70,7 @@ class Sweep:
     tune_only : bool
         End each point once it is tuned.
     interleave : int
-        Points of a comparison that take turns on the device at most.
+        Largest number of points of a comparison that take turns on the device.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class Sweep:
         self._logs.mkdir(exist_ok=True)
 
     def run(self) -> Summary:
-        """Return when every point has its row; whatever else ends it ends its jobs.
+        """Run until every point has its row; on any exception end all jobs.
 
         Raises
         ------
         DiskFull, OSError
-            When nothing more can be written; what was written stays.
+            If the disk is full or a file cannot be written; the rows so far stay.
         """
         self.cache.tidy()
         try:
@@ -124,19 +124,19 @@ class Sweep:
                     self._handle(event)
                 self.progress.show(self._runs, self.summary, idle)
         except BaseException:
-            self.runner.close()  # before another sweep may have what its jobs work on
+            self.runner.close()  # before another sweep may take the locks of its jobs
             self._release_locks()
             raise
 
     def _release_locks(self) -> None:
-        """Let other sweeps have what this one was working on."""
+        """Release all locks for other sweeps."""
         for _, lock in self._jobs.values():
             if lock is not None:
                 lock.release()
         self._turns.release_locks()
 
     def _take_points(self) -> None:
-        """Keep enough points under way for all jobs and for the next turns, and no more."""
+        """Take as many points as all jobs and the next turns need."""
         while not self._exhausted and self._too_few():
             point = next(self._points, None)
             if point is None:
@@ -153,7 +153,7 @@ class Sweep:
         return first <= self._turns.most and len(self._runs) < AHEAD * window
 
     def _take(self, point: Point) -> None:
-        """Put a point under way, unless it has a current row or its device is not here."""
+        """Take a point unless it has a current row; finish it at once if its device is unsupported."""
         plan = (self._planner.plan_tuning if self.tune_only else self._planner.plan)(point)
         status, key = self.results.existing.get(point.id, (None, None))
         if key == plan.key and status not in self.retry:
@@ -166,13 +166,13 @@ class Sweep:
             self._finish(run, Outcome("unsupported", f"{point.hardware.name}: {unsupported}"))
 
     def _start_steps(self) -> None:
-        """Move every point as far as it can get, in order, within the number of jobs."""
+        """Advance every point as far as possible, in order, within the number of jobs."""
         for run in list(self._runs):
             if run.job is None and not run.ready:
                 self._advance(run)
 
     def _advance(self, run: PointRun) -> None:
-        """Pass over the steps whose artifacts are there, then start the next one if there is room."""
+        """Skip the steps whose artifacts exist, then start the next one if a job is free."""
         while not run.ready:
             step = run.step
             if step.kind and step.key in self._failed_artifacts:
@@ -190,7 +190,7 @@ class Sweep:
         return len(self._jobs) < self.jobs and not self._turns.fills_machine
 
     def _launch(self, run: PointRun) -> None:
-        """Start a step, unless what it makes is being made already, or another sweep has just made it."""
+        """Start a step, unless its artifact exists by now or is being made."""
         kind, key = run.step.kind, run.step.key
         if kind is None:
             self._start(run, None)
@@ -206,7 +206,7 @@ class Sweep:
             lock.release()
 
     def _start(self, run: PointRun, lock: Lock | None) -> None:
-        """Start a step, with the steps behind it that make no artifact in the same child."""
+        """Start a step, and the following steps that make no artifact, in one child."""
         steps = [run.step]
         for step in run.plan.steps[run.done + 1 :]:
             if step.kind:
@@ -219,7 +219,7 @@ class Sweep:
         self._jobs[run.job] = (run, lock)
 
     def _launch_alone(self, run: PointRun) -> int:
-        """Start a point's step on the device that it has been given."""
+        """Start a point's step on the device that it has locked."""
         self.summary.measured += run.ready
         return self.runner.start([self._task(run.step)], log=run.log, memory=self.study.limits.memory)
 
@@ -227,7 +227,7 @@ class Sweep:
         return Task(step.function, step.arguments, self._seconds(step), step.imports)
 
     def _seconds(self, step: Step) -> float:
-        """Return how long a step may take."""
+        """Return the time limit of a step."""
         seconds: float = getattr(self.study.limits, step.name)
         return seconds
 
@@ -248,7 +248,7 @@ class Sweep:
                 self._turns.ended(job)
 
     def _step_ended(self, run: PointRun, end: Ended) -> None:
-        """Take the results of the steps that ran; finish the point if one did not get through."""
+        """Store the results of the steps that ran; finish the point if one failed."""
         steps = run.plan.steps[run.done :]
         for step, facts, seconds in zip(steps, end.results, end.seconds, strict=False):
             run.add_seconds(step.name, seconds)
@@ -269,7 +269,7 @@ class Sweep:
             self._failed(run, end)
 
     def _failed(self, run: PointRun, end: Ended) -> None:
-        """Finish a point whose step gave no result; if only artifacts were damaged, make them again."""
+        """Finish a point whose step failed; if only artifacts were damaged, make them again."""
         step = run.step
         run.add_seconds(step.name, end.seconds[-1])
         outcome = failure(step.name, end, self._seconds(step), self.study.limits.memory)
@@ -281,7 +281,7 @@ class Sweep:
         self._finish(run, outcome)
 
     def _finish(self, run: PointRun, outcome: Outcome) -> None:
-        """Write a point's row and drop what only it needed."""
+        """Write a point's row, and drop its build."""
         row = make_row(self.study.name, run, outcome, self.cache)
         self.results.append(row)
         self._write_curves(run)
@@ -292,7 +292,7 @@ class Sweep:
         self.progress.row(row)
 
     def _write_curves(self, run: PointRun) -> None:
-        """Write how a point's search went beside the rows."""
+        """Write the curves of a point's search beside the rows."""
         curves = tuning_curves(run.plan, self.cache)
         if curves:
             (self.results.folder / CURVES).mkdir(exist_ok=True)
@@ -300,7 +300,7 @@ class Sweep:
             path.write_text(json.dumps(curves, indent=1))
 
     def _drop_build(self, run: PointRun) -> None:
-        """Drop the built library: it can be made again, and thousands would fill a disk."""
+        """Drop the built library unless another point needs it: thousands would fill a disk."""
         key = run.plan.artifacts().get("build")
         shared = any(other.plan.artifacts().get("build") == key for other in self._runs)
         if key and not shared and not self.keep_builds:

@@ -1,4 +1,4 @@
-"""Who has a device: points that take turns to be measured, or one that is tuned."""
+"""Allocation of a device: to points that are measured in turns, or to one point that is tuned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dlas.store.cache import Cache
 from dlas.store.locks import Lock, take_lock
 
 INTERLEAVE = 12
-"""At most so many points of a comparison take turns on the device, each with its program in memory."""
+"""Largest number of points of a comparison that take turns, each with its program in memory."""
 FREE_MEMORY = 0.25
 """Another member starts only while this share of the memory is free."""
 
@@ -22,19 +22,19 @@ FREE_MEMORY = 0.25
 class Turns:
     """Gives a device to the members of a comparison, one at a time, or to one point that is tuned.
 
-    Each member runs up to its first turn, then they go on in a circle, so that
-    whatever disturbs the machine meanwhile disturbs all of them alike.
+    Each member runs up to its first turn, then they continue in a circle, so that
+    disturbances of the machine affect all of them alike.
 
     Parameters
     ----------
     runner : Runner
         Carries out turns and pauses.
     cache : Cache
-        Locks what a search makes.
+        Provides the lock of a search's artifact.
     launch : callable
         Starts a member's step and returns the number of its job.
     most : int
-        Members at a time, each with its program in memory.
+        Largest number of members at a time.
     free_memory : callable, optional
         Returns the share of the memory that is free; by default this machine's.
     """
@@ -57,20 +57,20 @@ class Turns:
         self._locks: list[Lock] = []
         self._paused: list[int] = []
         self.fills_machine = False
-        """Whether the device that is taken is this machine, so that nothing else may run on it."""
+        """Whether the device in use is this machine, so that nothing else may run on it."""
 
     @property
     def taken(self) -> bool:
-        """Whether a device is given to somebody."""
+        """Whether a device is in use."""
         return bool(self._locks)
 
     def start(self, runs: Sequence[PointRun], jobs: Iterable[int]) -> None:
-        """Unless one is taken, give a device to the first points that can be measured or tuned.
+        """Unless a device is in use, give one to the first points that can be measured or tuned.
 
         Parameters
         ----------
         runs : sequence of PointRun
-            All points under way, in order.
+            All points in progress, in order.
         jobs : iterable of int
             All other jobs: they are paused while this machine is the device.
         """
@@ -90,25 +90,25 @@ class Turns:
         return self._members[job]
 
     def turn_asked(self, job: int) -> None:
-        """Give the turn to another member, now that a job has asked for its next one."""
+        """Give the turn to another member, after a job has asked for its next one."""
         if job == self._turn_of:
             self._next()
 
     def ended(self, job: int) -> None:
-        """Go on without a member whose job has ended; after the last one the device is free."""
+        """Remove a member whose job has ended; after the last one the device is free."""
         del self._members[job]
         self.turn_asked(job)
 
     def release_locks(self) -> None:
-        """Let other sweeps have the device."""
+        """Release the device for other sweeps."""
         for lock in self._locks:
             lock.release()
         self._locks = []
 
     def _next(self) -> None:
-        """Start the next member, or let the one go on that waited longest."""
+        """Start the next member, or let the one that waited longest continue."""
         if self._waiting and self._members and self._free_memory() < FREE_MEMORY:
-            self._waiting.clear()  # they have their turns later, when these are done
+            self._waiting.clear()  # they have their turns after the current members
         if self._waiting:
             run = self._waiting.pop(0)
             self._turn_of = run.job = self._launch(run)
@@ -121,7 +121,7 @@ class Turns:
             self._release()
 
     def _release(self) -> None:
-        """Free the device and let the other jobs go on."""
+        """Free the device and resume the other jobs."""
         self.release_locks()
         for job in self._paused:
             self._runner.resume(job)
@@ -129,7 +129,7 @@ class Turns:
         self.fills_machine = False
 
     def _measurable(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[Lock]] | None:
-        """Return the first comparison's next points, if all of them are ready, and the device's lock."""
+        """Return the next points of the first comparison where all are ready, and the device's lock."""
         for comparison in dict.fromkeys(run.comparison for run in runs):
             together = next_together([run for run in runs if run.comparison == comparison], self.most)
             if all(run.ready for run in together):
@@ -139,7 +139,7 @@ class Turns:
         return None
 
     def _tunable(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[Lock]] | None:
-        """Return the first point whose next step needs the device, alone, and its locks."""
+        """Return the first point whose next step needs the device exclusively, and its locks."""
         for run in runs:
             if run.job is None and not run.ready and run.step.alone:
                 locks = self._tuning_locks(run)
@@ -148,7 +148,7 @@ class Turns:
         return None
 
     def _tuning_locks(self, run: PointRun) -> list[Lock]:
-        """Return locks of the device and of what is made on it; none if either is taken, or it is there."""
+        """Return the locks of device and artifact; none if either is held or the artifact exists."""
         kind, key = str(run.step.kind), run.step.key
         device = lock_device(run.device.device)
         artifact = self._cache.try_lock(f"{kind}-{key}") if device is not None else None
@@ -163,8 +163,8 @@ class Turns:
 def next_together(comparison: Sequence[PointRun], most: int) -> list[PointRun]:
     """Return the first points of a comparison, ``most`` of them or a few less.
 
-    A network is not divided, unless it alone has more points: what a kernel is compared
-    with on the same weights takes turns with it.
+    The points of one network stay together, unless there are more than ``most``: kernels
+    that are compared on the same weights take turns.
     """
     first = list(comparison[:most])
     if len(comparison) == len(first):
@@ -176,7 +176,7 @@ def next_together(comparison: Sequence[PointRun], most: int) -> list[PointRun]:
 
 
 def lock_device(device: str) -> Lock | None:
-    """Return the lock that holds a device for this process, or None while another sweep has it."""
+    """Return the lock of a device, or None while another sweep holds it."""
     folder = Path(tempfile.gettempdir()) / f"dlas-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return take_lock(folder / f"device-{device}.lock")

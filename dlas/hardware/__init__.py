@@ -1,1 +1,1 @@
-"""Devices: the profiles that describe them, and the drivers that profiles name."""
+"""Devices: their profiles, and the drivers that run programs on them."""

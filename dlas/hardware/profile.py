@@ -1,4 +1,4 @@
-"""A device written down as TOML: what it is, how TVM calls it, and which driver reaches it."""
+"""Profiles: devices described in TOML by their facts, their TVM target and their driver."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Profile(pydantic.BaseModel):
     name : str
         The file's name, which is the part's name.
     title : str
-        What a person calls it.
+        A name for people.
     driver : str
-        The module in ``dlas/hardware`` that reaches it.
+        The module in ``dlas/hardware/drivers`` that runs programs on it.
     unsupported : str, optional
-        Why it cannot be used, where it cannot.
+        Why it cannot be used.
     target : mapping
-        A TVM target (``tvm.target.Target`` takes it as it is); empty where the driver detects it.
+        A TVM target, as ``tvm.target.Target`` takes it; empty if the driver detects it.
     facts : mapping
-        What else is known, in SI units with the unit as the name's suffix.
+        Further properties, in SI units with the unit as the name's suffix.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -48,7 +48,7 @@ class Profile(pydantic.BaseModel):
     facts: dict[Name, Fact] = Field(default_factory=dict)
 
     def __hash__(self) -> int:
-        """Hash the content: mappings have no hash of their own."""
+        """Hash the content, since mappings are not hashable."""
         return hash(self.model_dump_json())
 
     @classmethod
@@ -58,8 +58,8 @@ class Profile(pydantic.BaseModel):
         Raises
         ------
         InputError
-            If the file cannot be read, is not TOML, or says something that a
-            profile cannot say; names the file, the key and the value.
+            If the file cannot be read, is not TOML, or has invalid keys or values; names
+            the file, the key and the value.
         """
         raw = toml.read(path, "profile")
         if "name" in raw:
@@ -72,7 +72,7 @@ class Profile(pydantic.BaseModel):
     @pydantic.field_validator("target")
     @classmethod
     def _target_is_complete(cls, target: dict[str, Any]) -> dict[str, Any]:
-        """Refuse a target that TVM would fill with the host's own values without a word."""
+        """Refuse a target that TVM would silently complete with the host's values."""
         if target and not isinstance(target.get("kind"), str):
             raise ValueError('a target needs its kind, e.g. kind = "llvm"')
         for part in (target, target.get("host", {})):
@@ -93,12 +93,12 @@ class Profile(pydantic.BaseModel):
 
 
 def _problem(error: pydantic.ValidationError) -> str:
-    """Return the first problem in one line, with what may be written where a key is unknown."""
+    """Return the first problem in one line, with the valid keys if a key is unknown."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"] if part not in ("int", "float", "str"))
     if first["type"] == "extra_forbidden":
-        known = [name for name in Profile.model_fields if name != "name"]
-        return f"unknown key {key!r} (there are: {', '.join(known)})"
+        keys = [name for name in Profile.model_fields if name != "name"]
+        return f"unknown key {key!r} (there are: {', '.join(keys)})"
     if first["type"] == "missing":
         return f"{key} is missing"
     message = first["msg"].removeprefix("Value error, ")

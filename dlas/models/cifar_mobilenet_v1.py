@@ -20,11 +20,11 @@ BLOCKS = (
 
 @dataclass(frozen=True)
 class CifarMobilenetV1(torch_model.CifarModel):
-    """MobileNetV1 whose stem does not stride.
+    """MobileNetV1 with a stem of stride 1.
 
     At width 1 it has 3.22 M parameters and 46.4 M multiply-adds in convolutions
-    and the linear layer.  The paper's Table 2 says 3.2 M and 48 M: that is what
-    counting four operations an element of each batch norm adds (1.6 M).
+    and the linear layer.  The paper's Table 2 gives 3.2 M and 48 M: four operations
+    for each element of each batch norm add 1.6 M.
 
     References
     ----------

@@ -25,14 +25,14 @@ STAGES = (
 
 @dataclass(frozen=True)
 class CifarMobilenetV2(torch_model.CifarModel):
-    """MobileNetV2 that strides twice less, in its stem and its second stage.
+    """MobileNetV2 with stride 1 in its stem and its second stage.
 
     At width 1 it has 2.30 M parameters and 91.2 M multiply-adds in convolutions
-    and the linear layer.  The paper's Table 2 says 2.3 M and 98 M: the latter is
-    what counting four operations an element of each batch norm adds (6.9 M), and
-    both include 1x1 convolutions in the shortcuts of blocks that change the number
-    of channels without striding, which the original architecture does not have
-    (2.24 M parameters without them).
+    and the linear layer.  The paper's Table 2 gives 2.3 M and 98 M: four operations
+    for each element of each batch norm add 6.9 M, and both numbers include 1x1
+    convolutions in the shortcuts of blocks that change the number of channels at
+    stride 1, which the original architecture does not have (2.24 M parameters
+    without them).
 
     References
     ----------
@@ -43,19 +43,22 @@ class CifarMobilenetV2(torch_model.CifarModel):
     def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
         """Return the network with random weights."""
         read, last = scaled(STEM, self.width), scaled(LAST, self.width)
-        layers: list[nn.Module] = [*_normed(nn.Conv2d(shape[0], read, 3, padding=1, bias=False)), nn.ReLU()]
+        layers: list[nn.Module] = [
+            *_with_norm(nn.Conv2d(shape[0], read, 3, padding=1, bias=False)),
+            nn.ReLU(),
+        ]
         for expansion, filters, count, first in STAGES:
             written = scaled(filters, self.width)
             for stride in (first, *[1] * (count - 1)):
                 layers.append(InvertedResidual(read, written, expansion, stride))
                 read = written
-        layers += [*_normed(nn.Conv2d(read, last, 1, bias=False)), nn.ReLU()]
+        layers += [*_with_norm(nn.Conv2d(read, last, 1, bias=False)), nn.ReLU()]
         layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(last, classes)]
         return nn.Sequential(*layers)
 
 
 class InvertedResidual(nn.Module):
-    """Widen, convolve each channel, narrow without activation; a shortcut unless it strides.
+    """Expand, convolve each channel, project without activation; a shortcut at stride 1.
 
     The shortcut projects where the number of channels changes.
     """
@@ -64,23 +67,23 @@ class InvertedResidual(nn.Module):
         super().__init__()
         wide = expansion * read
         self.body = nn.Sequential(
-            *_normed(nn.Conv2d(read, wide, 1, bias=False)),
+            *_with_norm(nn.Conv2d(read, wide, 1, bias=False)),
             nn.ReLU(),
-            *_normed(nn.Conv2d(wide, wide, 3, stride, padding=1, groups=wide, bias=False)),
+            *_with_norm(nn.Conv2d(wide, wide, 3, stride, padding=1, groups=wide, bias=False)),
             nn.ReLU(),
-            *_normed(nn.Conv2d(wide, written, 1, bias=False)),
+            *_with_norm(nn.Conv2d(wide, written, 1, bias=False)),
         )
-        self.adds = stride == 1
+        self.has_shortcut = stride == 1
         self.shortcut = nn.Sequential()
-        if self.adds and read != written:
-            self.shortcut = nn.Sequential(*_normed(nn.Conv2d(read, written, 1, bias=False)))
+        if self.has_shortcut and read != written:
+            self.shortcut = nn.Sequential(*_with_norm(nn.Conv2d(read, written, 1, bias=False)))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map [n, read, h, w] to [n, written, h / stride, w / stride]."""
         y: torch.Tensor = self.body(x)
-        return y + self.shortcut(x) if self.adds else y
+        return y + self.shortcut(x) if self.has_shortcut else y
 
 
-def _normed(convolution: nn.Conv2d) -> tuple[nn.Conv2d, nn.BatchNorm2d]:
+def _with_norm(convolution: nn.Conv2d) -> tuple[nn.Conv2d, nn.BatchNorm2d]:
     """Return the convolution and the batch norm that follows it."""
     return convolution, nn.BatchNorm2d(convolution.out_channels)

@@ -21,9 +21,9 @@ class CifarResnet18(torch_model.CifarModel):
 
     At width 1 it has 11.17 M parameters and 555.4 M multiply-adds in
     convolutions and the linear layer, of which the three projecting shortcuts
-    are 6.3 M.  The paper's Table 2 says 11.2 M and 557 M: that is what counting
-    four operations an element of each batch norm adds (2.5 M), cut to whole
-    millions; it fits its other three networks too.
+    are 6.3 M.  The paper's Table 2 gives 11.2 M and 557 M: four operations for each
+    element of each batch norm add 2.5 M, truncated to whole millions; the same
+    holds for its other three networks.
 
     References
     ----------

@@ -18,9 +18,9 @@ class CifarVgg16(torch_model.CifarModel):
     """VGG-16 with batch norm and a single linear layer behind its 13 convolutions.
 
     At width 1 it has 14.73 M parameters and 313.2 M multiply-adds in
-    convolutions and the linear layer.  The paper's Table 2 says 14.7 M and 314 M:
-    that is what counting four operations an element of each batch norm adds
-    (1.1 M), cut to whole millions.
+    convolutions and the linear layer.  The paper's Table 2 gives 14.7 M and 314 M:
+    four operations for each element of each batch norm add 1.1 M, truncated to
+    whole millions.
 
     References
     ----------

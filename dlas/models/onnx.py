@@ -17,13 +17,13 @@ from dlas.stack import Data, Facts, Model, Network, Workspace
 
 @dataclass(frozen=True)
 class Onnx(Model):
-    """A network that was trained elsewhere and exported.
+    """A network that was trained with other tools and exported.
 
     Parameters
     ----------
     path : str
         An ONNX file with one input [n, c, h, w] and one output [n, classes].
-        Weights kept beside it must lie in its own folder.
+        External weights must be in its own folder.
     """
 
     path: str
@@ -33,7 +33,7 @@ class Onnx(Model):
         read_model(Path(self.path).expanduser())
 
     def files(self) -> list[Path]:
-        """Return the file and those beside it that hold its weights."""
+        """Return the file and the external files with its weights."""
         path = Path(self.path).expanduser()
         return [path, *weight_files(path)]
 
@@ -43,8 +43,8 @@ class Onnx(Model):
         Raises
         ------
         InputError
-            If the file is damaged, too large, leaves its folder, or is not for
-            images and classes as ``data`` has them.
+            If the file is damaged or too large, refers to files outside its folder,
+            or does not match the images and classes of ``data``.
         """
         path = Path(self.path).expanduser()
         model = read_model(path)
@@ -65,7 +65,7 @@ class Onnx(Model):
 
 
 def _check_fit(network: OnnxNetwork, data: Data) -> None:
-    """Raise ValueError unless the graph takes the images and gives an output a class."""
+    """Raise ValueError unless the graph takes the images and has an output for each class."""
     value = graph_input(network.model)
     sizes = [size.dim_value for size in value.type.tensor_type.shape.dim]
     if value.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:

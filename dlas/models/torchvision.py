@@ -33,9 +33,9 @@ class Torchvision(torch_model.TorchModel):
     name : str
         One of :func:`names`.
     weights : str
-        "none" for random ones, and as many outputs as the data has classes;
-        "default" for torchvision's own pretrained ones, if they lie in torch's
-        cache; or a file, e.g. one that torchvision gives out, brought from elsewhere.
+        "none" for random weights;
+        "default" for torchvision's pretrained weights, if they are in torch's cache;
+        or a file, e.g. a copy of torchvision's.
     recipe : {"none", "auto", "paper", "short"}
         How to train; by default not at all.
     epochs : int, optional
@@ -44,8 +44,8 @@ class Torchvision(torch_model.TorchModel):
     Notes
     -----
     GoogLeNet and Inception v3 are built without auxiliary classifiers, and with
-    the input normalisation that torchvision's pretrained weights need, whatever
-    their weights: then a file means the same wherever it comes from.
+    the input normalisation that torchvision's pretrained weights need, for all
+    weights, so that a file always means the same.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Torchvision(torch_model.TorchModel):
         Raises
         ------
         MissingData
-            If torchvision's own weights are asked for and not in torch's cache.
+            If torchvision's weights are requested and not in torch's cache.
         """
         if self.weights != "default":
             return super().weights_file()
@@ -90,7 +90,7 @@ class Torchvision(torch_model.TorchModel):
     def adapt(self, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return a weights file's tensors under today's names, without auxiliary classifiers."""
         tensors = {name: tensor for name, tensor in state.items() if not name.startswith(AUXILIARY)}
-        if self.name.startswith("densenet"):  # its files still say norm.1 for norm1
+        if self.name.startswith("densenet"):  # its files have norm.1 for norm1
             dotted = re.compile(r"(denselayer\d+\.(?:norm|conv))\.(\d)")
             tensors = {dotted.sub(r"\1\2", name): tensor for name, tensor in tensors.items()}
         return tensors

@@ -34,18 +34,20 @@ def graph_convolutions(model: onnx.ModelProto) -> list[tuple[Conv, int]]:
     """
     shapes, _ = infer_shapes(model)
     stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    # Integer networks have what a convolution reads dequantised in front of it: tensor, scale, zero point.
-    behind = {node.output[0]: node.input for node in model.graph.node if node.op_type == "DequantizeLinear"}
+    # In integer networks a DequantizeLinear (tensor, scale, zero point) feeds each input of a convolution.
+    dequantised = {
+        node.output[0]: node.input for node in model.graph.node if node.op_type == "DequantizeLinear"
+    }
     convolutions = []
     for index, node in enumerate(model.graph.node):
         name = node.input[1] if node.op_type == "Conv" else ""
-        weight = stored.get(behind[name][0] if name in behind else name)
+        weight = stored.get(dequantised[name][0] if name in dequantised else name)
         if weight is None or weight.ndim != 4:
             continue
-        zero = stored.get(behind[node.input[0]][2]) if node.input[0] in behind else None
+        zero = stored.get(dequantised[node.input[0]][2]) if node.input[0] in dequantised else None
         layer = layer_of_node(node, f"node{index}")
-        described = {**_geometry(node, weight.shape, shapes), **_numbers(weight, zero)}
-        convolutions.append((Conv(layer, **described), int(np.count_nonzero(weight))))
+        fields = {**_geometry(node, weight.shape, shapes), **_numbers(weight, zero)}
+        convolutions.append((Conv(layer, **fields), int(np.count_nonzero(weight))))
     return convolutions
 
 
@@ -54,24 +56,24 @@ def _geometry(node: onnx.NodeProto, weight: tuple[int, ...], shapes: dict[str, l
     read, written = shapes.get(node.input[0], []), shapes.get(node.output[0], [])
     if len(read) != 4 or len(written) != 4 or 0 in (*read, *written):
         raise ValueError(f"the shapes at node {node.name or node.output[0]!r} cannot be inferred")
-    given = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-    strides, dilation = (tuple(given.get(name, (1, 1))) for name in ("strides", "dilations"))
+    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    strides, dilation = (tuple(attributes.get(name, (1, 1))) for name in ("strides", "dilations"))
     k, _, r, s = weight
-    padding = tuple(given.get("pads", (0, 0, 0, 0)))
-    if given.get("auto_pad", b"NOTSET").startswith(b"SAME"):
+    padding = tuple(attributes.get("pads", (0, 0, 0, 0)))
+    if attributes.get("auto_pad", b"NOTSET").startswith(b"SAME"):
         spans = zip(read[2:], written[2:], (r, s), strides, dilation, strict=True)
         total = [max((p - 1) * stride + step * (r - 1) + 1 - h, 0) for h, p, r, stride, step in spans]
         less, more = [size // 2 for size in total], [size - size // 2 for size in total]
-        padding = (*less, *more) if given["auto_pad"] == b"SAME_UPPER" else (*more, *less)
+        padding = (*less, *more) if attributes["auto_pad"] == b"SAME_UPPER" else (*more, *less)
     return {
         **dict(zip("nchw", read, strict=True)),
         **{"k": k, "r": r, "s": s, "strides": strides, "padding": padding},
-        **{"dilation": dilation, "groups": given.get("group", 1)},
+        **{"dilation": dilation, "groups": attributes.get("group", 1)},
     }
 
 
 def _numbers(weight: npt.NDArray[Any], zero: npt.NDArray[Any] | None) -> dict[str, Any]:
-    """Return a convolution's types and what its padding holds, from weight and the input's zero point."""
+    """Return a convolution's types and padding value, from its weight and its input's zero point."""
     if zero is None or weight.dtype.kind == "f":
         kind = weight.dtype.name if weight.dtype.kind == "f" else "float32"
         return dict.fromkeys(("input_type", "weight_type", "accumulator_type", "output_type"), kind)
@@ -87,7 +89,7 @@ def _numbers(weight: npt.NDArray[Any], zero: npt.NDArray[Any] | None) -> dict[st
 def library_layers(network: Network, batch: int) -> list[Layer]:
     """Return the convolutions of a network as layers that a library computes.
 
-    A torch module is run once, on zeros [batch, c, h, w], to meet them in their order.
+    A torch module is run once, on zeros [batch, c, h, w], to list them in the order of their calls.
     """
     if not isinstance(network, TorchNetwork):
         convolutions = graph_convolutions(as_onnx(network, batch))

@@ -15,16 +15,16 @@ from dlas.networks.forward import hooked, run_on_zeros
 def count_macs(module: nn.Module, shape: tuple[int, int, int]) -> int:
     """Return the multiply-adds of convolutions and linear layers for one image [c, h, w].
 
-    They are counted where torch dispatches them, so that linear layers which are
-    called as functions (attention's projections) count too.  Products of two
-    activations, batch norm, pooling and additions do not.
+    They are counted where torch dispatches them, so that linear layers called as
+    functions (attention's projections) count too.  Products of two activations,
+    batch norm, pooling and additions do not count.
     """
     counter = FlopCounterMode(display=False)
     with plain_attention(), counter:
         run_on_zeros(module, shape)
-    counted = counter.get_flop_counts().get("Global", {})
+    flops = counter.get_flop_counts().get("Global", {})
     aten = torch.ops.aten
-    return int(sum(counted.get(op, 0) for op in (aten.convolution, aten.mm, aten.addmm)) // 2)
+    return int(sum(flops.get(op, 0) for op in (aten.convolution, aten.mm, aten.addmm)) // 2)
 
 
 @contextlib.contextmanager
@@ -39,16 +39,16 @@ def plain_attention() -> Iterator[None]:
 
 
 def count_skippable_macs(module: nn.Module, shape: tuple[int, int, int]) -> int:
-    """Return how many multiply-adds for one image [c, h, w] have a weight of zero.
+    """Return the number of multiply-adds for one image [c, h, w] whose weight is zero.
 
-    Layers that are called as functions are not looked at.
+    Layers called as functions are not included.
     """
     skippable = 0
 
     def add(name: str, layer: nn.Module, read: torch.Tensor, written: torch.Tensor) -> None:
         nonlocal skippable
         assert isinstance(layer, nn.Conv2d | nn.Linear)
-        # Every output value of a filter meets each of the filter's weights once.
+        # Each output value of a filter uses each of the filter's weights once.
         filters = written.shape[1] if isinstance(layer, nn.Conv2d) else written.shape[-1]
         zeros = layer.weight.numel() - int(layer.weight.count_nonzero())
         skippable += written.numel() // filters * zeros

@@ -24,21 +24,21 @@ OPSET = 17
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the chatter of importers and exporters off the terminal; errors still surface."""
+    """Suppress the output of importers and exporters; errors are still raised."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         yield
 
 
 def as_onnx(network: Network, batch: int | None) -> onnx.ModelProto:
-    """Return ``network`` as an ONNX graph of its own for inputs [batch, c, h, w].
+    """Return ``network`` as a new ONNX graph for inputs [batch, c, h, w].
 
-    Where ``batch`` is None the graph takes any, unless it came fixed to one.
+    If ``batch`` is None the graph takes any batch, unless the network is fixed to one.
 
     Raises
     ------
     Unsupported
-        If the network has no such form.
+        If the network cannot be exported.
     """
     if isinstance(network, OnnxNetwork):
         return _with_batch(network, batch)
@@ -48,7 +48,7 @@ def as_onnx(network: Network, batch: int | None) -> onnx.ModelProto:
 
 
 def _with_batch(network: OnnxNetwork, batch: int | None) -> onnx.ModelProto:
-    """Return a copy of the network's graph, its batch fixed where it takes any and one is given."""
+    """Return a copy of the network's graph, fixed to ``batch`` if that is not None."""
     model = onnx.ModelProto()
     model.CopyFrom(network.model)
     if batch is not None:
@@ -58,7 +58,7 @@ def _with_batch(network: OnnxNetwork, batch: int | None) -> onnx.ModelProto:
 
 
 def check_batch(network: OnnxNetwork, batch: int) -> None:
-    """Refuse a batch that the graph is not made for.
+    """Raise unless the graph takes this batch.
 
     Raises
     ------
@@ -72,13 +72,13 @@ def _export(module: nn.Module, shape: tuple[int, int, int], batch: int | None) -
     """Export by TorchScript, which folds batch norm and names nodes after modules."""
     names = ("images", "outputs")
     device = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
-    held = io.BytesIO()
+    buffer = io.BytesIO()
     try:
         with quiet(), torch.no_grad(), plain_attention():
             torch.onnx.export(
                 module.eval(),
                 (torch.zeros(batch or 1, *shape, device=device),),
-                held,  # type: ignore[arg-type]  # a file opened for writing will do
+                buffer,  # type: ignore[arg-type]  # a file opened for writing will do
                 dynamo=False,
                 opset_version=OPSET,
                 input_names=names[:1],
@@ -87,4 +87,4 @@ def _export(module: nn.Module, shape: tuple[int, int, int], batch: int | None) -
             )
     except OnnxExporterError as error:
         raise Unsupported(f"PyTorch cannot export this network to ONNX: {error}") from error
-    return onnx.load_from_string(held.getvalue())
+    return onnx.load_from_string(buffer.getvalue())

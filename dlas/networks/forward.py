@@ -1,4 +1,4 @@
-"""Forward passes of torch modules: on images, on zeros, and with hooks that see every layer of a kind."""
+"""Forward passes of torch modules: on images, on zeros, and with hooks on layers of some kinds."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from torch import nn
 from dlas.stack import Images, Outputs
 
 EVALUATION_BATCH = 128
-"""Images that networks are run on at once."""
+"""Images in a batch of evaluation."""
 
 
 class LayerHook(Protocol):
-    """Is called after each forward pass of a layer that :func:`hooked` was asked for."""
+    """Called after each forward pass of a layer; see :func:`hooked`."""
 
     def __call__(self, name: str, layer: nn.Module, read: torch.Tensor, written: torch.Tensor) -> None:
-        """See the layer's name, the layer, its first input and its output."""
+        """Receive the layer's name, the layer, its first input and its output."""
         ...
 
 
 @contextlib.contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """Put a module into evaluation mode, without gradients, and back into its own mode."""
+    """Put a module into evaluation mode without gradients, and restore its mode on exit."""
     training = module.training
     module.eval()
     try:
@@ -54,11 +54,11 @@ def run_on_zeros(module: nn.Module, shape: tuple[int, int, int], batch: int = 1)
 def hooked(module: nn.Module, kinds: tuple[type[nn.Module], ...], hook: LayerHook) -> Iterator[None]:
     """Call ``hook`` after each forward pass of a layer of these kinds, while the context lasts."""
 
-    def calling(name: str) -> Forwarded:
+    def forward_hook(name: str) -> ForwardHook:
         return lambda layer, inputs, output: hook(name, layer, inputs[0], output)
 
     layers = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, kinds)]
-    handles = [layer.register_forward_hook(calling(name)) for name, layer in layers]
+    handles = [layer.register_forward_hook(forward_hook(name)) for name, layer in layers]
     try:
         yield
     finally:
@@ -66,9 +66,9 @@ def hooked(module: nn.Module, kinds: tuple[type[nn.Module], ...], hook: LayerHoo
             handle.remove()
 
 
-class Forwarded(Protocol):
-    """What torch calls after a forward pass."""
+class ForwardHook(Protocol):
+    """A forward hook of torch."""
 
     def __call__(self, layer: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
-        """See the layer, its positional arguments and its output."""
+        """Receive the layer, its positional arguments and its output."""
         ...

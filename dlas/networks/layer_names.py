@@ -17,23 +17,23 @@ class CallNames:
         return layer if self._calls[layer] == 1 else f"{layer}#{self._calls[layer]}"
 
 
-def layer_of_node(node: onnx.NodeProto, otherwise: str) -> str:
-    """Return the layer behind an ONNX node.
+def layer_of_node(node: onnx.NodeProto, default: str) -> str:
+    """Return the layer that an ONNX node computes.
 
-    The owner of its weight where the weight's name holds it (``layer1.0.conv1.weight``),
+    The owner of its weight if the weight's name contains it (``layer1.0.conv1.weight``),
     else the scope in the node's name (``/layer1/layer1.0/conv1/Conv``), else the
-    name itself or ``otherwise``.
+    name itself or ``default``.
     """
     owner, _, kind = node.input[1].rpartition(".") if len(node.input) > 1 else ("", "", "")
     if owner and kind == "weight":
         return owner
-    return layer_of_scope(node.name) or node.name or otherwise
+    return layer_of_scope(node.name) or node.name or default
 
 
 def layer_of_scope(name: str) -> str:
-    """Return the module path in a node's name, '' where it holds none.
+    """Return the module path in a node's name, '' if it has none.
 
-    Containers repeat their own name in that of their items: ``/features/features.1/conv/conv.0/Conv``
+    Containers repeat their own name in the names of their items: ``/features/features.1/conv/conv.0/Conv``
     is the layer ``features.1.conv.0``.
     """
     if not name.startswith("/"):

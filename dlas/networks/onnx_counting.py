@@ -1,4 +1,4 @@
-"""What an ONNX graph holds and costs: parameters, multiply-adds, bytes."""
+"""Counts of an ONNX graph: parameters, multiply-adds, bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dlas.stack import csr_bytes
 
 WEIGHT_OF_CONVOLUTION = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
 WEIGHT_OF_PRODUCT = {"Gemm": 1, "MatMul": 1, "MatMulInteger": 1, "QLinearMatMul": 3}
-"""The place of the weight among an operator's inputs."""
+"""Index of the weight among an operator's inputs."""
 
 SETTINGS = {
     "BatchNormalization": {3, 4},
@@ -24,24 +24,23 @@ SETTINGS = {
     "QLinearConv": {1, 2, 4, 5, 6, 7},
     "QLinearMatMul": {1, 2, 4, 5, 6, 7},
 }
-"""Places of what is stored and not a parameter: statistics of a batch norm, scales, zero points."""
+"""Indices of stored inputs that are no parameters: batch norm statistics, scales, zero points."""
 
 
 @dataclass(frozen=True)
 class GraphCounts:
-    """What a graph holds and costs.
+    """Counts of a graph.
 
     Parameters
     ----------
     parameters, nonzeros : int
-        Of the stored tensors, those that are neither single numbers (a clip's
-        bounds) nor 64-bit integers (shapes, axes) nor the statistics of a batch
-        norm nor scales and zero points.
+        Of the stored tensors without single numbers (a clip's bounds), 64-bit
+        integers (shapes, axes), batch norm statistics, scales and zero points.
     macs, effective_macs : int
         Multiply-adds for one image of convolutions and of products with stored
-        weights; without those whose weight is zero.
+        weights; and without those whose weight is zero.
     model_bytes, csr_bytes : int
-        Everything stored; and with the weights of 2-D convolutions in compressed sparse rows.
+        All stored tensors; and with the weights of 2-D convolutions in compressed sparse rows.
     """
 
     parameters: int
@@ -53,7 +52,7 @@ class GraphCounts:
 
 
 def count_graph(model: onnx.ModelProto) -> GraphCounts:
-    """Return what a graph holds and costs.
+    """Return the counts of a graph.
 
     Raises
     ------
@@ -61,7 +60,7 @@ def count_graph(model: onnx.ModelProto) -> GraphCounts:
         If ONNX cannot infer a shape that is needed.
     """
     stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    filled = {name: int(np.count_nonzero(array)) for name, array in stored.items()}
+    nonzeros = {name: int(np.count_nonzero(array)) for name, array in stored.items()}
     parameters = _parameters(model.graph)
     layers = _layers(model)
     model_bytes = sum(array.nbytes for array in stored.values())
@@ -69,18 +68,18 @@ def count_graph(model: onnx.ModelProto) -> GraphCounts:
     sparse = {name: stored[name] for name in convolved if stored[name].ndim == 4}
     return GraphCounts(
         parameters=sum(stored[name].size for name in parameters),
-        nonzeros=sum(filled[name] for name in parameters),
+        nonzeros=sum(nonzeros[name] for name in parameters),
         macs=sum(layer.macs for layer in layers),
-        # Every weight of a layer is used as often as every other.
+        # All weights of a layer are used equally often.
         effective_macs=sum(
-            layer.macs * filled[layer.weight] // stored[layer.weight].size
+            layer.macs * nonzeros[layer.weight] // stored[layer.weight].size
             if layer.weight in stored
             else layer.macs
             for layer in layers
         ),
         model_bytes=model_bytes,
         csr_bytes=model_bytes
-        + sum(csr_bytes(len(a), filled[name], a.itemsize) - a.nbytes for name, a in sparse.items()),
+        + sum(csr_bytes(len(a), nonzeros[name], a.itemsize) - a.nbytes for name, a in sparse.items()),
     )
 
 
@@ -127,7 +126,7 @@ class _Layer:
 def _layers(model: onnx.ModelProto) -> list[_Layer]:
     """Return the graph's convolutions and products with stored weights."""
     shapes, batch = infer_shapes(model)
-    # From what is computed of stored tensors alone to the one behind it: weights behind DequantizeLinear.
+    # Tensors computed from stored ones alone, by the stored tensor: weights behind DequantizeLinear.
     source = {tensor.name: tensor.name for tensor in model.graph.initializer}
     layers = []
     for node in model.graph.node:
@@ -143,14 +142,14 @@ def _layers(model: onnx.ModelProto) -> list[_Layer]:
 
 
 def infer_shapes(model: onnx.ModelProto) -> tuple[dict[str, list[int]], int]:
-    """Return the shapes of tensors, 0 for sizes that are not known, and the batch they are for.
+    """Return the shapes of tensors, 0 for unknown sizes, and the batch they are for.
 
-    Those around convolutions and products are known where the graph can be run.
+    Shapes around convolutions and products are known if the graph can be run.
     The batch is 1 where the graph takes any.
     """
     single = onnx.ModelProto()
     single.CopyFrom(model)
-    # Sizes noted with the graph may be symbolic or, where numbers were converted, of another type.
+    # Shapes stored in the graph may be symbolic or, after a conversion, of another type.
     del single.graph.value_info[:]
     batch = graph_input(single).type.tensor_type.shape.dim[0]
     batch.dim_value = batch.dim_value or 1
@@ -165,24 +164,24 @@ def infer_shapes(model: onnx.ModelProto) -> tuple[dict[str, list[int]], int]:
 
 
 def _run_for_shapes(model: onnx.ModelProto, names: list[str]) -> dict[str, list[int]]:
-    """Return the shapes of tensors by running the graph on zeros: those that follow from computed sizes."""
+    """Return the shapes of tensors that depend on computed sizes, by running the graph on zeros."""
     value = graph_input(model)
-    given = [size.dim_value for size in value.type.tensor_type.shape.dim]
-    if not names or 0 in given:
+    shape = [size.dim_value for size in value.type.tensor_type.shape.dim]
+    if not names or 0 in shape:
         return {}
     import onnxruntime
 
-    asked = onnx.ModelProto()
-    asked.CopyFrom(model)
-    del asked.graph.output[:]
-    asked.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    probe = onnx.ModelProto()
+    probe.CopyFrom(model)
+    del probe.graph.output[:]
+    probe.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(
-        asked.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        probe.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    outputs = session.run(None, {value.name: np.zeros(given, np.float32)})
+    outputs = session.run(None, {value.name: np.zeros(shape, np.float32)})
     return {name: list(output.shape) for name, output in zip(names, outputs, strict=True)}
 
 

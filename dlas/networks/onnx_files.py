@@ -1,4 +1,4 @@
-"""ONNX files, read with the weights that are kept beside them."""
+"""Read ONNX files, with weights in external files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dlas.errors import InputError
 from dlas.networks.onnx_counting import graph_input
 
 LARGEST = 2**31 - 1
-"""Bytes of file and weights together: what one protocol buffer holds."""
+"""Limit for file and weights together, bytes: a protocol buffer holds no more."""
 
 
 def read_model(path: Path) -> onnx.ModelProto:
-    """Read and check an ONNX file with the weights kept beside it.
+    """Read and check an ONNX file and its external weights.
 
     Raises
     ------
@@ -32,20 +32,20 @@ def read_model(path: Path) -> onnx.ModelProto:
         load_external_data_for_model(model, str(path.absolute().parent))
         onnx.checker.check_model(model)
         graph_input(model)
-    except Exception as error:  # protobuf and the checker raise kinds of their own
+    except Exception as error:  # protobuf and the checker raise their own types
         raise InputError(f"ONNX file {str(path)!r} cannot be used: {error}") from error
     return model
 
 
 def weight_files(path: Path) -> list[Path]:
-    """Return the files beside an ONNX file that hold its weights."""
+    """Return the external files with an ONNX file's weights."""
     model = onnx.load(path, load_external_data=False)
     stored = [tensor for tensor in _tensors(model.graph) if uses_external_data(tensor)]
     return sorted({path.parent / ExternalDataInfo(tensor).location for tensor in stored})
 
 
 def _check_external(model: onnx.ModelProto, folder: Path, allowed: int) -> None:
-    """Refuse weights outside the file's own folder, absent, or too large to hold."""
+    """Refuse external weights that are missing, too large, or outside the file's own folder."""
     for tensor in _tensors(model.graph):
         if not uses_external_data(tensor):
             continue

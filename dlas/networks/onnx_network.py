@@ -1,4 +1,4 @@
-"""Networks as ONNX graphs: reference outputs by ONNX Runtime, numbers they compute in, storage."""
+"""Networks as ONNX graphs: reference outputs by ONNX Runtime, number types, storage."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class OnnxNetwork(Network):
         parts = []
         for start in range(0, len(images), step):
             part = images[start : start + step]
-            # A graph that is fixed to its batch gets a full one; what was added is cut off again.
-            added = (self.batch or len(part)) - len(part)
-            full = np.concatenate([part, np.zeros((added, *part.shape[1:]), part.dtype)])
+            # Pad the last batch of a graph with a fixed batch, and cut its outputs.
+            padding = (self.batch or len(part)) - len(part)
+            full = np.concatenate([part, np.zeros((padding, *part.shape[1:]), part.dtype)])
             parts.append(session.run(None, {name: full})[0][: len(part)])
         return np.concatenate(parts).astype(np.float32, copy=False)
 
     def _open(self) -> Any:
-        """Return the session, made at the first call, in the process that uses it."""
+        """Return the session, which the first call creates in the process that uses it."""
         if self._session is None:
-            import onnxruntime  # here, because torch networks do without it
+            import onnxruntime  # here, because torch networks do not need it
 
             self._session = onnxruntime.InferenceSession(
                 self.model.SerializeToString(),
@@ -69,15 +69,15 @@ class OnnxNetwork(Network):
     def count(self) -> None:
         """Write parameters, nonzeros, multiply-adds and bytes into :attr:`facts`.
 
-        See :class:`dlas.networks.onnx_counting.GraphCounts` for what counts.
+        :class:`dlas.networks.onnx_counting.GraphCounts` defines the counts.
         """
-        counted = count_graph(self.model)
-        self.facts.parameters = counted.parameters
-        self.facts.nonzeros = counted.nonzeros
-        self.facts.macs = counted.macs
-        self.facts.effective_macs = counted.effective_macs
-        self.facts.model_bytes = counted.model_bytes
-        self.facts.csr_bytes = counted.csr_bytes
+        counts = count_graph(self.model)
+        self.facts.parameters = counts.parameters
+        self.facts.nonzeros = counts.nonzeros
+        self.facts.macs = counts.macs
+        self.facts.effective_macs = counts.effective_macs
+        self.facts.model_bytes = counts.model_bytes
+        self.facts.csr_bytes = counts.csr_bytes
 
     def save(self, folder: Path) -> None:
         """Write ``model.onnx``, one file with its weights."""
@@ -85,12 +85,12 @@ class OnnxNetwork(Network):
 
 
 def session_options(threads: int) -> Any:
-    """Return ONNX Runtime's options for right results on every processor, operators one after the other.
+    """Return ONNX Runtime's options for correct results on every processor, operators run sequentially.
 
-    Where a processor has no instruction that adds up four products of bytes in 32
-    bits (x86 without VNNI), ONNX Runtime adds u8 x s8 in 16 bits, which
-    saturate.  The option set here makes it use slower kernels instead that do
-    not; processors with VNNI, and Arm, compute as they do without it.
+    On x86 without VNNI, which lacks an instruction that adds four products of bytes
+    in 32 bits, ONNX Runtime adds u8 x s8 in 16 bits, which saturate.  The option set
+    here selects slower kernels that do not saturate; it has no effect on processors
+    with VNNI and on Arm.
     """
     import onnxruntime
 
@@ -104,7 +104,7 @@ def session_options(threads: int) -> Any:
 
 
 def number_type(model: onnx.ModelProto) -> Literal["float32", "float16", "int8"]:
-    """Return in what kind of numbers a graph is held: integers, half or single precision."""
+    """Return the number type of a graph: integers, half or single precision."""
     graph = model.graph
     if any("QLinear" in node.op_type or node.op_type in INTEGER for node in graph.node):
         return "int8"
@@ -114,4 +114,4 @@ def number_type(model: onnx.ModelProto) -> Literal["float32", "float16", "int8"]
 
 
 INTEGER = {"QuantizeLinear", "DequantizeLinear", "ConvInteger", "MatMulInteger"}
-"""Operators of integer networks, beside those called QLinear..."""
+"""Operators of integer networks, beside QLinear..."""

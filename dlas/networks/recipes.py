@@ -1,4 +1,4 @@
-"""How to train, as values; apart from training itself, which takes seconds to import."""
+"""Training recipes; separate from training, which takes seconds to import."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Recipe:
     learning_rate : float
         The largest learning rate of the schedule.
     schedule : {"one_cycle", "cosine", "constant"}
-        Over all steps: up to ``learning_rate`` and down to nothing; from it down
-        to nothing; or unchanged.
+        Over all steps: from near zero up to ``learning_rate`` and back; from it down
+        to zero; or unchanged.
     batch : int
-        Images a step; an epoch is cut into steps of even size, no larger than this.
+        Largest number of images in a step; an epoch is cut into steps of even size.
     momentum, weight_decay : float
     augment : bool
         Whether training images are augmented as their data set suggests.
@@ -41,8 +41,8 @@ class Recipe:
 
 RECIPES = {
     # DLAS, section 4.1.  It gives an initial learning rate of 5e-2 for a 1cycle schedule, which in torch
-    # replaces the optimiser's own initial rate by one that it derives from its peak.  Read as the start of
-    # the cycle it would put the peak at 1.25, which does not train; here it is the peak.
+    # replaces the optimiser's initial rate by one derived from the peak.  As the start of the cycle it
+    # would put the peak at 1.25, which does not train; so 5e-2 is used as the peak.
     "paper": Recipe(epochs=200),
     # A data set of a thousand images: small batches give enough steps in few epochs.
     "short": Recipe(epochs=15, batch=32),

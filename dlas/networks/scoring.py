@@ -1,4 +1,4 @@
-"""Accuracy: run networks over a split, and count the images that they classify correctly."""
+"""Accuracy of networks on a split."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dlas.stack import Data, Images, Network, Outputs, Split
 
 
 def loading_processes(split: Split) -> int:
-    """Return how many worker processes to read ``split`` with (0: read in this one).
+    """Return the number of worker processes for reading ``split`` (0: read in this process).
 
-    A split says with an attribute ``decodes`` that reading it costs processor time.
+    An attribute ``decodes`` marks a split whose reading takes processor time.
     """
     # A daemonic process, which a sweep's child may be, must not have children of its own.
     if not getattr(split, "decodes", False) or multiprocessing.current_process().daemon:
@@ -38,7 +38,7 @@ def batches(split: Split, size: int = EVALUATION_BATCH) -> Iterator[tuple[torch.
 
 
 def accuracy(network: Network | Callable[[Images], Outputs], split: Split) -> float:
-    """Return the share of images whose largest output is that of their label.
+    """Return the share of images whose largest output is at their label.
 
     Parameters
     ----------

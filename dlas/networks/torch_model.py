@@ -1,4 +1,4 @@
-"""What all models made of torch modules share: construction, weights from files, training, restoring."""
+"""Base of models made of torch modules: construction, weights from files, training, restoring."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from dlas.stack import Data, Facts, Model, Network, Workspace
 RecipeName = Literal["auto", "paper", "short", "none"]
 Epochs = Annotated[int, Field(ge=1, le=100_000)] | None
 Width = Annotated[float, Field(gt=0, le=8)]
-SETTLING_IMAGES = 16
+CALIBRATION_IMAGES = 16
 """Images that an untrained network's batch norms take their statistics from."""
 
 
 class TorchModel(Model):
     """A model whose network is a torch module.
 
-    Subclasses give :meth:`module`.  By default the weights are random and nothing is
-    trained; a subclass whose users may choose declares any of the attributes as an option.
+    Subclasses define :meth:`module`.  By default the weights are random and the network is
+    not trained; a subclass may declare any of the attributes as an option.
 
     Attributes
     ----------
     recipe : {"none", "auto", "paper", "short"}
-        How to train; "auto" takes what suits the data set, and does not train
-        where weights come from a file or images have no labels.
+        How to train; "auto" takes the data set's recipe, and does not train
+        if weights come from a file or images have no labels.
     epochs : int, optional
         Instead of the recipe's own number.
     weights : str
@@ -75,7 +75,7 @@ class TorchModel(Model):
         return replace(recipe, epochs=self.epochs) if self.epochs else recipe
 
     def imports(self) -> list[str]:
-        """Return what training imports, unless the option ``recipe`` says that there is none."""
+        """Return the slow imports of training, if the options allow any training."""
         return [] if self.recipe == "none" else ["pytorch_lightning"]
 
     def weights_file(self) -> Path | None:
@@ -87,7 +87,7 @@ class TorchModel(Model):
         return state
 
     def verify(self) -> None:
-        """Read the weights file, if one is named; whether it fits is known once there is a network."""
+        """Read the weights file, if one is named; :meth:`build` checks that it fits the network."""
         path = self.weights_file()
         if path:
             read_weights(path)
@@ -121,7 +121,7 @@ class TorchModel(Model):
         facts = network.facts
         facts.trained = bool(path or recipe)
         if not facts.trained:
-            _settle_norms(network.module, data, workspace.seed)
+            _calibrate_norms(network.module, data, workspace.seed)
         facts.note = "untrained" if not facts.trained else f"weights from {path}" if path else None
         if facts.trained and data.labelled:
             workspace.say("evaluating")
@@ -148,7 +148,7 @@ class TorchModel(Model):
             torch.manual_seed(seed)
             try:
                 network = TorchNetwork(self.module(facts.shape, facts.classes), facts)
-                # One image now rather than after an hour of training.
+                # Try one image now, not after an hour of training.
                 with torch.no_grad():
                     network.module(torch.zeros(1, *facts.shape))
             except (RuntimeError, ValueError, AssertionError) as error:
@@ -159,15 +159,15 @@ class TorchModel(Model):
 
 @dataclass(frozen=True)
 class CifarModel(TorchModel):
-    """A network for small images that is trained here.
+    """A network for small images, trained by this project.
 
     Parameters
     ----------
     width : float
         Multiplies the number of channels of every layer; see :func:`scaled`.
     recipe : {"auto", "paper", "short", "none"}
-        How to train; "auto" takes what suits the data set, and does not train
-        where weights come from a file or images have no labels.
+        How to train; "auto" takes the data set's recipe, and does not train
+        if weights come from a file or images have no labels.
     epochs : int, optional
         Instead of the recipe's own number.
     weights : str
@@ -188,11 +188,11 @@ def scaled(channels: int, width: float) -> int:
     return max(8, 8 * round(channels * width / 8))
 
 
-def _settle_norms(module: nn.Module, data: Data, seed: int) -> None:
-    """Let batch norms see a few images, so that the outputs of an untrained network depend on its input.
+def _calibrate_norms(module: nn.Module, data: Data, seed: int) -> None:
+    """Set batch norm statistics from a few images, so that untrained networks' outputs depend on the input.
 
-    With the statistics that they start from, signals fade from layer to layer
-    until only the last bias is left, and any build would seem to be right.
+    With the initial statistics signals fade from layer to layer until only the
+    last bias is left, and a check would accept any build.
     """
     norms = [layer for layer in module.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)]
     if not norms:
@@ -200,7 +200,7 @@ def _settle_norms(module: nn.Module, data: Data, seed: int) -> None:
     momenta = [norm.momentum for norm in norms]
     for norm in norms:
         norm.momentum = None  # the statistics of exactly these images
-    images, _ = data.train[list(range(min(SETTLING_IMAGES, len(data.train))))]
+    images, _ = data.train[list(range(min(CALIBRATION_IMAGES, len(data.train))))]
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         module.train()(torch.from_numpy(images))

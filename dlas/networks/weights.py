@@ -14,7 +14,7 @@ from dlas.errors import InputError
 
 WEIGHTS_FILE = "weights.safetensors"
 SHOWN = 3
-"""Names that an error lists of each kind."""
+"""Names of each kind that an error lists."""
 
 
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
@@ -23,7 +23,7 @@ def read_weights(path: Path) -> dict[str, torch.Tensor]:
     Raises
     ------
     InputError
-        If it is missing, damaged, or no state dict.
+        If it is missing, damaged, or not a state dict.
     """
     if not path.is_file():
         raise InputError(f"weights {str(path)!r}: there is no such file")
@@ -70,7 +70,7 @@ def load_weights(module: nn.Module, state: Mapping[str, torch.Tensor], source: s
             f"weights {source!r} are not for this network ({len(own)} tensors expected): "
             + "; ".join(fault for fault in faults if fault)
         )
-    own.update(state)  # it carries the versions that some layers ask for, which files do not
+    own.update(state)  # ``own`` carries layer versions, which files lack
     module.load_state_dict(own)
 
 

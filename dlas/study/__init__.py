@@ -1,1 +1,1 @@
-"""What to try: study files, parts by name, and points."""
+"""Studies: study files, parts by name, and points."""

@@ -11,7 +11,7 @@ from dlas.stack import Compression, Data, Facts, Model, Network, Part, SavedNetw
 
 @dataclass(frozen=True)
 class Chain(Compression):
-    """The last technique, applied to the network of those before it; each of their networks is saved.
+    """The last technique, applied to the network of the techniques before it, which is saved.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Chain(Compression):
         return self.links[-1].compress(network, data, workspace)
 
     def choose(self, candidates: Sequence[SavedNetwork]) -> Network | None:
-        """Return what the last technique chooses, if it does."""
+        """Return the last technique's choice, if it makes one."""
         return self.links[-1].choose(candidates)
 
     def restore(self, model: Model, folder: Path, facts: Facts) -> Network:

@@ -1,4 +1,4 @@
-"""A part's class: which one a module defines, and the options that it takes."""
+"""The classes of parts: find one in a module, and validate its options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INTERFACES: dict[str, type] = {
 
 @dataclass(frozen=True)
 class PartClass:
-    """A part's class, and the fields that the part's name has already fixed (a board's profile, say).
+    """A part's class, and the fields that the part's name fixes (a board's profile, for example).
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class PartClass:
     cls : type
         Implements the axis's interface.
     fixed : mapping
-        Fields that are no options, with their values.
+        Values of fields that are not options.
     """
 
     axis: str
@@ -45,18 +45,18 @@ class PartClass:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def options(self) -> dict[str, Any]:
-        """Return every option's default by name; ``dataclasses.MISSING`` where one must be given."""
+        """Return every option's default by name; ``dataclasses.MISSING`` for required options."""
         return {
             option.name: option.default if option.default_factory is MISSING else option.default_factory()
             for option in fields(self.cls)
             if option.name not in self.fixed
         }
 
-    def validate(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options that differ from their defaults, each in its field's own type.
+    def validate(self, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options that differ from their defaults, each in its field's type.
 
-        Leaving the defaults out keeps a point's identity the same whether a
-        default was written down or not, and when a part gains an option.
+        Without the defaults, a point's identity does not depend on whether a default
+        was written down, and does not change when a part gains an option.
 
         Raises
         ------
@@ -66,7 +66,7 @@ class PartClass:
         defaults = self.options()
         hints = typing.get_type_hints(self.cls, include_extras=True)
         options = {}
-        for key, value in given.items():
+        for key, value in values.items():
             if key not in defaults:
                 raise unknown(f"option of {self.axis} {name!r}", key, defaults or ["none at all"])
             try:
@@ -87,7 +87,7 @@ class PartClass:
 
 
 def part_in(axis: str, module: ModuleType) -> type[Any]:
-    """Return the one class of a module that is a part of the axis; names with an underscore are private.
+    """Return the only class of a module that is a part of the axis, ignoring private names.
 
     Raises
     ------
@@ -112,12 +112,12 @@ def part_in(axis: str, module: ModuleType) -> type[Any]:
 
 
 def class_at(axis: str, name: str) -> type[Any]:
-    """Return the class written out as ``package.module:Class``.
+    """Return the class named as ``package.module:Class``.
 
     Raises
     ------
     InputError
-        If there is none, or it is not a part of the axis.
+        If it does not exist or is not a part of the axis.
     """
     if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
         raise InputError(f"{axis} {name!r} is not of the form 'package.module:Class'")

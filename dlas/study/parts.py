@@ -2,12 +2,12 @@
 
 A part is found as ``package.module:Class`` written in the study, as the file of that
 name in one of the axis's folders, or through an entry point in the group
-``dlas.<axis>``.  There is no registry to keep: dropping a file is all it takes.  Two
-places that claim one name are an error.
+``dlas.<axis>``.  There is no registry: adding a file is enough.  Two places that
+claim the same name are an error.
 
-A file whose part goes by other names than the file's defines a function ``names`` that
-returns them; its part is then given the name as its field ``name``.  Files and entry
-points come first: it is asked only for a name that none of them claims.
+A file whose part has other names than the file's defines a function ``names`` that
+returns them; the part gets the name in its field ``name``.  Files and entry points
+take precedence over such names.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ HOMES: dict[str, tuple[str, ...]] = {
 DRIVERS = "dlas.hardware.drivers"
 PROFILES = Path(next(iter(importlib.import_module("dlas.hardware_profiles").__path__)))
 LIBRARY = "library"
-"""Value of the algorithm axis where the compiler brings kernels of its own."""
+"""Value of the algorithm axis if the compiler has kernels of its own."""
 NAMES = re.compile(r"^def names\(", re.MULTILINE)
-"""How a module begins to say which names its part goes by."""
+"""The definition that marks a module whose part has other names than the file's."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A place that says it has the part of a name, and how to get the part's class from there."""
+    """A place that defines a part of some name, and a function that loads the part's class."""
 
     name: str
     place: str
@@ -58,7 +58,7 @@ def installed(axis: str) -> Iterable[EntryPoint]:
 
 
 class Finder:
-    """Finds parts, and remembers what it found.
+    """Finds parts, and caches them.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ class Finder:
         Raises
         ------
         InputError
-            If there is no such part, two places claim the name, or what is there
-            is not a part of this axis.
+            If there is no such part, two places claim the name, or it is not a part
+            of this axis.
         """
         if (axis, name) not in self._classes:
             self._classes[axis, name] = self._find(axis, name)
@@ -123,7 +123,7 @@ class Finder:
         return claims[0].load()
 
     def _claims_of(self, axis: str) -> list[Claim]:
-        """Return what the axis's folders and installed packages claim."""
+        """Return the claims of the axis's folders and of installed packages."""
         if axis not in self._claims:
             modules = [module for module in _modules(self._homes[axis]) if not _has_other_names(module)]
             profiles, entries = _profiles(self._homes[axis]), self._entries(axis)
@@ -135,7 +135,7 @@ class Finder:
         return self._claims[axis]
 
     def _other_names(self, axis: str) -> dict[str, Claim]:
-        """Return the claims of modules whose parts go by other names than the file's."""
+        """Return the claims of modules whose parts have other names than the file's."""
         if axis not in self._by_other_names:
             self._by_other_names[axis] = {
                 name: Claim(name, module, partial(_of_module, axis, module, name=name))
@@ -158,7 +158,7 @@ def _last(module: str) -> str:
 
 
 def _modules(homes: Iterable[str]) -> list[str]:
-    """Return the modules in an axis's folders; a package among them holds what parts share."""
+    """Return the modules in an axis's folders; packages among them hold shared code."""
     return [
         f"{home}.{module.name}"
         for home in homes
@@ -168,7 +168,7 @@ def _modules(homes: Iterable[str]) -> list[str]:
 
 
 def _has_other_names(module: str) -> bool:
-    """Return whether a module says which names its part goes by, without importing it."""
+    """Return whether a module defines the names of its part, without importing it."""
     spec = importlib.util.find_spec(module)
     source = getattr(spec and spec.loader, "get_source", lambda name: None)(module)
     return NAMES.search(source or "") is not None

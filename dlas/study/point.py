@@ -1,4 +1,4 @@
-"""One choice a layer: what a row is the answer to."""
+"""Points: one choice for each layer of the stack, measured as one row."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Choice:
     chain: tuple[Choice, ...] = ()
 
     def content(self) -> dict[str, Any]:
-        """Return the choice as it stands in a row: the name and the options."""
+        """Return the choice as rows store it: the name and the options."""
         if self.chain:
             return {"name": self.name, "chain": [link.content() for link in self.chain]}
         return {"name": self.name, **dict(self.options)}
@@ -45,7 +45,7 @@ class Choice:
 
     @classmethod
     def checked(cls, axis: str, name: str, options: Mapping[str, Any]) -> Choice:
-        """Return the choice of a part with options that a person wrote.
+        """Return the choice of a part, with validated options.
 
         Raises
         ------
@@ -62,7 +62,7 @@ class Choice:
         return parts.make(axis, self.name, dict(self.options))
 
     def milestones(self, labelled: bool) -> list[tuple[Choice, ...]]:
-        """Return, for a compression, itself after the compressions whose networks are made before it.
+        """Return a compression's milestones, whose networks are made before it, and the compression itself.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class Choice:
         return [(*(self.varied("compression", options) for options in milder), self)]
 
     def varied(self, axis: str, options: Mapping[str, Any]) -> Choice:
-        """Return the part with some options given another value."""
+        """Return the choice with some options replaced."""
         return self.checked(axis, self.name, {**dict(self.options), **options})
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class Choice:
 
 
 def chained(links: tuple[Choice, ...]) -> Choice:
-    """Return techniques in order as one choice; one alone is itself."""
+    """Return a chain of techniques as one choice; a single technique stays as it is."""
     return Choice("+".join(link.name for link in links), chain=links) if len(links) > 1 else links[0]
 
 
@@ -107,7 +107,7 @@ NONE = Choice("none")
 
 @dataclass(frozen=True)
 class Point:
-    """One choice a layer: what a row is the answer to."""
+    """Points: one choice for each layer of the stack, measured as one row."""
 
     dataset: Choice
     model: Choice
@@ -131,7 +131,7 @@ class Point:
 
     @property
     def id(self) -> str:
-        """Sixteen hexadecimal digits that stay the same as long as the meaning does."""
+        """Sixteen hexadecimal digits that identify the content."""
         text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

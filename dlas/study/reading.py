@@ -1,4 +1,4 @@
-"""Read study files: check what a person wrote, and return it as a :class:`dlas.study.study.Study`."""
+"""Read study files and validate them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_study(path: Path) -> Study:
     Raises
     ------
     InputError
-        Whatever is wrong with it, quoting the line or the value.
+        If it is invalid; quotes the line or the value.
     """
     text = toml.read_text(path, "study")
     try:
@@ -64,7 +64,7 @@ Batches = Annotated[list[Annotated[int, Field(ge=1)]], BeforeValidator(_entry_li
 
 
 class AxesTable(BaseModel):
-    """The entries of each axis; an axis left out has its default."""
+    """The entries of each axis; a missing axis has its default."""
 
     model_config = STRICT
 
@@ -134,17 +134,17 @@ EXPECTED = {
     "limits": "limits = {value!r}: a table is expected (write [limits])",
     "chain": "compression: chain = {value!r}: a list of techniques is expected, and an empty chain has none",
 }
-"""Messages for wrong values by their place in a study, where pydantic's own say less; * is a number."""
+"""Messages for wrong values by their place in a study, clearer than pydantic's own; * is a number."""
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def _validated(table: type[ModelT], raw: Any, *place: str) -> ModelT:
-    """Return a table of the study, at ``place`` in it, as its model.
+    """Return the table at ``place`` in the study as its model.
 
     Raises
     ------
     InputError
-        Quotes the value, says what was expected, and lists what exists where a name is unknown.
+        Quotes the value, says what was expected, and lists valid names if one is unknown.
     """
     try:
         return table.model_validate(raw)
@@ -197,14 +197,14 @@ def _settings(kind: type[SettingsT], section: str, raw: dict[str, Any]) -> Setti
 
 
 def _skip(number: int, rule: SkipTable) -> Skip:
-    """Return a rule that names an axis."""
+    """Return a skip rule, which must name an axis."""
     if not rule.patterns():
         raise InputError(f"skip rule {number} ({rule.reason!r}) names no axis, so it would skip everything")
     return Skip(rule.patterns(), rule.reason)
 
 
 def _values(axis: str, entries: list[Any]) -> Iterator[Choice | int]:
-    """Yield what an axis holds: the choices of its entries, or batch sizes."""
+    """Yield the values of an axis: the choices of its entries, or batch sizes."""
     for entry in entries:
         if axis == "batch":
             yield entry
@@ -216,13 +216,13 @@ def _values(axis: str, entries: list[Any]) -> Iterator[Choice | int]:
 
 
 def _choices(axis: str, entry: Any) -> Iterator[Choice]:
-    """Yield the choices of one entry: a name, or a table whose list options are tried at each value."""
+    """Yield the choices of one entry: a name, or a table; options with lists give a choice for each value."""
     table = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(table, dict) or not isinstance(table.get("name"), str):
         raise InputError(f"axis {axis!r}: {entry!r} is neither a part's name nor a table with a name")
     name, options = table["name"], {key: value for key, value in table.items() if key != "name"}
     values = [_entry_list(value) for value in options.values()]
-    parts.find(axis, name)  # an unknown part before an empty list
+    parts.find(axis, name)  # report an unknown part before an empty list
     if not all(values):
         raise InputError(f"{axis} {name!r}: an option with an empty list")
     for combination in itertools.product(*values):

@@ -27,7 +27,7 @@ DEFAULTS: dict[str, list[Any]] = {
     "hardware": ["local_cpu"],
     "batch": [1],
 }
-"""What an axis holds when a study leaves it out."""
+"""Values of an axis that a study leaves out."""
 MOST_POINTS = 1_000_000
 
 
@@ -48,7 +48,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one step may use before it is stopped and its point becomes a row ``timeout`` or ``failed``.
+    """Limits of a step; beyond them it is stopped and its point's row is ``timeout`` or ``failed``.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Limits:
 
 @dataclass
 class Expansion:
-    """How a study's cross product became its points; counts fill as :meth:`Study.points` runs."""
+    """Counts of a study's expansion; :meth:`Study.points` fills in skipped and merged points."""
 
     total: int
     skipped: Counter[str] = field(default_factory=Counter)
@@ -98,11 +98,11 @@ class Study:
     limits: Limits = field(default_factory=Limits)
 
     def with_measure(self, **settings: float) -> Study:
-        """Return the study with some settings of :class:`dlas.stack.MeasureSettings` given another value."""
+        """Return the study with some settings of :class:`dlas.stack.MeasureSettings` replaced."""
         return replace(self, measure=replace(self.measure, **settings))  # type: ignore[arg-type]
 
     def with_limits(self, **limits: float) -> Study:
-        """Return the study with some of its :class:`Limits` given another value."""
+        """Return the study with some of its :class:`Limits` replaced."""
         return replace(self, limits=replace(self.limits, **limits))  # type: ignore[arg-type]
 
     def expansion(self) -> Expansion:
@@ -110,7 +110,7 @@ class Study:
         return Expansion(math.prod(len(self.axes[axis]) for axis in AXES))
 
     def points(self, expansion: Expansion | None = None) -> Iterator[Point]:
-        """Yield the points, those that will be compared next to each other.
+        """Yield the points; points that will be compared are adjacent.
 
         Parameters
         ----------
@@ -118,15 +118,15 @@ class Study:
             Its counts of skipped and merged points are filled in as points are yielded.
         """
         counts = expansion or self.expansion()
-        seen: set[bytes] = set()
+        digests: set[bytes] = set()
         order = ("dataset", "model", "compression", "hardware", "batch", "algorithm", "compiler")
         for combination in itertools.product(*(self.axes[axis] for axis in order)):
             point = _collapse(Point(**dict(zip(order, combination, strict=True)), seed=self.seed))
             digest = bytes.fromhex(point.id)
-            if digest in seen:
+            if digest in digests:
                 counts.merged += 1
                 continue
-            seen.add(digest)
+            digests.add(digest)
             rule = next((rule for rule in self.skip if rule.matches(point)), None)
             if rule is not None:
                 counts.skipped[rule.reason] += 1
@@ -153,22 +153,22 @@ def check_size(study: Study) -> None:
 
 
 def _collapse(point: Point) -> Point:
-    """Replace the algorithm where the compiler brings kernels of its own."""
+    """Replace the algorithm if the compiler has kernels of its own."""
     if parts.find("compiler", point.compiler.name).cls.own_kernels:
         return replace(point, algorithm=Choice(parts.LIBRARY))
     return point
 
 
 def _matches(axis: str, value: Any, pattern: Any) -> bool:
-    """Return whether a choice (or a batch size) is what a skip pattern describes."""
+    """Return whether a choice or a batch size matches a skip pattern."""
     if not isinstance(value, Choice):
         return bool(value == pattern)
     if isinstance(pattern, str):
         return fnmatchcase(value.name, pattern)
     if not isinstance(pattern, dict) or not fnmatchcase(value.name, pattern.get("name", "*")):
         return False
-    wanted = {key: option for key, option in pattern.items() if key != "name"}
-    if not wanted:
+    required = {key: option for key, option in pattern.items() if key != "name"}
+    if not required:
         return True
     options = {**parts.find(axis, value.name).options(), **dict(value.options)} if not value.chain else {}
-    return all(key in options and options[key] == option for key, option in wanted.items())
+    return all(key in options and options[key] == option for key, option in required.items())

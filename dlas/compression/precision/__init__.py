@@ -1,1 +1,1 @@
-"""What techniques that change number types share."""
+"""Code shared by techniques that change number types."""

@@ -1,4 +1,4 @@
-"""Compression by smaller numbers: the network becomes an ONNX graph that holds them."""
+"""Compression to fewer bits: the network becomes an ONNX graph of another number type."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from dlas.stack import Compression, Data, Facts, Model, Network, Workspace
 
 @dataclass(frozen=True)
 class SmallerNumbers(Compression):
-    """Holds the network in numbers of fewer bits.
+    """Converts the network to a number type of fewer bits.
 
-    A torch module is exported first, and counted as the graph that it becomes:
+    A torch module is exported first, and counted as an ONNX graph:
     batch norms are folded into the convolutions before them, and equal tensors,
     such as the biases of an untrained network, are stored once.
     """
 
     BITS: ClassVar[int]
     TOLERANCE: ClassVar[float]
-    """Largest relative deviation that is accepted of a build of the network."""
+    """Largest accepted relative deviation of a build of the network."""
 
     @abstractmethod
     def convert(self, model: onnx.ModelProto, data: Data, workspace: Workspace) -> onnx.ModelProto:
-        """Return a float32 graph in the technique's numbers; ``model`` may be changed."""
+        """Return the float32 graph ``model``, which may be changed, in the technique's number type."""
 
     def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
-        """Return the network as a graph in smaller numbers, scored where images have labels.
+        """Return the converted network, scored if images have labels.
 
         Raises
         ------
         Unsupported
-            If the network has no form in ONNX, or is in smaller numbers already.
+            If the network cannot be exported to ONNX, or has fewer bits already.
         """
         model = as_onnx(network, batch=None)
         kind = number_type(model)

@@ -1,1 +1,1 @@
-"""What pruning techniques share: masks, levels, fine-tuning, coupled channels."""
+"""Code shared by pruning techniques: masks, levels, fine-tuning, coupled channels."""

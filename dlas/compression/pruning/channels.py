@@ -1,4 +1,4 @@
-"""Channels as what is pruned: whole filters of convolutions."""
+"""Channels as units of pruning: whole filters of convolutions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 GRID = (*(percent / 100 for percent in range(5, 100, 5)), 0.99)
-"""The levels that channels are pruned to one after the other.
+"""Levels of iterative channel pruning.
 
 References
 ----------
@@ -19,8 +19,8 @@ DLAS, section 4.2.
 class Channels:
     """The output channels of every convolution, as :class:`dlas.compression.pruning.units.Units`."""
 
-    # A filter's sum grows with the number of its weights, and weights shrink with it: compared as they
-    # are, layers of few inputs would go first, whole, and by their means those of many.
+    # Sums over a filter grow with its number of weights, while weights shrink with it: by plain sums
+    # whole layers of few inputs would go first, by means whole layers of many inputs.
     relative: ClassVar[bool] = True
 
     def takes(self, conv: nn.Conv2d) -> bool:

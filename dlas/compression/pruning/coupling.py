@@ -1,4 +1,4 @@
-"""Which channels of a network can only go together, and their removal; torch-pruning follows them."""
+"""Channels of a network that must be removed together, found with torch-pruning, and their removal."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dlas.networks.forward import run_module
 from dlas.stack import Images
 
 NARROWED = (nn.Conv2d, nn.Linear, nn.modules.batchnorm._BatchNorm)
-"""The layers that may lose channels; a norm across channels would change with those that stay."""
-TRIED_IMAGES = 2
+"""Layers that may lose channels; the result of a norm across channels would change."""
+CHECKED_IMAGES = 2
 FAILURES = (
     ArithmeticError,
     AssertionError,
@@ -31,21 +31,21 @@ FAILURES = (
     TypeError,
     ValueError,
 )
-"""Errors that torch-pruning raises, and those of a network that it has cut wrongly."""
+"""Errors of torch-pruning, and of networks that it has pruned wrongly."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Channels that can only go together.
+    """Channels that must be removed together.
 
     Parameters
     ----------
     root : str
         A convolution's name.
     channels : tuple of int
-        Those of its output channels that go.
+        Its output channels that are removed.
     filters : mapping
-        By convolution, the root included, the output channels that go with them.
+        By convolution, the root included, the output channels that are removed with them.
     """
 
     root: str
@@ -54,10 +54,10 @@ class Unit:
 
 
 class Coupling:
-    """What else goes when a channel of a convolution does.
+    """Dependencies between the channels of a network.
 
-    Sums tie channels to one another; batch norms, depthwise convolutions and what
-    reads a channel, behind a concatenation or not, follow it.
+    Additions couple channels to one another; batch norms, depthwise convolutions and
+    the readers of a channel, also behind a concatenation, depend on it.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ class Coupling:
     Attributes
     ----------
     units : list of Unit
-        None of them reaches the network's outputs.
+        Units that do not reach the network's outputs.
 
     Raises
     ------
     Unsupported
-        If torch-pruning cannot follow this network's channels, or none can go.
+        If torch-pruning cannot follow this network's channels, or none can be removed.
 
     References
     ----------
@@ -83,11 +83,11 @@ class Coupling:
     def __init__(self, module: nn.Module, shape: tuple[int, int, int]) -> None:
         self._module, self._shape = module, shape
         self._names = {layer: name for name, layer in module.named_modules()}
-        with _declining(), torch.enable_grad():
+        with _failures_as_unsupported(), torch.enable_grad():
             self._graph = DependencyGraph().build_dependency(
                 module,
                 [torch.zeros(1, *shape)],
-                output_transform=torch.clone,  # an end that no layer owns, so that outputs are told apart
+                output_transform=torch.clone,  # an operator without a layer, which marks outputs
                 verbose=False,
             )
             groups = self._graph.get_all_groups(root_module_types=[nn.Conv2d])
@@ -101,22 +101,22 @@ class Coupling:
         Raises
         ------
         Unsupported
-            If the smaller network does not compute what the whole one does with
-            those channels at zero, by more than ``tolerance`` of the largest output.
+            If the outputs of the smaller network differ from those of the original with
+            these channels at zero by more than ``tolerance`` of the largest output.
         """
-        with _declining(), torch.no_grad():
-            gone = self._gone(chosen)
-            for layer, _ in gone:
+        with _failures_as_unsupported(), torch.no_grad():
+            removed = self._removed(chosen)
+            for layer, _ in removed:
                 if not isinstance(layer, NARROWED):
                     raise Unsupported(
                         f"layer {self._names[layer]!r} ({type(layer).__name__}) cannot lose channels"
                     )
-            images = np.random.default_rng(0).standard_normal((TRIED_IMAGES, *self._shape), np.float32)
-            for (layer, handler), channels in gone.items():
+            images = np.random.default_rng(0).standard_normal((CHECKED_IMAGES, *self._shape), np.float32)
+            for (layer, handler), channels in removed.items():
                 if self._graph.is_out_channel_pruning_fn(handler):
-                    _silence(layer, channels)
+                    _zero_channels(layer, channels)
             expected = run_module(self._module, images)
-            for (layer, handler), channels in gone.items():
+            for (layer, handler), channels in removed.items():
                 handler(layer, channels)
             error = _error(run_module(self._module, images), expected)
         if not error <= tolerance:
@@ -125,12 +125,12 @@ class Coupling:
                 f"{error:.3g} of the largest"
             )
 
-    def _gone(self, chosen: Iterable[Unit]) -> dict[tuple[nn.Module, Any], list[int]]:
-        """Return which channels go, by layer and torch-pruning's function for its inputs or outputs."""
+    def _removed(self, chosen: Iterable[Unit]) -> dict[tuple[nn.Module, Any], list[int]]:
+        """Return the channels to remove, by layer and torch-pruning's function for its inputs or outputs."""
         roots: dict[str, list[int]] = defaultdict(list)
         for unit in chosen:
             roots[unit.root] += unit.channels
-        gone: dict[tuple[nn.Module, Any], set[int]] = defaultdict(set)
+        removed: dict[tuple[nn.Module, Any], set[int]] = defaultdict(set)
         for name, channels in roots.items():
             root = self._module.get_submodule(name)
             handler = self._graph.get_pruner_of_module(root).prune_out_channels
@@ -139,11 +139,11 @@ class Coupling:
                 raise Unsupported(f"no channel would be left of those that go with {name!r}")
             for dependency, indices in group:
                 if dependency.target.module in self._names:
-                    gone[dependency.target.module, dependency.handler].update(indices)
-        return {key: sorted(channels) for key, channels in gone.items()}
+                    removed[dependency.target.module, dependency.handler].update(indices)
+        return {key: sorted(channels) for key, channels in removed.items()}
 
     def _units(self, group: Any) -> Iterator[Unit]:
-        """Yield what a group of coupled layers can lose, nothing if it reaches the outputs."""
+        """Yield the units of a group of coupled layers, none if it reaches the outputs."""
         if any(dependency.target.type == OPTYPE.OUTPUT for dependency, _ in group):
             return
         root = group[0].dep.target.module
@@ -159,13 +159,13 @@ class Coupling:
                     filters[channel][self._names[layer]].append(index)
             if layer.groups > 1 and item.dep.target.type != OPTYPE.DEPTHWISE_CONV:
                 size = (layer.out_channels if writes else layer.in_channels) // layer.groups
-                _tie(together, item, size)
+                _couple(together, item, size)
         for channels in {min(tied): tied for tied in together.values()}.values():
             yield Unit(self._names[root], tuple(sorted(channels)), _merged(filters, channels))
 
 
-def _tie(together: dict[int, set[int]], item: Any, size: int) -> None:
-    """Tie the channels that have one place in the groups, of ``size`` channels each, of a convolution."""
+def _couple(together: dict[int, set[int]], item: Any, size: int) -> None:
+    """Couple the channels at the same place of a convolution's groups of ``size`` channels."""
     places: dict[int, list[int]] = defaultdict(list)
     for index, channel in zip(item.idxs, item.root_idxs, strict=True):
         places[index % size].append(channel)
@@ -178,7 +178,7 @@ def _tie(together: dict[int, set[int]], item: Any, size: int) -> None:
 def _merged(
     filters: Mapping[int, Mapping[str, list[int]]], channels: Iterable[int]
 ) -> dict[str, tuple[int, ...]]:
-    """Return the filters that go with any of the channels, by convolution."""
+    """Return the filters that are removed with any of the channels, by convolution."""
     merged: dict[str, set[int]] = defaultdict(set)
     for channel in channels:
         for name, indices in filters[channel].items():
@@ -186,7 +186,7 @@ def _merged(
     return {name: tuple(sorted(indices)) for name, indices in merged.items()}
 
 
-def _silence(layer: nn.Module, channels: list[int]) -> None:
+def _zero_channels(layer: nn.Module, channels: list[int]) -> None:
     """Set output channels of a layer to zero."""
     for name in ("weight", "bias", "running_mean"):
         tensor = getattr(layer, name, None)
@@ -202,8 +202,8 @@ def _error(actual: Images, expected: Images) -> float:
 
 
 @contextmanager
-def _declining() -> Iterator[None]:
-    """Say of a failure that this network is unsupported; warnings of one are put to the test anyway."""
+def _failures_as_unsupported() -> Iterator[None]:
+    """Raise failures of torch-pruning as Unsupported; ignore its warnings, since results are checked."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="torch_pruning")

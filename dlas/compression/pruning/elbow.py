@@ -1,4 +1,4 @@
-"""Where on a curve of accuracy against compression to stop."""
+"""The elbow of a curve of accuracy against compression."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 
 def last_within(accuracies: Sequence[float], tolerance: float) -> int:
-    """Return the last place where the accuracy is at most ``tolerance`` below that of the first.
+    """Return the last index where the accuracy is at most ``tolerance`` below the first.
 
     Parameters
     ----------
     accuracies : sequence of float
-        Fractions; the uncompressed network's first, then by rising compression.
+        Fractions, by rising compression; the uncompressed network is first.
     tolerance : float
         A fraction.
 
@@ -21,16 +21,16 @@ def last_within(accuracies: Sequence[float], tolerance: float) -> int:
     ----------
     DLAS, section 4.2: the highest compression before a significant drop.
     """
-    lost = accuracies[0] - np.asarray(accuracies)
-    return int(np.flatnonzero(lost <= tolerance + 1e-12)[-1])
+    drops = accuracies[0] - np.asarray(accuracies)
+    return int(np.flatnonzero(drops <= tolerance + 1e-12)[-1])
 
 
 def knee(levels: Sequence[float], accuracies: Sequence[float]) -> int:
-    """Return the place farthest above the straight line from the first to the last.
+    """Return the index of the point farthest above the line from the first to the last point.
 
-    It serves curves without a plateau.  One that falls but nowhere lies above
-    that line has no knee, and the first place is returned; one that ends no
-    lower than it starts never breaks, and the last place is returned.
+    This suits curves without a plateau.  For a falling curve that is nowhere above
+    the line it is the first index; for a curve that ends no lower than it starts,
+    the last.
 
     Parameters
     ----------
@@ -46,4 +46,4 @@ def knee(levels: Sequence[float], accuracies: Sequence[float]) -> int:
     if y[-1] >= y[0]:
         return len(y) - 1
     line = y[0] + (y[-1] - y[0]) * (x - x[0]) / (x[-1] - x[0])
-    return int(np.argmax(np.round(y - line, 9)))  # rounding lifts points of the line off it
+    return int(np.argmax(np.round(y - line, 9)))  # rounding errors would lift points off the line

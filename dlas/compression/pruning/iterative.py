@@ -1,8 +1,8 @@
-"""Iterative pruning: prune a little, train on, prune more; what all pruning techniques share.
+"""Iterative pruning, the base of all pruning techniques: prune a little, fine-tune, prune more.
 
-Every level of a technique's grid is a network of its own, made from the one
-below it, so that a curve costs one training and a killed one loses an epoch of
-one level at most.
+Every level of a technique's grid is a network of its own, made from the level
+below, so that a curve costs one training and a killed sweep loses at most an
+epoch of one level.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from dlas.stack import Compression, Data, Network, SavedNetwork, Workspace
 Level = Annotated[float, Field(gt=0, lt=1)] | Literal["elbow"]
 ELBOW = "elbow"
 CHOOSING = {"elbow": "tolerance", "tolerance": 0.01}
-"""Options that decide where the elbow is, at their defaults: they do not touch the networks it is among."""
+"""Options that only decide where the elbow is, at their defaults: they do not affect the networks."""
 
 
 @dataclass(frozen=True)
 class IterativePruning(Compression):
     """Prunes to each level of a grid in turn, with fine-tuning after each.
 
-    Where nothing is fine-tuned, because the images have no labels or the recipe
-    is "none", it prunes to its level at once.
+    Without fine-tuning, because the images have no labels or the recipe is
+    "none", it prunes to its level in one step.
 
     Parameters
     ----------
     level : float or "elbow"
-        Share to prune, between 0 and 1; or the highest level of the grid that
-        ``elbow`` accepts, chosen on validation data.
+        Share to prune, between 0 and 1; or the elbow of the grid's levels, see
+        ``elbow``, chosen on validation data.
     scope : {"global", "layer"}
-        Compare with one another what is pruned in all layers, or in each.
+        Rank importance over all layers together, or within each layer.
     criterion : {"l1", "taylor", "random"}
         How the importance of weights, channels or blocks is estimated.
     recipe : {"auto", "cifar10", "imagenet", "short", "none"}
-        How to fine-tune; "auto" is what suits the data set, and not at all
-        where the network is untrained or images have no labels.
+        How to fine-tune; "auto" takes the data set's recipe, and does not fine-tune
+        if the network is untrained or images have no labels.
     epochs : int, optional
         Of fine-tuning, shared evenly among the grid's levels, instead of the recipe's own number.
     learning_rate : float, optional
@@ -63,7 +63,7 @@ class IterativePruning(Compression):
     """
 
     GRID: ClassVar[tuple[float, ...]]
-    """The levels that a higher one is reached by, rising."""
+    """Levels on the way to a higher one, rising."""
 
     level: Level
     scope: Scope = "global"
@@ -76,25 +76,25 @@ class IterativePruning(Compression):
 
     @abstractmethod
     def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
-        """Prune the network in place to a level; convolution weights at zero will stay there."""
+        """Prune the network in place to a level; fine-tuning keeps its zeros."""
 
     @abstractmethod
     def reached(self, network: TorchNetwork) -> dict[str, Any]:
-        """Return ``units``, ``ratio`` and ``layers`` as :class:`dlas.stack.Facts` has them."""
+        """Return ``units``, ``ratio`` and ``layers`` as :class:`dlas.stack.Facts` defines them."""
 
     def verify(self) -> None:
-        """Refuse options of a fine-tuning that does not take place.
+        """Refuse options of fine-tuning if there is none.
 
         Raises
         ------
         InputError
         """
-        given = [name for name in ("epochs", "learning_rate") if getattr(self, name) is not None]
-        if self.recipe == "none" and given:
-            raise InputError(f"{given[0]} = {getattr(self, given[0])} has no effect with recipe = 'none'")
+        options = [name for name in ("epochs", "learning_rate") if getattr(self, name) is not None]
+        if self.recipe == "none" and options:
+            raise InputError(f"{options[0]} = {getattr(self, options[0])} has no effect with recipe = 'none'")
 
     def imports(self) -> list[str]:
-        """Return what fine-tuning imports."""
+        """Return the slow imports of fine-tuning."""
         return [] if self.recipe == "none" else ["pytorch_lightning"]
 
     def milestones(self, labelled: bool) -> Sequence[Mapping[str, Any]]:
@@ -103,12 +103,12 @@ class IterativePruning(Compression):
         end = self.level if isinstance(self.level, float) else 1.0
         if labelled and (self.level == ELBOW or self.recipe != "none"):
             levels = [level for level in self.GRID if level < end]
-        if self._stands_for_another():
+        if self._equals_plain_level():
             levels.append(end)
         return [{"level": level, **CHOOSING} for level in levels]
 
-    def _stands_for_another(self) -> bool:
-        """Return whether this differs from another part only in how it would choose an elbow."""
+    def _equals_plain_level(self) -> bool:
+        """Return whether this differs from a part of the same level only in options of the elbow."""
         chosen_by = {name: getattr(self, name) for name in CHOOSING}
         return self.level != ELBOW and chosen_by != CHOOSING
 
@@ -121,7 +121,7 @@ class IterativePruning(Compression):
             If the network is not a torch module, or has no convolution to prune.
         """
         level = self.level
-        assert isinstance(level, float)  # an elbow is chosen
+        assert isinstance(level, float)  # :meth:`choose` handles the elbow
         if not isinstance(network, TorchNetwork):
             raise Unsupported("pruning needs a torch module; this network is an ONNX graph")
         labelled = data.labelled and network.facts.trained
@@ -139,22 +139,22 @@ class IterativePruning(Compression):
             own = replace(workspace, seed=_seed(workspace.seed, level))
             fit(network.module, data, recipe, own, keep_zeros(network.module))
             score(network, data)
-        self._note(network, dense, before, recipe, time.monotonic() - started)
+        self._record(network, dense, before, recipe, time.monotonic() - started)
         return network
 
     def choose(self, candidates: Sequence[SavedNetwork]) -> Network | None:
-        """Return the network at the elbow of the curve, if that is what the level says.
+        """Return the network at the elbow of the curve if the level is "elbow".
 
-        A level whose network exists already, by a part that differs only in how it would
-        choose an elbow, is that network.
+        A part that differs from another only in options of the elbow returns the network
+        of that other.
 
         Raises
         ------
         Unsupported
-            If there is no accuracy to choose by.
+            If the candidates have no accuracy.
         """
         if self.level != ELBOW:
-            return candidates[-1].restore() if self._stands_for_another() else None
+            return candidates[-1].restore() if self._equals_plain_level() else None
         measured = [candidate.facts.validation_accuracy for candidate in candidates]
         accuracies = [accuracy for accuracy in measured if accuracy is not None]
         if len(accuracies) < len(measured):
@@ -168,7 +168,7 @@ class IterativePruning(Compression):
         return network
 
     def fine_tuning(self, level: float, data: Data, labelled: bool) -> Recipe | None:
-        """Return a level's share of the fine-tuning, None where there is none.
+        """Return the recipe for a level, its share of all epochs; None for no fine-tuning.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class IterativePruning(Compression):
         Raises
         ------
         Unsupported
-            If there is nothing to fine-tune with.
+            If a recipe is requested for images without labels or an untrained network.
         """
         if self.recipe == "none" or (self.recipe == "auto" and not labelled):
             return None
@@ -193,7 +193,7 @@ class IterativePruning(Compression):
         epochs = max(1, share[1] - share[0])
         return replace(recipe, epochs=epochs, learning_rate=self.learning_rate or recipe.learning_rate)
 
-    def _note(
+    def _record(
         self,
         network: TorchNetwork,
         curve: list[dict[str, Any]],
@@ -201,7 +201,7 @@ class IterativePruning(Compression):
         recipe: Recipe | None,
         seconds: float,
     ) -> None:
-        """Write counts, what was reached and the curve so far into the network's facts."""
+        """Write counts, the compression reached and the curve so far into the network's facts."""
         network.count()
         reached = {"level": self.level, **self.reached(network)}
         after = _point(
@@ -217,7 +217,7 @@ class IterativePruning(Compression):
 
 
 def ratios(network: TorchNetwork) -> dict[str, Any]:
-    """Return the share of the dense network's convolution weights that is zero or gone, also by layer."""
+    """Return the share of the dense network's convolution weights that is zero or removed, also by layer."""
     weights, dense = conv_weights(network.module), network.facts.dense_shapes
     sizes = {name: math.prod(dense.get(name, weight.shape)) for name, weight in weights.items()}
     pruned = {name: sizes[name] - int(weight.count_nonzero()) for name, weight in weights.items()}

@@ -26,7 +26,7 @@ class MaskedPruning(IterativePruning):
     relative: ClassVar[bool] = False
 
     def takes(self, conv: nn.Conv2d) -> bool:
-        """Return whether this convolution is pruned at all."""
+        """Return whether this convolution is pruned."""
         return True
 
     def gather(self, values: torch.Tensor, conv: nn.Conv2d) -> torch.Tensor:
@@ -34,7 +34,7 @@ class MaskedPruning(IterativePruning):
         return values
 
     def scatter(self, units: torch.Tensor, conv: nn.Conv2d) -> torch.Tensor:
-        """Return values [k, c / groups, r, s] from one value a unit."""
+        """Return values [k, c / groups, r, s] from one value for each unit."""
         return units
 
     def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:

@@ -22,7 +22,7 @@ class Units(Protocol):
     relative: ClassVar[bool]
 
     def takes(self, conv: nn.Conv2d) -> bool:
-        """Return whether this convolution is pruned at all."""
+        """Return whether this convolution is pruned."""
         ...
 
     def gather(self, values: torch.Tensor, conv: nn.Conv2d) -> torch.Tensor:
@@ -30,7 +30,7 @@ class Units(Protocol):
         ...
 
     def scatter(self, units: torch.Tensor, conv: nn.Conv2d) -> torch.Tensor:
-        """Return values [k, c / groups, r, s] from one value a unit, as :meth:`gather` shapes them."""
+        """Return values [k, c / groups, r, s] from one value for each unit, as :meth:`gather` shapes them."""
         ...
 
 
@@ -53,7 +53,7 @@ def prunable(module: nn.Module, units: Units) -> dict[str, nn.Conv2d]:
 
 
 def nonzero_units(conv: nn.Conv2d, units: Units) -> torch.Tensor:
-    """Return which units hold a weight other than zero."""
+    """Return which units have a nonzero weight."""
     return units.gather((conv.weight.detach() != 0).float(), conv) > 0
 
 

@@ -1,4 +1,4 @@
-"""Give a dense module the widths that its channels were pruned to."""
+"""Narrow the layers of a dense module to the widths of a pruned network."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Norm = nn.modules.batchnorm._BatchNorm
 def narrow(module: nn.Module, state: Mapping[str, torch.Tensor]) -> None:
     """Make layers as narrow as the tensors of ``state``, in place; their values are not set.
 
-    What cannot come of removing channels is left as it is, for whoever loads
-    ``state`` to refuse: names that differ, another rank or kernel, more channels.
+    Tensors that cannot come from removing channels (another name, rank or kernel, more
+    channels) are left unchanged; loading ``state`` will refuse them.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def _is_part(saved: torch.Tensor, tensor: torch.Tensor) -> bool:
 
 
 def _set_widths(layer: nn.Module) -> None:
-    """Let a layer's attributes say what its tensors' shapes are."""
+    """Set a layer's attributes to the shapes of its tensors."""
     if isinstance(layer, nn.Conv2d):
         if layer.groups == layer.out_channels:  # depthwise, or one filter, which stays
             layer.groups = len(layer.weight)
@@ -57,5 +57,5 @@ def _set_widths(layer: nn.Module) -> None:
     elif isinstance(layer, nn.Linear):
         layer.out_features, layer.in_features = layer.weight.shape
     elif isinstance(layer, Norm):
-        known = [tensor for tensor in (layer.weight, layer.running_mean) if tensor is not None]
-        layer.num_features = len(known[0]) if known else layer.num_features
+        tensors = [tensor for tensor in (layer.weight, layer.running_mean) if tensor is not None]
+        layer.num_features = len(tensors[0]) if tensors else layer.num_features

@@ -1,6 +1,6 @@
-"""The steps of a point, one file each: run in a process of its own, with plain JSON in and out.
+"""The steps of a point, one file each; each runs in a separate process, with JSON in and out.
 
 network -> [compress ...] -> [tune] -> build -> check -> measure
 
-A step's code is part of the key of what it makes; that of ``check`` and ``measure``, of the row.
+A step's code is part of the key of its artifact; the code of ``check`` and ``measure``, of the row's key.
 """

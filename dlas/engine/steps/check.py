@@ -21,13 +21,13 @@ from dlas.store.cache import Cache
 from dlas.study.point import Point
 
 CHECK_SECONDS = 60.0
-"""A slow build is checked on as many as it gets through in this time after the first, which may compile."""
+"""Time limit of a check after its first batch, which may compile; a slow build is checked on fewer images."""
 
 
 def run(
     content: dict[str, Any], root: str, network_key: str, build_key: str, channel: Channel
 ) -> dict[str, Any]:
-    """Compare the build with the network's reference function, and count what it classifies rightly."""
+    """Compare the build with the network's reference function, and compute its accuracy."""
     cache, point = Cache(Path(root)), Point.of(content)
     sample = load_sample(cache, network_key)
     program = load_program(cache, network_key, build_key, point)
@@ -51,7 +51,7 @@ def run(
 def run_in_batches(
     program: Program, images: Images, batch: int, clock: Callable[[], float] = time.monotonic
 ) -> Images:
-    """Return the outputs for as many images as there is time for, through a fixed batch size.
+    """Return the outputs for as many images as time allows, with a fixed batch size.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ def run_in_batches(
     Returns
     -------
     array
-        Outputs of the first images: of all, or of those that it got through
-        within :data:`CHECK_SECONDS` after the first batch.
+        Outputs of all images, or of the first ones, those done within
+        :data:`CHECK_SECONDS` after the first batch.
     """
     outputs: list[Images] = []
     end = math.inf

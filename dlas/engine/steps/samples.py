@@ -1,4 +1,4 @@
-"""Test images that lie beside a network, with its reference outputs, to check builds with."""
+"""Test images stored with a network and its reference outputs, to check builds with."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dlas.store.cache import Cache
 
 SAMPLE_IMAGES = 256
 SAMPLE_BYTES = 64 * 2**20
-"""At most so many test images, in at most so many bytes, go with a network for checking its builds."""
+"""Limits of the number and the size of the test images stored with a network."""
 INSENSITIVE = 1e-3
-"""Outputs that vary over the images by less than this share of the largest tell nothing about a build."""
+"""Outputs that vary over the images by less than this share of the largest say nothing about a build."""
 INSENSITIVE_NOTE = "its outputs hardly depend on the image, so a check of its builds says little"
 
 
 def save_sample(network: Network, data: Data, folder: Path) -> None:
-    """Keep some test images with their labels and reference outputs beside the network.
+    """Store some test images with their labels and reference outputs beside the network.
 
-    Outputs that are the same for every image would let any build pass; the
-    network's note says so.
+    If the outputs are the same for every image, any build would pass; this is added
+    to the network's note.
     """
     count = max(1, min(SAMPLE_IMAGES, len(data.test), SAMPLE_BYTES // (4 * int(np.prod(data.shape)))))
     chosen = np.random.default_rng(0).permutation(len(data.test))[:count]
@@ -38,10 +38,10 @@ def save_sample(network: Network, data: Data, folder: Path) -> None:
 
 
 def load_sample(cache: Cache, network_key: str) -> dict[str, Any]:
-    """Return ``images`` [n, c, h, w] kept with a network, their ``labels`` and its ``outputs``."""
+    """Return ``images`` [n, c, h, w] stored with a network, their ``labels`` and its ``outputs``."""
     return load_file(load_verified(cache, "network", network_key).folder / "sample.safetensors")
 
 
 def fill_batch(images: Images, batch: int) -> Images:
-    """Return exactly ``batch`` images, repeating them where there are fewer."""
+    """Return exactly ``batch`` images, repeated if there are fewer."""
     return np.ascontiguousarray(np.resize(images, (batch, *images.shape[1:])))

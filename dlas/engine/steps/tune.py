@@ -15,7 +15,7 @@ from dlas.study.point import Point
 def run(
     content: dict[str, Any], root: str, network_key: str, tuning_key: str, channel: Channel
 ) -> dict[str, Any]:
-    """Search for the network's schedules, alone on the device; what is on record is not tried again."""
+    """Search for the network's schedules, alone on the device; recorded trials are not repeated."""
     cache, point = Cache(Path(root)), Point.of(content)
     compiler: TuningCompiler = point.compiler.make("compiler")
     algorithm = point.algorithm.make("algorithm")

@@ -17,7 +17,7 @@ from dlas.measuring.machine import Machine, use_threads
 from dlas.stack import Hardware, Images, MeasureSettings, Program, Target
 
 HIDEABLE = re.compile(r"avx2?|avx512\w*|avxvnni\w*|fma|f16c")
-"""What LLVM takes for granted of a processor by its name, and a hypervisor may have switched off."""
+"""Features that LLVM assumes of a processor by its name, and that a hypervisor may hide."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Local(Hardware):
     ----------
     profile : Profile
     threads : int, optional
-        Worker threads, each on a physical core of its own.  By default one a
+        Worker threads, each on a physical core of its own.  By default one for each
         core that this process may use, by its affinity and its control group.
     """
 
@@ -37,12 +37,12 @@ class Local(Hardware):
     machine: ClassVar[Machine] = Machine()
 
     def verify(self) -> None:
-        """Refuse more threads than cores: they would take turns, and the times would mean nothing.
+        """Refuse more threads than cores: they would share cores, and times would be meaningless.
 
         Raises
         ------
         InputError
-            Quoting both.
+            Quotes both numbers.
         """
         most = self.machine.most_threads()
         if self.threads is not None and self.threads > most:
@@ -57,7 +57,7 @@ class Local(Hardware):
         return "local"
 
     def unsupported(self) -> str | None:
-        """Return the profile's reason, or that its target is another device than the processors."""
+        """Return the profile's reason, or that its target is not a processor."""
         kind = self.profile.target.get("kind", "llvm")
         if self.profile.unsupported or kind == "llvm":
             return self.profile.unsupported
@@ -98,7 +98,7 @@ class Local(Hardware):
         return sampling.sample(program.bind(images), settings, turn)
 
     def _detected(self) -> dict[str, Any]:
-        """Return the target that LLVM names, less what a hypervisor hides of that processor."""
+        """Return LLVM's name of this processor, without features that a hypervisor hides."""
         from tvm.target import Target as TvmTarget
         from tvm.target import codegen
 

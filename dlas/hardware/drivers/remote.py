@@ -1,4 +1,4 @@
-"""A device on another machine, which this version describes and compiles for but does not reach."""
+"""A device on another machine, which this version compiles for but cannot run programs on."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from dlas.stack import Hardware, Images, MeasureSettings, Program, Target
 
 @dataclass(frozen=True)
 class Remote(Hardware):
-    """A board known by its profile.
+    """A board described by its profile.
 
     Parameters
     ----------
     profile : Profile
         Must hold a target, as nothing can be detected.
     threads : int, optional
-        Worker threads; by default one a core of the profile.
+        Worker threads; by default one for each core of the profile.
     """
 
     profile: Profile
     threads: Annotated[int, Field(ge=1)] | None = None
 
     def verify(self) -> None:
-        """Refuse what could never be compiled for the device.
+        """Refuse a profile without a target, and more threads than cores.
 
         Raises
         ------
@@ -43,12 +43,12 @@ class Remote(Hardware):
 
     @property
     def device(self) -> str:
-        """The board's name where the profile gives one: its processors and its GPU share it."""
+        """The board's name if the profile gives one: its processors and its GPU share a lock."""
         return str(self.profile.facts.get("board", self.profile.name))
 
     @property
     def local(self) -> bool:
-        """False: this machine's processors only wait."""
+        """False: this machine's processors are idle while the device is used."""
         return False
 
     def unsupported(self) -> str | None:
@@ -56,7 +56,7 @@ class Remote(Hardware):
         return self.profile.unsupported or f"{self.profile.name}: this version has no transport to a device"
 
     def target(self) -> Target:
-        """Return the profile's target with the threads asked for."""
+        """Return the profile's target with the number of threads."""
         threads = self.threads or self._cores()
         description = dict(self.profile.target)
         if description["kind"] == "llvm":
