@@ -1,1 +1,1 @@
-"""Algorithms that compute nothing and leave every convolution to another one, one file each."""
+"""Algorithms that choose another algorithm for each convolution, one file each."""

@@ -1,4 +1,4 @@
-"""A table that says which algorithm computes which layer."""
+"""Per-layer choice: a table file names the algorithm of each layer."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dlas.study.point import Choice
 
 DIRECT = Choice("direct")
 AGAIN = re.compile(r"#\d+$")
-"""How the name of a layer's second, third, ... use ends."""
+"""Suffix of the name of a layer's second, third, ... call."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What a file says: the algorithm of each layer it names, and of all others."""
+    """The content of a file: algorithms by layer, and the algorithm of all other layers."""
 
     layers: Mapping[str, Choice]
     default: Choice = DIRECT
@@ -33,7 +33,7 @@ class Table:
 
 @dataclass(frozen=True)
 class PerLayer(Algorithm):
-    """Leave each layer to the algorithm that a file names for it.
+    """Compute each layer with the algorithm that a file names for it.
 
     The file is TOML::
 
@@ -43,43 +43,43 @@ class PerLayer(Algorithm):
         "conv1"          = "spatial_pack"
         "layer1.0.conv1" = { name = "gemm" }
 
-    Layers are named as rows name them, algorithms as studies name them, with
+    Layers have the names of rows, algorithms the names of studies, with
     their options.  A layer that the network uses several times (``conv``,
-    ``conv#2``) has one entry for all its uses, unless one is named by itself.
+    ``conv#2``) has one entry for all its calls, unless a call has its own.
 
     Parameters
     ----------
     path : str
-        The file.  Without one ``direct`` computes every layer.
+        The file; without one ``direct`` computes every layer.
     """
 
     path: str = ""
 
     def verify(self) -> None:
-        """Read the table, and let the algorithms in it look at files of theirs."""
+        """Read the table, and verify the algorithms in it."""
         if not self.path:
             raise InputError('per_layer needs a table: path = "choices.toml"')
         super().verify()
 
     def delegates(self) -> Sequence[Part]:
         """Return every algorithm in the table, once."""
-        return tuple(self._made.values())
+        return tuple(self._algorithms.values())
 
     def check_layers(self, names: Collection[str]) -> None:
-        """Refuse a table of layers that the network does not have."""
-        known = {*names, *(AGAIN.sub("", name) for name in names)}
+        """Refuse a table that names layers the network does not have."""
+        valid = {*names, *(AGAIN.sub("", name) for name in names)}
         for layer in self._table.layers:
-            if layer not in known:
+            if layer not in valid:
                 raise Unsupported(f"{self.path}: {unknown('layer', layer, names)}")
 
     def for_layer(self, conv: Conv) -> Algorithm:
         """Return the algorithm that the table names for ``conv.name``."""
         layers = self._table.layers
         choice = layers.get(conv.name) or layers.get(AGAIN.sub("", conv.name)) or self._table.default
-        return self._made[choice].for_layer(conv)
+        return self._algorithms[choice].for_layer(conv)
 
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
-        """Refuse: what :meth:`for_layer` returns computes the layer."""
+        """Raise: the algorithm that :meth:`for_layer` returns computes the layer."""
         raise TypeError(f"per_layer computes nothing itself; ask for_layer for {conv.name!r}")
 
     @cached_property
@@ -87,7 +87,7 @@ class PerLayer(Algorithm):
         return read(Path(self.path).expanduser()) if self.path else Table({})
 
     @cached_property
-    def _made(self) -> dict[Choice, Algorithm]:
+    def _algorithms(self) -> dict[Choice, Algorithm]:
         choices = dict.fromkeys((self._table.default, *self._table.layers.values()))
         return {choice: choice.make("algorithm") for choice in choices}
 
@@ -98,7 +98,7 @@ def read(path: Path) -> Table:
     Raises
     ------
     InputError
-        Whatever is wrong with it, quoting what was written.
+        If it is invalid; quotes the wrong entry.
     """
     raw = toml.read(path, "table of layers")
     try:
@@ -115,15 +115,15 @@ def read(path: Path) -> Table:
 
 
 def write(path: Path, layers: Mapping[str, Mapping[str, Any]], comment: str = "") -> None:
-    """Write a table that :func:`read` reads, replacing what is there in one step.
+    """Write a table for :func:`read`, atomically.
 
     Parameters
     ----------
     path : Path
     layers : mapping
-        By layer, an algorithm as it stands in a row: ``{"name": "gemm"}`` and its options.
+        Algorithms by layer, in a row's format: ``{"name": "gemm"}`` and its options.
     comment : str
-        Put above the table: where it comes from.
+        Written above the table, e.g. its source.
 
     Raises
     ------

@@ -1,6 +1,7 @@
 """The command line.
 
-app: the commands, with tuning's; running: a sweep with its progress
+- ``app``: the commands; ``tuning``: the commands for tuning
+- ``running``: run a study
 """
 
 from typing import NoReturn

@@ -37,7 +37,7 @@ Where = Annotated[
 
 def run_command() -> NoReturn:
     """Run the command line; bad input ends in one message and exit code 2."""
-    sys.path.append(os.getcwd())  # where a study's "module:Class" may lie
+    sys.path.append(os.getcwd())  # for a study's "module:Class"
     try:
         code = app(standalone_mode=False) or 0
     except InputError as error:
@@ -47,7 +47,7 @@ def run_command() -> NoReturn:
         terminal.complain("interrupted")
         code = 130
     except Exception as error:
-        if not hasattr(error, "format_message"):  # click's own complaint about the words of a command
+        if not hasattr(error, "format_message"):  # not a usage error of click
             raise
         terminal.complain(error.format_message())
         code = 2
@@ -101,13 +101,13 @@ def list_parts(
     if axis is not None and axis not in parts.HOMES:
         raise unknown("axis", axis, parts.HOMES)
     table = Table("axis", "part", "options", box=None, pad_edge=False)
-    for each in [axis] if axis else parts.HOMES:
-        for name in parts.names(each):
-            options = parts.find(each, name).options()
+    for part_axis in [axis] if axis else parts.HOMES:
+        for name in parts.names(part_axis):
+            options = parts.find(part_axis, name).options()
             shown = ", ".join(
                 key if value is dataclasses.MISSING else f"{key}={value!r}" for key, value in options.items()
             )
-            table.add_row(each, name, escape(shown))
+            table.add_row(part_axis, name, escape(shown))
     terminal.show(table)
 
 
@@ -216,14 +216,14 @@ def doctor() -> None:
 
     colours = {"ok": "green", "warn": "yellow", "fail": "red"}
     table = Table("", "check", "found", "what to do", box=None, pad_edge=False)
-    found = checks()
-    for check in found:
+    results = checks()
+    for check in results:
         colour = colours[check.status]
         table.add_row(
             f"[{colour}]{check.status}[/{colour}]", check.name, escape(check.finding), escape(check.advice)
         )
     terminal.show(table)
-    if any(check.status == "fail" for check in found):
+    if any(check.status == "fail" for check in results):
         raise typer.Exit(1)
 
 
@@ -235,26 +235,26 @@ def check(
         list[str] | None, typer.Argument(help="Options as a study writes them, e.g. level=0.5.")
     ] = None,
 ) -> None:
-    """Hold a part to its axis's contract: an algorithm is right on every kind of convolution, and so on."""
+    """Check a part against its axis's contract, e.g. that an algorithm is right on every convolution."""
     from dlas.store import toml
     from dlas.study import parts
 
     if axis not in parts.HOMES:
         raise unknown("axis", axis, parts.HOMES)
-    found = parts.find(axis, name)
-    given = toml.parse("\n".join(options or ()))
-    defaults = found.options()
-    if missing := [key for key in defaults if defaults[key] is dataclasses.MISSING and key not in given]:
+    part_class = parts.find(axis, name)
+    values = toml.parse("\n".join(options or ()))
+    defaults = part_class.options()
+    if missing := [key for key in defaults if defaults[key] is dataclasses.MISSING and key not in values]:
         raise InputError(f"{axis} {name!r} needs options ({', '.join(missing)}), which a check cannot guess")
     try:
-        _check(axis, name, found.make(found.validate(name, given)))
+        _check(axis, name, part_class.make(part_class.validate(name, values)))
     except AssertionError as error:
         terminal.complain(str(error))
         raise typer.Exit(1) from None
 
 
 def _check(axis: str, name: str, part: Any) -> None:
-    """Hold a part to its contract and say how it did."""
+    """Check a part against its contract, and print the result."""
     from dlas import testing
 
     console = terminal.console()

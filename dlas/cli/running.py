@@ -1,4 +1,4 @@
-"""Run a study from the command line: check it, sweep it, say how it ended."""
+"""Run a study from the command line, and print how it ended."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def run_study(
     tune_only: bool = False,
     in_process: bool = False,
 ) -> Writer:
-    """Run a study's points to their rows, and return the results.
+    """Run a study, and return its results.
 
     Parameters
     ----------
     study : Study
     cache : callable
-        Makes the cache, once the study has been found good.
+        Creates the cache after the study has been checked.
     results : callable
-        Opens what takes the rows, a :class:`dlas.rows.results.Results`.
+        Opens the writer of rows, a :class:`dlas.rows.results.Results`.
     jobs, retry, keep_builds, tune_only
         As for :class:`dlas.engine.sweep.Sweep`.
     in_process : bool
@@ -51,9 +51,9 @@ def run_study(
     Raises
     ------
     InputError
-        If something in the study cannot be; nothing has been written then.
+        If the study is invalid; nothing has been written then.
     typer.Exit
-        If it did not come to its end.
+        If the sweep did not finish.
     """
     if in_process and jobs > 1:
         raise InputError(f"--in-process runs one step at a time, and --jobs {jobs} asks for more")
@@ -88,7 +88,7 @@ def run_study(
 
 
 def _announce(study: Study, console: Console, in_process: bool) -> int:
-    """Print what is going to be run; return the number of points."""
+    """Print the size of the study; return the number of points."""
     expansion = study.expansion()
     total = sum(1 for _ in study.points(expansion))
     console.print(_expansion_line(study.name, total, expansion), highlight=False)
@@ -98,7 +98,7 @@ def _announce(study: Study, console: Console, in_process: bool) -> int:
 
 
 def _runner(in_process: bool) -> Runner:
-    """Return what runs the steps."""
+    """Return the runner of the steps."""
     if in_process:
         from dlas.processes.inline import Inline
 
@@ -109,7 +109,7 @@ def _runner(in_process: bool) -> Runner:
 
 
 def check_parts(study: Study) -> None:
-    """Let every part look at the files it names before anything is written.
+    """Verify every part of a study, before anything is written.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def _expansion_line(name: str, total: int, expansion: Expansion) -> str:
 
 
 def _sweep(sweep: Sweep, console: Console) -> None:
-    """Run a sweep and say how it ended."""
+    """Run a sweep and print how it ended."""
     from dlas.processes.outcome import FULL, DiskFull
     from dlas.processes.server import ServerDied
 
@@ -159,10 +159,10 @@ def _sweep(sweep: Sweep, console: Console) -> None:
         terminal.complain(f"the disk is full ({error}); free some room and run the same command again")
         raise typer.Exit(1) from None
     if not sweep.tune_only:
-        _say_rows(summary, out, console)
+        _print_summary(summary, out, console)
 
 
-def _say_rows(summary: Summary, out: Path, console: Console) -> None:
+def _print_summary(summary: Summary, out: Path, console: Console) -> None:
     statuses = ", ".join(f"{count} {status}" for status, count in sorted(summary.written.items())) or "none"
     console.print(
         f"rows written: {statuses}; kept from before: {summary.kept}; measured: {summary.measured}. {out}",

@@ -32,15 +32,15 @@ PART = "A part's name, or a table: '{name = \"cifar_resnet18\", width = 0.5}'."
 
 
 @dataclass
-class Collected:
-    """Takes the rows of points that are only tuned: nothing has been measured of them, so none is written."""
+class CollectedRows:
+    """Collects the rows of points that are only tuned; they are not written, since nothing was measured."""
 
     folder: Path
     existing: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 
     def append(self, row: Row) -> None:
-        """Keep a row."""
+        """Add a row."""
         self.rows.append(row)
 
 
@@ -60,7 +60,7 @@ def tune(
     jobs: Annotated[int, typer.Option(min=1, help="Networks made at a time.")] = 1,
     cache: CacheFolder = None,
 ) -> None:
-    """Fill the records ahead, as studies with the same choices would on their way."""
+    """Tune networks ahead, and record the trials for studies with the same choices."""
     from dlas.cli.running import run_study
     from dlas.study.reading import parse_study
 
@@ -83,27 +83,27 @@ def tune(
         "batch": batch,
     }
     study = parse_study(tomli_w.dumps({"name": "tune", "axes": axes}))
-    done = run_study(
+    collected = run_study(
         study,
         lambda: caches.Cache(cache or caches.default_root()),
-        lambda store: nullcontext(Collected(store.workspace("tune"))),
+        lambda store: nullcontext(CollectedRows(store.workspace("tune"))),
         jobs=jobs,
         tune_only=True,
     )
-    failed = [row for row in done.rows if row.status != "ok"]
+    failed = [row for row in collected.rows if row.status != "ok"]
     if failed:
-        count = f"{len(failed)} of {len(done.rows)} points were not tuned"
-        terminal.complain(f"{count}; logs are in {done.folder / 'logs'}")
+        count = f"{len(failed)} of {len(collected.rows)} points were not tuned"
+        terminal.complain(f"{count}; logs are in {collected.folder / 'logs'}")
         raise typer.Exit(1)
 
 
 def _part(text: str) -> Any:
-    """Return a part as a study file would hold it.
+    """Return a part as an entry of a study file.
 
     Raises
     ------
     InputError
-        If what looks like a table is none.
+        If it starts like a table and is not one.
     """
     if not text.startswith("{"):
         return text

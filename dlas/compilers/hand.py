@@ -1,4 +1,4 @@
-"""TVM with the first point of every algorithm's own design space: optimised by hand, without a search."""
+"""TVM with the first point of every algorithm's design space: tuned by hand, without a search."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dlas.stack import Layer, Target
 
 @dataclass(frozen=True)
 class Hand(TvmCompiler):
-    """Compile with TVM; every convolution takes the best guess of its algorithm's design space.
+    """Compile with TVM; every convolution uses the first point of its algorithm's design space.
 
-    The minimal schedule stands in where an algorithm has no space of its own for
-    the target.  Each layer of the row says what was decided.
+    Algorithms without a space of their own for the target use the minimal schedule.
+    Each layer of the row lists the decisions.
     """
 
     def scheduler(self, folder: Path) -> KernelScheduler:

@@ -1,9 +1,9 @@
 """TVM's auto-scheduler: every convolution's schedule is searched on the device itself.
 
-MetaSchedule succeeds Ansor in TVM, and is the only one left.  Ansor's words and
-MetaSchedule's: a task is a workload, sketches with their annotations are the
-design space, a measurement trial is a trial, and the log of records is the
-database, which here is the cache's folder of records.
+MetaSchedule succeeds Ansor, which TVM has removed.  Ansor's terms in MetaSchedule:
+a task is a workload, sketches with annotations are the design space, a measurement
+trial is a trial, and the log of records is the database, here the cache's folder
+of records.
 """
 
 from __future__ import annotations
@@ -40,17 +40,18 @@ PRESETS: dict[str, dict[str, Any]] = {
 class MetaSchedule(TvmCompiler, TuningCompiler):
     """Compile with TVM, each convolution with the fastest schedule that a search found.
 
-    Every other operator has the schedule that it has in ``untuned``.
+    All other operators have the schedules of ``untuned``.
 
     Parameters
     ----------
     preset : {"quick", "smoke", "paper"}
-        32 or 4 trials for each workload; or 20,000 for the whole network, shared by
-        the weight in its time, ended for a workload after 1,000 without a better one.
+        32 or 4 trials for each workload; or 20,000 for the whole network, shared in
+        proportion to time, with an early stop after 1,000 trials without improvement.
     trials : int, optional
         For each workload, instead of the preset's.
     early_stop : int, optional
-        Trials without a better one that end a workload's search, instead of the preset's; 0 for never.
+        End a workload's search after this many trials without improvement, instead of the preset's;
+        0 for never.
     per_round : int
         Candidates that are proposed together; searches with different rounds share no records.
     space : {"algorithm", "rules"}
@@ -100,12 +101,12 @@ class MetaSchedule(TvmCompiler, TuningCompiler):
 
         def scheduled(kernel: Kernel, target: Target) -> tuple[tirx.PrimFunc, Layer]:
             entry = selected[kernel.name]
-            return follow(kernel, target, entry), entry["summary"]
+            return apply_trace(kernel, target, entry), entry["summary"]
 
         return scheduled
 
 
-def follow(kernel: Kernel, target: Target, entry: Mapping[str, Any]) -> tirx.PrimFunc:
+def apply_trace(kernel: Kernel, target: Target, entry: Mapping[str, Any]) -> tirx.PrimFunc:
     """Return a kernel's PrimFunc with the schedule that was selected for it.
 
     Parameters
@@ -113,7 +114,7 @@ def follow(kernel: Kernel, target: Target, entry: Mapping[str, Any]) -> tirx.Pri
     kernel : Kernel
     target : Target
     entry : mapping
-        The ``trace`` of the schedule, and the digest of the ``workload`` that it schedules.
+        The ``trace`` of the schedule, and the digest of its ``workload``.
 
     Raises
     ------
@@ -128,7 +129,7 @@ def follow(kernel: Kernel, target: Target, entry: Mapping[str, Any]) -> tirx.Pri
 
 
 def _entry(kernel: Kernel, tuned: TuningResult) -> dict[str, Any]:
-    """Return what :meth:`MetaSchedule.scheduler` has to know of a kernel."""
+    """Return a kernel's entry for :meth:`MetaSchedule.scheduler`."""
     return {
         "kernel": kernel.name,
         "workload": tuned.task.workload.digest,

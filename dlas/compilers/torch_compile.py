@@ -14,10 +14,10 @@ from dlas.stack import Network, Program, Target
 
 @dataclass(frozen=True)
 class TorchCompile(TorchRuntime):
-    """Compile with ``torch.compile``; it does so at the first run, which counts as such."""
+    """Compile with ``torch.compile``, which happens in the first run and counts as part of it."""
 
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
-        """Return the compiled module; the work is done at its first run."""
+        """Return the compiled module; it compiles in its first run."""
         module, device = module_of(network()).eval(), torch_device(target)
         compiled = torch.compile(module, backend="inductor", dynamic=False)
         return TorchProgram(module, compiled, device, self.channels_last)

@@ -1,4 +1,4 @@
-"""PyTorch as it comes: every operator called on its own."""
+"""PyTorch in eager mode: every operator is called separately."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The contract of each axis, as a function that holds a part to it: ours, and those that others write.
+"""Checks of each axis's contract, for parts of this project and of others.
 
-A check raises ``AssertionError`` that says what the part did and what was expected.
+A check raises ``AssertionError`` with the part's behaviour and what was expected.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a check when it is asked for: a data set's needs no tvm."""
+    """Import a check on first use: checking a data set needs no tvm."""
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{HOMES[name]}"), name)

@@ -18,24 +18,24 @@ from dlas.testing.cases import CASES, Case, expected, graph, tensors
 from dlas.testing.faults import describe_fault
 
 Run = Callable[[Any, Sequence[Array], Target], Array]
-"""Returns what ``main`` of a module scheduled for a target computes of its arguments."""
+"""Returns the output of ``main`` of a module scheduled for a target, for some arguments."""
 HOST = Target({"kind": "llvm", "num-cores": 2}, threads=2)
-"""Any processor of this machine's kind: right or wrong does not depend on its speed."""
+"""A generic processor of this machine's architecture: correctness does not depend on the model."""
 POINTS = 4
 """Points of a design space that a case is checked at by default: the first, the last and two between."""
 
 
 def run_here(module: Any, arguments: Sequence[Array], target: Target = HOST) -> Array:
-    """Return what ``main`` of a module computes on this machine's processors.
+    """Return the output of ``main`` of a module on this machine's processors.
 
     Raises
     ------
     AssertionError
-        If a second run gives other bits.
+        If a second run gives different bits.
     """
     machine = relax.VirtualMachine(build_module(module, target, module), tvm.cpu())
-    given = [tvm.runtime.tensor(argument) for argument in arguments]
-    first, second = (np.asarray(machine["main"](*given).numpy()) for _ in range(2))
+    inputs = [tvm.runtime.tensor(argument) for argument in arguments]
+    first, second = (np.asarray(machine["main"](*inputs).numpy()) for _ in range(2))
     assert first.tobytes() == second.tobytes(), "two runs of one build give two results"
     return first
 
@@ -47,13 +47,13 @@ def check_algorithm(
     run: Run = run_here,
     points: int = POINTS,
 ) -> dict[str, str]:
-    """Hold an algorithm to its contract.
+    """Check the contract of an algorithm.
 
-    On every convolution that it does not decline
+    For every convolution that it does not decline
 
-    - it is right against PyTorch, within its own ``tolerance``: as ``schedule``
-      leaves it and at some points of its design space;
-    - bias, residual and activation are in its kernel;
+    - it agrees with PyTorch within its ``tolerance``, with the minimal schedule and
+      at some points of its design space;
+    - bias, residual and activation are fused into its kernel;
     - packing is repeatable, leaves the weight as it is, and ``unpack`` undoes it;
     - two builds are one program, and two runs give the same bits.
 
@@ -96,7 +96,7 @@ def check_case(
     """Check one convolution; return the reason if it is declined."""
     try:
         return _check_case(algorithm, case, target, run, seed, points)
-    except Exception as error:  # whatever the part or TVM raises, it is one finding
+    except Exception as error:  # any error of the part or of TVM is a finding
         fault = describe_fault(error, algorithm)
         raise AssertionError(f"{algorithm_name(algorithm)} on {case.conv.name!r}: {fault}") from error
 
@@ -118,7 +118,7 @@ def _check_case(
     try:
         _check_close(run(scheduled, arguments, target), right, tolerance, "schedule")
     except AssertionError:
-        # If the program is wrong before it is scheduled, that is the finding.
+        # Report an error before scheduling first.
         _check_close(run_here(lowered.module, arguments), right, tolerance, "compute")
         raise
     for point, module in _points(lowered, kernel, target, points):
@@ -127,7 +127,7 @@ def _check_case(
 
 
 def lower_case(algorithm: Algorithm, case: Case, seed: int = 0) -> Lowered:
-    """Return a case as a network of its own, computed by ``algorithm``."""
+    """Return a case as a network, computed by ``algorithm``."""
     return lower_graph(graph(case, tensors(case, seed)), algorithm)
 
 
@@ -146,18 +146,18 @@ def _check_packing(kernel: Kernel, weight: Array) -> None:
 
 def _check_tail(kernel: Kernel, case: Case) -> None:
     operators = [step.operator for step in kernel.steps]
-    wanted = case.bias + case.residual + (case.activation is not None)
-    assert len(operators) == wanted, f"the tail is not in the kernel, which has {operators or 'none of it'}"
+    fused = case.bias + case.residual + (case.activation is not None)
+    assert len(operators) == fused, f"the tail is not in the kernel, which has {operators or 'none of it'}"
 
 
 def _check_same_program(lowered: Lowered, scheduled: Any, again: Lowered, target: Target) -> None:
-    """Compare what is compiled; the code that a compiler makes of it is the same if it is."""
+    """Compare two scheduled modules; equal modules compile to equal code."""
     same = all(map(np.array_equal, lowered.parameters.values(), again.parameters.values()))
     assert same and structural_equal(scheduled, schedule(again, target)), "two builds are two programs"
 
 
 def _points(lowered: Lowered, kernel: Kernel, target: Target, most: int) -> Iterator[tuple[str, Any]]:
-    """Yield points from all over the design space, in words, and the module that each one gives."""
+    """Yield points spread over the design space, described in words, with their scheduled modules."""
     space = kernel.algorithm.space(kernel.conv, target)
     for at in sorted({round(at) for at in np.linspace(0, len(space) - 1, most)} if space else ()):
         module = schedule(lowered, target)

@@ -1,4 +1,4 @@
-"""Convolutions that every algorithm must compute or decline, and what PyTorch computes for them."""
+"""Convolutions that every algorithm must compute or decline, and PyTorch's results for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, tuple[Callable[[relax.Expr], relax.Expr], Callable[[torch
     "sigmoid": (relax.op.sigmoid, torch.sigmoid),
     "silu": (relax.op.nn.silu, functional.silu),
 }
-"""An activation as Relax and as torch write it."""
+"""Activations in Relax and in torch."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Case:
     Parameters
     ----------
     conv : Conv
-        ``conv.name`` says what is special about it.
+        ``conv.name`` describes its special property.
     bias, residual : bool
-        What is added in the same kernel.
+        Whether they are added in the same kernel.
     activation : str, optional
         A key of ``ACTIVATIONS``, applied last, in the same kernel.
     sparsity : float
@@ -110,7 +110,7 @@ CASES: tuple[Case, ...] = (
     Case(_conv("hardly anything but zeros", 2, 24, (6, 6), 8, (1, 1), groups=2), True, sparsity=0.99),
     Case(_conv("nothing but zeros", 1, 4, (6, 6), 8, (3, 3), padding=SAME), True, sparsity=1.0),
 )
-"""What every algorithm is held to."""
+"""The convolutions that every algorithm is checked with."""
 
 
 def tensors(case: Case, seed: int) -> dict[str, Array]:
@@ -134,23 +134,23 @@ def tensors(case: Case, seed: int) -> dict[str, Array]:
 
 
 def expected(case: Case, tensors: dict[str, Array]) -> Array:
-    """Return what PyTorch computes in float64."""
+    """Return PyTorch's result, computed in float64."""
     conv = case.conv
-    given = {name: torch.from_numpy(array).double() for name, array in tensors.items()}
+    values = {name: torch.from_numpy(array).double() for name, array in tensors.items()}
     top, left, bottom, right = conv.padding
-    x = functional.pad(given["x"], (left, right, top, bottom), value=conv.padding_value)
-    y = functional.conv2d(x, given["weight"], None, conv.strides, 0, conv.dilation, conv.groups)
+    x = functional.pad(values["x"], (left, right, top, bottom), value=conv.padding_value)
+    y = functional.conv2d(x, values["weight"], None, conv.strides, 0, conv.dilation, conv.groups)
     if case.bias:
-        y = y + given["bias"][:, None, None]
+        y = y + values["bias"][:, None, None]
     if case.residual:
-        y = y + given["residual"]
+        y = y + values["residual"]
     if case.activation:
         y = ACTIVATIONS[case.activation][1](y)
     return y.numpy()
 
 
 def graph(case: Case, tensors: dict[str, Array]) -> Graph:
-    """Return the case as a network of its own."""
+    """Return the case as a network."""
     conv = case.conv
     images = relax.Var("images", relax.TensorType(tensors["x"].shape, "float32"))
     builder = relax.BlockBuilder()

@@ -1,4 +1,4 @@
-"""The contract of compilers and runtimes: a build computes what its network does, and names its layers."""
+"""The contract of compilers and runtimes: a build agrees with its network, and names its layers."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def check_compiler(
     algorithm: Algorithm | None = None,
     hardware: Hardware | None = None,
 ) -> None:
-    """Hold a compiler or a runtime to its contract, on this machine.
+    """Check the contract of a compiler or a runtime, on this machine.
 
-    - What it loads computes the network's reference function within the network's
-      tolerance, as often as it is run, on whatever images.
+    - Its programs agree with the network's reference function within the network's
+      tolerance, in every run and for different images.
     - A build has a layer for each convolution, by the network's names, with its
       multiply-adds; a runtime's are computed by ``library``.
-    - Where layers can be timed, those of the build are among them, in seconds.
+    - If layers can be timed, the times include the build's layers and are in seconds.
 
     Parameters
     ----------
     compiler : Backend
-        One that searches first does so, with its own number of trials.
+        A compiler that tunes searches first, with its own number of trials.
     network : Network, optional
         By default a tiny network of convolutions.
     algorithm : Algorithm, optional
         By default ``direct``.
     hardware : Hardware, optional
-        Where a compiler that searches measures candidates; by default the processors of this machine.
+        Device that a compiler that tunes measures candidates on; by default the processors of this machine.
 
     Raises
     ------
@@ -90,8 +90,8 @@ def _check_layers(build: Build, compiler: Backend, network: Network) -> None:
     assert not wrong, f"layer {wrong[0]!r} has {built[wrong[0]]} multiply-adds, not {macs[wrong[0]]}"
     for layer in build.layers:
         library = layer["algorithm"] == "library"
-        said = f"layer {layer['name']!r} is computed by {layer['algorithm']!r}"
-        assert library == compiler.own_kernels, f"{said}, with own_kernels = {compiler.own_kernels}"
+        computed = f"layer {layer['name']!r} is computed by {layer['algorithm']!r}"
+        assert library == compiler.own_kernels, f"{computed}, with own_kernels = {compiler.own_kernels}"
 
 
 def _check_outputs(program: Program, network: Network, images: Images) -> None:
@@ -105,7 +105,7 @@ def _check_outputs(program: Program, network: Network, images: Images) -> None:
 
 
 def _check_times(program: Program, build: Build, images: Images) -> None:
-    """Check the times of layers, where there are any."""
+    """Check the times of layers, if there are any."""
     times = program.layers(images, REPEATS)
     if times is None:
         return

@@ -1,4 +1,4 @@
-"""The contract of compression: repeatable, restored bit for bit, and it says what it reached."""
+"""The contract of compression: repeatable, restored bit for bit, reporting the compression reached."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dlas.testing.networks import TinyDataset, TinyModel, noise, random_images, 
 
 
 def check_compression(compression: Compression, model: Model | None = None, data: Data | None = None) -> None:
-    """Hold a compression technique to its contract.
+    """Check the contract of a compression technique.
 
-    - Two networks of one seed are the same, bit for bit, milestones included.
+    - The same seed gives the same network, bit for bit, milestones included.
     - A saved network is restored bit for bit.
-    - It says in ``facts.reached`` by how much a network is smaller, and counts it anew.
+    - ``facts.reached`` reports the compression, and the network's counts are updated.
 
     Parameters
     ----------
@@ -36,15 +36,15 @@ def check_compression(compression: Compression, model: Model | None = None, data
     """
     model = model or TinyModel(epochs=3)
     with checking(compression):
-        for given in [data] if data else [noise(), TinyDataset().load()]:
+        for sample in [data] if data else [noise(), TinyDataset().load()]:
             with tempfile.TemporaryDirectory() as folder:
-                _check_on(compression, model, given, Path(folder))
+                _check_on(compression, model, sample, Path(folder))
 
 
 def _check_on(compression: Compression, model: Model, data: Data, root: Path) -> None:
     """Check a technique on one data set."""
-    dense, files = _made(compression, model, data, root / "first")
-    _, again = _made(compression, model, data, root / "second")
+    dense, files = _build_networks(compression, model, data, root / "first")
+    _, again = _build_networks(compression, model, data, root / "second")
     assert again == files, "one seed gives two networks"
     saved = dense.pop()
     network = saved.restore()
@@ -54,10 +54,10 @@ def _check_on(compression: Compression, model: Model, data: Data, root: Path) ->
     _check_reached(compression, dense[0], saved)
 
 
-def _made(
+def _build_networks(
     compression: Compression, model: Model, data: Data, root: Path
 ) -> tuple[list[SavedNetwork], dict[str, bytes]]:
-    """Return the dense network, those of milestones and the compressed one, and the last one's files."""
+    """Return the dense network, the milestones' networks and the compressed one, with its files."""
     saved: list[SavedNetwork] = []
     files: dict[str, bytes] = {}
     milder = [_with(compression, options) for options in compression.milestones(data.labelled)]
@@ -79,7 +79,7 @@ def _with(compression: Compression, options: Any) -> Compression:
 
 
 def _saved(part: Compression | None, model: Model, network: Network, folder: Path) -> SavedNetwork:
-    """Return how to get a saved network: from its technique, or from the model where it is dense."""
+    """Return a saved network, restored by its technique, or by the model if it is dense."""
     facts = network.facts
     if part is None:
         return SavedNetwork(facts, lambda: model.restore(folder, replace(facts)))
@@ -87,7 +87,7 @@ def _saved(part: Compression | None, model: Model, network: Network, folder: Pat
 
 
 def _check_reached(compression: Compression, dense: SavedNetwork, saved: SavedNetwork) -> None:
-    """Check what a technique says that it reached."""
+    """Check the compression that a technique reports."""
     reached = saved.facts.reached
     ratio, bits = reached.get("ratio", 0), reached.get("bits", 32)
     assert 0 <= ratio < 1, f"it reached the ratio {ratio!r}, no share of the weights"

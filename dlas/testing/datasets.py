@@ -9,26 +9,26 @@ from dlas.stack import Data, Dataset, Images, Labels, Split
 from dlas.testing.faults import checking
 
 IMAGES = 256
-"""Images of each split that are looked at: all of a smaller one, else some from all over it."""
+"""Largest number of images to check in each split, spread over a larger split."""
 READ_AT_ONCE = 4
 
 
 def check_dataset(dataset: Dataset, images: int = IMAGES) -> None:
-    """Hold a data set to its contract.
+    """Check the contract of a data set.
 
     - Images are finite float32 [n, c, h, w] of the shape that the data gives, labels
       int64 [n] below its number of classes.
-    - Every load gives the same images; what is drawn as training images are read (a
-      crop, say) follows from torch's seed.
-    - An image of the other splits is the same whatever it is read together with.
-    - No image of a split is in another one.
+    - Every load gives the same images; random changes of training images (a crop,
+      for example) follow from torch's seed.
+    - An image of the other splits does not depend on the images read with it.
+    - Splits are disjoint.
     - Augmenting keeps shape and type.
 
     Parameters
     ----------
     dataset : Dataset
     images : int
-        Images of each split to look at.
+        Images of each split to check.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def check_dataset(dataset: Dataset, images: int = IMAGES) -> None:
 
 
 def _check_description(dataset: Dataset, data: Data) -> None:
-    """Check what the data says of itself."""
+    """Check shape, classes and ``labelled``."""
     assert len(data.shape) == 3 and all(size >= 1 for size in data.shape), f"{data.shape} is no (c, h, w)"
     assert data.classes >= 1, f"it has {data.classes} classes"
     same = dataset.labelled == data.labelled
@@ -59,7 +59,7 @@ def _check_description(dataset: Dataset, data: Data) -> None:
 
 
 def _places(split: Split, images: int) -> list[int]:
-    """Return places from all over a split."""
+    """Return indices spread over a split."""
     assert len(split) > 0, "a split is empty"
     return sorted({round(place) for place in np.linspace(0, len(split) - 1, min(images, len(split)))})
 
@@ -84,7 +84,7 @@ def _check_split(name: str, split: Split, places: list[int], data: Data) -> tupl
 
 
 def _read(split: Split, places: list[int]) -> tuple[Images, Labels]:
-    """Return some images and labels of a split, with whatever is drawn for them drawn anew."""
+    """Return some images and labels of a split, read with a fixed seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return split[places]
@@ -100,5 +100,5 @@ def _check_augment(data: Data) -> None:
         return
     images = torch.from_numpy(data.train[[0]][0])
     augmented = data.augment(images)
-    kept = augmented.shape == images.shape and augmented.dtype == images.dtype
-    assert kept, f"augmenting makes {augmented.dtype} {list(augmented.shape)} of {list(images.shape)}"
+    same = augmented.shape == images.shape and augmented.dtype == images.dtype
+    assert same, f"augmenting makes {augmented.dtype} {list(augmented.shape)} of {list(images.shape)}"

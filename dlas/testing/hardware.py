@@ -15,12 +15,12 @@ from dlas.testing.faults import checking
 from dlas.testing.networks import SHAPE, random_images
 
 SECONDS = 5e-3
-"""That a run of the program takes which devices are given to time."""
+"""Duration of a run of :class:`Sleeper`."""
 SETTINGS = MeasureSettings(repeats=4, seconds=10, minimum=2, sample_seconds=1e-4, slices=2)
 
 
 class Sleeper(Program):
-    """Takes a known time for nothing."""
+    """Sleeps for a known time."""
 
     def bind(self, images: Images) -> Callable[[], None]:
         """Return a function that sleeps."""
@@ -32,20 +32,21 @@ class Sleeper(Program):
 
 
 def check_hardware(hardware: Hardware, program: Program | None = None, seconds: float = SECONDS) -> None:
-    """Hold a device to its contract.
+    """Check the contract of a device.
 
-    - It has a name for its lock, and describes itself and its target as JSON can hold them,
-      the same every time.
-    - It measures: positive samples in seconds, a first run, and a turn asked for before
-      the device is used; or it says why it cannot be used, and measuring raises that.
+    - It has a name for its lock, and its description and target are JSON-able and the
+      same every time.
+    - It measures: positive samples in seconds, a first run, and it waits for its turn
+      before it uses the device; or it gives a reason why it cannot be used, and measuring
+      raises that.
 
     Parameters
     ----------
     hardware : Hardware
     program : Program, optional
-        What the device runs; by default one that sleeps.
+        The program to run; by default one that sleeps.
     seconds : float
-        That one run of it takes at least.
+        Shortest duration of one run.
 
     Raises
     ------
@@ -74,7 +75,7 @@ def _target(hardware: Hardware) -> dict[str, object]:
 
 
 def _check_samples(hardware: Hardware, program: Program, seconds: float) -> None:
-    """Check what a measurement returns."""
+    """Check the result of a measurement."""
     turns: list[float] = []
     measured = hardware.measure(
         program, random_images(1, SHAPE), SETTINGS, lambda: turns.append(time.monotonic())

@@ -1,4 +1,4 @@
-"""The contract of models: the same from the same seed, saved and restored bit for bit."""
+"""The contract of models: repeatable by seed, saved and restored bit for bit."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from dlas.testing.networks import noise, random_images, saved_files, workspace
 SHAPE = (3, 32, 32)
 CLASSES = 10
 ROUNDING = 1e-6
-"""Share of the largest output by which the outputs of one image may differ at two places of a batch."""
+"""Largest relative difference of an image's outputs at two places of a batch."""
 
 
 def check_model(model: Model, data: Data | None = None) -> None:
-    """Hold a model to its contract.
+    """Check the contract of a model.
 
-    - Two networks of one seed are the same, bit for bit.
-    - Outputs are finite float32 [n, classes], one's own for each image.
-    - A saved network is restored bit for bit, and says the same of itself when saved again.
-    - It counts its parameters, multiply-adds and bytes, and has an accuracy where
-      images have labels and weights do not come at random.
+    - The same seed gives the same network, bit for bit.
+    - Outputs are finite float32 [n, classes], and depend on the image alone.
+    - A saved network is restored bit for bit, and saving it again gives the same files.
+    - It counts its parameters, multiply-adds and bytes, and has an accuracy if
+      images have labels and weights are not random.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def check_model(model: Model, data: Data | None = None) -> None:
 
 
 def check_facts(facts: Facts, scored: bool) -> None:
-    """Check what is known of a network; ``scored`` where it has an accuracy."""
+    """Check the facts of a network; ``scored`` says whether it must have an accuracy."""
     for name in ("parameters", "nonzeros", "macs", "effective_macs", "model_bytes", "csr_bytes"):
         value = getattr(facts, name)
         assert isinstance(value, int) and value >= 0, f"{name} is {value!r}: networks are counted"
@@ -82,7 +82,7 @@ def check_outputs(network: Network) -> None:
 
 
 def check_restored(network: Network, restored: Network, files: dict[str, bytes], folder: Path) -> None:
-    """Check that a restored network is what was saved as ``files``."""
+    """Check that a restored network equals the one saved as ``files``."""
     images = random_images(2, network.facts.shape)
     same = np.array_equal(restored.reference(images), network.reference(images))
     assert same, "the restored network computes something else than the saved one"

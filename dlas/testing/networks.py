@@ -1,4 +1,4 @@
-"""A data set and a network small enough to train in a second, which checks hold parts to."""
+"""A data set and a network small enough to train in a second, for checks of parts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ CLASSES = 4
 
 @dataclass(frozen=True)
 class TinyDataset(Dataset):
-    """Noise whose class shows in its mean."""
+    """Noise with a mean that depends on the class."""
 
     def load(self) -> Data:
-        """Return 96 images to train on, 64 to choose by and 64 to report."""
+        """Return 96 images to train, 64 to validate and 64 to test."""
         train, validation, test = (_split(seed, count) for seed, count in enumerate((96, 64, 64)))
         return Data(train, validation, test, SHAPE, CLASSES, augment=random_affine, recipe="short")
 
@@ -85,7 +85,7 @@ def random_images(batch: int, shape: Sequence[int] = SHAPE, seed: int = 0) -> Im
 
 
 def saved_files(network: Network, folder: Path) -> dict[str, bytes]:
-    """Return what a network writes into a new folder, by the file's name."""
+    """Return the files that a network writes into a new folder, by name."""
     folder.mkdir(parents=True)
     network.save(folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}

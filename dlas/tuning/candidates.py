@@ -1,4 +1,4 @@
-"""What a worker does with candidates: build them, check their outputs, time them."""
+"""Candidates in a worker: build them, check their outputs, time them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dlas.tuning.workload import MAIN, Workload
 
 REPEATS = 3
 SAMPLE_S = 0.02
-"""Seconds of a sample at least, of ``REPEATS``: more or longer ones did not order candidates better."""
+"""Shortest sample; more or longer samples did not rank candidates better."""
 HOPELESS = 3.0
 """A candidate this many times slower than the best so far gets a single sample."""
 CALL_S = 1e-3
-"""Overhead of Python dominates a single call that takes less."""
+"""Python's overhead dominates single calls shorter than this."""
 
 
 class CandidateRunner:
@@ -36,7 +36,7 @@ class CandidateRunner:
     workloads : sequence of Workload
     hardware : Hardware
     folder : Path
-        Where workers exchange the right outputs, the references.
+        Folder where workers share the reference outputs.
     """
 
     def __init__(self, workloads: Sequence[Workload], hardware: Hardware, folder: Path) -> None:
@@ -50,7 +50,7 @@ class CandidateRunner:
         self.loaded = -1
 
     def handlers(self) -> Handlers:
-        """Return what messages may ask for."""
+        """Return the handlers of messages."""
         return {
             "reference": self.reference,
             "build": self.build,
@@ -60,7 +60,7 @@ class CandidateRunner:
         }
 
     def reference(self, workload: int) -> Reply:
-        """Compute the right output with the minimal schedule, for all workers, and time that."""
+        """Compute the reference output for all workers with the minimal schedule, and time it."""
         minimal = schedule_kernel(self.workloads[workload].kernel, self.target)
         built = self.compiled(minimal.with_attr("global_symbol", MAIN))
         arguments = self._load(workload)
@@ -73,7 +73,7 @@ class CandidateRunner:
         return {"run_s": run_s}
 
     def build(self, workload: int, candidate: dict[str, Any], number: int) -> Reply:
-        """Build a candidate and keep it under its number; return its trace if it gives decisions instead."""
+        """Build a candidate and keep it under its number; return its trace if it consists of decisions."""
         os.sched_setaffinity(0, self.processors)
         computation = self.workloads[workload]
         try:
@@ -100,7 +100,7 @@ class CandidateRunner:
         return {"run_s": self.samples(built, arguments, REPEATS)}
 
     def sample(self, workload: int, number: int) -> Reply:
-        """Time once more a candidate whose output is right."""
+        """Time a checked candidate once more."""
         built, arguments = self.built[number], self._load(workload)
         self._warm_up(built, arguments)
         return {"run_s": self.samples(built, arguments, 1)}
@@ -112,7 +112,7 @@ class CandidateRunner:
         return {}
 
     def compiled(self, function: tirx.PrimFunc) -> tvm.runtime.Executable:
-        """Return a built module with its machine code, which TVM would otherwise make at the first call."""
+        """Return a built module with its machine code, which TVM otherwise generates at the first call."""
         built: tvm.runtime.Executable = tvm.tirx.build(
             tvm.IRModule({MAIN: function}), target=tvm_target(self.target)
         )
@@ -141,7 +141,7 @@ class CandidateRunner:
         return [float(seconds) for seconds in evaluate(*arguments).results]
 
     def _load(self, workload: int) -> list[tvm.runtime.Tensor]:
-        """Return a workload's arguments on the device, where those of one workload stay."""
+        """Return a workload's arguments on the device; the last workload's stay loaded."""
         if self.loaded != workload:
             arrays = self.workloads[workload].arguments()
             self.arguments = [tvm.runtime.tensor(array, self.device) for array in arrays]
@@ -151,7 +151,7 @@ class CandidateRunner:
         return self.arguments
 
     def _expected(self, workload: int) -> Array:
-        """Return the right output of the workload that is loaded."""
+        """Return the reference output of the loaded workload."""
         if self.expected is None:
             self.expected = np.load(self._reference_file(workload), allow_pickle=False)
         return self.expected
@@ -160,14 +160,14 @@ class CandidateRunner:
         return self.folder / f"reference{workload}.npy"
 
     def _take_the_device(self) -> None:
-        """Use the processors that a program on this device uses; threads of TVM's pool inherit them."""
+        """Use the processors of programs on this device; threads of TVM's pool inherit the affinity."""
         os.sched_setaffinity(0, self.processors)  # ``prepare`` selects among these
         self.hardware.prepare()
 
     def _warm_up(self, built: tvm.runtime.Executable, arguments: Sequence[tvm.runtime.Tensor]) -> None:
         """Call a candidate once on the device, and pin each of its threads to a processor.
 
-        Two threads that happen to share a core halve the speed, and would hide a good candidate.
+        Two threads that share a core would halve the speed and hide a good candidate.
         """
         self._take_the_device()
         self.time_call(built, arguments)
@@ -179,29 +179,29 @@ class CandidateRunner:
 
 
 def difference(output: Array, expected: Array, most: float) -> str | None:
-    """Return how an output differs from the right one, None where it does not.
+    """Return how an output differs from the reference, None if it does not.
 
     Parameters
     ----------
     output, expected : ndarray
     most : float
-        Largest accepted ``max|output - expected| / max|expected|``; integers may be
-        one apart, as where two roundings of a half differ.
+        Largest accepted ``max|output - expected| / max|expected|``; integers may differ
+        by one, since halves may be rounded either way.
     """
     if not np.issubdtype(expected.dtype, np.floating):
-        apart = int(np.abs(output.astype(np.int64) - expected.astype(np.int64)).max())
-        return f"off by {apart}" if apart > 1 else None
-    there = ~np.isnan(expected)
-    if (np.isnan(output) == there).any():
+        gap = int(np.abs(output.astype(np.int64) - expected.astype(np.int64)).max())
+        return f"off by {gap}" if gap > 1 else None
+    defined = ~np.isnan(expected)
+    if (np.isnan(output) == defined).any():
         return "numbers that are none, or elements that were never written"
-    apart = np.abs(output - expected, where=there, out=np.zeros_like(expected)).max(initial=0)
-    largest = np.abs(expected[there]).max(initial=0) or 1.0
-    relative = float(apart) / float(largest)
+    gap = np.abs(output - expected, where=defined, out=np.zeros_like(expected)).max(initial=0)
+    largest = np.abs(expected[defined]).max(initial=0) or 1.0
+    relative = float(gap) / float(largest)
     return None if relative <= most else f"off by {relative:.2g} of the largest output"
 
 
 def tolerance(workload: Workload) -> float:
-    """Return how far two right outputs may be apart: each is off by the algorithm's own tolerance."""
+    """Return the largest deviation of two correct outputs: twice the algorithm's tolerance."""
     conv = workload.kernel.conv
     types = [np.dtype(name) for name in (conv.accumulator_type, conv.output_type)]
     floating = [np.finfo(kind).eps for kind in types if np.issubdtype(kind, np.floating)]
@@ -210,7 +210,7 @@ def tolerance(workload: Workload) -> float:
 
 
 def _overwrite(output: tvm.runtime.Tensor) -> None:
-    """Overwrite an earlier output, so that a candidate that writes nothing is found wrong."""
+    """Overwrite an earlier output, so that a candidate that writes nothing fails the check."""
     array = output.numpy()
     array.fill(np.nan if np.issubdtype(array.dtype, np.floating) else np.iinfo(array.dtype).max)
     output.copyfrom(array)

@@ -18,11 +18,11 @@ class MergeReport:
     Parameters
     ----------
     workloads : int
-        Seen in the files.
+        Workloads in the files.
     new : int
-        Of those, the store had no records.
+        Workloads of which the store had no records.
     trials : int
-        Added.
+        Trials added.
     diverged : int
         Workloads whose searches proposed different candidates; later trials than the
         first difference are left out.
@@ -59,7 +59,7 @@ def export(store: RecordStore, path: Path) -> int:
 
 
 def merge(store: RecordStore, paths: Iterable[Path]) -> MergeReport:
-    """Add the records of exported files to a store; what is there already stays as it is.
+    """Add the records of exported files to a store; existing records stay unchanged.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What has to be the same for tuning records to hold; models and studies share records by its hash."""
+"""The identity of tuning records: they are valid for, and shared by, workloads with the same hash."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dlas.tuning.workload import Workload
 
 TOOLS = ("apache-tvm", "apache-tvm-ffi")
 HOMES = ("dlas.schedules", "dlas.sparse")
-"""Packages of algorithms; what algorithms share lies there too."""
+"""Packages of algorithms and of the code that algorithms share."""
 
 
 def describe_device(hardware: Hardware) -> dict[str, Any]:
-    """Return what records depend on of a device: its target, and the machine that it is in."""
+    """Return the properties of a device that records depend on: its target and its machine."""
     target = hardware.target()
     machine = machine_name(hardware.describe())
     return {"target": dict(target.description), "threads": target.threads, "machine": machine}
@@ -34,7 +34,7 @@ def make_header(
     ----------
     workload : Workload
     points : sequence of mapping
-        The algorithm's own space; empty where TVM's default rules are searched.
+        The algorithm's own space; empty if TVM's default rules are searched.
     device : mapping
         From :func:`describe_device`.
     seed, per_round : int
@@ -46,7 +46,7 @@ def make_header(
         space["points"] = fingerprint.key(points=[dict(point) for point in points])
     identity = {
         "workload": workload.digest,
-        "algorithm": _described(algorithm),
+        "algorithm": _describe(algorithm),
         # The rules' traces depend on the algorithm's code only if it adds passes or arguments.
         "code": _sources(type(algorithm)) if points or _changes_measurement(algorithm) else None,
         "space": space,
@@ -57,7 +57,7 @@ def make_header(
     return Header(identity, workload.about())
 
 
-def _described(algorithm: Algorithm) -> dict[str, Any]:
+def _describe(algorithm: Algorithm) -> dict[str, Any]:
     options = {name: str(value) for name, value in vars(algorithm).items()}
     return {"name": algorithm_name(algorithm), "class": type(algorithm).__qualname__, "options": options}
 
@@ -70,10 +70,10 @@ def _changes_measurement(algorithm: Algorithm) -> bool:
 
 @functools.cache
 def _sources(algorithm: type[Algorithm]) -> str:
-    """Return the hash of an algorithm's code and of what it imports from packages of algorithms.
+    """Return the hash of an algorithm's code and its imports from packages of algorithms.
 
-    What other code decides shows in the computation and in the points of the space; a
-    change there must not discard hours of records.
+    Effects of other code are visible in the computation and in the points of the space;
+    a change there must not discard hours of records.
     """
     module = algorithm.__module__
     code = fingerprint.SourceTree()

@@ -11,17 +11,16 @@ from dlas.stack import Decisions
 from dlas.tuning.records import Records
 
 BEST = 4
-"""Neighbours of so many of the best points are tried."""
+"""Number of best points whose neighbours are tried."""
 NEAR = 0.5
-"""Share of a round that is neighbours of the best; the rest is drawn from what is left."""
+"""Share of neighbours in a round; the rest is drawn from the remaining points."""
 
 
 class OwnSpace:
     """The points of an algorithm's own space, each proposed once.
 
-    The seed and the results so far alone decide what is proposed, so that another
-    process can continue a search.  A space of no more points than trials is tried as
-    a whole.
+    Proposals depend only on the seed and the results so far, so that another process
+    can continue a search.  A space with no more points than trials is tried in full.
 
     Parameters
     ----------
@@ -40,28 +39,28 @@ class OwnSpace:
     def propose(self, records: Records) -> list[dict[str, Any]]:
         """Return the candidates of the next round; none where every point has been proposed."""
         tried = {self._numbers[_frozen(candidate["decisions"])] for candidate in records.candidates}
-        left = [number for number in range(len(self.points)) if number not in tried]
+        untried = [number for number in range(len(self.points)) if number not in tried]
         draw = np.random.default_rng([self.seed, len(records.rounds)])
-        best_guess = [0] if 0 in left else []
-        near = self._near(records, left, draw) if tried else self._around(0, left, draw)
-        wanted = min(self.per_round, len(left))
-        proposed = dict.fromkeys([*best_guess, *near[: round(NEAR * wanted)]])
-        proposed |= dict.fromkeys(map(int, draw.permutation(left)))
-        return [{"decisions": self.points[number]} for number in list(proposed)[:wanted]]
+        best_guess = [0] if 0 in untried else []
+        near = self._near(records, untried, draw) if tried else self._around(0, untried, draw)
+        count = min(self.per_round, len(untried))
+        proposed = dict.fromkeys([*best_guess, *near[: round(NEAR * count)]])
+        proposed |= dict.fromkeys(map(int, draw.permutation(untried)))
+        return [{"decisions": self.points[number]} for number in list(proposed)[:count]]
 
-    def _near(self, records: Records, left: Sequence[int], draw: np.random.Generator) -> list[int]:
-        """Return the points left that are neighbours of the best so far, those of the very best first."""
+    def _near(self, records: Records, untried: Sequence[int], draw: np.random.Generator) -> list[int]:
+        """Return the untried neighbours of the best points so far, the best point's first."""
         best = sorted(records.valid, key=lambda trial: (trial.median_s, trial.number))[:BEST]
         neighbours: dict[int, None] = {}
         for trial in best:
             number = self._numbers[_frozen(records.candidates[trial.number]["decisions"])]
-            neighbours |= dict.fromkeys(self._around(number, left, draw))
+            neighbours |= dict.fromkeys(self._around(number, untried, draw))
         return list(neighbours)
 
-    def _around(self, number: int, left: Sequence[int], draw: np.random.Generator) -> list[int]:
-        """Return the points left that differ from one in a single decision, in random order."""
+    def _around(self, number: int, untried: Sequence[int], draw: np.random.Generator) -> list[int]:
+        """Return the untried points that differ from a point in a single decision, in random order."""
         point = self.points[number]
-        near = [other for other in left if _differences(point, self.points[other]) == 1]
+        near = [other for other in untried if _differences(point, self.points[other]) == 1]
         return [int(other) for other in draw.permutation(near)]
 
 

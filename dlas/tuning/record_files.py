@@ -15,10 +15,10 @@ from dlas.tuning.records import Entry, Header, Records, from_line, to_line
 
 MOST_BYTES = 2**30
 MOST_LINE_BYTES = 2**24
-"""A file or a line larger than this was not written here."""
+"""Limits for a file and for a line."""
 SUFFIX = ".jsonl"
 WAIT_SECONDS = 0.5
-"""How often to look whether another writer has finished."""
+"""Interval of checks whether another writer has finished."""
 
 
 class RecordFile:
@@ -35,7 +35,7 @@ class RecordFile:
     FileInUse
         If another process is writing to it.
     InputError
-        If what is there is damaged, or about something else.
+        If the file is damaged or belongs to another workload.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
@@ -56,7 +56,7 @@ class RecordFile:
         return sections[0]
 
     def add(self, entry: Entry) -> None:
-        """Add an entry, and write it at once."""
+        """Add an entry and write it to the file."""
         self.records.add(entry)
         self._journal.append(to_line(entry))
 
@@ -103,12 +103,12 @@ class RecordStore:
 
 
 def read_sections(path: Path) -> Iterator[Records]:
-    """Yield what a file of records, or an export of several, holds; it skips a torn last line.
+    """Yield the records in a file, one or more in an export; an incomplete last line is skipped.
 
     Raises
     ------
     InputError
-        If it cannot be read or a line is not what a record is; names file and line.
+        If it cannot be read or a line is not a record; names file and line.
     """
     section: Records | None = None
     number = 0
@@ -139,7 +139,7 @@ def write_lines(path: Path, records: Iterable[Records]) -> None:
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:
-    """Yield the complete lines of a file, if neither it nor a line is too large to be one of ours."""
+    """Yield the complete lines of a file, within the limits for files and lines."""
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"over {MOST_BYTES:,} bytes")
     with path.open("rb") as lines:

@@ -1,8 +1,8 @@
-"""Tuning records: everything that searches tried for one workload.
+"""Tuning records: all trials of searches for one workload.
 
-Records hold a header that says what they are about, rounds of candidates as they
-were proposed, trials, and selections among the first so many trials.  Nothing is
-ever edited, so a selection among the first 32 trials stays valid when another study
+Records consist of a header with the workload's identity, rounds of proposed
+candidates, trials, and selections among the first trials.  Entries are never
+edited, so a selection among the first 32 trials stays valid when another study
 tries 256.
 """
 
@@ -19,7 +19,7 @@ import pydantic
 from dlas.store import fingerprint
 
 FORMAT = 1
-"""Part of every key: raised when what a record means changes."""
+"""Version of the format, part of every key: raised when the meaning of records changes."""
 
 Seconds = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, pydantic.Field(ge=0)]
@@ -28,12 +28,12 @@ Failure = Literal["build", "run", "wrong", "crash", "hang"]
 
 @dataclass(frozen=True)
 class Header:
-    """What records are about.
+    """The identity of records.
 
     Parameters
     ----------
     identity : dict
-        All that has to be the same for a record to hold; its hash is the file's name.
+        All that records depend on; its hash is the file's name.
     about : dict
         For people, e.g. the convolution.
     """
@@ -49,7 +49,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Round:
-    """Candidates that were proposed together; none where the search space is exhausted.
+    """Candidates that were proposed together; empty if the search space is exhausted.
 
     Their numbers continue those of the round before.
 
@@ -67,13 +67,13 @@ class Trial:
     ----------
     number : int
     seconds : float
-        Wall time that it added to the search.
+        Wall time of the search that it took.
     run_s : list of float
-        Samples, seconds a call; empty where it failed.
+        Samples, seconds a call; empty if it failed.
     trace : list, optional
-        The schedule as MetaSchedule writes it, where the candidate is a set of decisions.
+        The schedule in MetaSchedule's format, if the candidate is a set of decisions.
     failed : str, optional
-        What failed; ``words`` say how.
+        The kind of failure; ``words`` is its message.
     """
 
     number: Count
@@ -85,7 +85,7 @@ class Trial:
 
     @property
     def valid(self) -> bool:
-        """Whether its output was right, and it was timed."""
+        """Whether its output was correct and it was timed."""
         return self.failed is None and bool(self.run_s)
 
     @property
@@ -103,19 +103,19 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Selection:
-    """The trial selected among the first ``trials``, after the best of them were measured again.
+    """The trial selected among the first ``trials``, after measuring the best of them again.
 
     Parameters
     ----------
     trials : int
     method : mapping
-        How the best were measured again.
+        How the finalists were measured.
     number : int
         The selected trial.
     finalists : mapping of str to list of float
         Samples, seconds a call, by the trial's number.
     seconds : float
-        What it took.
+        Duration of the selection.
     """
 
     trials: Count
@@ -133,7 +133,7 @@ KINDS: dict[str, type[Header | Entry]] = {
     "baseline": Baseline,
     "choice": Selection,
 }
-"""What a line of a file holds, by the word that it begins with."""
+"""Class of an entry by its key in a line of a file."""
 VALIDATORS: dict[str, pydantic.TypeAdapter[Any]] = {
     kind: pydantic.TypeAdapter(cls) for kind, cls in KINDS.items()
 }
@@ -141,17 +141,17 @@ VALIDATORS: dict[str, pydantic.TypeAdapter[Any]] = {
 
 @dataclass
 class Records:
-    """All that is on record of one workload.
+    """All records of one workload.
 
     Parameters
     ----------
     header : Header
     candidates : list
-        Of all rounds, by number.
+        Candidates of all rounds, by number.
     rounds : list of int
-        How many candidates each round had.
+        Number of candidates in each round.
     trials : dict
-        By number; those of a search that was killed may have gaps.
+        Trials by number; a search that was killed may leave gaps.
     baseline : Baseline or None
     selections : list of Selection
     """
@@ -169,7 +169,7 @@ class Records:
         Raises
         ------
         ValueError
-            If it contradicts what is there.
+            If it contradicts earlier entries.
         """
         if isinstance(entry, Round):
             self.candidates += entry.candidates
@@ -187,22 +187,22 @@ class Records:
 
     @property
     def exhausted(self) -> bool:
-        """Whether every candidate of the search space was proposed."""
+        """Whether all candidates of the search space were proposed."""
         return bool(self.rounds) and self.rounds[-1] == 0
 
     @property
     def valid(self) -> list[Trial]:
-        """Trials that were right, by number."""
+        """Valid trials, by number."""
         return [trial for _, trial in sorted(self.trials.items()) if trial.valid]
 
     def trace(self, number: int) -> list[Any]:
-        """Return a timed trial's schedule as MetaSchedule writes it."""
+        """Return a timed trial's schedule in MetaSchedule's format."""
         trace = self.trials[number].trace or self.candidates[number].get("trace")
         assert isinstance(trace, list)
         return trace
 
     def entries(self) -> Iterator[Header | Entry]:
-        """Yield everything, in an order in which :meth:`add` takes it."""
+        """Yield all entries, in an order that :meth:`add` accepts."""
         yield self.header
         start = 0
         for count in self.rounds:
@@ -227,7 +227,7 @@ def from_line(line: bytes) -> Header | Entry:
     Raises
     ------
     ValueError
-        If it holds none.
+        If it is not an entry.
     """
     raw = json.loads(line)
     if not isinstance(raw, Mapping) or len(raw) != 1:

@@ -1,8 +1,8 @@
 """Search of TVM's default design space: MetaSchedule's rules, evolution and learned cost model.
 
-Only parts of TVM's own search are used; the workers, the records and the end of the
-search are those of :mod:`dlas.tuning`.  Every round starts a new evolution from the
-records, so that another process can continue a search.
+TVM proposes candidates; :mod:`dlas.tuning` runs them, records them and ends the
+search.  Every round starts a new evolution from the records, so that another process
+can continue a search.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from dlas.tuning.search import NoSchedule
 from dlas.tuning.workload import MAIN, Workload
 
 PROPOSE_S = 600.0
-"""How long proposing a round may take."""
+"""Time limit for proposing a round."""
 POPULATION = 8
-"""Schedules that evolve for each candidate that is wanted."""
+"""Size of the evolving population for each requested candidate."""
 GENERATIONS = 2
-"""Each takes about 20 ms of processor time a schedule, more than everything else together."""
+"""Generations of evolution; each takes about 20 ms of processor time for each schedule."""
 PATIENCE = 10
-"""Rounds of boosting without a better model, after which training ends."""
+"""Rounds of boosting without improvement that end training."""
 ATTEMPTS = 3
-"""How often to look for candidates that were not tried before."""
-NEVER = 2**30
-"""More trials than there will be; :class:`dlas.tuning.search.Search` decides when to stop."""
+"""Number of evolutions to run in search of untried candidates."""
+NO_LIMIT = 2**30
+"""No limit of trials for TVM; :class:`dlas.tuning.search.Search` decides when to stop."""
 
 Results = Sequence[tuple[list[Any], float | None]]
-"""Traces, each with its seconds a call, None where it failed."""
+"""Traces, each with its seconds a call, None if it failed."""
 
 
 @dataclass
@@ -51,12 +51,12 @@ class Rules:
     Parameters
     ----------
     number : int
-        The workload's place among those that the worker has.
+        The workload's index in the worker.
     seed, per_round : int
     workers : callable
         Returns the pool of the one worker that runs :class:`Evolution`.
     sent : int
-        Trials, from the first on, whose results the worker has.
+        Number of first trials whose results the worker has.
     """
 
     number: int
@@ -66,7 +66,7 @@ class Rules:
     sent: int = 0
 
     def propose(self, records: Records) -> list[dict[str, Any]]:
-        """Return the candidates of the next round; none where all have been tried.
+        """Return the candidates of the next round; empty if all have been tried.
 
         Raises
         ------
@@ -99,16 +99,16 @@ class Rules:
 
 @dataclass
 class _State:
-    """What the worker has learned of one workload.
+    """The worker's state for one workload.
 
     Parameters
     ----------
     database : tvm.s_tir.meta_schedule.database.MemoryDatabase
         Schedules with their times.
     tried : set of int
-        Hashes of the schedules that were proposed.
+        Hashes of proposed schedules.
     received : int
-        Trials whose results have arrived.
+        Number of trials whose results have arrived.
     model : tvm.s_tir.meta_schedule.CostModel or None
     """
 
@@ -129,14 +129,14 @@ class Evolution:
     """
 
     def __init__(self, workloads: Sequence[Workload], target: Target, threads: int) -> None:
-        logging.getLogger("tvm").setLevel(logging.WARNING)  # it would report every generation
+        logging.getLogger("tvm").setLevel(logging.WARNING)  # by default it reports every generation
         self.workloads, self.threads = workloads, threads
         self.target = tvm_target(target)
         self.kind = "llvm" if target.on_processors else "cuda"
         self.states: dict[int, _State] = {}
 
     def handlers(self) -> Handlers:
-        """Return what messages may ask for."""
+        """Return the handlers of messages."""
         return {"propose": self.propose}
 
     def propose(self, workload: int, sent: int, results: Results, seed: list[int], count: int) -> Reply:
@@ -146,12 +146,12 @@ class Evolution:
         ----------
         workload : int
         sent : int
-            Trials before those of ``results``.
+            Number of trials before those of ``results``.
         results : sequence of (trace, float or None)
             Seconds a call, None for a candidate that failed.
         seed : list of int
         count : int
-            Candidates that are wanted.
+            Number of candidates to propose.
         """
         state = self.states.setdefault(workload, _State())
         if state.received != sent:
@@ -194,13 +194,13 @@ class Evolution:
         state.received += len(results)
 
     def _evolved(self, workload: int, state: _State, seed: int, count: int) -> list[s_tir.Schedule]:
-        """Return schedules, the most promising first; some of them are on record already."""
+        """Return schedules, the most promising first; some may have been tried already."""
         trained = state.model is not None
         context = self._context(self.workloads[workload], seed, GENERATIONS if trained else 0, count)
         model = state.model if trained else ms.cost_model.RandomModel(seed=seed)
         designs = context.generate_design_space()
-        wanted = 2 * count + min(len(state.tried), POPULATION * count)
-        context.pre_tuning(NEVER, wanted, designs, state.database, model)
+        size = 2 * count + min(len(state.tried), POPULATION * count)
+        context.pre_tuning(NO_LIMIT, size, designs, state.database, model)
         candidates = context.generate_measure_candidates() or []
         context.post_tuning()
         return [candidate.sch for candidate in candidates]
@@ -227,7 +227,7 @@ def _new_model(warm_up: int) -> ms.CostModel:
     """Return a cost model that guesses until it has learned from ``warm_up`` trials."""
     import xgboost  # takes seconds, and a first round does not need it
 
-    # Threads do not help with so few trials, and fail if the process that forked us has used them.
+    # Threads do not help with so few trials, and fail if the parent process has used them.
     xgboost.set_config(nthread=1)
     config = ms.cost_model.xgb_model.XGBConfig(nthread=1)
     return ms.cost_model.XGBModel(config=config, num_warmup_samples=warm_up, early_stopping_rounds=PATIENCE)

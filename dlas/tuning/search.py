@@ -1,4 +1,4 @@
-"""The search for one workload: trials until enough of them count, then a selection among the best."""
+"""The search for one workload: trials until the budget is spent, then a selection among the best."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from dlas.tuning.selection import (
 )
 
 BUILD_S = 60.0
-"""How long building one candidate may take."""
+"""Time limit for building a candidate."""
 REFERENCE_S = 900.0
-"""How long building and running the minimal schedule may take: on a large layer it is slow."""
+"""Time limit for building and running the minimal schedule, which is slow on large layers."""
 RUN_S = 10.0
 SLOWER = 30.0
-"""A candidate may run for ``RUN_S``, and for so many runs of the minimal schedule more."""
+"""Time limit for running a candidate: ``RUN_S`` plus this many runs of the minimal schedule."""
 
 
 class NoSchedule(Exception):
-    """A search found no schedule that computes its layer."""
+    """A search found no valid schedule for its layer."""
 
 
 class Proposer(Protocol):
-    """Where candidates come from."""
+    """Proposes candidates."""
 
     def propose(self, records: Records) -> list[dict[str, Any]]:
-        """Return the candidates of the next round, none where there are no more."""
+        """Return the candidates of the next round, empty if there are no more."""
         ...
 
 
 @dataclass
 class Search:
-    """A search under way.
+    """A running search.
 
     Parameters
     ----------
     number : int
-        The workload's place among those that the workers have.
+        The workload's index in the workers.
     file : RecordFile
         Its records; every trial is written at once.
     proposer : Proposer
@@ -59,11 +59,11 @@ class Search:
     say : callable
         Takes a line of progress.
     with_reference : set of int
-        Workloads whose right outputs the workers of this session have.
+        Workloads whose reference outputs the workers have.
     built_by : dict of int
-        The worker that holds each candidate that is built, by the candidate's number.
+        The worker that holds a built candidate, by the candidate's number.
     since : float
-        When the next trial began.
+        When the current trial started.
     """
 
     number: int
@@ -77,7 +77,7 @@ class Search:
 
     @property
     def records(self) -> Records:
-        """All that is on record of the workload."""
+        """The records of the workload."""
         return self.file.records
 
     def run(self, budget: Budget) -> int:
@@ -92,7 +92,7 @@ class Search:
         return count
 
     def baseline(self) -> Baseline:
-        """Return how long the minimal schedule takes; once a session, let it compute the right output.
+        """Return the times of the minimal schedule; the first call also computes the reference output.
 
         Raises
         ------
@@ -110,12 +110,12 @@ class Search:
         return self.records.baseline
 
     def select(self, count: int) -> Selection:
-        """Return the selection among the first ``count`` trials: the one on record, or a new one.
+        """Return the selection among the first ``count`` trials: the recorded one, or a new one.
 
         Raises
         ------
         NoSchedule
-            If none of them is valid; quotes why most of them failed.
+            If no trial is valid; quotes the most frequent failures.
         """
         selection = recorded_selection(self.records, count)
         if selection is None:
@@ -124,13 +124,13 @@ class Search:
         return selection
 
     def close(self) -> None:
-        """Let the workers drop what they have built."""
+        """Let the workers drop the built candidates."""
         for number, worker in self.built_by.items():
             self.workers().call(worker, RUN_S, do="drop", numbers=[number])
         self.built_by = {}
 
     def _measure(self, missing: Sequence[int], budget: Budget) -> None:
-        """Build side by side, time one after the other; build again what a crashed worker held."""
+        """Build in parallel, time one after the other; rebuild candidates of crashed workers."""
         self.baseline()
         while missing:
             traces = self._build(missing)
@@ -140,7 +140,7 @@ class Search:
             missing = [number for number in missing if number not in self.records.trials]
 
     def _build(self, numbers: Sequence[int]) -> dict[int, list[Any] | None]:
-        """Build candidates; return the trace of each, None for one that is a trace itself."""
+        """Build candidates; return their traces, None for a candidate that is a trace itself."""
         traces: dict[int, list[Any] | None] = {}
         for number, reply in self._built(numbers):
             if "failed" in reply:
@@ -150,7 +150,7 @@ class Search:
         return dict(sorted(traces.items()))
 
     def _built(self, numbers: Sequence[int]) -> Iterator[tuple[int, Reply]]:
-        """Let the workers build candidates side by side; yield each with its reply."""
+        """Let the workers build candidates in parallel; yield each with its reply."""
         messages = [self._message("build", number) for number in numbers]
         for place, worker, reply in self.workers().map(messages, BUILD_S):
             self._forget_lost(worker, reply)
@@ -163,7 +163,7 @@ class Search:
         return {"do": verb, "workload": self.number, "candidate": candidate, "number": number}
 
     def _time(self, number: int, trace: list[Any] | None, budget: Budget) -> None:
-        """Time one candidate while nothing else runs, and keep it if it may be among the best."""
+        """Time one candidate while nothing else runs; drop it unless it is among the best."""
         best = min((trial.median_s for trial in self.records.valid), default=None)
         reply = self._call_builder(number, "time", best_s=best)
         if "failed" in reply:
@@ -174,7 +174,7 @@ class Search:
         self._report(budget)
 
     def _call_builder(self, number: int, verb: str, **more: Any) -> Reply:
-        """Let the worker that has built a candidate run it, while the others are stopped."""
+        """Let the worker that built a candidate run it, while the other workers are stopped."""
         worker = self.built_by[number]
         seconds = RUN_S + SLOWER * max(self.baseline().run_s)
         reply = self.workers().call(worker, seconds, do=verb, workload=self.number, number=number, **more)
@@ -185,12 +185,12 @@ class Search:
         self.file.add(Trial(number, self._lap(), failed=reply["failed"], words=reply["words"]))
 
     def _forget_lost(self, worker: int, reply: Reply) -> None:
-        """Forget what a worker had built that is gone."""
+        """Forget the candidates of a worker that has died."""
         if reply.get("gone"):
             self.built_by = {number: holder for number, holder in self.built_by.items() if holder != worker}
 
     def _drop_slow(self) -> None:
-        """Let workers drop what is timed and not among the best so far."""
+        """Let workers drop timed candidates that are not among the best so far."""
         best = set(finalists(self.records.valid))
         for number in [n for n in self.built_by if n in self.records.trials and n not in best]:
             worker = self.built_by.pop(number)
@@ -199,8 +199,8 @@ class Search:
     def _lap(self) -> float:
         """Return the seconds since the last record."""
         now = time.monotonic()
-        passed, self.since = now - self.since, now
-        return passed
+        elapsed, self.since = now - self.since, now
+        return elapsed
 
     def _report(self, budget: Budget) -> None:
         valid = self.records.valid
@@ -223,7 +223,7 @@ class Search:
         return Selection(count, METHOD, winner(samples), measured, self._lap())
 
     def _measure_again(self, numbers: Sequence[int]) -> dict[int, list[float]]:
-        """Sample the finalists in turns; leave out those that fail now."""
+        """Sample the finalists in turns; leave out those that fail."""
         list(self._built([number for number in numbers if number not in self.built_by]))
         samples: dict[int, list[float]] = {number: [] for number in numbers if number in self.built_by}
         for _ in range(SAMPLES):

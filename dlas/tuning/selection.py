@@ -1,4 +1,4 @@
-"""Which trial to build with: how many trials count, and how the best of them is selected."""
+"""Selection of a trial to build with: the number of trials that count, and the best of them."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Any
 from dlas.tuning.records import Records, Selection, Trial
 
 FINALISTS = 5
-"""So many of the best are measured again: a single measurement is sometimes plainly wrong."""
+"""Number of best trials to measure again: a single measurement is sometimes wrong."""
 SAMPLES = 5
-"""Samples of each finalist, in turns with the others."""
+"""Samples of each finalist, taken in turns."""
 TIE = 0.01
-"""Finalists that differ by less are a tie, whatever their samples say."""
+"""Finalists whose medians differ by a smaller share are tied."""
 METHOD: dict[str, Any] = {"finalists": FINALISTS, "samples": SAMPLES, "tie": TIE}
-"""What a recorded selection depends on beside the trials."""
+"""Settings that a recorded selection depends on."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to search for one workload.
+    """The budget of one workload's search.
 
     Parameters
     ----------
     trials : int
-        At most.
+        Largest number of trials.
     early_stop : int
-        End after so many trials without a better one; 0 for never.
+        End after this many trials without improvement; 0 for never.
     """
 
     trials: int
@@ -38,10 +38,10 @@ class Budget:
 
 
 def count_trials(records: Records, budget: Budget) -> int | None:
-    """Return how many trials count, from the first on; None while more have to be made.
+    """Return the number of first trials that count; None while more are needed.
 
-    The budget and the results alone decide it: further trials, which another
-    study made, change nothing.
+    It depends only on the budget and the results: further trials by another study
+    do not change it.
     """
     best, best_at = float("inf"), -1
     for number in range(budget.trials):
@@ -62,7 +62,7 @@ def first_trials(records: Records, count: int) -> list[Trial]:
 
 
 def curve(trials: Sequence[Trial]) -> list[tuple[int, float, float]]:
-    """Return [trials, seconds of search, seconds a call] wherever the best got better."""
+    """Return [trials, seconds of search, seconds a call] at each improvement."""
     points: list[tuple[int, float, float]] = []
     seconds = 0.0
     for count, trial in enumerate(trials, start=1):
@@ -73,14 +73,14 @@ def curve(trials: Sequence[Trial]) -> list[tuple[int, float, float]]:
 
 
 def finalists(trials: Sequence[Trial]) -> list[int]:
-    """Return the numbers of the best trials and of the first valid one, the search's best guess."""
+    """Return the numbers of the best trials and of the first valid one, the initial guess."""
     valid = [trial for trial in trials if trial.valid]
     best = sorted(valid, key=lambda trial: (trial.median_s, trial.number))[:FINALISTS]
     return sorted({*(trial.number for trial in best), *(trial.number for trial in valid[:1])})
 
 
 def recorded_selection(records: Records, count: int) -> Selection | None:
-    """Return the latest selection on record among the first ``count`` trials, None if there is none."""
+    """Return the latest recorded selection among the first ``count`` trials, None if there is none."""
     for selection in reversed(records.selections):
         if selection.trials == count and selection.method == METHOD:
             return selection

@@ -1,4 +1,4 @@
-"""Tune a network's kernels: equal ones together, each from where its records end to a selection."""
+"""Tune a network's kernels: equal kernels once, each search resumed from its records."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ Space = Literal["rules", "algorithm"]
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How to search.
+    """Settings of a search.
 
     Parameters
     ----------
     space : {"rules", "algorithm"}
-        TVM's default rules, or the algorithms' own spaces where they have one.
+        TVM's default rules, or the algorithms' own spaces if they have one.
     trials : int
-        A workload's, or of all workloads together where ``shared``.
+        For each workload, or for all workloads together if ``shared``.
     shared : bool
-        Whether workloads share the trials by their weight in the network's time.
+        Whether workloads share the trials in proportion to their time.
     early_stop : int
-        End a workload's search after so many trials without a better one; 0 for never.
+        End a workload's search after this many trials without improvement; 0 for never.
     per_round : int
         Candidates proposed together.
     seed : int
@@ -56,13 +56,13 @@ class SearchSettings:
 
 @dataclass
 class TuningTask:
-    """One workload with the layers that need it.
+    """A workload with the kernels that compute it.
 
     Parameters
     ----------
     workload : Workload
     points : list of mapping
-        The algorithm's own space; empty where TVM's rules are searched.
+        The algorithm's own space; empty if TVM's rules are searched.
     header : Header
     kernels : list of Kernel
     """
@@ -74,7 +74,7 @@ class TuningTask:
 
     @property
     def space(self) -> Space:
-        """What is searched."""
+        """The space that is searched."""
         return "algorithm" if self.points else "rules"
 
     @property
@@ -85,16 +85,16 @@ class TuningTask:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """What came of a task.
+    """The result of a task.
 
     Parameters
     ----------
     task : TuningTask
     records : Records
     count : int
-        Trials that count, from the first on.
+        Number of first trials that count.
     selection : Selection
-        Among those.
+        Among these trials.
     """
 
     task: TuningTask
@@ -103,7 +103,7 @@ class TuningResult:
     selection: Selection
 
     def summary(self) -> Layer:
-        """Return what a layer of a row says of its search."""
+        """Return the entries of a row's layer about its search."""
         number = self.selection.number
         decisions = self.records.candidates[number].get("decisions")
         return {
@@ -122,17 +122,17 @@ class TuningResult:
 
     @property
     def trace(self) -> list[Any]:
-        """The selected schedule as MetaSchedule writes it."""
+        """The selected schedule in MetaSchedule's format."""
         return self.records.trace(self.selection.number)
 
     @property
     def seconds(self) -> float:
-        """What the trials that count and the selection took, whenever they were made."""
+        """Duration of the trials that count and of the selection, when they were made."""
         return sum(trial.seconds for trial in self.trials) + self.selection.seconds
 
 
 def tune(kernels: Iterable[Kernel], settings: SearchSettings, bench: Bench) -> list[TuningResult]:
-    """Return a schedule for every kernel, equal kernels together.
+    """Search for the schedules of kernels; equal kernels share a result.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def tune(kernels: Iterable[Kernel], settings: SearchSettings, bench: Bench) -> l
     NoSchedule
         If no candidate of some workload is valid.
     Unsupported
-        If candidates cannot be timed on the device from here.
+        If the device is not on this machine.
     """
     if not bench.hardware.local:
         raise Unsupported("tuning times its candidates on this machine's own devices only")
@@ -170,7 +170,7 @@ def make_tasks(kernels: Iterable[Kernel], settings: SearchSettings, bench: Bench
 
 
 class _Session:
-    """What the searches of one network share: the records, and workers that start when they are needed."""
+    """Shared state of a network's searches: the records, and workers that start on first use."""
 
     def __init__(
         self, tasks: Sequence[TuningTask], settings: SearchSettings, bench: Bench, stack: ExitStack
@@ -186,21 +186,21 @@ class _Session:
         workloads, folder = self.workloads, self.bench.workspace.folder
         hardware = self.bench.hardware
         count = min(Machine().most_threads(), self.settings.per_round)
-        # A GPU's driver reserves more addresses than any limit would allow.
+        # A GPU's driver reserves more address space than any limit would allow.
         memory = CANDIDATE_BYTES if hardware.target().on_processors else None
         pool = WorkerPool(count, lambda: CandidateRunner(workloads, hardware, folder).handlers(), memory)
         return self.stack.enter_context(pool)
 
     @functools.cached_property
     def evolution(self) -> WorkerPool:
-        """The one worker that proposes candidates of TVM's rules."""
+        """A single worker that proposes candidates of TVM's rules."""
         workloads, threads = self.workloads, Machine().most_threads()
         target = self.bench.hardware.target()
         pool = WorkerPool(1, lambda: Evolution(workloads, target, threads).handlers())
         return self.stack.enter_context(pool)
 
     def budgets(self) -> list[Budget]:
-        """Return how long to search for each task."""
+        """Return the budget of each task."""
         settings = self.settings
         if not settings.shared:
             return [Budget(settings.trials, settings.early_stop)] * len(self.tasks)

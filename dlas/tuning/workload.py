@@ -1,4 +1,4 @@
-"""A kernel as tuning sees it: what it computes, without the names that its network gave it."""
+"""Workloads: the computation of a kernel, without the names of its network."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SHORT = {
 
 @dataclass(frozen=True)
 class Workload:
-    """One computation, for which a fast schedule is searched.
+    """A computation to search a fast schedule for.
 
     Parameters
     ----------
     kernel : Kernel
-        One of those that compute it.
+        One of the kernels that compute it.
     module : tvm.IRModule
         Its PrimFunc alone, as ``main``.
     digest : str
@@ -62,7 +62,7 @@ class Workload:
         return schedule
 
     def replay(self, trace: list[Any]) -> s_tir.Schedule:
-        """Return a schedule that follows a trace, as MetaSchedule writes it."""
+        """Return a schedule that follows a trace in MetaSchedule's format."""
         schedule = s_tir.Schedule(self.module)
         s_tir.Trace.apply_json_to_schedule(trace, schedule)
         return schedule
@@ -78,7 +78,7 @@ class Workload:
         return trace
 
     def arguments(self, seed: int = 0) -> list[Array]:
-        """Return what the PrimFunc is called with: random arrays, or those of the algorithm; output last."""
+        """Return arguments for the PrimFunc: random arrays, or those of the algorithm; output last."""
         draw = np.random.default_rng(seed)
         arrays = [_random(draw, shape, np.dtype(name)) for shape, name in _arguments(self.module[MAIN])]
         real = self.kernel.algorithm.arguments(self.kernel.weight, self.kernel.conv)
@@ -87,13 +87,13 @@ class Workload:
         return arrays
 
     def about(self) -> dict[str, Any]:
-        """Return a description for people, in the words of a row's layers."""
-        left_out = ("kernel", "declined", "nonzeros")
-        return {name: value for name, value in self.kernel.describe().items() if name not in left_out}
+        """Return a description for people, with the keys of a row's layer."""
+        omitted = ("kernel", "declined", "nonzeros")
+        return {name: value for name, value in self.kernel.describe().items() if name not in omitted}
 
 
 def short_form(trace: list[Any]) -> str:
-    """Return what was sampled in a trace, in order: ``tile 1x4x2x8, tile 2x32, choice 2, place -1``."""
+    """Return the sampled decisions of a trace, in order: ``tile 1x4x2x8, tile 2x32, choice 2, place -1``."""
     instructions, sampled = trace
     pieces = []
     for number, decision in sampled:
@@ -112,7 +112,7 @@ def _random(draw: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[A
 
 
 def _arguments(function: tirx.PrimFunc) -> list[tuple[tuple[int, ...], str]]:
-    """Return the shape and type of everything that a PrimFunc is called with."""
+    """Return the shape and type of each argument of a PrimFunc."""
     infos = ms.arg_info.ArgInfo.from_prim_func(function)
     return [(tuple(map(int, info.shape)), str(info.dtype)) for info in infos]
 

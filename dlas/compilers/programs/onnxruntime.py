@@ -22,11 +22,11 @@ from dlas.stack import Images, Program
 
 MODEL = "model.onnx"
 KERNEL = "_kernel_time"
-"""What ONNX Runtime's profiler appends to a node's name."""
+"""Suffix that ONNX Runtime's profiler appends to a node's name."""
 BLOCKED = "_nchwc"
-"""What ONNX Runtime appends to a tensor's name to name the kernel that writes it in blocks of channels."""
+"""Suffix of a tensor's name in the name of the kernel that writes it in blocks of channels."""
 INSERTED = re.compile("^InsertedPrecisionFreeCast_|_token_[0-9]+$")
-"""What it adds to the names of kernels whose number type or layout it has changed."""
+"""Additions to the names of kernels whose number type or layout ONNX Runtime has changed."""
 ACTIVATIONS = {"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"}
 
 
@@ -82,7 +82,7 @@ class OnnxProgram(Program):
 
 
 def kernel_layers(graph: onnx.GraphProto) -> dict[str, str]:
-    """Return the layer behind the name of each kernel that ONNX Runtime makes of a convolution.
+    """Return the layer of each of ONNX Runtime's convolution kernels, by the kernel's name.
 
     A kernel has the node's name or, in the blocked layout, that of the tensor it
     writes: the convolution's own or that of the activation fused into it.
@@ -104,6 +104,6 @@ def _median_by_layer(events: list[dict[str, Any]], repeats: int, layers: dict[st
         if event.get("cat") == "Node" and event["name"].endswith(KERNEL):
             samples[event["name"].removesuffix(KERNEL)].append(event["dur"] * 1e-6)
     return {
-        layers.get(INSERTED.sub("", name), name): statistics.median(taken[-repeats:])
-        for name, taken in samples.items()
+        layers.get(INSERTED.sub("", name), name): statistics.median(seconds[-repeats:])
+        for name, seconds in samples.items()
     }

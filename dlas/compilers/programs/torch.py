@@ -1,4 +1,4 @@
-"""Programs that run a torch module itself, and the times of its layers."""
+"""Programs that run a torch module, and the times of its layers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def torch_device(target: Target) -> torch.device:
     Raises
     ------
     Unsupported
-        If torch has none here.
+        If torch does not support it here.
     """
     kind = target.kind
     if kind not in DEVICES:
@@ -61,7 +61,7 @@ class TorchRuntime(Runtime):
     Parameters
     ----------
     channels_last : bool
-        Keep the channels of a pixel side by side; torch's libraries are often faster so.
+        Store the channels of a pixel contiguously, which is often faster in torch's libraries.
     """
 
     channels_last: bool = False
@@ -119,10 +119,10 @@ class TorchProgram(Program):
     module : nn.Module
         The module whose layers are timed.
     run : callable
-        The module, or what a compiler made of it.
+        The module, or its compiled form.
     device : torch.device
     channels_last : bool
-        Whether module and images lie in memory channels last.
+        Whether module and images are stored channels last.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class TorchProgram(Program):
         return result
 
     def layers(self, images: Images, repeats: int) -> dict[str, float] | None:
-        """Return seconds a layer, median over ``repeats``, where the module runs layer by layer."""
+        """Return the median seconds of each layer over ``repeats``; None for a compiled module."""
         if self._run is not self._module:
             return None
         clock = _LayerClock(self._device)
@@ -178,5 +178,5 @@ class TorchProgram(Program):
         return {name: statistics.median(run[name] for run in warm) for name in warm[0]}
 
     def _on_device(self, images: Images) -> torch.Tensor:
-        given = torch.from_numpy(np.ascontiguousarray(images))
-        return given.to(self._device, memory_format=self._format)
+        tensor = torch.from_numpy(np.ascontiguousarray(images))
+        return tensor.to(self._device, memory_format=self._format)

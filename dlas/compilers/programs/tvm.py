@@ -29,7 +29,7 @@ PARAMETERS = "parameters.safetensors"
 CONTENTS = "program.json"
 
 KernelScheduler = Callable[[Kernel, Target], tuple[tirx.PrimFunc, Layer]]
-"""Returns the scheduled PrimFunc of a kernel, and what a row's layer says of the schedule."""
+"""Returns the scheduled PrimFunc of a kernel, and entries of the row's layer about the schedule."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class ScheduledNetwork:
     module : tvm.IRModule
         ``lowered.module`` with its loops scheduled.
     layers : list of Layer
-        Those of ``lowered``, with what was decided for their schedules.
+        The layers of ``lowered``, with the decisions of their schedules.
     """
 
     lowered: Lowered
@@ -51,16 +51,16 @@ class ScheduledNetwork:
 
 
 class TvmCompiler(Compiler):
-    """A compiler whose programs TVM builds; subclasses say how the convolutions are scheduled."""
+    """Base of compilers that build with TVM; subclasses schedule the convolutions."""
 
     @abstractmethod
     def scheduler(self, folder: Path) -> KernelScheduler:
-        """Return how this compiler schedules a convolution's kernel.
+        """Return the function that schedules a convolution's kernel.
 
         Parameters
         ----------
         folder : Path
-            Holds what a search for schedules wrote, if there was one.
+            Holds the files of a search for schedules, if there was one.
         """
 
     def schedule(
@@ -120,9 +120,9 @@ def write_program(lowered: Lowered, module: tvm.IRModule, target: Target, folder
 def build_module(module: tvm.IRModule, target: Target, unscheduled: tvm.IRModule) -> relax.VMExecutable:
     """Return the executable of a scheduled module.
 
-    An operator whose schedule does not compile takes its code from ``unscheduled``,
-    the module before scheduling.  A convolution's failure is an error, and so is
-    every failure on a GPU, where no unscheduled code runs.
+    If an operator's schedule does not compile, its code is taken from ``unscheduled``,
+    the module before scheduling.  Failures of convolutions are errors, and so are all
+    failures on a GPU, where unscheduled code cannot run.
     """
     try:
         return _build(module, target)
@@ -138,7 +138,7 @@ def build_module(module: tvm.IRModule, target: Target, unscheduled: tvm.IRModule
 
 
 def _build(module: tvm.IRModule, target: Target) -> relax.VMExecutable:
-    """Run the passes behind scheduling: legalising and fusing again would cost names and schedules."""
+    """Run the passes after scheduling; legalising and fusing again would lose names and schedules."""
     on = tvm_target(target)
     with on:
         passes = [*pipeline.dataflow_lower_passes(on), *pipeline.finalize_passes(on)]
@@ -202,7 +202,7 @@ class TvmProgram(Program):
 
     def layers(self, images: Images, repeats: int) -> dict[str, float]:
         """Return seconds a layer, median over ``repeats``; other operators by their kernel's name."""
-        # A machine of its own: an instrument, once set, would slow every later run.
+        # A separate machine: an instrument slows every later run.
         machine = relax.VirtualMachine(self._library, self._device)
         arguments = [self._on_device(images), *self._parameters]
         machine["main"](*arguments)
