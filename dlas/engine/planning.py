@@ -154,9 +154,9 @@ class Planner:
         return tuple(steps)
 
     def _network_step(self, point: Point, before: Step | None, predecessors: Sequence[Step]) -> Step:
-        """Return the step that makes a network: the dense one, or by its last technique from the one before.
+        """Return the step that makes the dense network, or that compresses the network of ``before``.
 
-        ``predecessors`` are the steps of its last technique so far, after the one that it started from.
+        ``predecessors`` are the network that its last technique starts from, and its milestones so far.
         """
         key = fingerprint.key(
             before=before.key if before else None,
@@ -164,13 +164,9 @@ class Planner:
             tools=fingerprint.versions(NETWORK_TOOLS),
             **self._key_content("network", point),
         )
-        candidates = [{"key": step.key, "content": step.arguments["content"]} for step in predecessors]
-        arguments = {
-            "content": point.content(),
-            "root": str(self.root),
-            "key": key,
-            "predecessors": candidates,
-        }
+        networks = [{"key": step.key, "content": step.arguments["content"]} for step in predecessors]
+        arguments = {"content": point.content(), "root": str(self.root), "key": key}
+        arguments["predecessors"] = networks
         maker: Part = point.compression.make("compression") if predecessors else point.model.make("model")
         imports = (*point.dataset.make("dataset").imports(), *maker.imports())
         return Step("network", key, arguments, "network", imports=imports)
