@@ -1,6 +1,6 @@
-"""Networks with channels removed against dense ones: the speed-up measured beside the one expected.
+"""Networks with channels removed against dense ones: measured and expected speed-ups.
 
-A study does the measuring, so that dense and compact networks take turns on the device.
+A study measures them, so that dense and compact networks take turns on the device.
 Channels are removed from random weights without fine-tuning: times do not depend
 on the weights.  Two speed-ups are expected: the ratio of multiply-adds, and 1 / (1 - ratio)
 of the weights, which papers on compression quote.
@@ -96,7 +96,7 @@ def _line(name: str, rows: RowsByLevel, level: float) -> list[str]:
 
 
 def _measured(rows: RowsByLevel, compiler: str, level: float) -> str:
-    """Return the ratio of median latencies, or the status of what has none."""
+    """Return the ratio of median latencies, or the status of a row without one."""
     pair = [rows[compiler, DENSE], rows[compiler, level]]
     failed = [row.status for row in pair if row.status != "ok"]
     if failed:

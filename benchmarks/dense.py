@@ -1,9 +1,8 @@
 """Dense convolution against ONNX Runtime and PyTorch: ten layers and whole networks, interleaved in one run.
 
-A study does the measuring, so that peers take turns on the device like any
-points that are compared.  Numbers are speeds relative to ONNX Runtime (above 1 is
-faster), and for layers the share of the multiply-add peak that was measured
-before and after.
+A study measures them, so that all compared programs take turns on the device.  Numbers
+are speed-ups over ONNX Runtime, and for layers the share of the multiply-add peak, which is
+measured before and after.
 
     python -m benchmarks.dense [--layers "NAME;..."] [--networks NAME,...] [--threads 1,2]
                                [--compilers untuned,hand,metaschedule] [--algorithm TOML] [--trials 32]
@@ -38,7 +37,7 @@ DENSE_LAYERS = (
     "depthwise 3x3, 144 at 56",
     "7x7 / 2, stem at 224",
 )
-"""Of :data:`benchmarks.layers.LAYERS`: sparse layers leave out the last two, and have others besides."""
+"""Names in :data:`benchmarks.layers.LAYERS`; the sparse benchmark uses others."""
 NETWORKS = "resnet18,mobilenet_v2,resnet50,vgg16,densenet161,efficientnet_b0"
 PEERS = ("onnxruntime", "torch_eager", "torch_compile")
 OURS = {

@@ -54,7 +54,7 @@ class Layer(TorchModel):
 
 
 def layer_options(name: str) -> dict[str, Any]:
-    """Return what a study says of a layer: its image's ``channels`` and ``size``, and its ``model``."""
+    """Return the options of a study for a layer: its image's ``channels`` and ``size``, and its ``model``."""
     channels, size, options = LAYERS[name]
     return {"channels": channels, "size": size, "model": f'{{ name = "benchmarks.layers:Layer", {options} }}'}
 

@@ -1,4 +1,4 @@
-"""The machine's peak: the most multiply-adds a second that its vectors do."""
+"""The machine's peak rate of multiply-adds in vector registers."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def time_sums(
     extents : pair of int
         How often, and of how many terms.
     factors : sequence of te.Tensor
-        What is read; arrays begin where lines of a cache do.
+        Tensors that are read; arrays are aligned to cache lines.
     product : callable
-        From (thread, vector, lane, again, term) to what is added.
+        Maps (thread, vector, lane, again, term) to the summand.
     """
     import tvm
     from tvm import s_tir, te
@@ -99,7 +99,7 @@ def time_sums(
     schedule.unroll(schedule.get_loops(start)[-2])
     target = tvm.target.Target(dict(_target(threads).description))
     run = tvm.tirx.build(schedule.mod["main"], target=target)["main"]
-    shapes = [tuple(map(int, each.shape)) for each in (*factors, sums)]
+    shapes = [tuple(map(int, tensor.shape)) for tensor in (*factors, sums)]
     arguments = [tvm.runtime.tensor(np.full(shape, 0.5, np.float32)) for shape in shapes]
     run(*arguments)
     seconds = []

@@ -1,7 +1,7 @@
-"""What bounds a sparse convolution: multiply-adds, loads of their inputs, or bytes that stream in or out.
+"""Roofline bounds of a sparse convolution: multiply-adds, loads of their inputs, streamed bytes.
 
-Each bound is work that no kernel of its kind can avoid, over a rate that a probe measured on this
-machine.  The slowest bound is the roof; a kernel may have other costs.
+Each bound is the work that every such kernel must do, over a rate measured on this machine.
+The slowest bound is the roof; a kernel may have other costs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dlas.rows.schema import Layer
 SIZES = tuple(2**power for power in range(14, 27, 2))
 """Bytes a thread that a probe walks through: from a first-level cache to memory."""
 NUMBERS = 2**23
-"""At least so many are read in a sample."""
+"""Fewest numbers read in a sample."""
 OFFSET_BYTES = VALUE_BYTES = 4
 
 

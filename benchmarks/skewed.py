@@ -1,4 +1,4 @@
-"""What balancing the nonzeros over threads gains where filters are very different.
+"""Gain from balancing nonzeros over threads, where filters have very different numbers of them.
 
 A quarter of the filters is dense and stands first; all others have few weights.  Their rows in the
 order that balances threads, and in the order of the filters, beside a layer of as many nonzeros

@@ -51,15 +51,15 @@ reason      = "nothing is zero"
 [[skip]]
 compression = "weight_pruning"
 algorithm   = [{dense}, "{blocks}"]
-reason      = "other weights are made for it"
+reason      = "it runs on other weights"
 [[skip]]
 compression = "block_pruning"
 algorithm   = [{dense}, {csr}]
-reason      = "other weights are made for it"
+reason      = "it runs on other weights"
 [[skip]]
 compression = "*_pruning"
 compiler    = "torch_*"
-reason      = "what a library of dense code takes does not depend on the weights"
+reason      = "the time of a dense library does not depend on the weights"
 """
 
 
@@ -143,7 +143,7 @@ def read(rows: Sequence[Row], roof: Roof) -> LayerResults:
     ok = [row for row in rows if row.status == "ok"]
     reference = {
         _pruned(row): median_s(row) for row in ok if row.compiler["name"] == LIBRARIES[0]
-    }  # the same code, measured beside what it is compared with
+    }  # the same library, measured in turns with what it is compared with
     untouched = [row for row in ok if row.compression["name"] == "none"]
     dense = {label(row.compiler): reference[_pruned(row)] / median_s(row) for row in untouched}
     fastest = max(dense[name] for name in LIBRARIES if name in dense)
@@ -190,7 +190,7 @@ def _print(results: Mapping[str, LayerResults], roof: Roof, levels: Sequence[flo
     columns = [f"{100 * level:.0f} %" for level in levels]
     title = f"sparse, {on}: speed against the best dense library"
     speeds = Table("", "", *columns, "break-even", title=title, box=None)
-    roofs = Table("", "", *columns, title=f"sparse, {on}: share of the roof, and what that is", box=None)
+    roofs = Table("", "", *columns, title=f"sparse, {on}: share of the roof, and which bound it is", box=None)
     for name, layer in results.items():
         for place, (algorithm, by_level) in enumerate(sorted(layer.sparse.items())):
             measured = sorted(by_level)

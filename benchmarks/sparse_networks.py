@@ -26,9 +26,9 @@ from dlas.rows.results import Row
 
 NETWORKS = "resnet18,resnet50,vgg16"
 GOALS = {0.9: 2.0, 0.95: 3.0}
-"""Times ONNX Runtime's speed, by level."""
+"""Goals for the speed-up over ONNX Runtime, by level."""
 MOST_LAYERS = 6
-"""Layers that are named where a goal is missed."""
+"""Most layers that are named where a goal is missed."""
 STUDY = """
 name = "sparse-networks"
 [axes]
@@ -73,7 +73,7 @@ def main(
     out: Annotated[Path | None, typer.Option(help="Keep rows here, and resume from them.")] = None,
     smoke: Annotated[bool, typer.Option(help="One small network, briefly: whether it works.")] = False,
 ) -> None:
-    """Print speeds of networks, the layers that hold them back, and ratios of compile times."""
+    """Print speeds of networks, the layers that limit them, and ratios of compile times."""
     if smoke:
         networks, compiling, threads, size, seconds = "resnet18", "resnet18", "1", 64, 0.2
     shares = sorted(map(float, levels.split(",")))
@@ -118,12 +118,12 @@ def _print(results: dict[str, list[Row]], levels: Sequence[float], threads: int)
             for row in ours:
                 table.add_row(*_line(row, library, level))
             if library and ours and level and ours[0].status == "ok":
-                behind += _held_back(ours[0], library, level)
+                behind += _furthest_behind(ours[0], library, level)
     console.print(table)
     console.print(disturbed(row for rows in results.values() for row in rows))
     if behind:
         columns = ("network", "level", "layer", "share of the time", "nonzeros", "against ONNX Runtime")
-        title = f"{on}: what holds back the networks that miss their goal"
+        title = f"{on}: slowest layers of the networks that miss their goal"
         layers = Table(*columns, box=None, title=title)
         for cells in behind:
             layers.add_row(*cells)
@@ -143,8 +143,8 @@ def _line(row: Row, library: Row | None, level: float) -> list[str]:
     return [*name, f"{median_s(row) * 1e3:.2f}", speed, f"{GOALS[level]:.1f}" if level in GOALS else ""]
 
 
-def _held_back(row: Row, library: Row, level: float) -> list[list[str]]:
-    """Return the layers that lose the most time on the way to the goal; none where it is reached."""
+def _furthest_behind(row: Row, library: Row, level: float) -> list[list[str]]:
+    """Return the layers furthest behind the goal; none where it is reached."""
     goal = GOALS.get(level)
     if goal is None or median_s(library) / median_s(row) >= goal:
         return []
@@ -168,7 +168,7 @@ def _held_back(row: Row, library: Row, level: float) -> list[list[str]]:
 def _print_compiling(
     folder: Path, networks: Sequence[str], sparse: Sequence[str], dense: str, criterion: str, size: int
 ) -> None:
-    """Print how long building takes against the dense network, one point a study: nothing waits for turns."""
+    """Print build times relative to the dense network's, from studies of one point, which wait for no turns."""
     if not networks:
         return
     level = max(GOALS)

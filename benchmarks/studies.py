@@ -1,4 +1,4 @@
-"""Studies that benchmarks write and run: ``dlas run`` lets the compared programs take turns."""
+"""Studies that benchmarks write and run; the compared programs take turns in them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dlas.study.reading import read_study
 
 ROOT = Path(__file__).parents[1]
 JOBS = 2
-"""Networks and builds that are made at a time; a measurement has the machine to itself."""
+"""Networks and builds at a time; a measurement has the machine to itself."""
 
 
 def run_study(folder: Path, text: str) -> list[Row]:
-    """Run the study in ``text`` and return its rows; without rows of other studies in the folder.
+    """Run the study in ``text`` and return its rows, without those of other studies in the folder.
 
     Parameters
     ----------
@@ -41,6 +41,6 @@ def median_s(row: Row) -> float:
 
 
 def disturbed(rows: Iterable[Row]) -> str:
-    """Return in a sentence how many rows were measured on a machine that had other work."""
+    """Return the number of noisy rows in a sentence."""
     noisy = [bool(row.noisy) for row in rows if row.status == "ok"]
     return f"{sum(noisy)} of {len(noisy)} times were disturbed and are marked noisy"

@@ -1,7 +1,7 @@
-"""What the engine itself costs a point: everything that is not training, compiling or measuring.
+"""Overhead of the engine per point: everything but training, compiling and measuring.
 
-Stub points do next to nothing in their steps, so what is left of the time is
-the engine's: expanding, forking, artifacts, turns on the device, rows.
+The steps of stub points do almost no work, so that the time is the engine's:
+expansion, forks, artifacts, turns on the device, rows.
 
     python -m benchmarks.sweep [POINTS ...]
 """
@@ -24,7 +24,7 @@ SIZES = (10, 100, 1_000, 10_000)
 
 
 def main(sizes: tuple[int, ...]) -> None:
-    """Print what a point costs in sweeps of so many points."""
+    """Print the overhead of a point in sweeps of several sizes."""
     table = Table("points", "ms a point", "resumed, ms a point", "peak resident MiB of the sweep", box=None)
     for points in sizes:
         study = study_of(
@@ -43,7 +43,7 @@ def main(sizes: tuple[int, ...]) -> None:
 
 
 def seconds(study: Study, folder: Path) -> float:
-    """Return what a run of the study takes, rows that are there already included."""
+    """Return the seconds of a run of the study."""
     start = time.monotonic()
     run(study, folder)
     return time.monotonic() - start

@@ -45,7 +45,7 @@ def main(
     threads: Annotated[int | None, typer.Option(help="By default as many as there are cores.")] = None,
     smoke: Annotated[bool, typer.Option(help="One short run of each: whether it works.")] = False,
 ) -> None:
-    """Print what an epoch takes here and in the bare loop."""
+    """Print the seconds of an epoch here and in the bare loop."""
     if smoke:
         epochs, repeats = 1, 1
     torch.set_num_threads(threads or Machine().most_threads())
@@ -105,7 +105,7 @@ def bare(module: nn.Module, data: Data, recipe: Recipe) -> None:
 
 @torch.no_grad()
 def validate(module: nn.Module, data: Data) -> float:
-    """Return the share of validation images that are classified rightly."""
+    """Return the share of validation images that are classified correctly."""
     module.eval()
     right = 0
     for first in range(0, len(data.validation), EVALUATION_BATCH):

@@ -1,8 +1,8 @@
-"""What a search costs and what it finds: the algorithm's own space against TVM's default rules.
+"""Cost and results of searches: the algorithm's own space against TVM's default rules.
 
 Three layers of ResNet-18 as spatial pack computes them.  Trials a second include
-the start of the workers.  The selected schedules are then timed in turns, so that the
-ratios are those of one moment; the machine should have nothing else to do.
+the start of the workers.  The selected schedules are then timed in turns, so that
+changes of the machine's speed cancel out; the machine should be otherwise idle.
 
     python -m benchmarks.tuning [--smoke]
 """
@@ -51,7 +51,7 @@ COLUMNS = (
 
 
 def main(size: dict[str, int]) -> None:
-    """Print what both spaces cost and give, layer by layer; ``size`` holds trials and repetitions."""
+    """Print cost and results of both spaces for each layer; ``size`` holds trials and repetitions."""
     hardware: Hardware = parts.make("hardware", "local_cpu", {})
     table = Table(*COLUMNS, box=None)
     for conv in LAYERS:

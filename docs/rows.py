@@ -1,4 +1,4 @@
-"""Write ``docs/rows.md`` from what :mod:`dlas.rows` says of a row: ``python -m docs.rows``.
+"""Write ``docs/rows.md`` from the docstrings of :mod:`dlas.rows`: ``python -m docs.rows``.
 
 Run from the root of the repository.
 """
@@ -17,28 +17,28 @@ from dlas.rows.results import Row
 
 PAGE = Path(__file__).with_suffix(".md")
 GROUPS = {
-    "What was asked": "study dataset model compression algorithm compiler hardware batch seed measure",
-    "What happened": "id status reason step started seconds",
+    "The point": "study dataset model compression algorithm compiler hardware batch seed measure",
+    "Its result": "id status reason step started seconds",
     "Times": "latency_s calls_per_sample bound first_run_s energy_j",
-    "How far to trust them": "noisy noisy_reason load steal sentinel_s",
+    "Disturbances": "noisy noisy_reason load steal sentinel_s",
     "The network": (
         "accuracy validation_accuracy test_images note reached expected_speedup parameters nonzeros macs"
         " effective_macs model_bytes csr_bytes"
     ),
     "The build": "error compiled_accuracy coverage layers edges tuning library_bytes",
     "Memory": "peak_memory_bytes",
-    "Where it comes from": "device environment artifacts key schema",
+    "Provenance": "device environment artifacts key schema",
 }
 """Fields by heading."""
 ABOVE = f"""\
 # The fields of a row
 
-<!-- Written by `python -m docs.rows` from dlas/rows/results.py and dlas/rows/schema.py. -->
+<!-- Written by `python -m docs.rows` from dlas/rows/ and dlas/stack/compiler.py. -->
 
 `dlas run STUDY --out FOLDER` appends one row a point to `FOLDER/{results.FILE}`: one JSON object a line,
-{{count}} fields, never edited. Where an id occurs twice, because the point was run again, the last row holds.
+{{count}} fields, never edited. Where an id occurs twice, because the point ran again, the last row counts.
 
-- Units are SI; a name that ends in `_s`, `_bytes`, `_hz` or `_j` says so itself.
+- Units are SI: the suffixes `_s`, `_bytes`, `_hz` and `_j` name them.
 - Samples are stored and statistics derived: `dlas.read(folder)` gives a table with medians and intervals.
 - Shares and accuracies are fractions: 0.93 is 93 %.
 - A quantity is `null` where the point ended before it was known: a point that failed in its build has no
@@ -49,7 +49,7 @@ NESTED = "\n## Mappings inside a row\n"
 
 @dataclass(frozen=True)
 class Entry:
-    """What a docstring says of a field: its type, its unit, its meaning, and where else it is null."""
+    """A field's type, unit, meaning and reasons for null, from a docstring."""
 
     name: str
     kind: str
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def page() -> str:
-    """Return the page: a table a group of fields, then one a mapping inside them."""
+    """Return the page: a table for each group of fields, then one for each nested mapping."""
     fields = {entry.name: entry for entry in entries(Row)}
     lines = [ABOVE.format(count=len(fields))]
     for heading, names in GROUPS.items():
@@ -83,7 +83,7 @@ def mappings() -> list[type]:
 
 
 def entries(kind: type) -> list[Entry]:
-    """Return what the docstring of a class says of its fields."""
+    """Return the fields in the docstring of a class."""
     about = inspect.getdoc(kind) or ""
     listed = re.split(r"\n(?:Parameters|Attributes)\n-+\n", about)[1]
     return [entry for piece in re.split(r"\n(?=\S)", listed) for entry in _parsed(piece)]
@@ -100,9 +100,9 @@ def _parsed(piece: str) -> Iterator[Entry]:
         yield Entry(name, kind, unit, meaning, null.lstrip(": ").rstrip("."))
 
 
-def _table(found: list[Entry]) -> list[str]:
+def _table(fields: list[Entry]) -> list[str]:
     lines = ["| field | type | unit | what it is | null |", "|---|---|---|---|---|"]
-    for entry in found:
+    for entry in fields:
         lines.append(
             f"| `{entry.name}` | {_kind(entry.kind)} | {entry.unit} | {entry.meaning} | {entry.null} |"
         )
@@ -114,7 +114,7 @@ def _kind(kind: str) -> str:
     if kind.startswith("{"):
         return ", ".join(f"`{value}`" for value in re.findall(r'"(\w+)"', kind))
     words = {"float": "number", "int": "integer", "str": "text", "bool": "true or false"}
-    links = {each.__name__: f"[{each.__name__}](#{each.__name__.lower()})" for each in mappings()}
+    links = {mapping.__name__: f"[{mapping.__name__}](#{mapping.__name__.lower()})" for mapping in mappings()}
     return " ".join((words | links).get(word, word) for word in kind.split())
 
 

@@ -25,10 +25,10 @@ setTimeout(done, 1500);
 
 def main(folder: str) -> None:
     """Write the pictures beside this file."""
-    with tempfile.TemporaryDirectory() as made:
-        page = Path(made) / "report.html"
+    with tempfile.TemporaryDirectory() as scratch:
+        page = Path(scratch) / "report.html"
         report([folder], page)
-        with opened(Path(made) / "profile") as driver:
+        with opened(Path(scratch) / "profile") as driver:
             for name, (width, height, dark, section) in PICTURES.items():
                 resize(driver, width, dark, height)
                 driver.get(page.as_uri())
