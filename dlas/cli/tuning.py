@@ -144,7 +144,7 @@ def merge_records(
     files: Annotated[list[Path], typer.Argument(help="Files that `dlas records export` wrote.")],
     cache: CacheFolder = None,
 ) -> None:
-    """Add the records of other stores to this one; what is there stays as it is."""
+    """Add the records of other stores to this one; existing records stay unchanged."""
     from dlas.tuning.exchange import merge
 
     report = merge(_store(cache), files)

@@ -69,7 +69,7 @@ class CompactChannelPruning(IterativePruning):
         coupling.remove(_in_multiples(least, widths, self.multiple), network.tolerance)
 
     def reached(self, network: TorchNetwork) -> dict[str, Any]:
-        """Return the shares of output channels and of weights of convolutions that are gone."""
+        """Return the shares of output channels and of weights of convolutions that are removed."""
         dense = sum(shape[0] for shape in network.facts.dense_shapes.values())
         channels_left = sum(len(weight) for weight in conv_weights(network.module).values())
         return {"units": 1 - channels_left / dense, **ratios(network)}

@@ -79,7 +79,7 @@ def _facts(cache: Cache, kind: str, artifacts: Mapping[str, str]) -> dict[str, A
 
 
 def _expected_speedup(reached: Mapping[str, float]) -> float:
-    """Return what the compression promises: 1 / (1 - ratio) for pruning, 32 / bits for types, or both.
+    """Return the compression's expected speed-up: 1 / (1 - ratio) for pruning times 32 / bits for types.
 
     References
     ----------

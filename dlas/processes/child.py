@@ -79,7 +79,7 @@ def _be_child(connection: Connection) -> int:
 
 
 def run_task(task: Task, channel: Channel) -> Any:
-    """Call a task's function; return what it returns."""
+    """Call a task's function; return its result."""
     module, _, name = task.function.partition(":")
     function: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return function(channel=channel, **task.arguments)

@@ -163,7 +163,7 @@ class Serving:
         return [self.connection, *(job.pidfd for job in jobs), *(job.connection for job in jobs)]
 
     def _command(self) -> bool:
-        """Carry out one command of the sweep; False when the sweep has gone."""
+        """Carry out one command of the sweep; False when the sweep has ended."""
         try:
             command: Command = decode(self.connection.recv_bytes())
         except (EOFError, OSError):

@@ -41,7 +41,7 @@ class MeasureSettings:
 
 
 class Hardware(Part, ABC):
-    """A device: what it is, and how a program is timed on it."""
+    """A device: its description, and how programs are timed on it."""
 
     @property
     @abstractmethod

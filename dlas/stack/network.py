@@ -24,7 +24,7 @@ class Facts:
     results of a compression, under names that reports use:
 
     ``ratio``
-        Share of the convolutions' weights that are zero or gone.
+        Share of the convolutions' weights that are zero or removed.
     ``bits``
         Bits a value.
     ``level``, ``units``

@@ -136,7 +136,7 @@ class Cache:
         shutil.rmtree(aside, ignore_errors=True)
 
     def workspace(self, key: str) -> Path:
-        """Return the folder where the step that makes an artifact stores what it can resume from."""
+        """Return the folder where the step that makes an artifact stores checkpoints."""
         folder = self.root / "work" / key
         folder.mkdir(parents=True, exist_ok=True)
         return folder

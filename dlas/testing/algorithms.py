@@ -61,7 +61,7 @@ def check_algorithm(
     ----------
     algorithm : Algorithm
     target : Target
-        What the schedule is for.
+        Target of the schedules.
     cases : iterable of Case
     run : callable
         How a module scheduled for ``target`` is run.

@@ -13,7 +13,7 @@ from dlas.tuning.records import Records, Round
 
 @dataclass
 class MergeReport:
-    """What a merge did.
+    """Counts of a merge.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def _describe(algorithm: Algorithm) -> dict[str, Any]:
 
 
 def _changes_measurement(algorithm: Algorithm) -> bool:
-    """Whether an algorithm has passes or arguments of its own, which change what is measured."""
+    """Return whether an algorithm defines passes or arguments, which change measurements."""
     own = type(algorithm)
     return own.passes is not Algorithm.passes or own.arguments is not Algorithm.arguments
 

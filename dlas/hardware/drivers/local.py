@@ -70,7 +70,7 @@ class Local(Hardware):
         return Target({**description, "num-cores": threads}, threads)
 
     def describe(self) -> dict[str, Any]:
-        """Return what was detected, with the threads used."""
+        """Return the detected machine, the profile's facts and the number of threads."""
         threads = self.threads or self.machine.most_threads()
         return {
             "name": self.profile.name,
