@@ -168,7 +168,7 @@ def _furthest_behind(row: Row, library: Row, level: float) -> list[list[str]]:
 def _print_compiling(
     folder: Path, networks: Sequence[str], sparse: Sequence[str], dense: str, criterion: str, size: int
 ) -> None:
-    """Print build times relative to the dense network's, from studies of one point, which wait for no turns."""
+    """Print build times relative to the dense network's; a study for each, so that none waits for turns."""
     if not networks:
         return
     level = max(GOALS)

@@ -46,13 +46,13 @@ def made(folder: Path, *rows: Row) -> Section | Absent:
     return break_even.section(Context([str(folder)], points, details=read_details([str(folder)], points)))
 
 
-def test_it_lies_on_the_straight_line_of_the_logarithm() -> None:
+def test_the_crossing_is_interpolated_linearly_in_the_logarithm() -> None:
     assert crossing([0.5, 0.7], [0.5, 2.0]) == pytest.approx(0.6)
     assert crossing([0.5, 0.8], [0.5, 4.0]) == pytest.approx(0.6)
     assert crossing([0.5, 0.7, 0.9], [0.5, 1.0, 2.0]) == pytest.approx(0.7)
 
 
-def test_it_is_where_speed_stays_above() -> None:
+def test_the_crossing_is_where_the_speedup_stays_above_1() -> None:
     assert crossing([0.5, 0.6, 0.7, 0.8], [1.1, 0.9, 0.5, 2.0]) == pytest.approx(0.75)
 
 
@@ -83,7 +83,7 @@ def test_a_technique_is_a_compression_without_its_level(label: str, expected: st
     assert technique(label) == expected
 
 
-def test_the_fastest_dense_point_is_the_measure_whatever_made_it(tmp_path: Path) -> None:
+def test_the_baseline_is_the_fastest_dense_point_of_any_compiler(tmp_path: Path) -> None:
     rows = [
         dense(20),
         dense(8, algorithm="library", compiler="onnxruntime"),
@@ -125,7 +125,7 @@ def test_one_level_or_no_dense_time_is_no_curve(tmp_path: Path) -> None:
     assert not found(tmp_path / "failed", dense(), failed, pruned(0.9, 2))
 
 
-def test_a_library_on_the_pruned_network_stands_in_for_the_dense_point(tmp_path: Path) -> None:
+def test_a_library_on_the_pruned_network_is_the_baseline(tmp_path: Path) -> None:
     """The machine was twice as slow when the dense network was measured, and as slow as then at one level."""
     ours = [dense(16), pruned(0.5, 20), pruned(0.9, 2)]
     slow = dense(20, algorithm="library", compiler="onnxruntime")

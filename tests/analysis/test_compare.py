@@ -41,7 +41,7 @@ def test_a_ratio_above_one_is_faster_than_the_baseline(tmp_path: Path) -> None:
     assert "speed against untuned" in text and "x [" in text and "1 of 1 group matched" in text
 
 
-def test_what_tuning_took_is_said_of_the_values_that_were_tuned(tmp_path: Path) -> None:
+def test_trials_and_time_of_tuning_are_printed_for_tuned_values(tmp_path: Path) -> None:
     took = [{"trials": trials, "valid": trials, "seconds": trials / 4} for trials in (320, 640)]
     frame = frame_of(
         tmp_path,
@@ -55,7 +55,7 @@ def test_what_tuning_took_is_said_of_the_values_that_were_tuned(tmp_path: Path) 
     assert "metaschedule(trials=64) was searched for: 480 trials in 2 min 00 s" in printed(grid(comparison))
 
 
-def test_what_compression_does_to_accuracy_is_said_beside_its_speed(tmp_path: Path) -> None:
+def test_the_change_of_accuracy_is_printed_for_each_compression(tmp_path: Path) -> None:
     pruned: dict[str, Any] = {
         "compression": {"name": "weight_pruning", "level": 0.9},
         "reached": {"ratio": 0.9},

@@ -1,4 +1,4 @@
-"""What two axes explain, which rankings flip, what correlates."""
+"""Analysis of variance, rankings that flip, rank correlations, Pareto sets."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_best_choice_that_depends_on_the_other_axis_is_interaction(tmp_path: P
     assert found.shares[2] == pytest.approx(1, abs=1e-3)
 
 
-def test_what_changes_from_block_to_block_is_the_rest(tmp_path: Path) -> None:
+def test_variation_of_effects_between_blocks_is_the_residual(tmp_path: Path) -> None:
     rows = [
         each for each in sweep(lambda i, j, k: 8 if i == k else 1) if each.algorithm["name"] != "spatial_pack"
     ]
@@ -110,7 +110,7 @@ def test_without_a_complete_block_nothing_is_claimed(tmp_path: Path) -> None:
     assert interactions(points_of(tmp_path / "one", [row()])) == []
 
 
-def test_noise_is_what_the_intervals_alone_would_give(tmp_path: Path) -> None:
+def test_noise_is_the_interaction_expected_from_the_intervals_alone(tmp_path: Path) -> None:
     loud = [row(10, spread=0.3, algorithm=a, compiler=c, samples=10) for a in ALGORITHMS for c in COMPILERS]
     found = between(points_of(tmp_path, loud))
     assert found.noise > 0.1
@@ -149,7 +149,7 @@ def test_labels_have_one_order(labels: list[str]) -> None:
     ]
 
 
-def test_an_order_that_turns_round_is_a_flip(tmp_path: Path) -> None:
+def test_a_reversed_order_is_a_flip(tmp_path: Path) -> None:
     points = points_of(tmp_path, sweep(lambda i, j, k: 1 + i if j else 10 - i))
     found = ranking(points, "algorithm", "compiler")
     assert (found.kept, found.flipped, found.ties) == (0, 6, 0) and found.correlation == -1
@@ -178,7 +178,7 @@ def test_rankings_begin_with_what_flips_most(tmp_path: Path) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 9), st.floats(0, 9)), min_size=4, max_size=12))
-def test_a_rank_correlation_is_the_textbooks(pairs: list[tuple[float, float]]) -> None:
+def test_a_rank_correlation_is_spearmans(pairs: list[tuple[float, float]]) -> None:
     x, y = (np.array(values) for values in zip(*pairs, strict=True))
     value, low, high = intervals.rank_correlation(x, y)
     if np.ptp(x) == 0 or np.ptp(y) == 0:
@@ -210,7 +210,7 @@ def test_too_few_networks_correlate_with_nothing(tmp_path: Path) -> None:
     assert found["correlation"].isna().all() and found["missing"].str.contains("4 networks").all()
 
 
-def test_strength_is_what_the_whole_interval_says() -> None:
+def test_strength_depends_on_the_whole_interval() -> None:
     assert [strength(*ends) for ends in ((0.7, 0.9), (-1, -0.8), (-0.6, 0.6), (0.1, 0.9))] == [
         "strong",
         "strong",
@@ -220,7 +220,7 @@ def test_strength_is_what_the_whole_interval_says() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12))
-def test_the_pareto_set_is_what_nothing_beats(things: list[tuple[int, int]]) -> None:
+def test_the_pareto_set_is_undominated(things: list[tuple[int, int]]) -> None:
     cost, accuracy = (np.array([thing[at] for thing in things], dtype=float) for at in (0, 1))
     kept = undominated(cost, accuracy)
     for mine, thing in zip(kept, things, strict=True):

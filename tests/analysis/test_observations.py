@@ -24,7 +24,7 @@ CHANNELS = {"name": "channel_pruning", "level": 0.5}
 
 
 class Findings:
-    """What rows say of each observation, by its number, decided when it is asked for."""
+    """The verdict of each observation by its number, checked on access."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
@@ -108,7 +108,7 @@ def networks(latencies: Iterable[float], macs: Iterable[int]) -> list[Row]:
 ACCURACIES = [0.5 + (7 * n % 40) / 100 for n in range(40)]
 
 
-def test_orders_that_are_unlike_make_one_hold(tmp_path: Path) -> None:
+def test_observation_one_holds_where_rankings_differ(tmp_path: Path) -> None:
     shuffled = [1 + 11 * n % 40 for n in range(40)]
     holds = observed(tmp_path / "a", networks(shuffled, [1 + 17 * n % 40 for n in range(40)]))["I"]
     assert holds.verdict == HOLDS
@@ -124,7 +124,7 @@ def on(dataset: str, dense: float, pruned: float, **given: Any) -> list[Row]:
 
 
 @pytest.mark.parametrize(("small", "large", "verdict"), [(5, 20, HOLDS), (20, 20, FAILS), (5, 5, FAILS)])
-def test_two_asks_for_pruned_to_win_on_small_images_only(
+def test_observation_two_needs_pruned_networks_to_win_on_small_images_only(
     tmp_path: Path, small: float, large: float, verdict: str
 ) -> None:
     assert (
@@ -268,7 +268,9 @@ def test_nine_asks_for_the_best_of_sparse_algorithms_alone(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("ms", "verdict"), [(5, HOLDS), (0.5, FAILS)])
-def test_ten_counts_promises_that_are_kept(tmp_path: Path, ms: float, verdict: str) -> None:
+def test_observation_ten_counts_networks_that_reach_their_expected_speedup(
+    tmp_path: Path, ms: float, verdict: str
+) -> None:
     rows = [row(10), row(ms, compression=PRUNED, reached={"ratio": 0.9})]
     finding = observed(tmp_path, rows)["X"]
     assert finding.verdict == verdict and finding.claims[0].numbers.startswith(f"{int(ms < 1)} of 1 ")

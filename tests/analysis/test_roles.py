@@ -54,7 +54,7 @@ def test_a_primitive_is_the_algorithm_without_its_format(name: str, expected: st
     assert primitive(name, ["gemm", "pack", "spatial_pack"]) == expected
 
 
-def test_a_processor_is_told_by_the_row_or_by_the_profile(tmp_path: Path) -> None:
+def test_a_processor_is_that_of_the_profile_or_of_the_row(tmp_path: Path) -> None:
     gpu = {"name": "board", "gpu": "Some GPU", "cpu": "Its host"}
     found = roles(
         tmp_path,

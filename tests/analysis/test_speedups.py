@@ -45,14 +45,14 @@ def test_the_papers_example(tmp_path: Path) -> None:
         ({"reached": {"ratio": 0.8}, "expected_speedup": 7.0}, 7),
     ],
 )
-def test_a_promise_is_the_rows_or_follows_from_what_was_reached(
+def test_the_expected_speedup_is_the_rows_or_follows_from_ratio_and_bits(
     tmp_path: Path, given: dict[str, Any], expected: float
 ) -> None:
     line = found(tmp_path, row(10), row(5, compression="smaller", **given)).iloc[0]
     assert line["expected"] == pytest.approx(expected)
 
 
-def test_the_dense_network_of_the_same_setting_and_compiler_is_the_measure(tmp_path: Path) -> None:
+def test_the_baseline_is_the_dense_network_of_the_same_setting_and_compiler(tmp_path: Path) -> None:
     rows = [
         row(10),
         row(3, compiler="hand"),
@@ -87,7 +87,7 @@ def test_a_runtime_is_compared_with_itself(tmp_path: Path) -> None:
     assert len(Evidence(points).all_speedups) == 1 and Evidence(points).speedups.empty
 
 
-def test_what_is_missing_is_said_and_not_left_out(tmp_path: Path) -> None:
+def test_compressions_without_a_time_are_listed_with_the_reason(tmp_path: Path) -> None:
     rows = [row(5, compression=PRUNED), row(1, batch=8), failing(batch=8, compression=PRUNED)]
     lines = found(tmp_path, *rows)
     assert lines["missing"].tolist() == ["no time of the dense network", "no time of its own"]

@@ -119,7 +119,7 @@ def test_the_rate_is_that_of_all_changes_in_the_rows() -> None:
     assert known.seconds(known.of(known.singles[1])) == pytest.approx(3.5)
 
 
-def test_no_layout_is_changed_at_a_rate_that_nobody_knows() -> None:
+def test_no_layout_is_changed_without_a_measured_rate() -> None:
     """Blocks from the images to the end: nothing was changed, so nothing is known of changes."""
     inside = [edge("a", 1, "b"), edge("b", 2, "c")]
     rows = [
@@ -152,7 +152,7 @@ def test_rows_that_do_not_say_who_reads_what_are_refused_where_it_counts() -> No
         layer_times([direct, timed(PACKED, dict.fromkeys(CHAIN, 1.0), BLOCKED, edges=[])])
 
 
-def test_a_network_that_nobody_timed_whole_is_refused() -> None:
+def test_rows_without_times_of_all_layers_are_refused() -> None:
     with pytest.raises(InputError, match="no algorithm has the times of all layers"):
         layer_times([timed("direct", {"a": 1.0}), timed("gemm", {"b": 1.0})])
 
@@ -187,7 +187,7 @@ def told(folder: Path, rows: list[Row]) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
-def test_the_gain_is_told_beside_the_best_single_algorithm(tmp_path: Path) -> None:
+def test_the_gain_is_printed_against_the_best_single_algorithm(tmp_path: Path) -> None:
     direct = timed("direct", {"a": 4e-3, "b": 1e-3}, ms=5.0, spread=0)
     gemm = timed("gemm", {"a": 2e-3, "b": 4e-3}, ms=6.0, spread=0)
     text = told(tmp_path, [direct, gemm])
@@ -201,14 +201,14 @@ def test_the_gain_is_told_beside_the_best_single_algorithm(tmp_path: Path) -> No
     assert line == ["a", "gemm", "direct", "2.000", "4.000", "2.00x"]
 
 
-def test_changes_of_layout_are_told_with_how_they_were_estimated(tmp_path: Path) -> None:
+def test_layout_changes_are_printed_with_their_estimated_rate(tmp_path: Path) -> None:
     direct = timed("direct", {"a": 1.0, "b": 1.5, "c": 1.0})
     packed = timed(PACKED, {"a": 1.3, "b": 0.5, "c": 1.6}, BLOCKED, 0.1)
     text = told(tmp_path, [direct, packed])
     assert "2 changes of layout between layers: 200.0 ms, estimated at 0.01 GB/s" in text
 
 
-def test_what_layers_do_not_take_is_not_promised_to_shrink() -> None:
+def test_the_time_outside_of_layers_is_not_predicted_to_shrink() -> None:
     direct = timed("direct", {"a": 2.0, "b": 1.0}, ms=4000.0, spread=0)
     direct.layers.append({"name": "max_pool2d", "latency_s": 1.0})
     known = layer_times([direct, timed("gemm", {"a": 1.0, "b": 2.0}, ms=9000.0)])

@@ -74,7 +74,7 @@ def test_a_folder_of_failures_a_lone_point_and_nothing_are_tables_too(tmp_path: 
     assert "nothing has been run" in printed(table(read(write(tmp_path / "none", []))))
 
 
-def test_one_reason_is_told_once_and_shortened(tmp_path: Path) -> None:
+def test_a_reason_is_printed_once_and_shortened(tmp_path: Path) -> None:
     reason = "build: RuntimeError: " + "x" * 1000 + "\nTraceback"
     rows = [failing(batch=batch, reason=reason) for batch in (1, 2, 4)] + [failing(batch=8, reason=None)]
     text = printed(table(read(write(tmp_path, rows))))
@@ -200,7 +200,7 @@ def test_everything_about_a_row_is_shown(tmp_path: Path) -> None:
     assert max(map(len, printed(show(folder, given_row.id), 80, terminal=True).split("\n"))) <= 80
 
 
-def test_how_a_network_was_compressed_is_shown_in_tables(tmp_path: Path) -> None:
+def test_the_compression_of_a_network_is_shown_in_tables(tmp_path: Path) -> None:
     steps = curve([0.5, 0.9], 0.98, 0.96)
     reached = {
         "level": 0.9,
@@ -240,7 +240,7 @@ def test_a_table_shows_what_compression_changes_where_it_varies(tmp_path: Path) 
     assert not [line for line in narrow if "3 kB" in line]
 
 
-def test_what_tuning_took_and_how_it_went_is_shown(tmp_path: Path) -> None:
+def test_trials_time_and_curves_of_tuning_are_shown(tmp_path: Path) -> None:
     chosen = layer("conv1", 0.001, trials=32, decisions={"columns": 14, "order": "rows"})
     tuning = {"trials": 64, "valid": 61, "seconds": 125.0}
     tuned = row(compiler="metaschedule", tuning=tuning, layers=[chosen])

@@ -89,7 +89,7 @@ def test_a_technique_has_a_panel_and_a_training_one_line(tmp_path: Path, rows: l
     assert "between 3.0 and 10.0 points below" in found.sentence and "rings are elbows" in found.sentence
 
 
-def test_the_level_to_choose_stands_beside_what_is_gone_and_why(tmp_path: Path, rows: list[Row]) -> None:
+def test_the_chosen_level_is_shown_with_its_share_pruned_and_reason(tmp_path: Path, rows: list[Row]) -> None:
     section = section_of(tmp_path, *rows)
     header, told = lines(section, "compressed-networks")
     assert header[3:] == ["dense", "channel_pruning", "weight_pruning", "int8", "int8(calibration=none)"]
@@ -149,7 +149,7 @@ def test_datasets_do_not_share_a_panel(tmp_path: Path) -> None:
     assert low["cifar10"] > 0 and low["digits"] == 0
 
 
-def test_nothing_is_said_where_there_is_nothing(tmp_path: Path) -> None:
+def test_without_accuracies_or_several_levels_no_level_is_recommended(tmp_path: Path) -> None:
     assert isinstance(made(tmp_path / "dense", row()), Absent)
     unlabelled = row(compression="p", reached={"ratio": 0.5}, accuracy=None, compiled_accuracy=None)
     section = section_of(tmp_path / "unlabelled", unlabelled)

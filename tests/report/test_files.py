@@ -111,7 +111,7 @@ def test_half_a_character_is_written_as_a_question(tmp_path: Path) -> None:
     assert (folder / "beside" / "figures" / "latency.svg").exists()
 
 
-def test_names_from_rows_lead_nowhere(tmp_path: Path) -> None:
+def test_names_from_rows_cannot_leave_the_folder(tmp_path: Path) -> None:
     evil = "../../outside/x"
     rows = [
         row(2),

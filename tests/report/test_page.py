@@ -97,7 +97,7 @@ def page(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> Page:
     return page_of(tmp_path_factory.mktemp("sweep"), rows)
 
 
-def test_every_point_is_in_the_matrix_with_how_it_ended(page: Page, rows: list[Row]) -> None:
+def test_every_point_is_in_the_matrix_with_its_status(page: Page, rows: list[Row]) -> None:
     buttons = [each for each in page.all("button") if "data-p" in each and "class" in each]
     shown = [each for each in buttons if (each["class"] or "") in ("", "first", *REASONS)]
     assert sorted(int(each["data-p"] or -1) for each in shown) == list(range(len(rows)))
@@ -117,7 +117,7 @@ def test_reasons_go_with_their_points(page: Page, rows: list[Row]) -> None:
         assert (points["reason"]["values"][code] if code >= 0 else None) == by_id[row_id].reason
 
 
-def test_every_section_is_there_or_said_to_be_missing(page: Page, tmp_path: Path) -> None:
+def test_every_section_is_present_or_listed_as_missing(page: Page, tmp_path: Path) -> None:
     titles = [each["id"] for each in page.all("h2") if (each.get("id") or "").startswith("title-")]
     assert len(titles) == len(SECTIONS)
     bare = page_of(tmp_path, [row()])
@@ -126,7 +126,7 @@ def test_every_section_is_there_or_said_to_be_missing(page: Page, tmp_path: Path
     assert "title-absent" in titles and len(titles) - 1 + missing == len(SECTIONS) and missing > 3
 
 
-def test_every_figure_says_what_to_see_and_every_axis_has_a_title(tmp_path: Path, rows: list[Row]) -> None:
+def test_every_figure_has_a_sentence_and_every_axis_a_title(tmp_path: Path, rows: list[Row]) -> None:
     found = [section for section in sections_of(tmp_path, rows) if isinstance(section, Section)]
     blocks = [block for section in found for block in section.blocks]
     drawn = [
@@ -158,7 +158,7 @@ def test_tables_are_tables_and_pictures_have_words(page: Page) -> None:
     assert page.all("html")[0]["lang"] == "en" and page.all("main") and page.all("nav")
 
 
-def test_curves_of_tuning_are_drawn_and_damaged_ones_are_said(tmp_path: Path) -> None:
+def test_curves_of_tuning_are_drawn_and_damaged_ones_are_counted(tmp_path: Path) -> None:
     rows = sweep(models=1, batches=(1,))
     page = page_of(tmp_path, rows)
     panels = page.data["figures"]["tuning-curves"]["panels"]
@@ -286,7 +286,7 @@ def test_a_parts_colour_depends_on_its_name_alone() -> None:
     assert colours("algorithm", ["unheard_of"])["unheard_of"] == more["unheard_of"]
 
 
-def test_colours_can_be_told_apart_and_seen_on_both_backgrounds() -> None:
+def test_colours_are_distinct_and_visible_on_both_backgrounds() -> None:
     labels = [f"part{n}" for n in range(len(SLOTS))]
     found = colours("model", labels)
     assert len(set(found.values())) == len(labels)

@@ -1,4 +1,4 @@
-"""Rows for other programs."""
+"""Export of the table of rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_csv_leaves_the_samples_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [[], [failing()]])
-def test_types_do_not_depend_on_what_is_known(tmp_path: Path, rows: list[Row]) -> None:
+def test_types_do_not_depend_on_missing_values(tmp_path: Path, rows: list[Row]) -> None:
     full = export(read(write(tmp_path / "full", [row()])), tmp_path / "full.parquet")
     bare = export(read(write(tmp_path / "bare", rows)), tmp_path / "bare.parquet")
     assert pyarrow.parquet.read_schema(full).equals(pyarrow.parquet.read_schema(bare))
@@ -70,6 +70,6 @@ def _disk_full(frame: pd.DataFrame, path: Path, **_: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot write .*nowhere"):
         export(read(write(tmp_path, ROWS)), tmp_path / "nowhere" / "rows.csv")

@@ -98,7 +98,7 @@ def test_columns_keep_their_types_when_nothing_is_known(tmp_path: Path) -> None:
     assert bare["reason"].tolist() == ["it was failed", "it was timeout"]
 
 
-def test_what_compression_attained_has_columns_of_its_own(tmp_path: Path) -> None:
+def test_what_compression_reached_has_columns_of_its_own(tmp_path: Path) -> None:
     steps = curve([0.5, 0.9], 0.98, 0.9)
     reached = {"level": 0.9, "units": 0.8, "ratio": 0.91, "layers": {"conv1": 0.4}, "curve": steps}
     found = row(reached=reached, effective_macs=7, csr_bytes=9, test_images=450, compression="p")
@@ -154,7 +154,7 @@ def test_a_retry_replaces_its_row(tmp_path: Path) -> None:
     assert frame["status"].tolist() == ["ok", "ok"] and frame["batch"].tolist() == [2, 1]
 
 
-def test_several_folders_are_told_apart(tmp_path: Path) -> None:
+def test_several_folders_are_distinguished(tmp_path: Path) -> None:
     folders = [write(tmp_path / name, [row()]) for name in ("a", "b")]
     assert read(folders)["folder"].tolist() == [str(folder) for folder in folders]
 
@@ -187,7 +187,7 @@ def test_filters_match_labels_and_names(tmp_path: Path) -> None:
         ("model=cifar_resnet81", "did you mean 'cifar_resnet18'"),
     ],
 )
-def test_a_filter_that_cannot_be_meant_is_refused(tmp_path: Path, where: str, message: str) -> None:
+def test_a_malformed_filter_is_refused(tmp_path: Path, where: str, message: str) -> None:
     frame = read(write(tmp_path, [row()]))
     with pytest.raises(InputError, match=message):
         select(frame, [where])
@@ -220,7 +220,7 @@ def test_intervals_of_ratios_are_percentiles_of_ratios_of_resampled_medians() ->
     assert ratio == pytest.approx(expected, rel=0.01)
 
 
-def test_amounts_are_read_at_a_glance() -> None:
+def test_amounts_have_si_prefixes() -> None:
     assert [amount(value, "B") for value in (0, 640, 999.6, 12_345_678)] == [
         "0 B",
         "640 B",

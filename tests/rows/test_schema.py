@@ -1,4 +1,4 @@
-"""What is said of a row's fields: all of them, and the page that says it to users is current."""
+"""Documentation of a row's fields: complete, and the page for users is up to date."""
 
 from __future__ import annotations
 

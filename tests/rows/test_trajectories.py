@@ -107,6 +107,6 @@ def test_the_elbow_is_chosen_or_else_what_validation_images_allow() -> None:
     assert found_in(pruned("elbow", steps, at=0.0))[0].chosen() == (START, "elbow")
 
 
-def test_time_is_that_of_all_levels_on_the_way() -> None:
+def test_time_includes_all_milestones() -> None:
     assert fine_tuning_seconds(pruned(0.9, curve([0.5, 0.9], 0.98, 0.9))) == pytest.approx(20)
     assert fine_tuning_seconds(row()) is None and fine_tuning_seconds(row(reached=None)) is None
