@@ -67,7 +67,7 @@ class Interaction:
         return max(0, self.total - self.matched - self.failed - self.library)
 
     @property
-    def known(self) -> bool:
+    def comparable(self) -> bool:
         """Whether anything could be compared."""
         return not np.isnan(self.shares[0])
 
@@ -81,7 +81,9 @@ def interactions(points: pd.DataFrame) -> list[Interaction]:
         What :func:`dlas.analysis.roles.with_roles` returned.
     """
     explained = [interaction(points, *axes) for axes in pairs(points)]
-    return sorted(explained, key=lambda pair: (not pair.known, -pair.shares[2] if pair.known else 0))
+    return sorted(
+        explained, key=lambda pair: (not pair.comparable, -pair.shares[2] if pair.comparable else 0)
+    )
 
 
 def pairs(points: pd.DataFrame) -> Iterator[tuple[str, str]]:

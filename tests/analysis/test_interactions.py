@@ -106,7 +106,7 @@ def test_a_value_that_mostly_failed_is_left_out_and_everything_is_counted(tmp_pa
 def test_without_a_complete_block_nothing_is_claimed(tmp_path: Path) -> None:
     diagonal = [row(1), row(2, algorithm="gemm", compiler="hand")]
     found = between(points_of(tmp_path, diagonal))
-    assert not found.known and found.matched == 0 and np.isnan(found.shares).all()
+    assert not found.comparable and found.matched == 0 and np.isnan(found.shares).all()
     assert interactions(points_of(tmp_path / "one", [row()])) == []
 
 

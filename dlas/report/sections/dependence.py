@@ -28,7 +28,7 @@ def section(context: Context) -> Section | Absent:
         "logarithm of latency over complete blocks: every combination of the compared values has a time, and "
         "everything else is equal."
     )
-    blocks: list[Block] = [_variance_figure(pairs)] if any(pair.known for pair in pairs) else []
+    blocks: list[Block] = [_variance_figure(pairs)] if any(pair.comparable for pair in pairs) else []
     blocks.append(_variance_table(pairs))
     ranked = [ranking for ranking in rankings(context.points) if ranking.compared]
     if ranked:
@@ -38,12 +38,12 @@ def section(context: Context) -> Section | Absent:
 
 def _variance_figure(pairs: list[Interaction]) -> Figure:
     rows = []
-    for pair in (pair for pair in pairs if pair.known):
+    for pair in (pair for pair in pairs if pair.comparable):
         names = (*pair.axes, *PARTS[2:])
         for order, share in enumerate(pair.shares):
             text = f"{_pair(pair)}: {names[order]} {100 * share:.1f} %"
             rows.append({"y": _pair(pair), "c": PARTS[order], "x": significant(share), "o": order, "t": text})
-    first = next(pair for pair in pairs if pair.known)
+    first = next(pair for pair in pairs if pair.comparable)
     sentence = (
         "The interaction is what neither axis explains alone; it is largest for "
         f"{_pair(first)}, {100 * first.shares[2]:.1f} %."
@@ -56,7 +56,7 @@ def _variance_figure(pairs: list[Interaction]) -> Figure:
 def _variance_table(pairs: list[Interaction]) -> Table:
     lines = []
     for pair in pairs:
-        shares = [f"{100 * share:.1f} %" if pair.known else MISSING for share in pair.shares]
+        shares = [f"{100 * share:.1f} %" if pair.comparable else MISSING for share in pair.shares]
         noise = f"{100 * pair.noise:.2f} %" if np.isfinite(pair.noise) else MISSING
         values = ", ".join(
             f"{len(compared)} of {axis}" for axis, compared in zip(pair.axes, pair.values, strict=True)
@@ -67,7 +67,7 @@ def _variance_table(pairs: list[Interaction]) -> Table:
             Cell(noise),
             Cell(f"{pair.matched} of {pair.total}"),
             Cell(str(pair.blocks)),
-            Cell(values if pair.known else "no complete block"),
+            Cell(values if pair.comparable else "no complete block"),
             Cell(_left_out(pair)),
         ]
         lines.append(Line(cells))

@@ -37,7 +37,7 @@ def tuning(context: Context) -> Iterator[Item]:
 
 def interaction(context: Context) -> Iterator[Item]:
     """Yield the pair of axes with the largest interaction."""
-    strongest = next((pair for pair in context.interactions if pair.known), None)
+    strongest = next((pair for pair in context.interactions if pair.comparable), None)
     if strongest is not None:
         yield (
             f"Of all pairs of axes, {strongest.axes[0]} and {strongest.axes[1]} interact most: their "
