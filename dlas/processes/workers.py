@@ -1,8 +1,6 @@
 """A pool of worker processes that stay alive between batches of work and die with their parent.
 
-Workers are forked from a process that has never run a kernel, since threads do not
-survive a fork.  The pool replaces a worker that crashes or hangs; the reply then says
-how it ended.
+The pool replaces a worker that crashes or hangs; the reply then says how it ended.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ import json
 import os
 import resource
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,7 +59,7 @@ class Worker:
     """
 
     def __init__(self, start: Callable[[], Handlers], memory: int | None) -> None:
-        self.pid, self.connection = fork(functools.partial(_serve, start, memory))
+        self.pid, self.connection = fork(functools.partial(_serve_in_thread, start, memory))
         with suppress(EOFError, OSError):
             # Its first message says that it will die with its parent; until then it could outlive it.
             self.connection.recv_bytes()
@@ -183,6 +182,19 @@ class WorkerPool:
         if reply.get("gone"):
             self.workers[number] = self._fork()
         return reply
+
+
+def _serve_in_thread(start: Callable[[], Handlers], memory: int | None, connection: Connection) -> int:
+    """Serve in a new thread, for which TVM starts threads: those of the parent are lost in the fork."""
+    codes = [1]
+
+    def serve() -> None:
+        codes[0] = _serve(start, memory, connection)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    thread.join()
+    return codes[0]
 
 
 def _serve(start: Callable[[], Handlers], memory: int | None, connection: Connection) -> int:

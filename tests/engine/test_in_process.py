@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlas.processes.inline import Inline
+from tests.fixtures.commands import dlas
 from tests.fixtures.engine import rows, run, same, study_of
 from tests.fixtures.stubs import StubModel
 
@@ -72,3 +73,22 @@ def test_an_interrupted_sweep_goes_on_where_it_was(tmp_path: Path, monkeypatch: 
     before = len(rows(tmp_path))
     assert run(study, tmp_path, Inline).kept == before
     assert [row.status for row in rows(tmp_path)] == ["ok"] * 3
+
+
+SEARCHES = """
+name = "s"
+[axes]
+dataset = ["tests.fixtures.stubs:StubDataset"]
+model = [{ name = "tests.fixtures.tiled:OneConvolution", filters = [4, 8] }]
+algorithm = ["tests.fixtures.tiled:Tiled"]
+compiler = ["untuned", { name = "metaschedule", trials = 2 }]
+[measure]
+repeats = 3
+seconds = 1
+"""
+
+
+def test_a_search_works_after_kernels_have_run_in_its_process(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(SEARCHES)
+    ran = dlas(tmp_path, "run", "study.toml", "--out", "out", "--in-process")
+    assert "rows written: 4 ok" in ran.stdout, ran.stdout + ran.stderr
