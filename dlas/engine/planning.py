@@ -165,8 +165,12 @@ class Planner:
             **self._key_content("network", point),
         )
         networks = [{"key": step.key, "content": step.arguments["content"]} for step in predecessors]
-        arguments = {"content": point.content(), "root": str(self.root), "key": key}
-        arguments["predecessors"] = networks
+        arguments = {
+            "content": point.content(),
+            "root": str(self.root),
+            "key": key,
+            "predecessors": networks,
+        }
         maker: Part = point.compression.make("compression") if predecessors else point.model.make("model")
         imports = (*point.dataset.make("dataset").imports(), *maker.imports())
         return Step("network", key, arguments, "network", imports=imports)
