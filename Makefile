@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PYTEST = $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
-# Processes that share the tests; 0 runs them in make's own, one after the other.
-WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+# Processes that share the tests, one more than cores, since many tests wait; 0 runs them in make's own.
+WORKERS ?= 3
 # GiB: about 5 for the environment, the rest for the archives while they are unpacked.
 DISK_GIB ?= 9
 

@@ -21,7 +21,7 @@ compiler = [{compilers}]
 hardware = [{{ name = "local_cpu", threads = 1 }}]
 [measure]
 repeats = 10
-seconds = 2
+seconds = 0.5
 """
 
 
