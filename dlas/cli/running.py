@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import TypeVar
 
@@ -65,9 +65,7 @@ def run_study(
     total = _announce(study, console, in_process)
     varying = [axis for axis in AXES if len(study.axes[axis]) > 1] or ["model"]
     progress = SweepProgress(total, console, varying, live=not in_process)
-    signal.signal(signal.SIGTERM, _interrupt)
-    runner = _runner(in_process)
-    try:
+    with closing(_runner(in_process)) as runner:
         store = cache()
         with results(store) as writer, progress:
             sweep = Sweep(
@@ -82,9 +80,7 @@ def run_study(
                 tune_only=tune_only,
             )
             _sweep(sweep, console)
-        return writer
-    finally:
-        runner.close()
+    return writer
 
 
 def _announce(study: Study, console: Console, in_process: bool) -> int:
@@ -98,7 +94,8 @@ def _announce(study: Study, console: Console, in_process: bool) -> int:
 
 
 def _runner(in_process: bool) -> Runner:
-    """Return the runner of the steps."""
+    """Return the runner of the steps; from now on SIGTERM interrupts like Ctrl-C."""
+    signal.signal(signal.SIGTERM, _interrupt)
     if in_process:
         from dlas.processes.inline import Inline
 
