@@ -253,7 +253,7 @@ def test_a_network_is_computed_as_was_chosen(tmp_path: Path) -> None:
     packed = rows[-1]
     kernels = [layer["name"] for layer in packed.layers if layers.CHANGES.fullmatch(layer["name"])]
     assert kernels and changes(
-        packed.edges, {layer["name"]: layers._layouts(layer) for layer in packed.layers}
+        packed.edges, {layer["name"]: layers.layer_layouts(layer) for layer in packed.layers}
     )
     table = tmp_path / "choices.toml"
     result = CliRunner().invoke(app, ["choose", str(tmp_path / "out"), "--to", str(table)])

@@ -212,10 +212,11 @@ def _timed(row: Row) -> Iterator[tuple[str, Candidate]]:
         algorithm = {"name": layer["algorithm"]} if declined else row.algorithm
         if not declined or algorithm["name"] in parts.names("algorithm"):
             content = json.dumps(algorithm, sort_keys=True)
-            yield layer["name"], Candidate(content, latency_s, _layouts(layer))
+            yield layer["name"], Candidate(content, latency_s, layer_layouts(layer))
 
 
-def _layouts(layer: Mapping[str, Any]) -> Layouts:
+def layer_layouts(layer: Mapping[str, Any]) -> Layouts:
+    """Return in which layouts a layer of a row reads and writes."""
     return layer.get("input_layout", PLAIN), layer.get("output_layout", PLAIN)
 
 
@@ -270,7 +271,7 @@ def _seconds_a_byte(rows: Sequence[Row]) -> float | None:
     seconds = moved = 0.0
     for row in rows:
         took = sum(layer["latency_s"] or 0.0 for layer in row.layers if CHANGES.fullmatch(layer["name"]))
-        expected = changes(row.edges, {layer["name"]: _layouts(layer) for layer in row.layers})
+        expected = changes(row.edges, {layer["name"]: layer_layouts(layer) for layer in row.layers})
         if expected:
             seconds, moved = seconds + took, moved + sum(expected.values())
     return seconds / moved if moved else None
