@@ -12,7 +12,7 @@ from typing import Any
 import tomli_w
 
 from dlas.errors import InputError, Unsupported, unknown
-from dlas.stack import Algorithm, Conv, Part, Tail
+from dlas.stack import Algorithm, Conv, Part, Tail, Target
 from dlas.store import toml
 from dlas.store.replacing import replacing
 from dlas.study import parts
@@ -72,11 +72,11 @@ class PerLayer(Algorithm):
             if layer not in valid:
                 raise Unsupported(f"{self.path}: {unknown('layer', layer, names)}")
 
-    def for_layer(self, conv: Conv) -> Algorithm:
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
         """Return the algorithm that the table names for ``conv.name``."""
         layers = self._table.layers
         choice = layers.get(conv.name) or layers.get(AGAIN.sub("", conv.name)) or self._table.default
-        return self._algorithms[choice].for_layer(conv)
+        return self._algorithms[choice].for_layer(conv, target)
 
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
         """Raise: the algorithm that :meth:`for_layer` returns computes the layer."""

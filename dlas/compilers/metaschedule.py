@@ -84,7 +84,7 @@ class MetaSchedule(TvmCompiler, TuningCompiler):
         self, network: Network, algorithm: Algorithm, batch: int, bench: Bench, folder: Path
     ) -> dict[str, Any]:
         """Search for every convolution's schedule; write those selected into ``folder``."""
-        kernels = lower(network, algorithm, batch).kernels.values()
+        kernels = lower(network, algorithm, batch, bench.hardware.target()).kernels.values()
         tuned = tune(kernels, self.settings(), bench)
         selected = [_entry(kernel, result) for result in tuned for kernel in result.task.kernels]
         (folder / SELECTED).write_text(json.dumps(selected))

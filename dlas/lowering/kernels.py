@@ -14,7 +14,7 @@ from dlas.lowering.regions import Region
 from dlas.lowering.simplify import OPAQUE, shape_of
 from dlas.lowering.tail import Chain, Operand, Step, fold_affine
 from dlas.schedules.direct import Direct
-from dlas.stack import Algorithm, Array, Conv, Decisions, Layer, Target, describe_layer
+from dlas.stack import GENERIC, Algorithm, Array, Conv, Decisions, Layer, Target, describe_layer
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ def make_kernel(
     name: str,
     steps: Sequence[Step] = (),
     operands: Sequence[Operand] = (),
+    target: Target = GENERIC,
 ) -> Kernel:
     """Return the kernel of one convolution, by ``direct`` if the algorithm declines it.
 
@@ -107,8 +108,10 @@ def make_kernel(
         The tail; leading scales and shifts are folded into weight and bias.
     operands : sequence
         What the steps read: an ndarray or constant, or a Relax variable.
+    target : Target
+        An algorithm may depend on it.
     """
-    asked = algorithm.for_layer(conv)
+    asked = algorithm.for_layer(conv, target)
     declined = asked.supports(conv)
     weight, steps, operands = fold_affine(weight, conv, steps, operands)
     chosen = asked.for_weight(weight, conv) if declined is None else Direct()

@@ -27,7 +27,7 @@ from dlas.lowering.pooling import WRITTEN, schedule_pooling
 from dlas.lowering.regions import Region, find_regions, unreadable
 from dlas.lowering.simplify import Graph, is_constant, shape_of, simplify
 from dlas.lowering.tail import Operand
-from dlas.stack import Algorithm, Array, Edge, Layer, Network, Target
+from dlas.stack import GENERIC, Algorithm, Array, Edge, Layer, Network, Target
 
 
 @dataclass
@@ -59,21 +59,23 @@ class Lowered:
     edges: list[Edge]
 
 
-def lower(network: Network, algorithm: Algorithm, batch: int) -> Lowered:
+def lower(network: Network, algorithm: Algorithm, batch: int, target: Target = GENERIC) -> Lowered:
     """Return ``network`` for inputs [batch, c, h, w], its convolutions computed by ``algorithm``.
+
+    ``target`` is the one to schedule for: an algorithm may choose by it.
 
     Raises
     ------
     Unsupported
         If the network cannot be imported, or the algorithm names layers that it lacks.
     """
-    return lower_graph(simplify(import_network(network, batch)), algorithm)
+    return lower_graph(simplify(import_network(network, batch)), algorithm, target)
 
 
-def lower_graph(graph: Graph, algorithm: Algorithm) -> Lowered:
+def lower_graph(graph: Graph, algorithm: Algorithm, target: Target = GENERIC) -> Lowered:
     """Return an imported network with its convolutions computed by ``algorithm``."""
     algorithm.check_layers(tuple(graph.names.values()))
-    emitter = _Emitter(algorithm)
+    emitter = _Emitter(algorithm, target)
     regions = {region.output: region for region in find_regions(graph)}
     replaced = {variable for region in regions.values() for variable in region.variables}
     for variable, function in graph.operators.items():
@@ -117,6 +119,7 @@ class _Emitter:
     """Writes the new ``main``, binding by binding."""
 
     algorithm: Algorithm
+    target: Target
     builder: relax.BlockBuilder = field(default_factory=relax.BlockBuilder)
     parameters: dict[relax.Var, Array] = field(default_factory=dict)
     kernels: dict[str, Kernel] = field(default_factory=dict)
@@ -183,7 +186,8 @@ class _Emitter:
         operands = [as_array(o) if is_constant(o) else o for o in region.operands]
         conv = read_conv(layer, region)
         weight = as_array(region.call.args[1])
-        kernel = make_kernel(self.algorithm, conv, weight, self._kernel_name(layer), region.steps, operands)
+        name = self._kernel_name(layer)
+        kernel = make_kernel(self.algorithm, conv, weight, name, region.steps, operands, self.target)
         self.kernels[kernel.name] = kernel
         self.layers.append(kernel.describe())
         self._record(region, layer)

@@ -30,11 +30,12 @@ from dlas.stack.hardware import Hardware, MeasureSettings
 from dlas.stack.model import Model, Workspace
 from dlas.stack.network import INDEX_BYTES, Facts, Network, Outputs, SavedNetwork, csr_bytes
 from dlas.stack.part import PART_AXES, Part
-from dlas.stack.target import Target
+from dlas.stack.target import GENERIC, Target
 from dlas.stack.tuning import Bench, TuningCompiler
 
 __all__ = [
     "CHANGE_LAYOUT",
+    "GENERIC",
     "INDEX_BYTES",
     "PART_AXES",
     "Algorithm",

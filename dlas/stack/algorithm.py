@@ -38,8 +38,11 @@ class Algorithm(Part, ABC):
             If the options name layers that the network does not have.
         """
 
-    def for_layer(self, conv: Conv) -> Algorithm:
-        """Return the algorithm for this convolution; all other methods are called on the result."""
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        """Return the algorithm for this convolution; all other methods are called on the result.
+
+        ``conv`` is in NCHW, its padding and types as in the network.
+        """
         return self
 
     def supports(self, conv: Conv) -> str | None:

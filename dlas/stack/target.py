@@ -36,3 +36,7 @@ class Target:
     def on_gpu(self) -> bool:
         """Whether loops are bound to a GPU's threads."""
         return not self.on_processors
+
+
+GENERIC = Target({"kind": "llvm", "num-cores": 1}, threads=1)
+"""Any processor of this machine's architecture, for kernels whose speed does not matter."""

@@ -104,7 +104,7 @@ def check_case(
 def _check_case(
     algorithm: Algorithm, case: Case, target: Target, run: Run, seed: int, points: int
 ) -> str | None:
-    arrays, lowered = tensors(case, seed), lower_case(algorithm, case, seed)
+    arrays, lowered = tensors(case, seed), lower_case(algorithm, case, seed, target)
     (kernel,) = lowered.kernels.values()
     if (reason := kernel.declined) is not None:
         assert isinstance(reason, str) and reason.strip(), "declined without a reason"
@@ -112,7 +112,7 @@ def _check_case(
     _check_packing(kernel, arrays["weight"])
     _check_tail(kernel, case)
     scheduled = schedule(lowered, target)
-    _check_same_program(lowered, scheduled, lower_case(algorithm, case, seed), target)
+    _check_same_program(lowered, scheduled, lower_case(algorithm, case, seed, target), target)
     right, tolerance = expected(case, arrays), kernel.algorithm.tolerance
     arguments = [arrays["x"], *lowered.parameters.values()]
     try:
@@ -126,9 +126,9 @@ def _check_case(
     return None
 
 
-def lower_case(algorithm: Algorithm, case: Case, seed: int = 0) -> Lowered:
+def lower_case(algorithm: Algorithm, case: Case, seed: int = 0, target: Target = HOST) -> Lowered:
     """Return a case as a network, computed by ``algorithm``."""
-    return lower_graph(graph(case, tensors(case, seed)), algorithm)
+    return lower_graph(graph(case, tensors(case, seed)), algorithm, target)
 
 
 def _check_packing(kernel: Kernel, weight: Array) -> None:

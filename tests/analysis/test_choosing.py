@@ -13,7 +13,7 @@ from dlas.errors import InputError
 from dlas.rows.results import Row
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
-from dlas.stack import Conv
+from dlas.stack import GENERIC, Conv
 from tests.fixtures.rows import CPU, failing, row
 
 Times = dict[str, float]
@@ -114,4 +114,4 @@ def test_the_choice_is_what_per_layer_reads(tmp_path: Path) -> None:
     write(tmp_path / "choices.toml", fastest_by_layer(rows))
     chosen = PerLayer(str(tmp_path / "choices.toml"))
     convs = [Conv(name, 1, 4, 8, 8, 4, 3, 3) for name in ("a", "b.0#2")]
-    assert [chosen.for_layer(conv) for conv in convs] == [Gemm(), Direct()]
+    assert [chosen.for_layer(conv, GENERIC) for conv in convs] == [Gemm(), Direct()]

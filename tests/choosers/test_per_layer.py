@@ -15,7 +15,7 @@ from dlas.errors import InputError, Unsupported
 from dlas.lowering.lower import Lowered, lower, schedule
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
-from dlas.stack import Conv, MeasureSettings
+from dlas.stack import GENERIC, Conv, MeasureSettings
 from dlas.store.fingerprint import SourceTree
 from dlas.study import parts
 from dlas.study.point import Choice, Point
@@ -79,20 +79,20 @@ def test_what_the_named_algorithm_declines_is_not_covered(tmp_path: Path) -> Non
 
 def test_an_algorithm_gets_its_options(tmp_path: Path) -> None:
     text = '[layers]\nconv = { name = "tests.fixtures.stubs:StubAlgorithm", number = 3 }'
-    assert table(tmp_path, text).for_layer(CONV) == StubAlgorithm(3)
+    assert table(tmp_path, text).for_layer(CONV, GENERIC) == StubAlgorithm(3)
 
 
 def test_layers_that_the_table_leaves_out_take_the_default(tmp_path: Path) -> None:
-    assert table(tmp_path, '[layers]\nother = "gemm"').for_layer(CONV) == Direct()
-    assert table(tmp_path, 'default = "gemm"\n[layers]\nother = "direct"').for_layer(CONV) == Gemm()
+    assert table(tmp_path, '[layers]\nother = "gemm"').for_layer(CONV, GENERIC) == Direct()
+    assert table(tmp_path, 'default = "gemm"\n[layers]\nother = "direct"').for_layer(CONV, GENERIC) == Gemm()
 
 
 def test_an_entry_covers_every_use_of_its_layer(tmp_path: Path) -> None:
     once = table(tmp_path, '[layers]\nconv = "gemm"')
     once.check_layers(["conv", "conv#2"])
-    assert [once.for_layer(named(name)) for name in ("conv", "conv#2", "conv#12")] == [Gemm()] * 3
+    assert [once.for_layer(named(name), GENERIC) for name in ("conv", "conv#2", "conv#12")] == [Gemm()] * 3
     apart = table(tmp_path, '[layers]\nconv = "direct"\n"conv#2" = "gemm"')
-    assert [apart.for_layer(named(name)) for name in ("conv", "conv#2", "conv#3")] == [
+    assert [apart.for_layer(named(name), GENERIC) for name in ("conv", "conv#2", "conv#3")] == [
         Direct(),
         Gemm(),
         Direct(),
@@ -108,7 +108,7 @@ def test_a_table_for_another_network_is_unsupported(tmp_path: Path) -> None:
 
 
 def test_without_a_table_everything_is_direct_but_a_study_must_name_one() -> None:
-    assert PerLayer().for_layer(CONV) == Direct()
+    assert PerLayer().for_layer(CONV, GENERIC) == Direct()
     PerLayer().check_layers(["conv"])
     with pytest.raises(InputError, match="needs a table"):
         PerLayer().verify()
@@ -117,7 +117,7 @@ def test_without_a_table_everything_is_direct_but_a_study_must_name_one() -> Non
 def test_a_home_directory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table(tmp_path, '[layers]\nconv = "gemm"')
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert PerLayer("~/choices.toml").for_layer(CONV) == Gemm()
+    assert PerLayer("~/choices.toml").for_layer(CONV, GENERIC) == Gemm()
 
 
 # ---------------------------------------------------------------- the file

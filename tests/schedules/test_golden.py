@@ -27,7 +27,7 @@ CONVOLUTIONS = {
 def computes(name: str) -> bool:
     """Whether an algorithm has kernels of its own, and is not one that only chooses among others."""
     part = parts.make("algorithm", name, {})
-    return all(part.for_layer(conv) is part for conv in CONVOLUTIONS.values())
+    return all(part.for_layer(conv, TARGET) is part for conv in CONVOLUTIONS.values())
 
 
 ALGORITHMS = list(filter(computes, parts.names("algorithm")))
@@ -44,7 +44,7 @@ def test_kernel_is_the_golden_one(algorithm: str, convolution: str, update_golde
     else:
         weight = np.ones((conv.k, conv.c // conv.groups, conv.r, conv.s), np.float32)
         bias = np.ones((1, conv.k, 1, 1), np.float32)
-        kernel = make_kernel(part, conv, weight, convolution, BIAS_AND_RELU, [bias])
+        kernel = make_kernel(part, conv, weight, convolution, BIAS_AND_RELU, [bias], TARGET)
         script = schedule_kernel(kernel, TARGET).script() + "\n"
     path = GOLDEN / f"{algorithm}.{convolution}.txt"
     if update_golden:

@@ -67,7 +67,7 @@ class TvmCompiler(Compiler):
         self, network: Network, algorithm: Algorithm, target: Target, batch: int, folder: Path
     ) -> ScheduledNetwork:
         """Lower a network for inputs [batch, c, h, w] and schedule its loops."""
-        lowered = lower(network, algorithm, batch)
+        lowered = lower(network, algorithm, batch, target)
         schedule_one = self.scheduler(folder)
         details: dict[str, Layer] = {}
 
