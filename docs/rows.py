@@ -25,7 +25,7 @@ GROUPS = {
         "accuracy validation_accuracy test_images note reached expected_speedup parameters nonzeros macs"
         " effective_macs model_bytes csr_bytes"
     ),
-    "The build": "error compiled_accuracy coverage layers edges tuning library_bytes",
+    "The build": "error compiled_accuracy coverage layers edges tuning library_bytes packed_bytes",
     "Memory": "peak_memory_bytes",
     "Provenance": "device environment artifacts key schema",
 }

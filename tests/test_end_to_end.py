@@ -60,6 +60,9 @@ def test_a_small_study(tmp_path: Path) -> None:
         assert all((layer["latency_s"] or 0) > 0 for layer in convolutions)
     untuned = next(row for row in rows if row.compiler["name"] == "untuned")
     assert untuned.coverage == {"convolutions": 1.0, "macs": 1.0}
+    # Batch norms are folded into the packed weights.
+    assert untuned.packed_bytes and untuned.model_bytes and 0 < untuned.packed_bytes < untuned.model_bytes
+    assert {row.packed_bytes for row in rows if row is not untuned} == {None}
     before = (tmp_path / "out" / FILE).read_bytes()
     assert finish(tmp_path)
     assert (tmp_path / "out" / FILE).read_bytes() == before

@@ -195,6 +195,7 @@ def _network(row: Row) -> Iterator[tuple[str, str]]:
         ("MACs", row.macs, ""),
         ("effective MACs", row.effective_macs, ""),
         ("size", row.model_bytes, "B"),
+        ("size as packed", row.packed_bytes, "B"),
         ("size as CSR", row.csr_bytes, "B"),
     ):
         if count is not None:

@@ -45,6 +45,7 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
         coverage=build.get("coverage"),
         tuning=_summary(tuning),
         library_bytes=build.get("library_bytes"),
+        packed_bytes=build.get("packed_bytes"),
         expected_speedup=_expected_speedup(network["reached"]) if network else None,
         seconds=cast(Seconds, dict(run.seconds)),
         artifacts=cast(Artifacts, artifacts),

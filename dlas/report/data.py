@@ -29,6 +29,7 @@ NUMBERS = {
     "size": ("model_bytes", 1),
     "nonzeros": ("nonzeros", 1),
     "effective": ("effective_macs", 1),
+    "packed": ("packed_bytes", 1),
     "csr": ("csr_bytes", 1),
     "ratio": ("ratio", 1),
     "memory": ("peak_memory_bytes", 1),

@@ -27,7 +27,7 @@
     ["accuracy", "accuracy", percent], ["error", "error", (e) => `${e.toExponential(1)} of the largest output`],
     ["weights removed", "ratio", percent], ["parameters", "parameters", scaled("")], ["nonzeros", "nonzeros", scaled("")],
     ["multiply-adds", "macs", scaled("")], ["effective multiply-adds", "effective", scaled("")],
-    ["size", "size", scaled("B")], ["size as CSR", "csr", scaled("B")],
+    ["size", "size", scaled("B")], ["size as packed", "packed", scaled("B")], ["size as CSR", "csr", scaled("B")],
     ["peak memory", "memory", scaled("B")], ["coverage", "coverage", percent], ["tuner's trials", "trials", String],
     ["load", "load", (x) => x.toFixed(2)], ["noisy", "noisy_reason", String], ["started", "started", String],
   ];

@@ -39,6 +39,7 @@ INTEGERS = (
     "model_bytes",
     "csr_bytes",
     "library_bytes",
+    "packed_bytes",
 )
 SECONDS = tuple(f"{step}_s" for step in STEPS)
 ACCURACIES = (
@@ -60,7 +61,7 @@ LATENCY = (
 )
 DISTURBANCES = ("noisy", "noisy_reason", "load", "steal", "drift")
 COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
-SIZES = ("model_bytes", "csr_bytes", "library_bytes", "peak_memory_bytes")
+SIZES = ("model_bytes", "csr_bytes", "packed_bytes", "library_bytes", "peak_memory_bytes")
 PROVENANCE = ("cpu", "threads", "processor", MACHINE, "host", "started", "folder")
 ORDER = (
     *("id", "study", *AXES, "status", "reason", "step"),

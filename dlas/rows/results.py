@@ -144,6 +144,9 @@ class Row:
         The same with the weights of convolutions in compressed sparse rows.
     library_bytes : int, B
         Size of the compiled library. Null where the compiler makes none.
+    packed_bytes : int, B
+        Size of the weights as the build stores them: packed for their algorithms, with indices and unused
+        places. Null for a runtime with its own kernels, and in rows older than this field.
     seconds : Seconds
         Time of each step; a step whose result was in the cache is not among them.
     artifacts : Artifacts
@@ -204,6 +207,7 @@ class Row:
     model_bytes: int | None = None
     csr_bytes: int | None = None
     library_bytes: int | None = None
+    packed_bytes: int | None = None
     seconds: Seconds = field(default_factory=Seconds)
     artifacts: Artifacts = field(default_factory=Artifacts)
     measure: Measure = field(default_factory=Measure)

@@ -195,6 +195,8 @@ class Build:
         Shares of the ``convolutions`` and of their ``macs`` that the requested algorithm computes.
     library_bytes : int or None
         Size of the compiled code.
+    packed_bytes : int or None
+        Size of the weights as the build stores them; None for a runtime that packs them where it loads them.
     edges : list of Edge
         The inputs of convolutions.
     """
@@ -202,6 +204,7 @@ class Build:
     layers: list[Layer] = field(default_factory=list)
     coverage: dict[str, float] | None = None
     library_bytes: int | None = None
+    packed_bytes: int | None = None
     edges: list[Edge] = field(default_factory=list)
 
 

@@ -214,6 +214,7 @@ def test_the_compression_of_a_network_is_shown_in_tables(tmp_path: Path) -> None
         "reached": reached,
         "effective_macs": 77,
         "csr_bytes": 9000,
+        "packed_bytes": 8000,
     }
     timed = row(layers=[{"name": "conv1", "latency_s": 1e-3}, {"name": "other", "latency_s": 1e-3}], **told)
     folder = write(tmp_path, [timed, failing(batch=2, layers=[], **told)])
@@ -222,6 +223,7 @@ def test_the_compression_of_a_network_is_shown_in_tables(tmp_path: Path) -> None
     assert ["0.5", "50.00%", "87.00%", "97.00%", "97.00%", "2", "10", "s"] in lines
     assert "compression: 2 levels in 20 s" in text and "{" not in text
     assert ["reached.ratio", "87.50%", "of", "the", "weights"] in lines and ["reached.level", "0.9"] in lines
+    assert "size as packed  8 kB (8,000)" in text
     assert "size as CSR     9 kB (9,000)" in text and "effective MACs  77 (77)" in text
     (conv1,) = [line for line in lines if line[:1] == ["conv1"]]
     assert conv1[-1] == "25.00%" and "fc" not in [line[0] for line in lines if line]
@@ -238,6 +240,14 @@ def test_a_table_shows_what_compression_changes_where_it_varies(tmp_path: Path) 
     assert [line.split()[0] for line in body(text)[:2]] == ["weight_pruning(level=0.95)", "none"]
     narrow = body(printed(table(frame), 80, terminal=True))
     assert not [line for line in narrow if "3 kB" in line]
+
+
+def test_a_table_shows_what_builds_store_where_it_varies(tmp_path: Path) -> None:
+    rows = [row(packed_bytes=4000), row(algorithm="winograd", packed_bytes=16_000), row(algorithm="library")]
+    text = printed(table(read(write(tmp_path, rows)), sort="packed"), 200)
+    assert "as packed" in text
+    assert [line.split()[0] for line in body(text)[:3]] == ["direct", "winograd", "library"]
+    assert "4 kB" in body(text)[0] and "16 kB" in body(text)[1]
 
 
 def test_trials_time_and_curves_of_tuning_are_shown(tmp_path: Path) -> None:

@@ -102,6 +102,8 @@ def test_weights_are_parameters_and_the_library_is_code_only(tmp_path: Path) -> 
     stored = (tmp_path / "parameters.safetensors").stat().st_size
     assert stored > 5_000_000
     assert build.library_bytes is not None and build.library_bytes < 200_000
+    packed = [array.nbytes for array in lowered.parameters.values()]
+    assert build.packed_bytes == sum(packed) and 5_000_000 < build.packed_bytes < stored
 
 
 def test_the_same_program_is_written_twice_alike(tmp_path: Path) -> None:

@@ -66,12 +66,13 @@ def rows() -> list[Row]:
     steps = curve(LEVELS, 0.98, 0.95)
     dense: dict[str, Any] = {"accuracy": 0.98, "validation_accuracy": 0.98, "test_images": 450}
     return [
-        row(nonzeros=1000, csr_bytes=8000, **{**dense, "model_bytes": 4000}),
+        row(nonzeros=1000, csr_bytes=8000, packed_bytes=4000, **{**dense, "model_bytes": 4000}),
         pruned("elbow", steps, model_bytes=4000, csr_bytes=800, nonzeros=100, effective_macs=5),
         pruned(0.95, steps, algorithm="gemm"),
         pruned(0.5, curve([0.2, 0.5], 0.98, 0.88), "channel_pruning"),
         row(compression="int8", reached={"bits": 8}, accuracy=0.97, test_images=450),
         row(compression={"name": "int8", "calibration": "none"}, reached={"bits": 8}, accuracy=0.1),
+        row(algorithm="winograd", packed_bytes=16_000, **{**dense, "model_bytes": 4000}),
     ]
 
 
@@ -120,8 +121,8 @@ def test_types_stand_beside_the_dense_network(tmp_path: Path, rows: list[Row]) -
 def test_storage_says_where_csr_is_larger(tmp_path: Path, rows: list[Row]) -> None:
     section = section_of(tmp_path, *rows)
     _, dense, elbow, *_ = lines(section, "storage")
-    assert dense[5:] == ["4 kB", "8 kB (larger)", "2.00", MISSING]
-    assert elbow[2:] == ["100", "555 M", "5", "4 kB", "800 B", "0.20", "30 s"]
+    assert dense[5:] == ["4 kB", "8 kB (larger)", "2.00", "4 kB to 16 kB", MISSING]
+    assert elbow[2:] == ["100", "555 M", "5", "4 kB", "800 B", "0.20", MISSING, "30 s"]
     (table,) = [block for block in section.blocks if isinstance(block, Table) and block.name == "storage"]
     assert "more bytes than dense storage for 1 of 2 networks" in table.caption
 

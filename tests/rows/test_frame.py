@@ -101,11 +101,14 @@ def test_columns_keep_their_types_when_nothing_is_known(tmp_path: Path) -> None:
 def test_what_compression_reached_has_columns_of_its_own(tmp_path: Path) -> None:
     steps = curve([0.5, 0.9], 0.98, 0.9)
     reached = {"level": 0.9, "units": 0.8, "ratio": 0.91, "layers": {"conv1": 0.4}, "curve": steps}
-    found = row(reached=reached, effective_macs=7, csr_bytes=9, test_images=450, compression="p")
+    found = row(
+        reached=reached, effective_macs=7, csr_bytes=9, packed_bytes=8, test_images=450, compression="p"
+    )
     frame = read(write(tmp_path, [row(), found, row(batch=2, reached={"bits": 8})]))
     line = frame.loc[[1]].to_dict("records")[0]
     assert [line[name] for name in ("level", "units", "ratio", "fine_tuning_s")] == [0.9, 0.8, 0.91, 20.0]
-    assert [line[name] for name in ("effective_macs", "csr_bytes", "test_images")] == [7, 9, 450]
+    counts = ("effective_macs", "csr_bytes", "packed_bytes", "test_images")
+    assert [line[name] for name in counts] == [7, 9, 8, 450]
     assert frame["bits"].tolist()[2] == 8 and frame.loc[0, ["level", "fine_tuning_s"]].isna().all()
     assert not {"curve", "layers"} & set(frame)
 

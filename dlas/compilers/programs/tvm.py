@@ -114,7 +114,13 @@ def write_program(lowered: Lowered, module: tvm.IRModule, target: Target, folder
         "layers": {name: kernel.conv.name for name, kernel in lowered.kernels.items()},
     }
     (folder / CONTENTS).write_text(json.dumps(contents, indent=1))
-    return Build(lowered.layers, lowered.coverage, library.stat().st_size, lowered.edges)
+    return Build(
+        lowered.layers,
+        lowered.coverage,
+        library_bytes=library.stat().st_size,
+        packed_bytes=sum(array.nbytes for array in lowered.parameters.values()),
+        edges=lowered.edges,
+    )
 
 
 def build_module(module: tvm.IRModule, target: Target, unscheduled: tvm.IRModule) -> relax.VMExecutable:

@@ -25,6 +25,8 @@ COUNTS = {
 }
 Dense = Mapping[tuple[Any, ...], Mapping[Any, Any]]
 """Facts of the dense networks, by dataset, model and seed."""
+Spans = Mapping[tuple[Any, ...], tuple[float, float]]
+"""The least and the most of a quantity, by dataset, model, seed and compression."""
 
 
 def by_network(dense: pd.DataFrame) -> Dense:
@@ -129,17 +131,33 @@ def storage(context: Context, every: pd.DataFrame) -> Table:
     every : DataFrame
         What :func:`dlas.analysis.observations.evidence.networks` returned.
     """
-    headers = (*COUNTS.values(), "bytes dense", "bytes as CSR", "CSR / dense", "fine-tuning")
+    headers = (
+        *COUNTS.values(),
+        "bytes dense",
+        "bytes as CSR",
+        "CSR / dense",
+        "bytes as packed",
+        "fine-tuning",
+    )
     columns = [Column("network"), *(Column(name, number=True) for name in headers)]
-    lines = [_line(context, row) for row in every.to_dict("records")]
+    packed = _packed(context.points)
+    lines = [_line(context, row, packed) for row in every.to_dict("records")]
     return Table("storage", _caption(every), columns, lines)
+
+
+def _packed(points: pd.DataFrame) -> Spans:
+    """Return the least and most bytes that builds of a network store as weights, by its columns."""
+    known = points.dropna(subset=["packed_bytes"])
+    spans = known.groupby([*NETWORK, "compression"], dropna=False)["packed_bytes"].agg(["min", "max"])
+    return {key: (float(least), float(most)) for key, least, most in spans.itertuples(name=None)}
 
 
 def _caption(every: pd.DataFrame) -> str:
     sized = every.dropna(subset=["csr_bytes", "model_bytes"])
     caption = (
         "Storage and work of each network. Effective multiply-adds leave out those with a weight of zero; "
-        "fine-tuning is the time for all levels up to this one."
+        "bytes as packed are those of the weights as the builds of the network store them, from the smallest "
+        "to the largest build; fine-tuning is the time for all levels up to this one."
     )
     if sized.empty:
         return caption
@@ -150,17 +168,19 @@ def _caption(every: pd.DataFrame) -> str:
     )
 
 
-def _line(context: Context, row: Mapping[Any, Any]) -> Line:
+def _line(context: Context, row: Mapping[Any, Any], packed: Spans) -> Line:
     counts = [_cell(row[name]) for name in COUNTS]
     dense, csr = row["model_bytes"], row["csr_bytes"]
     share = float(csr) / float(dense) if pd.notna(csr) and pd.notna(dense) and dense else None
     larger = share is not None and share > 1
+    span = packed.get(tuple(row[name] for name in (*NETWORK, "compression")))
     cells = [
         Cell(context.called(row, (*NETWORK, "compression"))),
         *counts,
         _cell(dense, "B"),
         _cell(csr, "B", style="bad" if larger else "", note="larger" if larger else ""),
         Cell(MISSING, style="muted") if share is None else Cell(f"{share:.2f}"),
+        Cell(" to ".join(dict.fromkeys(amount(size, "B") for size in span)) if span else MISSING),
         Cell(duration(row[FINE_TUNING])) if pd.notna(row[FINE_TUNING]) else Cell(MISSING, style="muted"),
     ]
     return Line(cells, context.filters({name: row[name] for name in (*NETWORK, "compression")}))
