@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from tvm import relax, te, tirx
 
+from dlas.lowering.scalars import SCALARS
 from dlas.lowering.simplify import OPAQUE, is_call, shape_of
-from dlas.lowering.tail import SCALARS
 from dlas.stack import CHANGE_LAYOUT, Array, blocked_shape, channel_block
 
 PLAIN = "NCHW"

@@ -16,6 +16,7 @@ import numpy as np
 import tvm
 from tvm import relax, tirx
 
+from dlas.lowering import pooling, scalars
 from dlas.lowering.edges import Edges
 from dlas.lowering.importing import as_array, import_network
 from dlas.lowering.kernels import Kernel, make_kernel, read_conv, schedule_kernel
@@ -23,11 +24,14 @@ from dlas.lowering.layout_changes import schedule_changes
 from dlas.lowering.layouts import PLAIN, Layouts
 from dlas.lowering.linear import FUSES_BEHIND, is_linear, linear, pack_linear
 from dlas.lowering.operators.schedule import schedule_operators
-from dlas.lowering.pooling import WRITTEN, schedule_pooling
+from dlas.lowering.pooling import schedule_pooling
 from dlas.lowering.regions import Region, find_regions, unreadable
 from dlas.lowering.simplify import Graph, is_constant, shape_of, simplify
 from dlas.lowering.tail import Operand
 from dlas.stack import GENERIC, Algorithm, Array, Edge, Layer, Network, Target
+
+WRITTEN = {**pooling.WRITTEN, **scalars.WRITTEN}
+"""Legalisation functions of operators that TVM's own would be slow for."""
 
 
 @dataclass

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from tvm import relax, tirx
 
 from dlas.lowering.importing import as_array
+from dlas.lowering.scalars import FORMULAS, SCALARS
 from dlas.lowering.simplify import Graph, is_call, is_constant, shape_of, variables
-from dlas.lowering.tail import SCALARS, Step, Value
+from dlas.lowering.tail import Step, Value
 
 LONGEST = 16
 """Most operators of a tail: longer ones are cut."""
+MOST_FORMULAS = 2
+"""Most operators of a tail that are formulas, which take long to compile."""
 
 Values = dict[relax.Var, relax.Expr]
 """What each variable is bound to."""
@@ -157,12 +160,19 @@ def _grow(start: relax.Var, values: Values, readers: Readers, claimed: set[relax
         if variable in claimed or not _elementwise(values[variable], shape):
             continue
         inside = [read for read in variables(values[variable]) if read in behind]
-        behind[variable] = set(inside).union(*(behind[read] for read in inside))
+        before = set(inside).union(*(behind[read] for read in inside))
+        members = before | {variable}
+        if sum(_is_formula(values[member]) for member in members) > MOST_FORMULAS:
+            continue
+        behind[variable] = before
         waiting.update(readers[variable])
-        members = behind[variable] | {variable}
         if all(reader in members for member in behind[variable] for reader in readers[member]):
             best = sorted(members, key=order.__getitem__)
     return best
+
+
+def _is_formula(value: relax.Expr) -> bool:
+    return is_call(value) and value.op.name in FORMULAS
 
 
 def _elementwise(value: relax.Expr, shape: tuple[int, ...]) -> bool:

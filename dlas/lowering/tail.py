@@ -1,14 +1,13 @@
 """Epilogues: the elementwise operators fused after a convolution, as a chain of steps.
 
-A step names a Relax operator and the sources of its inputs.  ``SCALARS`` defines each
-operator on one element, so the same tail serves as a TE stage after a dense
+A step names a Relax operator and the sources of its inputs.  ``scalars.SCALARS`` defines
+each operator on one element, so the same tail serves as a TE stage after a dense
 convolution and as an expression inside a sparse kernel.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from tvm import relax, te, tirx
 from tvm.ir import Expr
 
+from dlas.lowering.scalars import NAMED_ONCE, SCALARS, type_of
 from dlas.stack import Array, Conv
 
 Value = tuple[Literal["value", "operand", "number"], int | float]
@@ -48,85 +48,6 @@ class Step:
     operator: str
     inputs: tuple[Value, ...]
     result_type: str = "float32"
-
-
-def _number(value: float, like: Expr) -> Expr:
-    return tirx.const(value, _type(like))
-
-
-def _type(element: Expr) -> str:
-    return str(element.ty.dtype)
-
-
-def _clip(x: Expr, low: Expr, high: Expr) -> Expr:
-    return tirx.min(tirx.max(x, low), high)
-
-
-def _exp(x: Expr) -> Expr:
-    """Return e to the power x, x clamped to [-87, 87]; in float32 by a formula that vectorises.
-
-    LLVM would call the C library once an element.  With n the integer nearest to x / ln 2,
-    e^x = 2^n e^(x - n ln 2): n ln 2 is subtracted in two parts to avoid rounding, and the
-    remainder, |x - n ln 2| <= ln 2 / 2, goes into a Taylor polynomial.
-    """
-    if _type(x) != "float32":
-        return tirx.exp(x)
-    given, whole, rest = (tirx.Var(name, "float32") for name in ("given", "whole", "rest"))
-    high = 0.693359375  # a part of ln 2 with few bits, so that its product with n is exact
-    reduced = given - whole * _number(high, x) - whole * _number(math.log(2) - high, x)
-    power = _number(1 / math.factorial(7), x)
-    for degree in range(6, -1, -1):
-        power = power * rest + _number(1 / math.factorial(degree), x)
-    exponent = (whole.astype("int32") + tirx.const(127, "int32")) << tirx.const(23, "int32")
-    scaled = power * tirx.reinterpret("float32", exponent)
-    nearest = tirx.floor(given * _number(1 / math.log(2), x) + _number(0.5, x))
-    inside = tirx.Let(whole, nearest, tirx.Let(rest, reduced, scaled))
-    return tirx.Let(given, _clip(x, _number(-87, x), _number(87, x)), inside)
-
-
-def _sigmoid(x: Expr) -> Expr:
-    one = _number(1, x)
-    return tirx.Select(tirx.isnan(x), x, one / (one + _exp(-x)))  # clamping would turn NaN into a number
-
-
-def _gelu_tanh(x: Expr) -> Expr:
-    inner = _number(np.sqrt(2 / np.pi), x) * (x + _number(0.044715, x) * x * x * x)
-    return _number(0.5, x) * x * (_number(1, x) + tirx.tanh(inner))
-
-
-def _gelu(x: Expr) -> Expr:
-    return _number(0.5, x) * x * (_number(1, x) + tirx.erf(x * _number(np.sqrt(0.5), x)))
-
-
-SCALARS: dict[str, Callable[..., Expr]] = {
-    "relax.add": lambda x, y: x + y,
-    "relax.subtract": lambda x, y: x - y,
-    "relax.multiply": lambda x, y: x * y,
-    "relax.divide": lambda x, y: x / y,
-    "relax.maximum": tirx.max,
-    "relax.minimum": tirx.min,
-    "relax.negative": lambda x: -x,
-    "relax.abs": tirx.abs,
-    "relax.exp": tirx.exp,
-    "relax.tanh": tirx.tanh,
-    "relax.sqrt": tirx.sqrt,
-    "relax.round": tirx.round,
-    "relax.clip": _clip,
-    "relax.sigmoid": _sigmoid,
-    "relax.astype": lambda x: x,
-    "relax.nn.relu": lambda x: tirx.max(x, _number(0, x)),
-    "relax.nn.relu6": lambda x: _clip(x, _number(0, x), _number(6, x)),
-    "relax.nn.silu": lambda x: x * _sigmoid(x),
-    "relax.nn.gelu": _gelu,
-    "relax.nn.gelu_tanh": _gelu_tanh,
-    "relax.nn.leakyrelu": lambda x, slope: tirx.Select(x > 0, x, x * slope),
-}
-"""What each operator does to one element."""
-NAMED_ONCE = {
-    *("relax.add", "relax.subtract", "relax.multiply", "relax.divide", "relax.maximum", "relax.minimum"),
-    *("relax.negative", "relax.clip", "relax.astype", "relax.nn.relu", "relax.nn.relu6"),
-}
-"""Operators whose expression uses its argument once; others make a chain grow exponentially."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +102,7 @@ class Chain:
 def _apply(step: Step, values: Sequence[Expr], beside: Sequence[Expr]) -> Expr:
     """Return a step's result for one element; numbers take the type of the other inputs."""
     typed = [_tensor_element(source, values, beside) for source in step.inputs]
-    element_type = next(_type(element) for element in typed if element is not None)
+    element_type = next(type_of(element) for element in typed if element is not None)
     arguments = [
         tirx.const(source[1], element_type) if element is None else element
         for source, element in zip(step.inputs, typed, strict=True)

@@ -12,21 +12,22 @@ from tvm.s_tir import SBlock, Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 COSTLY = {"cos", "erf", "exp", "log", "pow", "sigmoid", "sin", "tan", "tanh"}
-"""Functions that no processor has an instruction for: TVM computes them by a formula."""
+"""Functions that no processor has an instruction for."""
 UNKNOWN_STRIDE = 64
 """Stands for the stride of a read that is not linear in the innermost axis: more than any vector."""
 
 
 def is_costly(block: SBlock) -> bool:
-    """Whether a block's body calls one of the ``COSTLY`` functions."""
+    """Whether a block's body calls one of the ``COSTLY`` functions, or names values as their formulas do."""
     names: list[str] = []
+    bound: list[tirx.Let] = []
 
     def visit(call: tvm.ir.Call) -> None:
         if isinstance(call.op, tvm.ir.Op):
             names.append(call.op.name.rpartition(".")[2])
 
-    tvm_ffi.structural_walk(block.body, (tvm.ir.Call, visit))
-    return not COSTLY.isdisjoint(names)
+    tvm_ffi.structural_walk(block.body, (tvm.ir.Call, visit), (tirx.Let, bound.append))
+    return bool(bound) or not COSTLY.isdisjoint(names)
 
 
 def branches(block: SBlock, variable: tirx.Var | None = None) -> bool:

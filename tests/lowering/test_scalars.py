@@ -1,0 +1,77 @@
+"""Formulas of elementwise operators, against PyTorch in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+import tvm
+from torch.nn import functional as F
+from tvm import relax
+
+from dlas.lowering.operators.schedule import schedule_operators
+from dlas.lowering.scalars import WRITTEN
+from dlas.lowering.target import tvm_target
+from dlas.stack import Target
+from dlas.testing.algorithms import HOST
+from tests.fixtures.targets import AVX2, AVX512, NEON
+
+FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "relax.erf": torch.erf,
+    "relax.exp": torch.exp,
+    "relax.tanh": torch.tanh,
+    "relax.sigmoid": torch.sigmoid,
+    "relax.nn.silu": F.silu,
+    "relax.nn.gelu": F.gelu,
+    "relax.nn.gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+}
+"""What PyTorch computes for each operator that has a formula."""
+ENDS = np.array([np.nan, np.inf, -np.inf, 0, 1e-20, -1e-20, 1e30, -1e30, 88.7, -90], np.float32)
+
+
+def legal(operator: str, shape: tuple[int, ...]) -> tvm.IRModule:
+    """Return a network of one operator as TIR."""
+    x = relax.Var("x", relax.TensorType(shape, "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.Call(tvm.ir.Op.get(operator), [x])))
+    return relax.transform.LegalizeOps(WRITTEN)(builder.get())
+
+
+def code(operator: str, target: Target, shape: tuple[int, ...]) -> tvm.runtime.Executable:
+    """Return the machine code of one operator."""
+    module = schedule_operators(legal(operator, shape), target)
+    function = module[operator.rpartition(".")[2]].with_attr("global_symbol", "main")
+    return tvm.tirx.build(function, target=tvm_target(target))
+
+
+def computed(operator: str, x: np.ndarray) -> np.ndarray:
+    output = tvm.runtime.tensor(np.zeros_like(x))
+    code(operator, HOST, x.shape)["main"](tvm.runtime.tensor(x), output)
+    return np.asarray(output.numpy())
+
+
+@pytest.mark.parametrize("operator", WRITTEN)
+def test_formulas_are_exact_to_rounding_and_at_their_ends(operator: str) -> None:
+    most = 86.8 if operator == "relax.exp" else 30.0
+    x = np.concatenate([ENDS, np.linspace(-most, most, 6006, dtype=np.float32)])
+    expected = FUNCTIONS[operator](torch.from_numpy(x.astype(np.float64))).numpy()
+    actual = computed(operator, x)
+    # Infinity times zero is NaN, in PyTorch too.
+    ends = FUNCTIONS[operator](torch.from_numpy(ENDS)).numpy()
+    np.testing.assert_allclose(actual[: len(ENDS)], ends, rtol=1e-6, atol=1e-37)
+    sums = operator in ("relax.nn.gelu", "relax.nn.gelu_tanh")  # 1 + erf x cancels where x is negative
+    atol = 1e-6 if sums else 2e-38
+    np.testing.assert_allclose(actual[len(ENDS) :], expected[len(ENDS) :], rtol=1e-6, atol=atol)
+
+
+@pytest.mark.parametrize(
+    ("target", "register"), [(AVX512, "zmm"), (AVX2, "ymm"), (NEON, ".4s")], ids=["avx512", "avx2", "neon"]
+)
+@pytest.mark.parametrize("operator", ["relax.nn.gelu", "relax.nn.silu", "relax.tanh"])
+def test_formulas_are_vectors_without_calls(operator: str, target: Target, register: str) -> None:
+    text = code(operator, target, (256,)).inspect_source("asm")
+    assert register in text
+    assert not any(f"{name}f" in text for name in ("exp", "tanh", "erf"))
