@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import is_typeddict
 
 from dlas.rows import results, schema
+from dlas.rows.files import PACKED_FILE
 from dlas.rows.results import Row
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -37,6 +38,8 @@ ABOVE = f"""\
 
 `dlas run STUDY --out FOLDER` appends one row a point to `FOLDER/{results.FILE}`: one JSON object a line,
 {{count}} fields, never edited. Where an id occurs twice, because the point ran again, the last row counts.
+Every command reads a packed file, `FOLDER/{PACKED_FILE}`, likewise; `dlas run` adds nothing to it.
+Rows of one id in several folders are repeats of their point: `dlas.read` gives each of them.
 
 - Units are SI: the suffixes `_s`, `_bytes`, `_hz` and `_j` name them.
 - Samples are stored and statistics derived: `dlas.read(folder)` gives a table with medians and intervals.

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dlas.analysis.matching import groups, identity, latest, natural
+from dlas.analysis.repeats import merge_repeats
 from dlas.errors import InputError, unknown
 from dlas.rows import intervals
 from dlas.rows.columns import AXES, SAMPLES
@@ -92,11 +93,14 @@ class Comparison:
     never : list of str
         Values without any time.
     total : int
-        All rows, including ``library`` and ``repeated``.
+        All rows, including ``library`` and ``left_out``.
     library : int
         Rows of runtimes with kernels of their own, where the axis is the algorithm.
     repeated : int
-        Rows left out because the same point was measured again later.
+        Points whose repeats are merged.
+    left_out : int
+        Rows of points that have a later one: repeats that failed, copies, and where the axis is the
+        hardware, rows of other machines.
     searches : dict of str to (float, float)
         Trials and seconds of tuning, medians over points, by value; only values that were tuned.
     accuracies : dict of str to (float, float, int)
@@ -113,6 +117,7 @@ class Comparison:
     total: int
     library: int = 0
     repeated: int = 0
+    left_out: int = 0
     searches: dict[str, tuple[float, float]] = field(default_factory=dict)
     accuracies: dict[str, tuple[float, float, int]] = field(default_factory=dict)
 
@@ -158,12 +163,13 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
     labels = list(dict.fromkeys(compared[axis].astype(str)))
     if len(labels) < 2:
         _refuse_single(lines, axis, labels)
-    current = latest(compared, (axis,))
+    points = merge_repeats(compared)
+    current = latest(points, (axis,))
     matched = _groups(current, axis)
     timed = Counter(value for group in matched for value in group.rows if _ok(group, value))
     chosen = _baseline(axis, labels, baseline, timed)
     values = [chosen, *sorted((value for value in timed if value != chosen), key=natural)]
-    matched = _with_ratios(lines, axis, matched, chosen)
+    matched = _with_ratios(current, axis, matched, chosen)
     return Comparison(
         axis=axis,
         baseline=chosen,
@@ -173,7 +179,8 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
         never=sorted(set(labels) - set(values), key=natural),
         total=len(lines),
         library=len(lines) - len(compared),
-        repeated=len(compared) - len(current),
+        repeated=int((current["runs"] > 1).sum()),
+        left_out=len(compared) - int(current["runs"].sum()),
         searches=_searches(current, axis),
         accuracies=_accuracies(current, chosen) if axis == "compression" else {},
     )
@@ -282,7 +289,7 @@ def _with_ratios(frame: pd.DataFrame, axis: str, matched: Sequence[Matched], bas
         for value in group.rows
         if value != baseline and _ok(group, value)
     ]
-    samples, batch = frame[SAMPLES].tolist(), frame["batch"].tolist()
+    samples, batch = frame[SAMPLES].to_dict(), frame["batch"].to_dict()
 
     def times(number: int, value: str) -> intervals.Array:
         row = matched[number].rows[value].row

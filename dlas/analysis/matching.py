@@ -75,12 +75,14 @@ def latest(frame: pd.DataFrame, axes: Sequence[str] = ()) -> pd.DataFrame:
     axes : sequence of str
         Where ``hardware`` is among them, one machine's row replaces another's.
     """
-    ordered = frame.assign(timed=timed(frame)).sort_values(
-        ["timed", "started"], kind="stable", na_position="first"
-    )
     # `drop_duplicates` treats missing values as equal.
-    current = ordered.drop_duplicates([*identity(axes), *axes], keep="last")
-    return current.drop(columns="timed").sort_index()
+    return latest_last(frame).drop_duplicates([*identity(axes), *axes], keep="last").sort_index()
+
+
+def latest_last(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines without a time, then those with one, each by the time of their start."""
+    order = frame[["started"]].assign(timed=timed(frame))
+    return frame.loc[order.sort_values(["timed", "started"], kind="stable", na_position="first").index]
 
 
 def paired(points: pd.DataFrame, first: pd.Series, second: pd.Series, same: Sequence[str]) -> pd.DataFrame:

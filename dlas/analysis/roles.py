@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from dlas.analysis.matching import latest
+from dlas.analysis.repeats import merge_repeats
 from dlas.errors import InputError
 from dlas.hardware.profile import Profile
 from dlas.study.parts import LIBRARY, PROFILES
@@ -34,12 +34,12 @@ def with_roles(frame: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        What :func:`dlas.analysis.matching.latest` gives, numbered from 0, with
+        What :func:`dlas.analysis.repeats.merge_repeats` gives, numbered from 0, with
         ``tuning`` (one of :data:`TUNINGS`), ``kind`` (one of :data:`KINDS`),
         ``primitive`` (the dense algorithm of which the algorithm is a version)
         and ``processor`` of the hardware's profile.
     """
-    points = latest(frame).reset_index(drop=True)
+    points = merge_repeats(frame).reset_index(drop=True)
     return points.assign(
         tuning=_tuning(points),
         kind=_kind(points),

@@ -74,12 +74,14 @@ def run(
 ) -> None:
     """Run every point of a study that has no current row yet; resume where it was."""
     from dlas.cli.running import run_study
+    from dlas.rows.files import check_appendable
     from dlas.rows.results import STATUSES, Results
     from dlas.study.reading import read_study
 
     for status in retry or ():
         if status not in STATUSES:
             raise unknown("status", status, STATUSES)
+    check_appendable(out)
     run_study(
         read_study(study),
         lambda: caches.Cache(cache or caches.default_root(), int(cache_gib * 2**30)),

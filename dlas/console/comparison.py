@@ -11,7 +11,7 @@ from dlas.analysis.compare import ComparedRow, Comparison, Matched
 from dlas.analysis.matching import natural
 from dlas.console.cells import COLOURS, NOISY, GridCell, GridColumn, names
 from dlas.console.grid import Grid, Notes
-from dlas.rows.labels import MISSING, duration, factor, interval_ms, points
+from dlas.rows.labels import MISSING, duration, factor, interval_ms, points, rows
 from dlas.rows.results import STATUSES
 
 MOST_NAMED = 20
@@ -87,12 +87,12 @@ def _counts(comparison: Comparison) -> list[Text]:
         complete = len(comparison.complete)
         matches += f", {complete:,} complete; the geometric mean is over the complete ones"
     lines = [Text(matches + (". tie: the interval includes 1" if matched else ""))]
-    rows = {
+    compared = {
         row.row: row for group in (*comparison.groups, *comparison.unmatched) for row in group.rows.values()
     }
-    statuses = Counter(row.status for row in rows.values())
+    statuses = Counter(row.status for row in compared.values())
     ends = ", ".join(f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status])
-    noisy = sum(row.noisy and row.ok for row in rows.values())
+    noisy = sum(row.noisy and row.ok for row in compared.values())
     lines.append(
         Text(f"{points(comparison.total)}: {ends}" + (f"; {noisy:,} noisy ({NOISY})" if noisy else ""))
     )
@@ -107,7 +107,9 @@ def _counts(comparison: Comparison) -> list[Text]:
     if comparison.library:
         lines.append(Text(f"{points(comparison.library)} left out: the compiler brings kernels of its own"))
     if comparison.repeated:
-        lines.append(Text(f"{points(comparison.repeated)} left out: measured again later"))
+        lines.append(Text(f"{points(comparison.repeated)} in several folders: the samples of all runs count"))
+    if comparison.left_out:
+        lines.append(Text(f"{rows(comparison.left_out)} left out: a copy, or one that a later row replaces"))
     return lines
 
 

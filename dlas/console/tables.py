@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import pandas as pd
 from rich.text import Text
 
 from dlas.analysis.matching import SETTING_OF_SEEDS
+from dlas.analysis.repeats import merge_repeats
 from dlas.console.cells import COLOURS, NOISY, GridCell, GridColumn, names
 from dlas.console.grid import Grid, Notes
 from dlas.errors import unknown
@@ -48,6 +49,7 @@ class Quantity:
 
 
 QUANTITIES = (
+    Quantity("runs", "runs", str, drop=5, always=False),
     Quantity("acc. %", "accuracy", lambda value: f"{100 * value:.2f}", drop=1),
     Quantity("error", "error", lambda value: f"{value:.1e}", drop=3),
     Quantity("memory", "peak_memory_bytes", lambda value: amount(value, "B"), drop=2),
@@ -80,7 +82,7 @@ SORTS = {
 
 
 def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency") -> Grid:
-    """Return the table of all points.
+    """Return the table of all points, repeats merged by :func:`dlas.analysis.repeats.merge_repeats`.
 
     Parameters
     ----------
@@ -102,7 +104,8 @@ def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency")
     InputError
         If a filter or ``sort`` names an unknown axis, column or value.
     """
-    chosen = select(frame, where)
+    every = merge_repeats(frame)
+    chosen = select(every, where)
     lines = _sorted(chosen.assign(relative=relative_to_fastest(chosen)), sort)
     varying, constants = _split_names(lines)
     notes = Notes()
@@ -110,8 +113,8 @@ def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency")
     columns = [_name_column(lines, name) for name in varying] + outcome + _quantity_columns(lines)
     numbers = lines["group_number"].tolist()
     breaks = {i for i in range(len(numbers) - 1) if numbers[i] != numbers[i + 1]}
-    below = [_counts(lines), *notes.lines()]
-    return Grid(columns, breaks, _headline(frame, lines, constants), below)
+    below = [_counts(lines), *_repeats(lines), *notes.lines()]
+    return Grid(columns, breaks, _headline(every, lines, constants), below)
 
 
 def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:
@@ -146,7 +149,9 @@ def _split_names(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
     """Return the columns of names that vary, and those that do not."""
     varies = {name: frame[name].nunique(dropna=False) > 1 for name in (*NAMES, "study", "folder")}
     shown = [name for name in NAMES if varies[name]]
-    if varies["study"] and frame["study"].nunique() >= frame["folder"].nunique():
+    if (frame["runs"] > 1).any():
+        pass  # a point of several folders has no single name among them
+    elif varies["study"] and frame["study"].nunique() >= frame["folder"].nunique():
         shown.insert(0, "study")
     elif varies["folder"]:
         shown.insert(0, "folder")
@@ -203,6 +208,14 @@ def _headline(frame: pd.DataFrame, shown: pd.DataFrame, constants: Sequence[str]
     lines = [Text(f"{studies}: {count}", style="bold")]
     same = describe_constants(shown, constants)
     return [*lines, Text(f"all: {same}")] if same else lines
+
+
+def _repeats(frame: pd.DataFrame) -> Iterator[Text]:
+    """Yield how many points have several runs, and how far these are apart."""
+    spread = frame["spread"].dropna()
+    if len(spread):
+        apart = f"their medians differ by {spread.median():.1%} (median), at most {spread.max():.1%}"
+        yield Text(f"{points(len(spread))} in several folders: the samples of all runs count; {apart}")
 
 
 def _counts(frame: pd.DataFrame) -> Text:

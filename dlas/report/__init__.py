@@ -50,7 +50,8 @@ def report(
     names = [str(folder) for folder in folders]
     frame = select(read(names), where)
     points = with_roles(frame)
-    context = Context(names, points, len(frame) - len(points), read_details(names, points))
+    left_out = len(frame) - int(points["runs"].sum())
+    context = Context(names, points, left_out, read_details(names, points))
     sections_or_gaps = [section(context) for section in SECTIONS]
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     html = page(context, sections_or_gaps, f"Made by dlas {dlas.__version__} on {now}.")

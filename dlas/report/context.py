@@ -36,17 +36,17 @@ class Context:
     folders : sequence of str
     points : DataFrame
         What :func:`dlas.analysis.roles.with_roles` returned.
-    replaced : int
-        Rows left out because the same point was measured again later.
+    left_out : int
+        Rows of points that have a later one: repeats that failed, and copies.
     details : Details
     """
 
     def __init__(
-        self, folders: Sequence[str], points: pd.DataFrame, replaced: int = 0, details: Details | None = None
+        self, folders: Sequence[str], points: pd.DataFrame, left_out: int = 0, details: Details | None = None
     ) -> None:
         self.folders = list(folders)
         self.points = points
-        self.replaced = replaced
+        self.left_out = left_out
         self.details = details or Details()
         self.evidence = Evidence(points)
         self.timed = timed(points).to_numpy(dtype=bool)

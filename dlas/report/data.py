@@ -22,6 +22,7 @@ NUMBERS = {
     "high": ("latency_high_s", 1e3),
     "first_run": ("first_run_s", 1e3),
     "samples": ("samples", 1),
+    "runs": ("runs", 1),
     "accuracy": ("accuracy", 1),
     "error": ("error", 1),
     "parameters": ("parameters", 1),

@@ -23,7 +23,7 @@
   };
   const percent = (number) => `${(100 * number).toFixed(2)} %`;
   const FACTS = [
-    ["first run", "first_run", (ms) => `${digits(ms)} ms`], ["samples", "samples", String],
+    ["first run", "first_run", (ms) => `${digits(ms)} ms`], ["samples", "samples", String], ["runs", "runs", String],
     ["accuracy", "accuracy", percent], ["error", "error", (e) => `${e.toExponential(1)} of the largest output`],
     ["weights removed", "ratio", percent], ["parameters", "parameters", scaled("")], ["nonzeros", "nonzeros", scaled("")],
     ["multiply-adds", "macs", scaled("")], ["effective multiply-adds", "effective", scaled("")],

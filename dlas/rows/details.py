@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,23 +79,39 @@ def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
     folders : sequence of str
         As in the frame's column ``folder``.
     points : DataFrame
-        One line a point, with ``folder`` and ``id``.
+        What :func:`dlas.analysis.repeats.merge_repeats` returned, numbered from 0.  A layer's time is the
+        median of those of the point's runs; its search is that of the latest run.
     """
-    lines = {key: line for line, key in enumerate(zip(points["folder"], points["id"], strict=True))}
+    columns = zip(points["folders"], points["id"], strict=True)
+    lines = {(folder, row): line for line, (own, row) in enumerate(columns) for folder in own}
+    latest = points["folder"].tolist()
     details, trajectories = Details(), Trajectories()
+    layers: dict[int, list[list[LayerTime]]] = {}
     for folder in folders:
         for row in read_rows(Path(folder)):
             line = lines.get((folder, row.id))
             if line is None:
                 continue
-            if layers := list(_layers(row)):
-                details.layers[line] = layers
+            if times := list(_layers(row)):
+                layers.setdefault(line, []).append(times)
             trajectories.add(row, line)
             for name, value in _facts(row):
                 details.facts.setdefault(name, Counter())[value] += 1
-            _add_curves(details, line, Path(folder) / CURVES / f"{row.id}.json")
+            if folder == latest[line]:
+                _add_curves(details, line, Path(folder) / CURVES / f"{row.id}.json")
+    details.layers = {line: _median_times(runs) for line, runs in layers.items()}
     details.trajectories = trajectories.trainings
     return details
+
+
+def _median_times(runs: Sequence[Sequence[LayerTime]]) -> list[LayerTime]:
+    """Return the layers of the last run, each with the median of its times in all runs."""
+    times: dict[tuple[str, str], list[float]] = {}
+    for layer in (layer for run in runs for layer in run):
+        times.setdefault((layer.name, layer.algorithm), []).append(layer.latency_s)
+    return [
+        replace(layer, latency_s=statistics.median(times[layer.name, layer.algorithm])) for layer in runs[-1]
+    ]
 
 
 def _add_curves(details: Details, line: int, path: Path) -> None:

@@ -45,7 +45,8 @@ def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     Returns
     -------
     DataFrame
-        One line a row, in the order of the files.  Each part axis is a short
+        One line a row, in the order of the files; rows of one point in several
+        folders are all there, as repeats with the same ``id``.  Each part axis is a short
         label (``weight_pruning(level=0.8)``), ``<axis>_name`` is the part's
         name alone and ``<axis>.<option>`` an option that any row gives
         (rows leave defaults out).  ``latency_s`` is the median with
@@ -64,13 +65,24 @@ def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     Raises
     ------
     InputError
-        If a folder holds no results, or a line of them is damaged.
+        If a folder holds no results, a line of them is damaged, or a folder is given twice.
     """
     paths = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
+    _check_distinct(paths)
     # Layers are most of a row's size: each row is reduced to its record before the next one is read.
     frame = _frame([record(str(path), row) for path in paths for row in read_rows(Path(path))])
     frame[MACHINE] = _filled_machines(frame)
     return frame
+
+
+def _check_distinct(folders: Sequence[str | os.PathLike[str]]) -> None:
+    """Refuse a folder that is given twice, whose rows would count as repeats of themselves."""
+    seen: set[Path] = set()
+    for folder in folders:
+        path = Path(folder).resolve()
+        if path in seen:
+            raise InputError(f"the folder {str(folder)!r} is given twice")
+        seen.add(path)
 
 
 def select(frame: pd.DataFrame, where: Sequence[str]) -> pd.DataFrame:

@@ -123,6 +123,11 @@ def points(count: int) -> str:
     return f"{count:,} point" + ("s" if count != 1 else "")
 
 
+def rows(count: int) -> str:
+    """Return ``1 row`` or ``1,234 rows``."""
+    return f"{count:,} row" + ("s" if count != 1 else "")
+
+
 def convolution(layer: Mapping[str, Any]) -> str:
     """Return ``64x32x32 > 128, 3x3 / 2``: input, filters, kernel, stride, groups."""
     if any(layer.get(letter) is None for letter in "chwkrs"):

@@ -2,6 +2,7 @@
 
 Rows are appended to ``results.jsonl``, one JSON object a line, and never
 edited; where an id occurs twice (a retry, a changed source) the last one counts.
+A finished file may be packed (``results.jsonl.xz``): it is read likewise.
 Units are SI and are the name's suffix; samples are stored and statistics derived;
 missing values are null.
 """
@@ -15,6 +16,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from dlas.errors import InputError
+from dlas.rows.files import FILE as FILE
+from dlas.rows.files import check_appendable, complete_lines, results_file
 from dlas.rows.schema import (
     Artifacts,
     CompiledAccuracy,
@@ -33,7 +36,6 @@ from dlas.store.journal import FileInUse, Journal
 
 SCHEMA = 1
 STATUSES = ("ok", "failed", "timeout", "unsupported", "wrong")
-FILE = "results.jsonl"
 CURVES = "tuning"
 """Folder beside it: for each tuned row, the best time so far by trials and by seconds of search."""
 LEADING_ID = re.compile(r'\{"id":"(\w+)"')
@@ -247,27 +249,22 @@ def read_rows(folder: Path) -> Iterator[Row]:
     Raises
     ------
     InputError
-        If the folder holds no results, or a line in the middle is damaged.
+        If the folder holds no results, a line is damaged, or a packed file is
+        damaged or too large.
     """
-    path = folder / FILE
-    if not path.is_file():
-        raise InputError(f"no {FILE} in {str(folder)!r}: give the folder that `dlas run --out` wrote")
+    path = results_file(folder)
     last = {row_id: number for number, row_id in enumerate(_ids(path))}
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines):
-            if not line.endswith("\n"):
-                return
-            row = _parsed(path, number, line)
-            if last[row.id] == number:
-                yield row
+    for number, line in enumerate(complete_lines(path)):
+        row = _parsed(path, number, line)
+        # A sweep may have added rows meanwhile.
+        if last.get(row.id) == number:
+            yield row
 
 
 def _ids(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines):
-            if line.endswith("\n"):
-                leading = LEADING_ID.match(line)
-                yield leading.group(1) if leading else _parsed(path, number, line).id
+    for number, line in enumerate(complete_lines(path)):
+        leading = LEADING_ID.match(line)
+        yield leading.group(1) if leading else _parsed(path, number, line).id
 
 
 def _parsed(path: Path, number: int, line: str) -> Row:
@@ -288,10 +285,11 @@ class Results:
     Raises
     ------
     InputError
-        If another sweep is writing to the folder.
+        If another sweep is writing to the folder, or its rows are packed.
     """
 
     def __init__(self, folder: Path) -> None:
+        check_appendable(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         try:

@@ -160,15 +160,28 @@ def test_a_tie_is_called_one(tmp_path: Path) -> None:
     assert comparison.groups[0].rows["gemm"].tie and "] tie" in printed(grid(comparison))
 
 
-def test_a_point_measured_twice_counts_once(tmp_path: Path) -> None:
+def test_a_point_in_two_folders_counts_once_with_the_samples_of_both(tmp_path: Path) -> None:
     later = again(row(10), started="2026-02-01T00:00:00+00:00")
     failed_since = again(failing(algorithm="gemm"), started="2026-02-02T00:00:00+00:00", device=CPU)
     first = write(tmp_path / "a", [row(20), row(40, algorithm="gemm")])
     comparison = compare(read([first, write(tmp_path / "b", [later, failed_since])]), "algorithm")
-    assert comparison.repeated == 2
-    assert comparison.groups[0].rows["direct"].latency_s[0] == pytest.approx(0.01, rel=0.02)
-    assert comparison.groups[0].rows["gemm"].ok
-    assert "2 points left out: measured again" in printed(grid(comparison))
+    assert (comparison.repeated, comparison.left_out, comparison.total) == (1, 1, 4)
+    direct, gemm = (comparison.groups[0].rows[name] for name in ("direct", "gemm"))
+    assert direct.latency_s == pytest.approx((0.015, 0.01, 0.02), rel=0.03)
+    assert gemm.ok and gemm.ratio == pytest.approx((15 / 40, 10 / 40, 20 / 40), rel=0.05)
+    text = printed(grid(comparison))
+    assert "1 point in several folders: the samples of all runs count" in text
+    assert "1 row left out: a copy, or one that a later row replaces" in text
+
+
+def test_machines_of_one_hardware_are_no_repeats(tmp_path: Path) -> None:
+    other = {**CPU, "cpu": "Real 1"}
+    later = "2026-02-01T00:00:00+00:00"
+    first = write(tmp_path / "a", [row(20), row(40, hardware="board")])
+    second = write(tmp_path / "b", [row(10, device=other, started=later)])
+    comparison = compare(read([first, second]), "hardware")
+    assert (comparison.repeated, comparison.left_out) == (0, 1)
+    assert comparison.groups[0].rows["local_cpu"].latency_s[0] == pytest.approx(0.01, rel=0.02)
 
 
 def test_the_baseline_is_in_most_groups_then_the_default_then_first(tmp_path: Path) -> None:

@@ -68,9 +68,10 @@ def test_a_processor_is_that_of_the_profile_or_of_the_row(tmp_path: Path) -> Non
     assert found[:4] == ["cpu", "gpu", "gpu", "cpu"] and str(found[4]) == "<NA>"
 
 
-def test_a_time_replaces_an_earlier_one_and_a_failure_never_does(tmp_path: Path) -> None:
+def test_times_of_a_point_count_together_and_a_failure_replaces_none(tmp_path: Path) -> None:
     first, second = row(10, started="2026-01-01T00:00:00Z"), row(20, started="2026-01-02T00:00:00Z")
     failed = again(failing(device=CPU), started="2026-01-03T00:00:00Z")
     folders = [write(tmp_path / name, [each]) for name, each in (("a", first), ("b", second), ("c", failed))]
     points = with_roles(read(folders))
-    assert len(points) == 1 and points["latency_s"].iat[0] == pytest.approx(0.02, rel=0.05)
+    assert len(points) == 1 and points["latency_s"].iat[0] == pytest.approx(0.015, rel=0.05)
+    assert points["folder"].tolist() == [str(folders[1])]

@@ -159,7 +159,15 @@ def test_a_retry_replaces_its_row(tmp_path: Path) -> None:
 
 def test_several_folders_are_distinguished(tmp_path: Path) -> None:
     folders = [write(tmp_path / name, [row()]) for name in ("a", "b")]
-    assert read(folders)["folder"].tolist() == [str(folder) for folder in folders]
+    frame = read(folders)
+    assert frame["folder"].tolist() == [str(folder) for folder in folders]
+    assert frame["id"].tolist() == [row().id] * 2
+
+
+def test_a_folder_given_twice_is_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a", [row()])
+    with pytest.raises(InputError, match=r"a/\.\./a' is given twice"):
+        read([folder, f"{folder}/../a"])
 
 
 def test_a_failure_belongs_to_the_machine_of_its_folder_if_there_is_one(tmp_path: Path) -> None:

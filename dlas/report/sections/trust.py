@@ -11,6 +11,7 @@ from dlas.report.blocks import Block, Cell, Column, Figure, Line, Panel, Paragra
 from dlas.report.context import Context, significant
 from dlas.report.palette import HUES, rgb
 from dlas.rows.labels import points as counted
+from dlas.rows.labels import rows
 
 COLOURS = {"quiet": rgb(*HUES[0]), "noisy": rgb(*HUES[1])}
 MOST_NOISY = 50
@@ -72,8 +73,14 @@ def _statements(context: Context) -> Iterator[str]:
             f"In {counted(partly)} the requested algorithm computes only a part, at least "
             f"{coverage.min():.0%} of the multiply-adds; it declined the rest."
         )
-    if context.replaced:
-        yield f"{counted(context.replaced)} left out: measured again later."
+    spread = points["spread"].dropna()
+    if len(spread):
+        yield (
+            f"{counted(len(spread))} with runs in several folders, whose samples count together; the medians "
+            f"of a point's runs differ by {spread.median():.1%} (median), at most {spread.max():.1%}."
+        )
+    if context.left_out:
+        yield f"{rows(context.left_out)} left out: a copy, or a run that failed where another did not."
     if context.details.unreadable:
         yield f"Files of tuning curves that are damaged and left out: {context.details.unreadable}."
     machines = points["machine"].nunique()

@@ -1,0 +1,148 @@
+"""The file of a results folder: plain, to which a sweep appends, or packed with xz, to keep and to read.
+
+A packed file may come from elsewhere, so that reading it has bounds: the bytes that
+it unpacks to, their ratio to its size, the length of a line and the memory of the decoder.
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlas.errors import InputError
+
+FILE = "results.jsonl"
+PACKED_FILE = "results.jsonl.xz"
+PIECE_BYTES = 1 << 20
+"""Bytes read and unpacked at a time."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What reading a packed file may cost.
+
+    Parameters
+    ----------
+    total_bytes : int
+        Most bytes that it unpacks to.
+    ratio : float
+        Most bytes that a byte of it unpacks to. Rows reach about 50, a file made to fill a disk 7000.
+    line_bytes : int
+        Most bytes of a line: a row of a network with a thousand layers has about a megabyte.
+    decoder_bytes : int
+        Most memory of the decoder, which the file chooses; ``xz -9`` needs 65 MiB.
+    """
+
+    total_bytes: int = 8 << 30
+    ratio: float = 1000.0
+    line_bytes: int = 64 << 20
+    decoder_bytes: int = 256 << 20
+
+
+BOUNDS = Bounds()
+
+
+def results_file(folder: Path) -> Path:
+    """Return the file with a folder's rows, plain or packed.
+
+    Raises
+    ------
+    InputError
+        If the folder has neither, or both.
+    """
+    plain, packed = folder / FILE, folder / PACKED_FILE
+    if plain.is_file() and packed.is_file():
+        raise InputError(
+            f"{str(folder)!r} has both {FILE} and {PACKED_FILE}: remove the one that is out of date"
+        )
+    if not plain.is_file() and not packed.is_file():
+        raise InputError(f"no {FILE} in {str(folder)!r}: give the folder that `dlas run --out` wrote")
+    return plain if plain.is_file() else packed
+
+
+def check_appendable(folder: Path) -> None:
+    """Refuse a folder whose rows are packed.
+
+    Raises
+    ------
+    InputError
+    """
+    if (folder / PACKED_FILE).exists():
+        raise InputError(
+            f"{str(folder)!r} holds packed rows ({PACKED_FILE}), which stay as they are; give another --out"
+        )
+
+
+def complete_lines(path: Path, bounds: Bounds = BOUNDS) -> Iterator[str]:
+    """Yield the lines of a plain or packed file, but not an incomplete last one.
+
+    Raises
+    ------
+    InputError
+        If a line is not UTF-8, or a packed file is damaged or exceeds its bounds.
+    """
+    lines = _packed_lines(path, bounds) if path.suffix == ".xz" else _plain_lines(path)
+    for number, line in enumerate(lines, 1):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+
+
+def _plain_lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from (line for line in file if line.endswith(b"\n"))
+
+
+def _packed_lines(path: Path, bounds: Bounds) -> Iterator[bytes]:
+    rest = b""
+    for piece in _unpacked(path, bounds):
+        first, *others = piece.split(b"\n")
+        rest += first
+        if others:
+            yield rest + b"\n"
+            yield from (line + b"\n" for line in others[:-1])
+            rest = others[-1]
+        if len(rest) > bounds.line_bytes:
+            raise InputError(f"{path} has a line of more than {bounds.line_bytes:,} bytes: it holds no rows")
+
+
+def _unpacked(path: Path, bounds: Bounds) -> Iterator[bytes]:
+    """Yield what a packed file unpacks to, in pieces."""
+    size = path.stat().st_size
+    # A file of a few rows may be packed better: the ratio counts from 16 MiB on.
+    most = min(bounds.total_bytes, max(int(size * bounds.ratio), 16 * PIECE_BYTES))
+    total = 0
+    try:
+        for piece in _decoded(path, bounds.decoder_bytes):
+            total += len(piece)
+            if total > most:
+                raise InputError(
+                    f"{path} ({size:,} bytes) unpacks to more than {most:,} bytes: too large for rows"
+                )
+            yield piece
+    except (lzma.LZMAError, EOFError) as error:
+        raise InputError(f"{path} cannot be unpacked: {error}") from None
+
+
+def _decoded(path: Path, decoder_bytes: int) -> Iterator[bytes]:
+    """Yield the pieces of all streams of an xz file."""
+    with path.open("rb") as file:
+        packed = file.read(PIECE_BYTES)
+        if not packed:
+            raise EOFError("it is empty")
+        while packed:
+            decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=decoder_bytes)
+            while not decoder.eof:
+                yield decoder.decompress(packed, PIECE_BYTES)
+                packed = b""
+                if decoder.needs_input and not decoder.eof:
+                    packed = file.read(PIECE_BYTES)
+                    if not packed:
+                        raise EOFError("it ends too early")
+            # Zeros may stand between streams and behind the last one.
+            packed = decoder.unused_data.lstrip(b"\0")
+            while not packed and (piece := file.read(PIECE_BYTES)):
+                packed = piece.lstrip(b"\0")
