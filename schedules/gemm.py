@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from tvm import te
 from tvm.ir import Expr
+from tvm.ir.transform import Pass
 from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.filter_tiles import filters_a_block, panel_tiles
 from dlas.schedules.loops.registers import compute_panel_in_registers
+from dlas.schedules.loops.remainders import REMAINDER_PASSES
 from dlas.schedules.loops.transformations import (
     accumulate_at,
     inline,
@@ -85,6 +87,10 @@ class Gemm(Algorithm):
         """Apply im2col to a few rows at a time, and multiply their patches while they are cached."""
         inline(schedule, "unpack")
         compute_panel_in_registers(schedule, conv, decisions)
+
+    def passes(self, conv: Conv, target: Target) -> Sequence[Pass]:
+        """Return the passes that keep a narrower last tile in registers."""
+        return REMAINDER_PASSES
 
 
 def im2col(padded: te.Tensor, conv: Conv) -> te.Tensor:

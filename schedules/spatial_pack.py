@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from tvm import te, tirx
 from tvm.ir import Expr
+from tvm.ir.transform import Pass
 from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.columns import column_tiles, compute_columns_in_registers
 from dlas.schedules.loops.depthwise import compute_channels_in_registers, depthwise_tiles
-from dlas.schedules.loops.filter_tiles import filters_a_block, shared_filter_tiles, whole_tiles
+from dlas.schedules.loops.filter_tiles import filters_a_block, pointwise, shared_filter_tiles, thins
 from dlas.schedules.loops.registers import compute_filters_in_registers
+from dlas.schedules.loops.remainders import REMAINDER_PASSES
 from dlas.schedules.loops.transformations import (
     accumulate_at,
     inline,
@@ -27,6 +29,7 @@ from dlas.schedules.loops.transformations import (
     spread,
     stage,
     start_once,
+    thin,
 )
 from dlas.schedules.loops.vectors import divisors
 from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target, channel_block
@@ -103,16 +106,18 @@ class SpatialPack(Algorithm):
         pixel = self._reader(x, conv)
         co, ci = te.reduce_axis((0, outer), "co"), te.reduce_axis((0, inner), "ci")
         r, s = te.reduce_axis((0, conv.r), "r"), te.reduce_axis((0, conv.s), "s")
-        a_group = conv.k // conv.groups
+        a_group, joined = conv.k // conv.groups, _joins_rows(conv)
 
         def element(n: Expr, block: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
+            p, q = (q // conv.q, q % conv.q) if joined else (p, q)
             group = (block * t + (lane if t > a_group else 0)) // a_group if conv.groups > 1 else 0
             value = pixel(n, group * (outer * inner) + co * inner + ci, p, q, r, s)
             weight = filters[block, co, r, s, ci, lane]
             product = value.astype(conv.accumulator_type) * weight.astype(conv.accumulator_type)
             return te.sum(product, axis=[co, r, s, ci])
 
-        shape = (conv.n, blocks, conv.p, whole_tiles(conv), t)
+        grid = (1, conv.p * conv.q) if joined else (conv.p, conv.q)
+        shape = (conv.n, blocks, *grid, t)
         return tail(out_of_blocks(te.compute(shape, element, name="conv"), conv))
 
     def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
@@ -139,9 +144,16 @@ class SpatialPack(Algorithm):
         inline(schedule, "unpack")
         _kind_of_tile(conv)[1](schedule, conv, decisions)
 
+    def passes(self, conv: Conv, target: Target) -> Sequence[Pass]:
+        """Return the passes that keep a narrower last tile in registers."""
+        return REMAINDER_PASSES
+
     def _reader(self, x: te.Tensor, conv: Conv) -> Callable[..., Expr]:
         """Return the function from (n, channel, p, q, r, s) to the input element under that weight."""
-        padded, block = pad(x, conv, whole_tiles(conv)), channel_block(conv.input_layout)
+        block = channel_block(conv.input_layout)
+        if _joins_rows(conv) and thins(conv):
+            x, conv = thin(x, conv), replace(conv, h=conv.p, w=conv.q, strides=(1, 1))
+        padded = pad(x, conv)
         if self.layout == "nchw":
             return pack_input(padded, conv)
 
@@ -185,6 +197,11 @@ def _kind_of_tile(conv: Conv) -> tuple[Space, Apply]:
     return shared_filter_tiles, compute_filters_in_registers
 
 
+def _joins_rows(conv: Conv) -> bool:
+    """Whether the sum has all pixels in one row, so that tiles cross from one row into the next."""
+    return pointwise(conv) and _kind_of_tile(conv) == (shared_filter_tiles, compute_filters_in_registers)
+
+
 def pack_input(padded: te.Tensor, conv: Conv) -> Callable[..., Expr]:
     """Pack the input in stage ``tiles``; return the function from (n, c, p, q, r, s) to its element.
 
@@ -192,7 +209,7 @@ def pack_input(padded: te.Tensor, conv: Conv) -> Callable[..., Expr]:
     tile of the output reads, so neighbouring tiles overlap.  Beyond the input's edge a
     tile holds zeros, which only contribute to outputs that are dropped.
     """
-    rows, columns = min(ROWS, conv.p), min(COLUMNS, whole_tiles(conv))
+    rows, columns = min(ROWS, conv.p), min(COLUMNS, conv.q)
     height = (rows - 1) * conv.strides[0] + (conv.r - 1) * conv.dilation[0] + 1
     width = (columns - 1) * conv.strides[1] + (conv.s - 1) * conv.dilation[1] + 1
     _, _, h, w = padded.shape
@@ -202,7 +219,7 @@ def pack_input(padded: te.Tensor, conv: Conv) -> Callable[..., Expr]:
         there = tirx.all(row < h, column < w)
         return tirx.if_then_else(there, padded[n, c, row, column], tirx.const(0, padded.dtype))
 
-    grid = (conv.n, -(-conv.p // rows), -(-whole_tiles(conv) // columns))
+    grid = (conv.n, -(-conv.p // rows), -(-conv.q // columns))
     tiles = te.compute((*grid, conv.c, height, width), element, name="tiles")
 
     def pixel(n: Expr, c: Expr, p: Expr, q: Expr, r: Expr, s: Expr) -> Expr:

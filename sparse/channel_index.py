@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from tvm import te, tirx
 from tvm.ir import Expr
+from tvm.ir.transform import Pass
 from tvm.s_tir import Schedule
 
 from dlas.schedules.direct import Direct
@@ -136,6 +137,10 @@ class _Compact(ChannelIndex):
         """Schedule the remaining convolution as the dense algorithm does."""
         self._prepare(schedule, target)
         self._dense.apply(schedule, self._left(conv), target, decisions)
+
+    def passes(self, conv: Conv, target: Target) -> Sequence[Pass]:
+        """Return the dense algorithm's passes for the remaining convolution."""
+        return self._dense.passes(self._left(conv), target)
 
     def _prepare(self, schedule: Schedule, target: Target) -> None:
         schedule.compute_inline(schedule.get_sblock("gather"))

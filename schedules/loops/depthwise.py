@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from tvm.s_tir import Schedule
 
-from dlas.schedules.loops.filter_tiles import WIDE, filters_a_block, whole_tiles
+from dlas.schedules.loops.filter_tiles import filters_a_block, row_tiles
 from dlas.schedules.loops.registers import (
+    fuse_tasks,
     output_and_sum,
     pad_at,
     split_blocks,
     sum_in_registers,
     unroll_vectors,
 )
-from dlas.schedules.loops.vectors import divisors, vector_unit
+from dlas.schedules.loops.vectors import IN_FLIGHT, divisors, vector_unit
 from dlas.stack import Conv, Decisions, Target
 
 SLAB_BYTES = 40_000
@@ -25,13 +26,9 @@ def depthwise_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
     """Return rows that share their padded input, and columns of a tile, the best guess first."""
     unit, t = vector_unit(target), filters_a_block(conv)
     vectors = {lanes: -(-lanes // unit.lanes) for lanes in unit.lane_choices(t)}
-    tiles = [
-        (lanes, width)
-        for lanes in vectors
-        for width in divisors(whole_tiles(conv), WIDE)
-        if vectors[lanes] * (width + 1) + 1 <= unit.registers
-    ]
-    tiles.sort(key=lambda tile: (abs(vectors[tile[0]] * tile[1] - unit.sums), -tile[0]))
+    tiles = [(lanes, width) for lanes in vectors for width, _, _ in row_tiles(conv, unit, vectors[lanes])]
+    sums = max(unit.registers // 2 - 1, IN_FLIGHT - 1)  # every sum has an input of its own beside it
+    tiles.sort(key=lambda tile: (abs(vectors[tile[0]] * tile[1] - sums), -tile[0]))
     padded_row = 4 * t * (conv.w + conv.padding[1] + conv.padding[3])
     most = (SLAB_BYTES // padded_row - conv.r) // conv.strides[0] + 1
     rows = sorted(divisors(conv.p, conv.p), key=lambda rows: (rows > max(most, 1), abs(rows - most)))
@@ -53,7 +50,7 @@ def compute_channels_in_registers(schedule: Schedule, conv: Conv, decisions: Dec
     schedule.compute_at(convolution, columns, preserve_unit_loops=True)
     schedule.set_scope(convolution, 0, "local")
     pad_at(schedule, conv, rows)
-    schedule.parallel(schedule.fuse(n, blocks, rows))
+    fuse_tasks(schedule, [n, blocks, rows], columns, conv, decisions)
     terms = sum_in_registers(schedule, convolution, 3)
     for term in terms:
         schedule.unroll(term)

@@ -7,14 +7,20 @@ source serves AVX2, AVX-512 and Neon.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from dlas.schedules.loops.transformations import padded_size
-from dlas.schedules.loops.vectors import WIDEST_BLOCK, divisors, vector_unit
+from dlas.schedules.loops.vectors import WIDEST_BLOCK, VectorUnit, divisors, vector_unit
 from dlas.stack import Conv, Decisions, Target, channel_block
 
-NARROW, WIDE = 7, 28
-"""Fewest and most columns of a tile that are worthwhile."""
+WIDE = 28
+"""Most columns of a tile that are worthwhile."""
+REMAINDERS = 2
+"""Widths of tiles with so many vectors that are worth trying although they do not divide a row."""
+THINS_FROM = 4
+"""Fewest blocks of filters that repay copying the pixels which strides do not skip."""
+JOINS_FOR = 0.01
+"""What more rows joined into one have to save, as a share of the time: more rows need more cache."""
 PANEL_BYTES = 2**18
 """Largest size of the patches of a few rows, or of all weights, that stays in a second-level cache."""
 WEIGHT_BYTES = 2**15
@@ -25,6 +31,8 @@ COPIED, READ = 17.0, 1.7
 """Costs of copying one input element and of reading a weight again, in multiply-adds."""
 SHARES = 4
 """Ways to divide the work into tasks that are worth trying."""
+RowTile = tuple[int, int, float]
+"""Columns of a tile, rows joined into one, and the price of such a row."""
 
 
 def filters_a_block(conv: Conv) -> int:
@@ -37,49 +45,67 @@ def blocks_of_filters(conv: Conv) -> int:
     return -(-conv.k // filters_a_block(conv))
 
 
-def whole_tiles(conv: Conv) -> int:
-    """Return ``conv.q``, or more columns where it does not divide into tiles (a large prime)."""
-    if conv.q <= WIDE:
-        return conv.q
-    return next(columns for columns in range(conv.q, 2 * conv.q) if divisors(columns, WIDE)[-1] >= NARROW)
-
-
 def pointwise(conv: Conv) -> bool:
-    """Whether output (p, q) reads input (p, q) alone, so that rows and columns can be one loop."""
-    plain = (conv.r, conv.s, conv.strides) == (1, 1, (1, 1)) and not any(conv.padding)
-    return plain and whole_tiles(conv) == conv.q
+    """Whether a pixel of the output reads one of the input, so that rows and columns can be one loop."""
+    return (conv.r, conv.s) == (1, 1) and not any(conv.padding) and (conv.strides == (1, 1) or thins(conv))
 
 
-def filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
+def thins(conv: Conv) -> bool:
+    """Whether the pixels that a 1x1 convolution with strides reads are worth being copied together first.
+
+    Pixels apart from each other fill few sets of a cache, and every block of filters reads them again.
+    """
+    strided = (conv.r, conv.s) == (1, 1) and conv.strides != (1, 1) and not any(conv.padding)
+    return strided and blocks_of_filters(conv) >= THINS_FROM
+
+
+def filter_tiles(conv: Conv, target: Target, joins: bool) -> list[Decisions]:
     """Return the register tiles whose vector lanes are filters, the best guess first.
 
     A tile has several blocks of filters, or part of a block that is wider than a vector.
-    Its accumulators, the weights of one term and one input have to fit in the registers.
+    The last tile of a row is narrower where ``columns`` does not divide it.
+
+    Parameters
+    ----------
+    conv : Conv
+    target : Target
+    joins : bool
+        Whether a tile may cross from one row into the next: ``joined`` rows make one.
     """
     unit, t = vector_unit(target), filters_a_block(conv)
-    widths = divisors(whole_tiles(conv), WIDE)
-    if pointwise(conv):
-        widths += [rows * conv.q for rows in divisors(conv.p, WIDE // conv.q)[1:]]
     blocks = [(filters, t) for filters in divisors(blocks_of_filters(conv), 8)]
     blocks += [(1, part) for part in unit.lane_choices(t)[1:]]
-    vectors = {(filters, lanes): filters * -(-lanes // unit.lanes) for filters, lanes in blocks}
-    tiles = [
-        (*block, width)
-        for block in blocks
-        for width in widths
-        if vectors[block] * (width + 1) + 1 <= unit.registers
-    ]
-
-    def guess(tile: tuple[int, int, int]) -> tuple[float, ...]:
-        filters, lanes, width = tile
-        wide = vectors[filters, lanes]
-        return unit.price(wide, width), abs(wide * width - unit.sums), filters, -lanes
-
+    tiles = []
+    for filters, lanes in blocks:
+        vectors = filters * -(-lanes // unit.lanes)
+        for width, joined, price in row_tiles(conv, unit, vectors, joins):
+            remainder = joined * conv.q % width > 0
+            guess = round(price, 2), remainder, abs(vectors * width - unit.sums), filters, joined, -lanes
+            tile = {"filters": filters, "lanes": lanes, "columns": width}
+            tiles.append((guess, {**tile, "joined": joined} if joins else tile))
+    tiles.sort(key=lambda tile: tile[0])
     return [
-        {"filters": filters, "lanes": lanes, "columns": width, "order": order}
-        for filters, lanes, width in sorted(tiles, key=guess)
-        for order in _orders(conv, filters * lanes)
+        {**tile, "order": order}
+        for _, tile in tiles
+        for order in _orders(conv, int(tile["filters"]) * int(tile["lanes"]))
     ]
+
+
+def row_tiles(conv: Conv, unit: VectorUnit, vectors: int, joins: bool = False) -> list[RowTile]:
+    """Return tiles of so many vectors: all that divide a row, and a few that do not but cost less."""
+    rows = divisors(conv.p, conv.p) if joins else [1]
+    dividing: list[RowTile] = []
+    others: list[RowTile] = []
+    for width in range(1, min(WIDE, rows[-1] * conv.q) + 1):
+        if not unit.fits(vectors, width):
+            continue
+        prices = {r: unit.price(vectors, width, r * conv.q) for r in rows if r * conv.q >= width}
+        joined = next(r for r in prices if prices[r] <= min(prices.values()) + JOINS_FOR)
+        divides = joined * conv.q % width == 0
+        (dividing if divides else others).append((width, joined, prices[joined]))
+    others.sort(key=lambda tile: tile[2])
+    least = min((price for _, _, price in dividing), default=math.inf)
+    return dividing + [tile for tile in others[:REMAINDERS] if tile[2] < least]
 
 
 def _orders(conv: Conv, filters: int) -> tuple[str, ...]:
@@ -98,10 +124,10 @@ def shared_filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
 
     A task computes ``rows`` rows of the output and one of ``parts`` parts of the filters.
     """
-    tiles, (height, width) = filter_tiles(conv, target), padded_size(conv, whole_tiles(conv))
-    if (height, width) == (conv.h, conv.w):
+    tiles = filter_tiles(conv, target, joins=pointwise(conv))
+    if not any(conv.padding):
         return tiles
-    shares = _shares(conv, target, width)
+    shares = _shares(conv, target, conv.padding[1] + conv.w + conv.padding[3])
     return [{**tile, **share} for share in shares for tile in tiles if _splits(conv, tile, share)]
 
 
@@ -138,7 +164,7 @@ def _splits(conv: Conv, tile: Decisions, share: Decisions) -> bool:
 
 def panel_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
     """Return register tiles of the matrix product, each with how many rows im2col writes at a time."""
-    tiles = [tile for tile in filter_tiles(conv, target) if conv.q % int(tile["columns"]) == 0]
+    tiles = filter_tiles(conv, target, joins=False)
     a_row = 4 * conv.c * conv.r * conv.s * conv.q
     rows = [rows for rows in divisors(conv.p, 8) if rows == 1 or rows * a_row <= PANEL_BYTES]
     return [{**tile, "rows": number} for tile in tiles for number in rows]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tvm import tirx
+from tvm.ir import Expr
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from dlas.schedules.loops.filter_tiles import filters_a_block
+from dlas.schedules.loops.remainders import mark_remainder
 from dlas.schedules.loops.transformations import output_block, parallelise, stage
 from dlas.stack import Conv, Decisions, channel_block
 
@@ -21,11 +24,16 @@ def compute_filters_in_registers(schedule: Schedule, conv: Conv, decisions: Deci
     ``decisions`` are a point of :func:`shared_filter_tiles`.
     """
     output, convolution = output_and_sum(schedule)
-    tasks, around, inner = _tile_blocks(schedule, output, conv, decisions)
+    if "joined" in decisions:
+        join_rows(schedule, output, conv)
+    tasks, around, columns, inner = _tile_blocks(schedule, output, conv, decisions)
     schedule.compute_at(convolution, [*tasks, *around][-1], preserve_unit_loops=True)
     schedule.set_scope(convolution, 0, "local")
-    pad_at(schedule, conv, tasks[-1])
-    schedule.parallel(schedule.fuse(*tasks))
+    if "parts" in decisions:
+        pad_at(schedule, conv, tasks[-1])
+    else:
+        pad_by_all_threads(schedule, conv)
+    fuse_tasks(schedule, tasks, columns, conv, decisions)
     sum_in_registers(schedule, convolution, 1 + len(around))
     if channel_block(conv.output_layout):
         unroll_vectors(schedule, inner)
@@ -33,14 +41,21 @@ def compute_filters_in_registers(schedule: Schedule, conv: Conv, decisions: Deci
 
 def _tile_blocks(
     schedule: Schedule, output: SBlockRV, conv: Conv, decisions: Decisions
-) -> tuple[list[LoopRV], ...]:
-    """Split the output into tasks of tiles; return the loops over tasks, over tiles, and inside a tile."""
-    n, block, row, column, *lane = schedule.get_loops(output)
-    if not lane:
-        block, *lane = schedule.split(block, [None, filters_a_block(conv)])
-    blocks, block, lane = split_blocks(schedule, block, lane[0], decisions)
-    if int(decisions["columns"]) > conv.q:
-        column, row = schedule.fuse(row, column), schedule.add_unit_loop(n)
+) -> tuple[list[LoopRV], list[LoopRV], LoopRV, list[LoopRV]]:
+    """Split the output into tasks of tiles.
+
+    Returns
+    -------
+    tuple
+        The loops over tasks, the loops over a task's tiles, which of them all runs over the
+        tiles of a row, and the loops inside a tile.
+    """
+    n, block, *pixel = schedule.get_loops(output)
+    *pixel, lane = pixel if channel_block(conv.output_layout) else (*pixel, None)
+    if lane is None:
+        block, lane = schedule.split(block, [None, filters_a_block(conv)])
+    blocks, block, lane = split_blocks(schedule, block, lane, decisions)
+    row, column = pixel if len(pixel) == 2 else schedule.split(*pixel, [None, a_row(conv, decisions)])
     columns, column = schedule.split(column, [None, int(decisions["columns"])])
     inner = [block, column, lane] if channel_block(conv.output_layout) else [block, lane, column]
     if "parts" not in decisions:  # nothing is padded: each tile is a task
@@ -50,7 +65,45 @@ def _tile_blocks(
         parts, blocks = schedule.split(blocks, [int(decisions["parts"]), None])
         tasks, around = [n, rows, parts], _ordered(decisions, blocks, row, columns)
     schedule.reorder(*tasks, *around, *inner)
-    return tasks, around, inner
+    return tasks, around, columns, inner
+
+
+def join_rows(schedule: Schedule, output: SBlockRV, conv: Conv) -> None:
+    """Fuse rows and columns of the output, for TVM to see that a tile which crosses rows is contiguous."""
+
+    def joined(n: Expr, k: Expr, p: Expr, q: Expr, *lane: Expr) -> list[Expr]:
+        return [n, k, p * conv.q + q, *lane]
+
+    axes = len(schedule.get(output).iter_vars)
+    schedule.transform_block_layout(output, tirx.IndexMap.from_func(joined, axes, index_dtype="int32"))
+
+
+def a_row(conv: Conv, decisions: Decisions) -> int:
+    """Return the columns that tiles are laid over, of one row or of several that are joined."""
+    return int(decisions.get("joined", 1)) * conv.q
+
+
+def fuse_tasks(
+    schedule: Schedule, tasks: Sequence[LoopRV], columns: LoopRV, conv: Conv, decisions: Decisions
+) -> None:
+    """Share tasks among threads, and mark the loop over a row's tiles where the last one is narrower.
+
+    Parameters
+    ----------
+    schedule : tvm.s_tir.Schedule
+    tasks : sequence of LoopRV
+    columns : LoopRV
+        Over the tiles of a row: one of the tasks or a loop further inside.
+    conv : Conv
+    decisions : mapping
+    """
+    at = next((i for i, task in enumerate(tasks) if task is columns), None)
+    inside = [int(schedule.get(task).extent) for task in tasks[at + 1 :]] if at is not None else []
+    tiles = int(schedule.get(columns).extent)
+    fused = schedule.fuse(*tasks)
+    schedule.parallel(fused)
+    if a_row(conv, decisions) % int(decisions["columns"]):
+        mark_remainder(schedule, columns if at is None else fused, math.prod(inside), tiles)
 
 
 def compute_panel_in_registers(schedule: Schedule, conv: Conv, decisions: Decisions) -> None:
@@ -76,7 +129,7 @@ def compute_panel_in_registers(schedule: Schedule, conv: Conv, decisions: Decisi
     else:
         schedule.compute_at(patches, rows, preserve_unit_loops=True)
         schedule.vectorize(schedule.get_loops(patches)[-1])
-    schedule.parallel(schedule.fuse(n, rows))
+    fuse_tasks(schedule, [n, rows], columns, conv, decisions)
     sum_in_registers(schedule, convolution, 4)
     pad_by_all_threads(schedule, conv)
 

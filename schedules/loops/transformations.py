@@ -20,21 +20,12 @@ def only_nchw(conv: Conv) -> str | None:
     return None
 
 
-def pad(x: te.Tensor, conv: Conv, columns: int = 0) -> te.Tensor:
-    """Return the padded input as stage ``pad``; ``x`` itself where nothing is padded.
-
-    Parameters
-    ----------
-    x : te.Tensor
-        The input in ``conv.input_layout``.
-    conv : Conv
-    columns : int
-        Columns of the output that are computed, where more than ``conv.q``.
-    """
-    height, width = padded_size(conv, columns)
-    if (height, width) == (conv.h, conv.w):
+def pad(x: te.Tensor, conv: Conv) -> te.Tensor:
+    """Return the input, in ``conv.input_layout``, as padded stage ``pad``; ``x`` where nothing is padded."""
+    if not any(conv.padding):
         return x
-    top, left, _, _ = conv.padding
+    top, left, bottom, right = conv.padding
+    height, width = conv.h + top + bottom, conv.w + left + right
     value = tirx.const(conv.padding_value, x.dtype)
 
     def point(n: Expr, c: Expr, i: Expr, j: Expr, *lane: Expr) -> Expr:
@@ -45,11 +36,14 @@ def pad(x: te.Tensor, conv: Conv, columns: int = 0) -> te.Tensor:
     return te.compute((n, c, height, width, *lanes), point, name="pad")
 
 
-def padded_size(conv: Conv, columns: int) -> tuple[int, int]:
-    """Return height and width of the padded input from which so many columns of the output are computed."""
-    top, left, bottom, right = conv.padding
-    read = (columns - 1) * conv.strides[1] + (conv.s - 1) * conv.dilation[1] + 1
-    return conv.h + top + bottom, max(conv.w + left + right, read)
+def thin(x: te.Tensor, conv: Conv) -> te.Tensor:
+    """Return the pixels of the input that strides do not skip, as stage ``pad``."""
+
+    def point(n: Expr, c: Expr, p: Expr, q: Expr, *lane: Expr) -> Expr:
+        return x(n, c, p * conv.strides[0], q * conv.strides[1], *lane)
+
+    n, c, _, _, *lanes = x.shape
+    return te.compute((n, c, conv.p, conv.q, *lanes), point, name="pad")
 
 
 def stage(schedule: Schedule, name: str) -> SBlockRV | None:
@@ -59,17 +53,18 @@ def stage(schedule: Schedule, name: str) -> SBlockRV | None:
 
 
 def out_of_blocks(convolved: te.Tensor, conv: Conv) -> te.Tensor:
-    """Return blocks of filters [n, k / t, p, q, t] in the output's layout, as stage ``unpack``.
+    """Return blocks of filters in the output's layout, as stage ``unpack``.
 
-    Columns beyond the output's are dropped; ``convolved`` itself is returned where it
-    has that layout already.
+    They are [n, k / t, p, q, t], or [n, k / t, 1, p q, t] with all pixels in one row.
+    ``convolved`` itself is returned where it has the output's layout already.
     """
     *_, columns, t = (int(extent) for extent in convolved.shape)
     if channel_block(conv.output_layout) == t and columns == conv.q:
         return convolved
 
     def point(n: Expr, k: Expr, p: Expr, q: Expr, *lane: Expr) -> Expr:
-        return convolved(n, k, p, q, *lane) if lane else convolved(n, k // t, p, q, k % t)
+        row, column = (p, q) if columns == conv.q else (0, p * conv.q + q)
+        return convolved(n, k, row, column, *lane) if lane else convolved(n, k // t, row, column, k % t)
 
     return te.compute(conv.output_shape, point, name="unpack")
 

@@ -11,8 +11,15 @@ from dlas.stack import Target
 
 WIDEST_BLOCK = 16
 """Most filters of a block: one vector of AVX-512, two of AVX2, four of Neon."""
-IN_FLIGHT = 8
-"""Fewest independent accumulators: two multiply-adds start every cycle, with a latency of four."""
+IN_FLIGHT = 9
+"""Fewest independent accumulators: two multiply-adds start every cycle, with a latency of four.
+
+One more than their product, since one that starts late delays only its own sum.
+"""
+
+
+LOAD = 1.2
+"""Cost of a load in multiply-adds: as many can start in a cycle, but some wait for the cache."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +42,25 @@ class VectorUnit:
     @property
     def sums(self) -> int:
         """Vector accumulators that keep the multipliers busy and leave registers for operands."""
-        return max(self.registers // 2 - 1, IN_FLIGHT)
+        return max(self.registers // 2 - 1, IN_FLIGHT * 4 // 3)
 
-    def price(self, vectors: int, width: int) -> float:
-        """Return a tile's time per multiply-add relative to the best possible.
+    def fits(self, vectors: int, width: int) -> bool:
+        """Whether accumulators, the weights of one term and one input fit in the registers."""
+        return vectors * (width + 1) + 1 <= self.registers
 
-        A tile has ``vectors`` vectors of weights and ``width`` inputs.  Two multiply-adds and
-        two loads start every cycle.
+    def price(self, vectors: int, width: int, columns: int) -> float:
+        """Return the time per multiply-add of a row of tiles, relative to the best possible.
+
+        A tile has ``vectors`` vectors of weights and ``width`` inputs, the last one of a row
+        what is left of ``columns``.
         """
-        loads = (vectors + width) / (vectors * width) if self.broadcasts else 0.0
-        return max(1.0, IN_FLIGHT / (vectors * width), loads)
+        whole, rest = divmod(columns, width)
+        starts = whole * self._starts(vectors, width) + (self._starts(vectors, rest) if rest else 0)
+        return starts / (vectors * columns)
+
+    def _starts(self, vectors: int, width: int) -> float:
+        """Return the multiply-adds that could start while a tile adds one term."""
+        return max(vectors * width, IN_FLIGHT, LOAD * (vectors + width) if self.broadcasts else 0)
 
     def lane_choices(self, block: int) -> list[int]:
         """Return how many lanes of a block a tile may have: all of them, or divisors down to one vector's."""

@@ -11,9 +11,11 @@ import tvm
 
 from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
 from dlas.lowering.tail import Step
+from dlas.schedules.gemm import Gemm
+from dlas.schedules.loops.registers import a_row
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import Conv, Target
+from dlas.stack import Algorithm, Conv, Decisions, Target
 from dlas.testing.algorithms import HOST, check_case
 from dlas.testing.cases import Case
 from tests.fixtures.convolutions import SQUARE
@@ -68,7 +70,7 @@ def test_long_pointwise_reductions_walk_by_columns_where_all_weights_stay() -> N
         kernel = kernel_of(conv)
         return kernel.algorithm.space(kernel.conv, AVX2)[0]["order"]
 
-    assert (order(64, 384), order(384, 64), order(1024, 256)) == ("filters", "columns", "filters")
+    assert (order(64, 384), order(640, 64), order(1024, 256)) == ("filters", "columns", "filters")
 
 
 def test_a_point_needs_no_share_where_nothing_is_padded() -> None:
@@ -76,7 +78,66 @@ def test_a_point_needs_no_share_where_nothing_is_padded() -> None:
     assert not any("parts" in point for point in kernel.algorithm.space(kernel.conv, AVX512))
 
 
+def leaves_a_remainder(point: Decisions, conv: Conv) -> bool:
+    """Whether the last tile of a row is narrower than the others."""
+    return a_row(conv, point) % int(point["columns"]) != 0
+
+
+@pytest.mark.parametrize("size", [28, 14, 7])
+@pytest.mark.parametrize("kernel_size", [1, 3])
+def test_avx2_fills_its_registers_where_no_tile_that_divides_does(kernel_size: int, size: int) -> None:
+    conv = replace(SQUARE, h=size, w=size, r=kernel_size, s=kernel_size, padding=(kernel_size // 2,) * 4)
+    kernel = kernel_of(conv)
+    best = kernel.algorithm.space(kernel.conv, AVX2)[0]
+    assert leaves_a_remainder(best, conv) and 4 <= int(best["columns"]) <= 6
+
+
+INNERMOST_LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\s+j\w+\s+\1\n", re.MULTILINE)
+
+
+@pytest.mark.parametrize("conv", [SQUARE, Conv("1x1", 1, 64, 14, 14, 64, 1, 1)], ids=["3x3", "1x1"])
+def test_whole_and_narrower_tiles_keep_their_sums_in_registers(conv: Conv) -> None:
+    kernel = kernel_of(conv)
+    best = kernel.algorithm.space(kernel.conv, AVX2)[0]
+    assert leaves_a_remainder(best, conv)
+    module = tvm.tirx.build(schedule_kernel(kernel, AVX2, best), target=tvm.target.Target(AVX2.description))
+    loops = [body for _, body in INNERMOST_LOOP.findall(module.inspect_source("s")) if "vfmadd" in body]
+    widths = {len(set(re.findall(r"vfmadd\w+\s.*(%ymm\d+)$", body, re.MULTILINE))) for body in loops}
+    rest = a_row(conv, best) % int(best["columns"])
+    assert widths == {2 * int(best["columns"]), 2 * rest}
+    assert not any("(%rsp)" in body for body in loops)
+
+
 SAME = (1, 1, 1, 1)
+REMAINDERS = (
+    (SpatialPack(layout="blocked"), Conv("3x3", 2, 20, 7, 13, 40, 3, 3, padding=SAME)),
+    (SpatialPack(layout="blocked"), Conv("1x1 with strides", 2, 20, 13, 14, 64, 1, 1, strides=(2, 2))),
+    (SpatialPack(layout="blocked"), Conv("1x1", 2, 20, 7, 7, 40, 1, 1)),
+    (SpatialPack(layout="blocked"), Conv("strides", 1, 16, 14, 14, 48, 3, 3, strides=(2, 2), padding=SAME)),
+    (SpatialPack(layout="nchw"), Conv("3x3 in NCHW", 2, 20, 7, 13, 40, 3, 3, padding=SAME)),
+    (SpatialPack(layout="nchw"), Conv("1x1 in NCHW", 2, 20, 13, 13, 64, 1, 1, strides=(2, 2))),
+    (SpatialPack(layout="blocked"), Conv("groups", 2, 40, 9, 13, 80, 3, 3, padding=SAME, groups=5)),
+    (SpatialPack(layout="blocked"), Conv("depthwise", 2, 19, 5, 37, 19, 3, 3, padding=SAME, groups=19)),
+    (Gemm(), Conv("gemm", 2, 20, 7, 13, 40, 3, 3, padding=SAME)),
+)
+QUICK = 2
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "conv"),
+    [
+        pytest.param(*pair, id=pair[1].name, marks=[pytest.mark.slow] if at >= QUICK else [])
+        for at, pair in enumerate(REMAINDERS)
+    ],
+)
+def test_narrower_last_tiles_are_right(algorithm: Algorithm, conv: Conv) -> None:
+    read, written = algorithm.layouts(conv)
+    points = algorithm.space(replace(conv, input_layout=read, output_layout=written), HOST)
+    first = next(at for at, point in enumerate(points) if leaves_a_remainder(point, conv))
+    case = Case(conv, bias=True, residual=True, activation="sigmoid")
+    assert check_case(algorithm, case, points=first + 1) is None
+
+
 ODD = (
     Conv("filters and channels", 2, 19, 9, 7, 21, 3, 3, padding=SAME),
     Conv("depthwise", 2, 19, 9, 9, 19, 3, 3, strides=(2, 2), padding=SAME, groups=19),
