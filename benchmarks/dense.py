@@ -1,11 +1,13 @@
-"""Dense convolution against ONNX Runtime and PyTorch: ten layers and whole networks, interleaved in one run.
+"""Dense convolution against other runtimes: ten layers and whole networks, interleaved in one run.
 
 A study measures them, so that all compared programs take turns on the device.  Numbers
-are speed-ups over ONNX Runtime, and for layers the share of the multiply-add peak, which is
-measured before and after.
+are speed-ups over the reference, the faster of ONNX Runtime and OpenVINO where both are
+installed, which each line names; for layers also the share of the multiply-add peak, which
+is measured before and after.
 
     python -m benchmarks.dense [--layers "NAME;..."] [--networks NAME,...] [--threads 1,2]
                                [--compilers untuned,hand,metaschedule] [--algorithm TOML] [--trials 32]
+                               [--peers onnxruntime,openvino,torch_eager,torch_compile]
                                [--seconds 5] [--out FOLDER]
 """
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +26,9 @@ from rich.table import Table
 from benchmarks.layers import layer_folder, layer_options
 from benchmarks.peak import measure_peak
 from benchmarks.studies import median_s, run_study
+from dlas.errors import MissingPackage
 from dlas.rows.results import Row
+from dlas.study import parts
 
 DENSE_LAYERS = (
     "3x3, 64 at 56",
@@ -39,7 +44,8 @@ DENSE_LAYERS = (
 )
 """Names in :data:`benchmarks.layers.LAYERS`; the sparse benchmark uses others."""
 NETWORKS = "resnet18,mobilenet_v2,resnet50,vgg16,densenet161,efficientnet_b0"
-PEERS = ("onnxruntime", "torch_eager", "torch_compile")
+REFERENCES = ("onnxruntime", "openvino")
+PEERS = (*REFERENCES, "torch_eager", "torch_compile")
 OURS = {
     "untuned": '"untuned"',
     "hand": '"hand"',
@@ -51,7 +57,7 @@ name = "dense"
 dataset   = [{{ name = "random", channels = {channels}, size = {size}, classes = 1000, images = 8 }}]
 model     = [{model}]
 algorithm = [{algorithm}]
-compiler  = [{ours}, "onnxruntime", "torch_eager", "torch_compile"]
+compiler  = [{compilers}]
 hardware  = [{{ name = "local_cpu", threads = {count} }}]
 [measure]
 seconds = {seconds}
@@ -65,12 +71,15 @@ def main(
     compilers: str = ",".join(OURS),
     algorithm: str = '{ name = "spatial_pack", layout = "blocked" }',
     trials: int = 32,
+    peers: Annotated[str | None, typer.Option(help="By default all that are installed.")] = None,
     seconds: float = 5.0,
     out: Annotated[Path | None, typer.Option(help="Keep rows here, and resume from them.")] = None,
 ) -> None:
     """Print two tables: layers, then networks."""
-    ours = ", ".join(OURS[name].format(trials=trials) for name in compilers.split(","))
-    common = {"algorithm": algorithm, "ours": ours, "seconds": seconds}
+    beside = filter(_installed, PEERS) if peers is None else filter(None, peers.split(","))
+    ours = [OURS[name].format(trials=trials) for name in compilers.split(",")]
+    listed = ", ".join([*ours, *(f'"{name}"' for name in beside)])
+    common = {"algorithm": algorithm, "compilers": listed, "seconds": seconds}
     with tempfile.TemporaryDirectory() as scratch:
         folder = out or Path(scratch)
         named = [name for name in layers.split(";") if name]
@@ -99,27 +108,45 @@ def _run(folder: Path, options: dict[str, Any]) -> dict[str, Row]:
     return {row.compiler["name"]: row for row in rows}
 
 
+def _installed(compiler: str) -> bool:
+    try:
+        parts.make("compiler", compiler, {}).verify()
+    except MissingPackage:
+        return False
+    return True
+
+
 def _print(title: str, results: dict[str, dict[str, Row]], peaks: tuple[float, float] | None) -> None:
-    """Print speeds relative to ONNX Runtime, and the share of the peak that our fastest reaches."""
-    reference, *peers = PEERS
-    columns = [*(name for name in OURS if any(name in rows for rows in results.values())), *peers]
-    table = Table("", *columns, "of the peak" if peaks else "", title=title, box=None)
+    """Print speeds relative to the reference, and the share of the peak that our fastest reaches."""
+    measured = {name for rows in results.values() for name in rows}
+    columns = [name for name in (*OURS, *PEERS) if name in measured]
+    table = Table("", *columns, "reference", "of the peak" if peaks else "", title=title, box=None)
     for name, rows in results.items():
         seconds = {compiler: median_s(row) for compiler, row in rows.items() if row.status == "ok"}
-        cells = [
-            f"{seconds[reference] / seconds[compiler]:.2f}" if compiler in seconds else rows[compiler].status
-            for compiler in columns
-        ]
-        own = [compiler for compiler in OURS if compiler in seconds]
-        best = min(own, key=lambda compiler: seconds[compiler], default=None)
+        reference = _fastest(REFERENCES, seconds)
+        cells = [_speed(rows[compiler], seconds, compiler, reference) for compiler in columns]
+        best = _fastest(OURS, seconds)
         share = ""
         if peaks and best:
             macs = sum(layer.get("macs") or 0 for layer in rows[best].layers)
             share = f"{2 * macs / seconds[best] / statistics.mean(peaks):.2f}"
-        table.add_row(name, *cells, share)
+        told = f"{reference}, {1e3 * seconds[reference]:.3g} ms" if reference else "none"
+        table.add_row(name, *cells, told, share)
     Console().print(table)
     if peaks:
         Console().print(f"peak: {peaks[0] / 1e9:.0f} before, {peaks[1] / 1e9:.0f} GFLOP/s after")
+
+
+def _fastest(compilers: Iterable[str], seconds: Mapping[str, float]) -> str | None:
+    """Return the fastest of the compilers that have a time."""
+    return min((name for name in compilers if name in seconds), key=lambda name: seconds[name], default=None)
+
+
+def _speed(row: Row, seconds: Mapping[str, float], compiler: str, reference: str | None) -> str:
+    """Return a compiler's speed relative to the reference, or the status of a row without a time."""
+    if compiler not in seconds:
+        return row.status
+    return f"{seconds[reference] / seconds[compiler]:.2f}" if reference else "-"
 
 
 if __name__ == "__main__":

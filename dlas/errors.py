@@ -57,6 +57,10 @@ class MissingData(Unsupported):
     """Data that the user has to provide is missing; the message says where it should be and how to get it."""
 
 
+class MissingPackage(Unsupported):
+    """A package that a part needs is not installed; the message says how to install it."""
+
+
 class WrongOutput(PointError):
     """A build does not compute what its network's reference function computes."""
 

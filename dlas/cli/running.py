@@ -112,14 +112,14 @@ def check_parts(study: Study) -> None:
     ------
     InputError
     """
-    from dlas.errors import MissingData
+    from dlas.errors import MissingData, MissingPackage
     from dlas.study.parts import HOMES
 
     for axis in HOMES:
         for choice in dict.fromkeys(study.axes[axis]):
             try:
                 choice.make(axis).verify()
-            except (MissingData, ValueError, OSError) as error:
+            except (MissingPackage, MissingData, ValueError, OSError) as error:
                 raise InputError(f"{axis} {choice}: {error}") from None
 
 

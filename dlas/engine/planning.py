@@ -192,7 +192,7 @@ class Planner:
             tuning=tuning_key,
             batch=point.batch,
             target=self._target(point.hardware),
-            tools=fingerprint.versions(BUILD_TOOLS),
+            tools=fingerprint.versions((*BUILD_TOOLS, *point.compiler.make("compiler").packages())),
             **self._key_content("build", point),
         )
 

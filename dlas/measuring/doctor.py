@@ -23,6 +23,8 @@ from dlas.measuring.machine import Machine
 from dlas.store import cache
 
 TVM_PINS = ("apache-tvm", "apache-tvm-ffi")
+EXTRAS = ("openvino",)
+"""Packages that an extra of the same name installs."""
 PROBE = """
 import sys, tvm
 tvm.ir.save_json(tvm.tirx.IntImm("int32", 1))
@@ -60,6 +62,7 @@ def checks(machine: Machine | None = None) -> list[Check]:
     machine = machine or Machine()
     return [
         packages(),
+        extras(),
         torchvision(),
         tvm_ffi(),
         threads(machine),
@@ -86,6 +89,15 @@ def packages() -> Check:
         return Check("packages", "fail", "; ".join(wrong), advice)
     shown = [f"{name} {version(name)}" for name in ("torch", *TVM_PINS, "onnxruntime")]
     return Check("packages", "ok", f"all {len(needed)} as required, with {', '.join(shown)}")
+
+
+def extras() -> Check:
+    """Look for the optional packages; without them some parts are unavailable."""
+    missing = [name for name in EXTRAS if version(name) is None]
+    if missing:
+        advice = f"for the parts that need them: pip install 'dlas[{','.join(missing)}]'"
+        return Check("optional packages", "warn", f"{', '.join(missing)} not installed", advice)
+    return Check("optional packages", "ok", ", ".join(f"{name} {version(name)}" for name in EXTRAS))
 
 
 def required() -> list[Requirement]:

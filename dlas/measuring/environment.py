@@ -18,6 +18,7 @@ TOOLCHAIN = (
     "apache-tvm-ffi",
     "onnx",
     "onnxruntime",
+    "openvino",
     "numpy",
     "scikit-learn",
     "pytorch-lightning",

@@ -31,7 +31,10 @@ class Program(ABC):
         """Return the outputs [n, classes] for ``images`` [n, c, h, w]."""
 
     def layers(self, images: Images, repeats: int) -> dict[str, float] | None:
-        """Return seconds a layer, median over ``repeats``, by name; None where layers cannot be timed."""
+        """Return seconds a layer, median over ``repeats``, by name; None where layers cannot be timed.
+
+        A runtime that tells means alone may return those.
+        """
         return None
 
 
@@ -64,7 +67,7 @@ class Layer(TypedDict, total=False):
     name : str
         The layer's name in the network; of other operators the kernel's.
     latency_s : float, s
-        Time of a call, median over 20. Null where the runtime cannot time its layers.
+        Time of a call, median over 20 (``openvino``: mean). Null where the runtime cannot time its layers.
     algorithm : str
         The algorithm that computes it; ``library`` for a runtime's own kernel.
     declined : str

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
+
+from dlas.errors import MissingPackage
 
 PART_AXES = ("dataset", "model", "compression", "algorithm", "compiler", "hardware")
 """The six layers, from the problem down to the machine (DLAS paper, section 2.2)."""
@@ -14,13 +17,19 @@ class Part:
     """What parts of every axis have in common."""
 
     def verify(self) -> None:
-        """Check quickly, before anything starts, the external files that the options name.
+        """Check quickly, before anything starts, the packages it needs and the files that its options name.
 
         Raises
         ------
-        MissingData, ValueError, OSError
-            The message says what is wrong with which file.
+        MissingPackage, MissingData, ValueError, OSError
+            The message says what is missing, or what is wrong with which file.
         """
+        for name in self.packages():
+            if not _installed(name):
+                raise MissingPackage(
+                    f"the package {name} is not installed; pip install 'dlas[{name}]', "
+                    f"or in a checkout pip install -c constraints.txt -e '.[{name}]'"
+                )
         for part in self.delegates():
             part.verify()
 
@@ -36,6 +45,18 @@ class Part:
         """
         return [name for part in self.delegates() for name in part.imports()]
 
+    def packages(self) -> Sequence[str]:
+        """Return the optional packages that the part needs, each an extra of this project of that name."""
+        return [name for part in self.delegates() for name in part.packages()]
+
     def delegates(self) -> Sequence[Part]:
         """Return the parts that this one delegates to; their code and files count as its own."""
         return ()
+
+
+def _installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

@@ -14,6 +14,7 @@ from dlas.compilers.torch_eager import TorchEager
 from dlas.stack import Backend, Build, Images, Network, Outputs, Program, Target
 from dlas.study import parts
 from dlas.testing import check_compiler
+from tests.fixtures.optional import make_or_skip
 
 CHEAP = {"metaschedule": {"preset": "smoke", "trials": 1}}
 SLOW = {"torch_compile"}
@@ -27,7 +28,7 @@ SLOW = {"torch_compile"}
     ],
 )
 def test_compiler_keeps_its_contract(name: str) -> None:
-    check_compiler(parts.make("compiler", name, CHEAP.get(name, {})))
+    check_compiler(make_or_skip("compiler", name, **CHEAP.get(name, {})))
 
 
 @dataclass(frozen=True)

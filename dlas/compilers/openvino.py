@@ -1,0 +1,53 @@
+"""OpenVINO on the CPU, in single precision where the network is not quantised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+
+from dlas.compilers.programs.openvino import MODEL, OpenVinoProgram, compile_graph
+from dlas.errors import Unsupported
+from dlas.networks.convolutions import library_layers
+from dlas.networks.exporting import as_onnx
+from dlas.stack import Build, Network, Program, Runtime, Target
+
+
+@dataclass(frozen=True)
+class OpenVino(Runtime):
+    """Run the network, exported to ONNX with its batch fixed, in OpenVINO on the CPU.
+
+    A float16 network is computed in single precision, as by ONNX Runtime, and an int8
+    network in integers.  On x86 processors without VNNI its integer kernels may round
+    so differently that a build exceeds its tolerance; the row is then ``wrong``.
+    """
+
+    def packages(self) -> Sequence[str]:
+        """Return OpenVINO's."""
+        return ["openvino"]
+
+    def prepare(self, network: Network, target: Target, batch: int, folder: Path) -> Build:
+        """Write the ONNX graph for inputs [batch, c, h, w] into ``folder``, and check that it compiles."""
+        if target.on_gpu:
+            raise Unsupported(f"OpenVINO is used on CPUs only, not on {target.kind}")
+        self.verify()
+        model = as_onnx(network, batch)
+        folder.mkdir(parents=True, exist_ok=True)
+        onnx.save(model, folder / MODEL)
+        try:
+            compile_graph(folder / MODEL, target.threads)
+        except RuntimeError as error:
+            raise Unsupported(f"OpenVINO does not compile this network: {_cause(error)}") from error
+        return Build(library_layers(network, batch))
+
+    def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
+        """Return the compiled graph of ``folder``."""
+        return OpenVinoProgram(folder / MODEL, target.threads)
+
+
+def _cause(error: RuntimeError) -> str:
+    """Return an error of OpenVINO without the places in its sources, which come first."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return "; ".join(line for line in lines if line and not line.startswith(("Exception from", "Check '")))

@@ -1,0 +1,151 @@
+"""OpenVINO's compiled graphs as programs.
+
+The package is imported where it is used, since it is optional.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from dlas.networks.layer_names import CallNames, layer_of_node
+from dlas.stack import Images, Program
+
+MODEL = "model.onnx"
+TELEMETRY = "openvino_telemetry"
+"""A package that sends a message over the network when OpenVINO is imported."""
+WITHOUT_BIAS = "/WithoutBiases"
+"""Suffix of a convolution's name where the ONNX node has a bias, which becomes an operator of its own."""
+SHORTEST_S = 0.5e-6
+"""Time of an operator that OpenVINO's whole microseconds give as none."""
+
+
+class OpenVinoProgram(Program):
+    """A graph compiled by OpenVINO for the CPU.
+
+    Parameters
+    ----------
+    path : Path
+        The ONNX file.
+    threads : int
+        Of one operator; operators run one after the other, as in the other compilers.
+    """
+
+    def __init__(self, path: Path, threads: int) -> None:
+        self._path = path
+        self._threads = threads
+        self.compiled = compile_graph(path, threads)
+        """The ``openvino.CompiledModel``."""
+
+    def bind(self, images: Images) -> Callable[[], Any]:
+        """Return a function that runs one inference on ``images``, which share their memory with OpenVINO."""
+        request = _request(self.compiled, images)
+        # Without copies: the outputs are views of memory that the next inference writes.
+        return lambda: request.infer(share_outputs=True)
+
+    def run(self, images: Images) -> npt.NDArray[np.float32]:
+        """Return the outputs [n, classes] for ``images`` [n, c, h, w]."""
+        request = _request(self.compiled, images)
+        request.infer(share_outputs=True)
+        return np.array(request.get_output_tensor().data)
+
+    def layers(self, images: Images, repeats: int) -> dict[str, float]:
+        """Return seconds an operator, mean over ``repeats``; a convolution by its layer's name.
+
+        OpenVINO counts in whole microseconds and tells the mean of all inferences alone;
+        that of the first one, which is slower, is taken out.
+        """
+        request = _request(compile_graph(self._path, self._threads, {"PERF_COUNT": True}), images)
+        request.infer(share_outputs=True)
+        first = _means(request)
+        for _ in range(repeats):
+            request.infer(share_outputs=True)
+        layers = operator_layers(onnx.load(str(self._path), load_external_data=False).graph)
+        seconds: dict[str, float] = {}
+        for name, mean in _means(request).items():
+            warm = max(((repeats + 1) * mean - first[name]) / repeats, SHORTEST_S)
+            layer = layers.get(name.removesuffix(WITHOUT_BIAS), name)
+            seconds[layer] = seconds.get(layer, 0.0) + warm
+        return seconds
+
+
+def compile_graph(path: Path, threads: int, options: dict[str, Any] | None = None) -> Any:
+    """Return the ``openvino.CompiledModel`` of an ONNX file: one stream, single precision.
+
+    Parameters
+    ----------
+    path : Path
+    threads : int
+        Threads of an operator. OpenVINO binds none to a processor, as ONNX Runtime does not: they
+        share the processors that this process is bound to.
+    options : dict, optional
+        More of OpenVINO's properties.
+
+    Raises
+    ------
+    RuntimeError
+        If OpenVINO does not support the graph.
+    """
+    properties = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "NUM_STREAMS": 1,
+        "INFERENCE_NUM_THREADS": threads,
+        "ENABLE_CPU_PINNING": False,
+        # On processors that have it OpenVINO takes bfloat16 otherwise.
+        "INFERENCE_PRECISION_HINT": "f32",
+        **(options or {}),
+    }
+    core = imported().Core()
+    return core.compile_model(core.read_model(str(path)), "CPU", properties)
+
+
+def imported() -> ModuleType:
+    """Return the package ``openvino``, imported without its telemetry.
+
+    Threads that send messages would disturb measurements, and nobody has agreed to them.
+    """
+    if "openvino" in sys.modules:
+        return sys.modules["openvino"]
+    sys.modules[TELEMETRY] = None  # type: ignore[assignment]  # OpenVINO's import of it fails then
+    try:
+        return importlib.import_module("openvino")
+    finally:
+        del sys.modules[TELEMETRY]
+
+
+def operator_layers(graph: onnx.GraphProto) -> dict[str, str]:
+    """Return the layer of each convolution by the name that OpenVINO gives its operator.
+
+    That is the node's name, or that of its output where the node has none.
+    """
+    layers: dict[str, str] = {}
+    calls = CallNames()
+    for index, node in enumerate(graph.node):
+        if node.op_type == "Conv":
+            layer = calls.next(layer_of_node(node, f"node{index}"))
+            layers |= {name: layer for name in (node.name, node.output[0]) if name}
+    return layers
+
+
+def _request(compiled: Any, images: Images) -> Any:
+    """Return an ``openvino.InferRequest`` whose input is the memory of ``images``."""
+    request = compiled.create_infer_request()
+    request.set_input_tensor(imported().Tensor(np.ascontiguousarray(images), shared_memory=True))
+    return request
+
+
+def _means(request: Any) -> dict[str, float]:
+    """Return the mean seconds of the operators that ran, by their names."""
+    return {
+        operator.node_name: operator.real_time.total_seconds()
+        for operator in request.get_profiling_info()
+        if operator.status == operator.Status.EXECUTED
+    }
