@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from dlas.rows.columns import SAMPLES
 
 LATENCY = ("latency_s", "latency_low_s", "latency_high_s")
 DISTURBANCES = ("load", "steal", "drift")
+Cells = Mapping[str, Sequence[Any]]
+"""A table as columns of Python values."""
 
 
 def merge_repeats(frame: pd.DataFrame) -> pd.DataFrame:
@@ -39,16 +42,15 @@ def merge_repeats(frame: pd.DataFrame) -> pd.DataFrame:
     points = latest(frame).assign(runs=1, spread=np.nan, folders=_alone)
     ordered = latest_last(frame)
     repeated = ordered[ordered.duplicated(identity(), keep=False) & timed(ordered)]
-    merged = {}
-    for lines in groups(repeated, identity()):
-        runs = _distinct(repeated.iloc[lines])
-        if len(runs) > 1:
-            merged[runs.index[-1]] = _merged(runs)
-    for name in next(iter(merged.values()), ()):
+    cells = {str(name): repeated[name].tolist() for name in repeated}
+    runs_of = [_without_copies(lines.tolist(), cells) for lines in groups(repeated, identity())]
+    runs_of = [runs for runs in runs_of if len(runs) > 1]
+    if not runs_of:
+        return points
+    lines = repeated.index[[runs[-1] for runs in runs_of]]
+    for name, values in _merged(runs_of, cells).items():
         column = points[name].astype(object)
-        column.loc[list(merged)] = pd.Series(
-            [line[name] for line in merged.values()], list(merged), dtype=object
-        )
+        column.loc[lines] = pd.Series(values, lines, dtype=object)
         points[name] = column.astype(points[name].dtype)
     return points
 
@@ -57,27 +59,34 @@ def _alone(points: pd.DataFrame) -> pd.Series:
     return pd.Series([(folder,) for folder in points["folder"]], points.index, dtype=object)
 
 
-def _distinct(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs of a point without copies, of which the last one stays."""
-    columns = zip(runs.index, runs["started"], runs[SAMPLES], strict=True)
-    lines = {(str(started), samples.tobytes()): line for line, started, samples in columns}
-    return runs.loc[runs.index.isin(lines.values())]
+def _without_copies(runs: Sequence[int], cells: Cells) -> list[int]:
+    """Return the runs of a point, of equal ones the last."""
+    distinct = {(str(cells["started"][run]), cells[SAMPLES][run].tobytes()): run for run in runs}
+    return sorted(distinct.values())
 
 
-def _merged(runs: pd.DataFrame) -> dict[str, Any]:
-    """Return the columns in which the line of several runs differs from that of the last one."""
-    samples = np.concatenate(runs[SAMPLES].tolist())
-    noisy = runs["noisy"].fillna(False).astype(bool)
-    reasons = dict.fromkeys(runs.loc[noisy, "noisy_reason"].dropna())
-    medians = runs["latency_s"]
+def _merged(runs_of: Sequence[Sequence[int]], cells: Cells) -> Cells:
+    """Return the columns in which merged lines differ from their last run."""
+    samples = [np.concatenate([cells[SAMPLES][run] for run in runs]) for runs in runs_of]
+    medians = [[cells["latency_s"][run] for run in runs] for runs in runs_of]
+    noisy = [[run for run in runs if cells["noisy"][run] is True] for runs in runs_of]
     return {
-        **dict(zip(LATENCY, intervals.medians([samples])[0].tolist(), strict=True)),
-        **{name: runs[name].max() for name in DISTURBANCES},
+        **dict(zip(LATENCY, intervals.medians(samples).T.tolist(), strict=True)),
+        **{name: [_largest(cells[name][run] for run in runs) for runs in runs_of] for name in DISTURBANCES},
         SAMPLES: samples,
-        "samples": len(samples),
-        "noisy": bool(noisy.any()),
-        "noisy_reason": "; ".join(reasons) or pd.NA,
-        "runs": len(runs),
-        "spread": medians.max() / medians.min() - 1,
-        "folders": tuple(runs["folder"]),
+        "samples": list(map(len, samples)),
+        "noisy": list(map(bool, noisy)),
+        "noisy_reason": [_reasons(cells["noisy_reason"][run] for run in runs) for runs in noisy],
+        "runs": list(map(len, runs_of)),
+        "spread": [max(each) / min(each) - 1 for each in medians],
+        "folders": [tuple(cells["folder"][run] for run in runs) for runs in runs_of],
     }
+
+
+def _largest(values: Iterable[float]) -> float:
+    """Return the largest value that is known, NaN if none is."""
+    return max((value for value in values if not np.isnan(value)), default=np.nan)
+
+
+def _reasons(reasons: Iterable[Any]) -> Any:
+    return "; ".join(dict.fromkeys(str(reason) for reason in reasons if pd.notna(reason))) or pd.NA
