@@ -20,8 +20,8 @@ class OpenVino(Runtime):
     """Run the network, exported to ONNX with its batch fixed, in OpenVINO on the CPU.
 
     A float16 network is computed in single precision, as by ONNX Runtime, and an int8
-    network in integers.  On x86 processors without VNNI its integer kernels may round
-    so differently that a build exceeds its tolerance; the row is then ``wrong``.
+    network in integers.  On x86 processors without VNNI, OpenVINO adds products of bytes
+    in 16 bits, which saturate: a build may exceed its tolerance, and the row is ``wrong``.
     """
 
     def packages(self) -> Sequence[str]:
