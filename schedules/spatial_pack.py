@@ -31,15 +31,9 @@ from dlas.schedules.loops.transformations import (
     start_once,
     thin,
 )
-from dlas.schedules.loops.vectors import divisors
+from dlas.schedules.loops.vectors import BLOCKS, FEWEST, blocked_layout, divisors
 from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target, channel_block
 
-BLOCKS = (16, 8, 4)
-"""Channels of a block: one vector of AVX-512, four of Neon."""
-A_BLOCK = 8
-"""Overhead of a block in channels, added to its own: 5 were measured with AVX2, more with AVX-512."""
-FEWEST = BLOCKS[-1]
-"""With fewer filters in a block than this, vector lanes are columns."""
 ROWS = 2
 COLUMNS = 8
 """The largest tile of the input, in rows and columns of the output."""
@@ -81,7 +75,7 @@ class SpatialPack(Algorithm):
         if self.layout == "nchw" or (conv.depthwise and a_group > 1):
             return "NCHW", "NCHW"
         apart = conv.groups > 1 and not conv.depthwise
-        return _blocked(conv.c), _dividing(a_group) if apart else _blocked(conv.k)
+        return blocked_layout(conv.c), _dividing(a_group) if apart else blocked_layout(conv.k)
 
     def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
         """Return the filters [k / t, c / groups / u, r, s, u, t]; t is 1 where vector lanes are columns.
@@ -162,12 +156,6 @@ class SpatialPack(Algorithm):
             return padded(n, c // block, i, j, c % block) if block else padded(n, c, i, j)
 
         return pixel
-
-
-def _blocked(channels: int) -> str:
-    """Return the layout whose blocks cost least, the last one padded; NCHW for few channels."""
-    block = min(BLOCKS, key=lambda block: -(-channels // block) * (block + A_BLOCK))
-    return f"NCHW{block}c" if channels >= FEWEST else "NCHW"
 
 
 def _dividing(channels: int) -> str:

@@ -85,8 +85,8 @@ def test_parts_do_not_import_each_other_across_axes() -> None:
     for module, path in modules().items():
         own = module.split(".")[1] if "." in module else ""
         if own in axes:
-            # Both folders hold algorithms; the sparse ones use the loops of the dense ones.
-            shared = {"schedules"} if own == "sparse" else set()
+            # All three hold algorithms: sparse ones use the loops of dense ones, others choose among them.
+            shared = {"schedules"} if own in ("sparse", "choosers") else set()
             others = {name.split(".")[1] for name in imports(path)} & axes - {own} - shared
             assert not others, f"{module} imports from {others}"
 

@@ -290,8 +290,9 @@ def _maybe(value: Value | None, shown: Callable[[Value], object]) -> str:
 
 
 def _algorithm(layer: Mapping[str, Any]) -> str:
-    """Return the algorithm of a layer, and why the requested one declined it."""
-    name = str(layer.get("algorithm") or "")
+    """Return the algorithm of a layer with its options, and why the requested one declined it."""
+    options = (f" {name}={value}" for name, value in (layer.get("options") or {}).items())
+    name = "".join((str(layer.get("algorithm") or ""), *options))
     return f"{name}: declined, {shortened(str(layer['declined']), 60)}" if layer.get("declined") else name
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 import tvm
@@ -41,6 +42,8 @@ class Kernel:
         compile time, else a Relax expression.
     declined : str or None
         Why the requested algorithm declines the convolution.
+    options : mapping
+        The algorithm's options where they differ from their defaults.
     """
 
     name: str
@@ -52,18 +55,26 @@ class Kernel:
     steps: tuple[Step, ...]
     operands: tuple[Operand, ...]
     declined: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def describe(self) -> Layer:
         """Return the kernel as a layer of a row."""
         nonzeros = int(np.count_nonzero(self.weight))
         tail = [step.operator.rpartition(".")[2] for step in self.steps]
         layer = describe_layer(self.conv, algorithm_name(self.algorithm), nonzeros, tail, self.declined)
-        return {**layer, "kernel": self.name}
+        return {**layer, "options": dict(self.options), "kernel": self.name}
 
 
 def algorithm_name(algorithm: Algorithm) -> str:
     """Return the part's name: its file's."""
     return type(algorithm).__module__.rpartition(".")[2]
+
+
+def set_options(algorithm: Algorithm) -> dict[str, Any]:
+    """Return the options of a part whose values are not their defaults."""
+    options: Sequence[Field[Any]] = fields(algorithm) if is_dataclass(algorithm) else ()
+    values = {option.name: getattr(algorithm, option.name) for option in options}
+    return {option.name: values[option.name] for option in options if values[option.name] != option.default}
 
 
 def read_conv(name: str, region: Region) -> Conv:
@@ -121,7 +132,8 @@ def make_kernel(
     packed = tuple(np.ascontiguousarray(array) for array in chosen.pack(weight, conv))
     function = _write(chosen, conv, packed, steps, operands)
     function = function.with_attr("global_symbol", name).with_attr("op_pattern", OPAQUE)
-    return Kernel(name, conv, chosen, function, weight, packed, steps, operands, declined)
+    options = set_options(asked) if declined is None else {}
+    return Kernel(name, conv, chosen, function, weight, packed, steps, operands, declined, options)
 
 
 def _write(

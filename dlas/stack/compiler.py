@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypedDict, cast
@@ -70,6 +70,8 @@ class Layer(TypedDict, total=False):
         Time of a call, median over 20 (``openvino``: mean). Null where the runtime cannot time its layers.
     algorithm : str
         The algorithm that computes it; ``library`` for a runtime's own kernel.
+    options : mapping
+        That algorithm's options where they differ from their defaults.
     declined : str
         Why the requested algorithm does not compute it. Null where it does.
     n : int
@@ -132,6 +134,7 @@ class Layer(TypedDict, total=False):
     name: str
     latency_s: float | None
     algorithm: str
+    options: Mapping[str, Any]
     declined: str | None
     n: int
     c: int

@@ -11,13 +11,17 @@ from dlas.stack import Target
 
 WIDEST_BLOCK = 16
 """Most filters of a block: one vector of AVX-512, two of AVX2, four of Neon."""
+BLOCKS = (16, 8, 4)
+"""Channels of a block: one vector of AVX-512, four of Neon."""
+A_BLOCK = 8
+"""Overhead of a block in channels, added to its own: 5 were measured with AVX2, more with AVX-512."""
+FEWEST = BLOCKS[-1]
+"""With fewer filters in a block than this, vector lanes are columns."""
 IN_FLIGHT = 9
 """Fewest independent accumulators: two multiply-adds start every cycle, with a latency of four.
 
 One more than their product, since one that starts late delays only its own sum.
 """
-
-
 LOAD = 1.2
 """Cost of a load in multiply-adds: as many can start in a cycle, but some wait for the cache."""
 
@@ -82,3 +86,9 @@ def vector_unit(target: Target) -> VectorUnit:
 def divisors(extent: int, most: int) -> list[int]:
     """Return the divisors of ``extent`` up to ``most``, ascending."""
     return [d for d in range(1, min(extent, most) + 1) if extent % d == 0]
+
+
+def blocked_layout(channels: int) -> str:
+    """Return the layout whose blocks cost least, the last one padded; NCHW for few channels."""
+    block = min(BLOCKS, key=lambda block: -(-channels // block) * (block + A_BLOCK))
+    return f"NCHW{block}c" if channels >= FEWEST else "NCHW"

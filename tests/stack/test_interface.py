@@ -21,7 +21,7 @@ from dlas.lowering.lower import lower_graph, schedule
 from dlas.lowering.simplify import Graph
 from dlas.lowering.target import tvm_target
 from dlas.schedules.direct import Direct
-from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
+from dlas.stack import CHANGE_LAYOUT, Algorithm, Conv, Decisions, Tail, Target
 from dlas.study import parts
 from dlas.testing.algorithms import HOST, check_case, run_here
 from dlas.testing.cases import Case
@@ -187,7 +187,9 @@ def test_a_layer_of_bytes_is_one_kernel_and_equal_bit_for_bit(name: str) -> None
     assert np.any(rounded_up != expected), "how halves are rounded is not seen"
     assert {0, 255} <= set(expected.flat) and len(set(expected.flat)) > 100, "nor where values end"
     lowered = lower_graph(quantised_network(given), parts.make("algorithm", name, {}))
-    assert len([f for f in lowered.module.functions.values() if isinstance(f, tirx.PrimFunc)]) == 1
+    functions = {v.name_hint for v, f in lowered.module.functions_items() if isinstance(f, tirx.PrimFunc)}
+    others = functions - set(lowered.kernels)
+    assert len(lowered.kernels) == 1 and all(function.startswith(CHANGE_LAYOUT) for function in others)
     (layer,) = lowered.layers
     assert (layer["padding"], layer["padding_value"]) == (BYTES.padding, READ_ZERO)
     assert tuple(layer["types"].values()) == ("uint8", "int8", "int32", "uint8")

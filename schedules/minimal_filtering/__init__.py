@@ -1,0 +1,1 @@
+"""Winograd's minimal filtering algorithms: their matrices, and how their tiles share registers and caches."""
