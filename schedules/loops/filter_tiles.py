@@ -25,6 +25,8 @@ PANEL_BYTES = 2**18
 """Largest size of the patches of a few rows, or of all weights, that stays in a second-level cache."""
 WEIGHT_BYTES = 2**15
 """Largest size of a tile's weights that stays in a first-level cache."""
+INPUT_BYTES = 2**20
+"""Largest size of an input that stays in a second-level cache while blocks of filters read it in turn."""
 SHARE_BYTES = 2**19
 """Largest size of a task's padded input that stays in a second-level cache."""
 COPIED, READ = 17.0, 1.7
@@ -113,9 +115,13 @@ def _orders(conv: Conv, filters: int) -> tuple[str, ...]:
     if conv.p * conv.q == 1 or blocks_of_filters(conv) == 1:
         return ("filters",)
     a_filter = 4 * conv.c // conv.groups * conv.r * conv.s
-    # Weights that exceed the first-level cache are read again in any order; inputs need not be.
-    if pointwise(conv) and filters * a_filter > WEIGHT_BYTES and conv.k * a_filter <= PANEL_BYTES:
-        return "columns", "rows", "filters"
+    if pointwise(conv):
+        large = 4 * conv.c * conv.p * conv.q > INPUT_BYTES
+        # Weights that exceed the first-level cache are read again in any order; inputs need not be.
+        if (large or filters * a_filter > WEIGHT_BYTES) and conv.k * a_filter <= PANEL_BYTES:
+            return "columns", "rows", "filters"
+        if large:
+            return "rows", "columns", "filters"
     return "filters", "rows", "columns"
 
 

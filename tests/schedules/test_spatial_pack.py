@@ -64,13 +64,19 @@ def test_the_best_guess_has_sums_enough_to_keep_the_multipliers_busy(
     assert 7 <= sums <= unit.registers - vectors - 1
 
 
-def test_long_pointwise_reductions_walk_by_columns_where_all_weights_stay() -> None:
-    def order(channels: int, filters: int) -> object:
-        conv = Conv("pointwise", 1, channels, 14, 14, filters, 1, 1)
-        kernel = kernel_of(conv)
-        return kernel.algorithm.space(kernel.conv, AVX2)[0]["order"]
+def order_of_loops(channels: int, size: int, filters: int) -> object:
+    kernel = kernel_of(Conv("pointwise", 1, channels, size, size, filters, 1, 1))
+    return kernel.algorithm.space(kernel.conv, AVX2)[0]["order"]
 
-    assert (order(64, 384), order(640, 64), order(1024, 256)) == ("filters", "columns", "filters")
+
+def test_long_pointwise_reductions_walk_by_columns_where_all_weights_stay() -> None:
+    orders = [order_of_loops(c, 14, k) for c, k in ((64, 384), (640, 64), (1024, 256))]
+    assert orders == ["filters", "columns", "filters"]
+
+
+def test_inputs_that_no_cache_holds_are_read_once() -> None:
+    orders = [order_of_loops(c, size, k) for c, size, k in ((256, 56, 64), (512, 28, 256), (64, 56, 256))]
+    assert orders == ["columns", "rows", "filters"]
 
 
 def test_a_point_needs_no_share_where_nothing_is_padded() -> None:
