@@ -9,12 +9,14 @@ from dlas.schedules.loops.vectors import VectorUnit, divisors, vector_unit
 from dlas.schedules.minimal_filtering.stages import TileGrid
 from dlas.stack import Conv, Decisions, Target
 
-CACHE_BYTES = 3 * 2**17
-"""Largest size of a panel's transformed input and a group's products that stay in a second-level cache."""
+CACHE_BYTES, SHARED_BYTES = 3 * 2**17, 2**23
+"""What a kernel can count on of a core's second-level cache, and of the cache that cores share."""
+FROM_SHARED, FROM_MEMORY = 0.2, 1.0
+"""Costs of moving a byte between a core and the shared cache or memory, in multiply-adds."""
 INPUT_TRANSFORM, OUTPUT_TRANSFORM = {2: 80, 4: 300}, {2: 40, 4: 150}
 """Costs of transforming a tile of one channel and of one filter, in multiply-adds, by the tile's size."""
 A_LOAD = 0.2
-"""Cost of a load, in multiply-adds that could run meanwhile."""
+"""Cost of a load into a register that has to wait, in multiply-adds."""
 MOST_TILES = 14
 """Most tiles that are multiplied together in registers."""
 MOST_BLOCKS = 4
@@ -42,21 +44,38 @@ class Panel:
 
     def cost(self, conv: Conv, grid: TileGrid, unit: VectorUnit, threads: int) -> float:
         """Return the multiply-adds that one thread could do in the time of the convolution."""
-        tasks = conv.n * (grid.count // self.panel) * self.parts
-        rounds = -(-tasks // threads)
-        channels, square = conv.c // conv.groups, grid.inputs**2
-        filters = -(-conv.k // grid.filters) * grid.filters
-        vectors = self.filters * -(-grid.filters // unit.lanes)
-        price = unit.price(vectors, self.tiles, self.panel) + A_LOAD * (vectors + self.tiles) / (
-            vectors * self.tiles
-        )
-        # Filters are read once a panel, transformed inputs once a group of filters.
-        products = square * channels * filters * (price + 1 / self.panel)
-        if 4 * square * self.panel * (channels + self.filters * grid.filters) > CACHE_BYTES:
-            products *= 1.2
+        panels = conv.n * (grid.count // self.panel)
+        tasks = panels * self.parts
+        channels, filters = conv.c // conv.groups, -(-conv.k // grid.filters) * grid.filters
         before = INPUT_TRANSFORM[grid.size] * -(-conv.c // grid.channels) * grid.channels
         after = OUTPUT_TRANSFORM[grid.size] * filters
-        return rounds * self.panel * (before + (products + after) / self.parts)
+        products = grid.inputs**2 * channels * filters * self._price(grid, unit)
+        read = self._read(panels, channels, filters, grid)
+        return -(-tasks // threads) * (self.panel * (before + (products + after) / self.parts) + read)
+
+    def _price(self, grid: TileGrid, unit: VectorUnit) -> float:
+        """Return the time of a multiply-add in registers, relative to the best possible."""
+        vectors = self.filters * -(-grid.filters // unit.lanes)
+        loads = (vectors + self.tiles) / (vectors * self.tiles)
+        return unit.price(vectors, self.tiles, self.panel) + A_LOAD * loads
+
+    def _read(self, panels: int, channels: int, filters: int, grid: TileGrid) -> float:
+        """Return the cost for a task of reading again: filters, and a panel that its cache does not hold."""
+        group, a_number = self.filters * grid.filters, 4 * grid.inputs**2
+        weights = a_number * channels * filters
+        inputs, products = a_number * channels * self.panel, a_number * group * self.panel
+        cost = weights * _rate(weights) * (1 - 1 / panels)
+        if (
+            inputs + products > CACHE_BYTES
+        ):  # transformed once and read by each group, whose products come and go
+            groups = filters / group
+            cost += (inputs * (groups + self.parts) + 2 * products * groups) * _rate(inputs + products)
+        return cost / self.parts
+
+
+def _rate(size: int) -> float:
+    """Return the cost of a byte of something that has ``size`` bytes and is read again and again."""
+    return FROM_SHARED if size <= SHARED_BYTES else FROM_MEMORY
 
 
 def panel_points(conv: Conv, size: int, target: Target) -> Sequence[Decisions]:
