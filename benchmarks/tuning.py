@@ -21,7 +21,7 @@ import numpy as np
 from rich.table import Table
 
 from dlas.console import terminal
-from dlas.lowering.kernels import Kernel, make_kernel
+from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
 from dlas.lowering.tail import Step
 from dlas.processes.workers import WorkerPool
 from dlas.stack import Bench, Conv, Hardware, Workspace
@@ -80,7 +80,7 @@ def main(size: dict[str, int]) -> None:
     terminal.console().print(f"{trials}; above 1x the own space's schedule is faster", table, sep="\n")
 
 
-def _kernel(conv: Conv) -> Kernel:
+def _kernel(conv: Conv) -> ConvolutionKernel:
     draw = np.random.default_rng(0)
     weight = draw.standard_normal((conv.k, conv.c, conv.r, conv.s)).astype(np.float32)
     bias = np.ones((conv.k, 1, 1), np.float32)
@@ -89,7 +89,7 @@ def _kernel(conv: Conv) -> Kernel:
 
 
 def _tuned(
-    kernel: Kernel, hardware: Hardware, space: Any, trials: int, seed: int
+    kernel: ConvolutionKernel, hardware: Hardware, space: Any, trials: int, seed: int
 ) -> tuple[TuningResult, float]:
     """Return the result of a search without records, and its trials a second."""
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""TVM with the first point of every algorithm's design space: tuned by hand, without a search."""
+"""TVM with the first point of every kernel's design space: tuned by hand, without a search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dlas.stack import Layer, Target
 
 @dataclass(frozen=True)
 class Hand(TvmCompiler):
-    """Compile with TVM; every convolution uses the first point of its algorithm's design space.
+    """Compile with TVM; every convolution and linear layer uses the first point of its design space.
 
     Algorithms without a space of their own for the target use the minimal schedule.
     Each layer of the row lists the decisions.
@@ -26,6 +26,6 @@ class Hand(TvmCompiler):
 
 
 def _best_guess(kernel: Kernel, target: Target) -> tuple[tirx.PrimFunc, Layer]:
-    points = kernel.algorithm.space(kernel.conv, target)
+    points = kernel.space(target)
     decisions = dict(points[0]) if points else None
     return schedule_kernel(kernel, target, decisions), {"decisions": decisions}

@@ -1,4 +1,4 @@
-"""TVM's auto-scheduler: every convolution's schedule is searched on the device itself.
+"""TVM's auto-scheduler: schedules of convolutions and linear layers are searched on the device itself.
 
 MetaSchedule succeeds Ansor, which TVM has removed.  Ansor's terms in MetaSchedule:
 a task is a workload, sketches with annotations are the design space, a measurement
@@ -38,7 +38,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class MetaSchedule(TvmCompiler, TuningCompiler):
-    """Compile with TVM, each convolution with the fastest schedule that a search found.
+    """Compile with TVM, convolutions and linear layers with the fastest schedules that a search found.
 
     All other operators have the schedules of ``untuned``.
 
@@ -55,7 +55,7 @@ class MetaSchedule(TvmCompiler, TuningCompiler):
     per_round : int
         Candidates that are proposed together; searches with different rounds share no records.
     space : {"algorithm", "rules"}
-        The algorithm's own design space, TVM's default rules where it has none; or always the rules.
+        The kernel's own design space, TVM's default rules where it has none; or always the rules.
     seed : int
         Of the search.
 
@@ -83,7 +83,7 @@ class MetaSchedule(TvmCompiler, TuningCompiler):
     def tune(
         self, network: Network, algorithm: Algorithm, batch: int, bench: Bench, folder: Path
     ) -> dict[str, Any]:
-        """Search for every convolution's schedule; write those selected into ``folder``."""
+        """Search for the schedule of every kernel; write those selected into ``folder``."""
         kernels = lower(network, algorithm, batch, bench.hardware.target()).kernels.values()
         tuned = tune(kernels, self.settings(), bench)
         selected = [_entry(kernel, result) for result in tuned for kernel in result.task.kernels]

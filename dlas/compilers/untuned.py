@@ -1,4 +1,4 @@
-"""TVM with every algorithm's minimal schedule."""
+"""TVM with every kernel's minimal schedule."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from dlas.stack import Layer, Target
 class Untuned(TvmCompiler):
     """Compile with TVM, without a search for better schedules.
 
+    Convolutions have their algorithm's minimal schedule, threads alone.  Linear layers and all
+    other operators have one common schedule: parallel outside and vectorised inside.
+
     References
     ----------
     DLAS paper, section 4.4.
     """
 
     def scheduler(self, folder: Path) -> KernelScheduler:
-        """Return the minimal schedule of a kernel's algorithm."""
+        """Return the minimal schedule of a kernel."""
         return _minimal
 
 

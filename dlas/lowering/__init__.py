@@ -1,4 +1,5 @@
-"""From a network to TIR kernels: every convolution the algorithm's own, everything else on one schedule.
+"""From a network to TIR kernels: convolutions and linear layers, and everything else on one schedule.
 
-importing -> simplify -> regions, tail -> kernels -> lower -> pooling, layout_changes, operators
+importing -> simplify -> reshapes -> regions, tail -> convolutions, products -> lower -> pooling,
+layout_changes, operators
 """

@@ -1,188 +1,114 @@
-"""One convolution's kernel: packed weights, the algorithm's compute and schedule, and the tail."""
+"""Kernels whose schedules compilers choose and searches find: what all kinds have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import tvm
-from tvm import s_tir, te, tirx
+from tvm import s_tir, tirx
+from tvm.ir.transform import Pass
 
-from dlas.lowering.layouts import block_array, block_shape
-from dlas.lowering.regions import Region
-from dlas.lowering.simplify import OPAQUE, shape_of
-from dlas.lowering.tail import Chain, Operand, Step, fold_affine
-from dlas.schedules.direct import Direct
-from dlas.stack import GENERIC, Algorithm, Array, Conv, Decisions, Layer, Target, describe_layer
+from dlas.stack import Array, Decisions, Layer, Target
 
 
 @dataclass(frozen=True)
-class Kernel:
-    """One convolution's kernel before scheduling.
+class Origin:
+    """What wrote a kernel, as tuning records are identified by it.
 
     Parameters
     ----------
+    identity : dict
+        Its ``name``, ``class`` and ``options``.
+    code : type
+        The class whose module decides on the space and its schedules.
+    special : bool
+        Whether that code also changes how other schedules are measured.
+    """
+
+    identity: dict[str, Any]
+    code: type
+    special: bool = False
+
+
+class Kernel(ABC):
+    """A kernel before scheduling.
+
+    A kernel answers for its own design space, so that compilers and searches treat all kinds alike.
+
+    Attributes
+    ----------
     name : str
-        Of the PrimFunc; distinct for every layer.
-    conv : Conv
-    algorithm : Algorithm
-        The one that computes it: the requested one, or ``direct`` where that declines.
+        Of the PrimFunc.
     function : tirx.PrimFunc
-        Reads the input, the packed arrays and the operands; writes the output.
-    weight : ndarray, [k, c / groups, r, s]
-        Including the folded scales of a batch norm after the convolution.
-    packed : tuple of ndarray
-        The weight as ``algorithm.pack`` returns it.
-    steps : tuple of Step
-        The tail.
-    operands : tuple
-        What the tail reads: an ndarray in the output's layout where the value is known at
-        compile time, else a Relax expression.
-    declined : str or None
-        Why the requested algorithm declines the convolution.
-    options : mapping
-        The algorithm's options where they differ from their defaults.
     """
 
     name: str
-    conv: Conv
-    algorithm: Algorithm
     function: tirx.PrimFunc
-    weight: Array
-    packed: tuple[Array, ...]
-    steps: tuple[Step, ...]
-    operands: tuple[Operand, ...]
-    declined: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    @abstractmethod
+    def layer(self) -> str:
+        """What the kernel computes, for people: the layer's name where it is one layer's own."""
+
+    @property
+    @abstractmethod
+    def tolerance(self) -> float:
+        """Largest ``max|y - reference| / max|reference|`` to accept as rounding."""
+
+    @property
+    @abstractmethod
+    def origin(self) -> Origin:
+        """What wrote the kernel."""
+
+    @abstractmethod
     def describe(self) -> Layer:
         """Return the kernel as a layer of a row."""
-        nonzeros = int(np.count_nonzero(self.weight))
-        tail = [step.operator.rpartition(".")[2] for step in self.steps]
-        layer = describe_layer(self.conv, algorithm_name(self.algorithm), nonzeros, tail, self.declined)
-        return {**layer, "options": dict(self.options), "kernel": self.name}
 
+    @abstractmethod
+    def space(self, target: Target) -> Sequence[Decisions]:
+        """Return the points of the kernel's own design space, the best guess first; empty if it has none."""
 
-def algorithm_name(algorithm: Algorithm) -> str:
-    """Return the part's name: its file's."""
-    return type(algorithm).__module__.rpartition(".")[2]
+    @abstractmethod
+    def apply(self, schedule: s_tir.Schedule, target: Target, decisions: Decisions) -> None:
+        """Schedule the kernel in place according to one point of :meth:`space`."""
 
+    @abstractmethod
+    def minimal(self, target: Target) -> tirx.PrimFunc:
+        """Return the PrimFunc with the kernel's minimal schedule."""
 
-def set_options(algorithm: Algorithm) -> dict[str, Any]:
-    """Return the options of a part whose values are not their defaults."""
-    options: Sequence[Field[Any]] = fields(algorithm) if is_dataclass(algorithm) else ()
-    values = {option.name: getattr(algorithm, option.name) for option in options}
-    return {option.name: values[option.name] for option in options if values[option.name] != option.default}
+    def passes(self, target: Target) -> Sequence[Pass]:
+        """Return TIR passes to run on the scheduled kernel."""
+        return ()
 
-
-def read_conv(name: str, region: Region) -> Conv:
-    """Return the convolution of a region, in NCHW."""
-    attributes = region.call.attrs
-    n, c, h, w = shape_of(region.input.x)
-    k, _, r, s = shape_of(region.call.args[1])
-    return Conv(
-        name,
-        *(n, c, h, w, k, r, s),
-        strides=(int(attributes.strides[0]), int(attributes.strides[1])),
-        padding=region.input.padding,
-        dilation=(int(attributes.dilation[0]), int(attributes.dilation[1])),
-        groups=int(attributes.groups),
-        padding_value=region.input.padding_value,
-        input_type=str(region.input.x.ty.dtype),
-        weight_type=str(region.call.args[1].ty.dtype),
-        accumulator_type=str(region.call.ty.dtype),
-        output_type=str(region.output.ty.dtype),
-    )
-
-
-def make_kernel(
-    algorithm: Algorithm,
-    conv: Conv,
-    weight: Array,
-    name: str,
-    steps: Sequence[Step] = (),
-    operands: Sequence[Operand] = (),
-    target: Target = GENERIC,
-) -> Kernel:
-    """Return the kernel of one convolution, by ``direct`` if the algorithm declines it.
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-    conv : Conv
-    weight : ndarray, [k, c / groups, r, s]
-    name : str
-        The PrimFunc's name, an identifier.
-    steps : sequence of Step
-        The tail; leading scales and shifts are folded into weight and bias.
-    operands : sequence
-        What the steps read: an ndarray or constant, or a Relax variable.
-    target : Target
-        An algorithm may depend on it.
-    """
-    asked = algorithm.for_layer(conv, target)
-    declined = asked.supports(conv)
-    weight, steps, operands = fold_affine(weight, conv, steps, operands)
-    chosen = asked.for_weight(weight, conv) if declined is None else Direct()
-    read, written = chosen.layouts(conv)
-    conv = replace(conv, input_layout=read, output_layout=written)
-    operands = tuple(block_array(o, written) if isinstance(o, np.ndarray) else o for o in operands)
-    packed = tuple(np.ascontiguousarray(array) for array in chosen.pack(weight, conv))
-    function = _write(chosen, conv, packed, steps, operands)
-    function = function.with_attr("global_symbol", name).with_attr("op_pattern", OPAQUE)
-    options = set_options(asked) if declined is None else {}
-    return Kernel(name, conv, chosen, function, weight, packed, steps, operands, declined, options)
-
-
-def _write(
-    algorithm: Algorithm,
-    conv: Conv,
-    packed: Sequence[Array],
-    steps: tuple[Step, ...],
-    operands: Sequence[Operand],
-) -> tirx.PrimFunc:
-    """Return the PrimFunc of (input, *packed, *operands, output)."""
-    x = te.placeholder(conv.input_shape, conv.input_type, "x")
-    arrays = [te.placeholder(a.shape, str(a.dtype), f"packed{i}") for i, a in enumerate(packed)]
-    beside = [
-        te.placeholder(*_shape_and_type(operand, conv.output_layout), f"operand{i}")
-        for i, operand in enumerate(operands)
-    ]
-    result = algorithm.compute(x, arrays, conv, Chain(steps, tuple(beside)))
-    if isinstance(result, tvm.tirx.PrimFunc):
-        return result
-    return te.create_prim_func([x, *arrays, *beside, result])
-
-
-def _shape_and_type(operand: Operand, layout: str) -> tuple[tuple[int, ...], str]:
-    """Return an operand's shape and type: an array's own, a Relax expression's in ``layout``."""
-    if isinstance(operand, np.ndarray):
-        return operand.shape, str(operand.dtype)
-    return block_shape(shape_of(operand), layout), str(operand.ty.dtype)
+    def arguments(self) -> tuple[Array, ...] | None:
+        """Return packed arrays to measure candidates with, if random ones would be invalid."""
+        return None
 
 
 def schedule_kernel(kernel: Kernel, target: Target, decisions: Decisions | None = None) -> tirx.PrimFunc:
-    """Return the kernel's PrimFunc with the algorithm's own schedule and passes applied.
+    """Return the kernel's PrimFunc with its own schedule and passes applied.
 
     Parameters
     ----------
     kernel : Kernel
     target : Target
     decisions : mapping, optional
-        A point of the algorithm's design space; by default the minimal schedule is used.
+        A point of the kernel's design space; by default the minimal schedule is used.
     """
-    schedule = s_tir.Schedule(tvm.IRModule({kernel.name: kernel.function}))
-    schedule.work_on(kernel.name)
     if decisions is None:
-        kernel.algorithm.schedule(schedule, kernel.conv, target)
+        module = tvm.IRModule({kernel.name: kernel.minimal(target)})
     else:
-        kernel.algorithm.apply(schedule, kernel.conv, target, decisions)
-    return run_passes(kernel, schedule.mod, target)[kernel.name].with_attr("tirx.is_scheduled", True)
+        schedule = s_tir.Schedule(tvm.IRModule({kernel.name: kernel.function}))
+        schedule.work_on(kernel.name)
+        kernel.apply(schedule, target, decisions)
+        module = schedule.mod
+    return run_passes(kernel, module, target)[kernel.name].with_attr("tirx.is_scheduled", True)
 
 
 def run_passes(kernel: Kernel, module: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """Return ``module``, which holds the scheduled kernel, after the algorithm's own passes."""
-    passes = list(kernel.algorithm.passes(kernel.conv, target))
+    """Return ``module``, which holds the scheduled kernel, after the kernel's own passes."""
+    passes = list(kernel.passes(target))
     return tvm.transform.Sequential(passes)(module) if passes else module

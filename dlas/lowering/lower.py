@@ -11,22 +11,25 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import tvm
 from tvm import relax, tirx
 
 from dlas.lowering import pooling, scalars
+from dlas.lowering.convolutions import make_kernel, read_conv
 from dlas.lowering.edges import Edges
 from dlas.lowering.importing import as_array, import_network
-from dlas.lowering.kernels import Kernel, make_kernel, read_conv, schedule_kernel
+from dlas.lowering.kernels import Kernel, schedule_kernel
 from dlas.lowering.layout_changes import schedule_changes
 from dlas.lowering.layouts import PLAIN, Layouts
-from dlas.lowering.linear import FUSES_BEHIND, is_linear, linear, pack_linear
 from dlas.lowering.operators.schedule import schedule_operators
 from dlas.lowering.pooling import schedule_pooling
+from dlas.lowering.products.linear import LinearKernel, linear, pack_linear
 from dlas.lowering.regions import Region, find_regions, unreadable
-from dlas.lowering.simplify import Graph, is_constant, shape_of, simplify
+from dlas.lowering.reshapes import in_rows, multiplies_rows
+from dlas.lowering.simplify import FUSES_BEHIND, Graph, is_constant, shape_of, simplify
 from dlas.lowering.tail import Operand
 from dlas.stack import GENERIC, Algorithm, Array, Edge, Layer, Network, Target
 
@@ -45,7 +48,7 @@ class Lowered:
     parameters : dict of ndarray
         By name, in the order of ``main``.
     kernels : dict of Kernel
-        By PrimFunc name; every other PrimFunc is an ordinary operator.
+        Convolutions and linear layers by PrimFunc name; every other PrimFunc is an ordinary operator.
     layers : list of Layer
         One a 2-D convolution, ready for a row.
     coverage : dict or None
@@ -79,6 +82,7 @@ def lower(network: Network, algorithm: Algorithm, batch: int, target: Target = G
 def lower_graph(graph: Graph, algorithm: Algorithm, target: Target = GENERIC) -> Lowered:
     """Return an imported network with its convolutions computed by ``algorithm``."""
     algorithm.check_layers(tuple(graph.names.values()))
+    graph = in_rows(graph)
     emitter = _Emitter(algorithm, target)
     regions = {region.output: region for region in find_regions(graph)}
     replaced = {variable for region in regions.values() for variable in region.variables}
@@ -95,9 +99,12 @@ def lower_graph(graph: Graph, algorithm: Algorithm, target: Target = GENERIC) ->
             output = emitter.builder.emit_output(emitter.plain(graph.output))
         emitter.builder.emit_func_output(output, params=[graph.images, *emitter.parameters])
     module = _fuse_operators(emitter.builder.get())
+    kernels: dict[str, Kernel] = {**emitter.kernels, **_linear_kernels(module)}
+    for name, kernel in kernels.items():
+        module.update_func(module.get_global_var(name), kernel.function)
     arrays = {parameter.name: array for parameter, array in emitter.parameters.items()}
     coverage = _coverage(emitter.layers)
-    return Lowered(module, arrays, emitter.kernels, emitter.layers, coverage, emitter.edges.reads)
+    return Lowered(module, arrays, kernels, emitter.layers, coverage, emitter.edges.reads)
 
 
 def schedule(
@@ -105,8 +112,8 @@ def schedule(
 ) -> tvm.IRModule:
     """Return the module with every loop nest scheduled: ready for ``relax.build``.
 
-    ``scheduled`` schedules the kernels of convolutions, by default with their algorithm's
-    minimal schedule; all other operators get one common parallel and vectorised schedule.
+    ``scheduled`` schedules the kernels, by default with their minimal schedules; all other
+    operators get one common parallel and vectorised schedule.
     """
     module = tvm.IRModule(dict(lowered.module.functions), attrs=lowered.module.attrs)
     for variable in module.get_global_vars():
@@ -157,7 +164,7 @@ class _Emitter:
         if layer is not None:
             self.layers.append(_stock_layer(layer, value))
         self.edges.passed(variable, value)
-        if is_linear(value):
+        if multiplies_rows(value):
             self.values[variable] = self._linear(value)
             return
         if isinstance(value, relax.Call):
@@ -176,10 +183,11 @@ class _Emitter:
 
     def _linear(self, call: relax.Call) -> relax.Var:
         """Emit a linear layer with its weight in panels."""
-        panels = self.parameter(f"linear{len(self.parameters)}", pack_linear(as_array(call.args[1])))
-        fuses = {"op_pattern": FUSES_BEHIND}
-        x, outputs = self.plain(call.args[0]), shape_of(call)[1]
-        return self.builder.emit_te(linear, x, panels, outputs, primfunc_attrs=fuses)
+        packed = pack_linear(as_array(call.args[1]), self.target)
+        panels = self.parameter(f"linear{len(self.parameters)}", packed)
+        compute = partial(linear, outputs=shape_of(call)[-1], target=self.target)
+        kernel = {"primfunc_name_hint": "linear", "primfunc_attrs": {"op_pattern": FUSES_BEHIND}}
+        return self.builder.emit_te(compute, self.plain(call.args[0]), panels, **kernel)
 
     def plain(self, expression: relax.Expr) -> relax.Expr:
         """Return an expression in terms of the new function, in NCHW."""
@@ -247,6 +255,16 @@ def _coverage(layers: list[Layer]) -> dict[str, float] | None:
         "convolutions": len(used) / len(layers),
         "macs": sum(layer["macs"] for layer in used) / macs,
     }
+
+
+def _linear_kernels(module: tvm.IRModule) -> dict[str, LinearKernel]:
+    """Return the kernels of linear layers in a module whose operators are fused, by name."""
+    found = (
+        LinearKernel.read(variable.name_hint, function)
+        for variable, function in module.functions_items()
+        if isinstance(function, tirx.PrimFunc)
+    )
+    return {kernel.name: kernel for kernel in found if kernel is not None}
 
 
 def _fuse_operators(module: tvm.IRModule) -> tvm.IRModule:

@@ -10,10 +10,9 @@ import tvm
 from tvm import relax, s_tir, te, tirx, topi
 from tvm.ir import Expr
 
-from dlas.lowering.linear import FUSES_BEHIND
 from dlas.lowering.operators.schedule import is_scheduled
 from dlas.lowering.operators.share import share
-from dlas.lowering.simplify import shape_of
+from dlas.lowering.simplify import FUSES_BEHIND, shape_of
 from dlas.stack import Target
 
 ROWS = "pool_rows"

@@ -152,11 +152,12 @@ NAMED_ONCE = {
 
 def _elementwise(builder: relax.BlockBuilder, call: relax.Call, operator: str) -> relax.Call:
     """Return a call of ``operator`` as a kernel with the formula of ``SCALARS``."""
+    name = operator.rpartition(".")[2]
 
     def compute(x: te.Tensor) -> te.Tensor:
-        return te.compute(x.shape, lambda *at: SCALARS[operator](x(*at)), name="formula")
+        return te.compute(x.shape, lambda *at: SCALARS[operator](x(*at)), name=name)
 
-    return builder.call_te(compute, call.args[0], primfunc_name_hint=operator.rpartition(".")[2])
+    return builder.call_te(compute, call.args[0], primfunc_name_hint=name)
 
 
 WRITTEN = {operator: partial(_elementwise, operator=operator) for operator in sorted(FORMULAS)}

@@ -18,6 +18,8 @@ from dlas.stack import Array
 
 OPAQUE = 8
 """TVM's operator pattern ``kOpaque``: not to be fused with anything."""
+FUSES_BEHIND = 4
+"""TVM's operator pattern ``kOutEWiseFusable``: elementwise operators may be fused after it."""
 
 Binding = tuple[relax.Var, relax.Expr]
 """A variable and the expression that it holds."""
@@ -120,7 +122,7 @@ def simplify(imported: Imported) -> Graph:
         for binding in block.bindings
     ]
     names = _name_convolutions(bindings, rewriter.owners, imported.convolutions)
-    return Graph(images, _live(bindings, output), output, names, imported.operators)
+    return Graph(images, live(bindings, output), output, names, imported.operators)
 
 
 @dataclass
@@ -211,7 +213,7 @@ def _name_convolutions(
     return names
 
 
-def _live(bindings: list[Binding], output: relax.Expr) -> list[Binding]:
+def live(bindings: list[Binding], output: relax.Expr) -> list[Binding]:
     """Return the bindings that the output needs."""
     needed = set(variables(output))
     kept = []

@@ -11,7 +11,8 @@ from tvm import relax
 from tvm_ffi import structural_equal
 
 from dlas.compilers.programs.tvm import build_module
-from dlas.lowering.kernels import Kernel, algorithm_name, schedule_kernel
+from dlas.lowering.convolutions import ConvolutionKernel, algorithm_name
+from dlas.lowering.kernels import schedule_kernel
 from dlas.lowering.lower import Lowered, lower_graph, schedule
 from dlas.stack import Algorithm, Array, Target
 from dlas.testing.cases import CASES, Case, expected, graph, tensors
@@ -106,6 +107,7 @@ def _check_case(
 ) -> str | None:
     arrays, lowered = tensors(case, seed), lower_case(algorithm, case, seed, target)
     (kernel,) = lowered.kernels.values()
+    assert isinstance(kernel, ConvolutionKernel)
     if (reason := kernel.declined) is not None:
         assert isinstance(reason, str) and reason.strip(), "declined without a reason"
         return reason
@@ -131,7 +133,7 @@ def lower_case(algorithm: Algorithm, case: Case, seed: int = 0, target: Target =
     return lower_graph(graph(case, tensors(case, seed)), algorithm, target)
 
 
-def _check_packing(kernel: Kernel, weight: Array) -> None:
+def _check_packing(kernel: ConvolutionKernel, weight: Array) -> None:
     algorithm, conv, before = kernel.algorithm, kernel.conv, weight.copy()
     first, second = algorithm.pack(weight, conv), algorithm.pack(weight, conv)
     assert np.array_equal(weight, before), "pack changes the weight it is given"
@@ -144,7 +146,7 @@ def _check_packing(kernel: Kernel, weight: Array) -> None:
     _check_close(unpacked, weight, algorithm.tolerance, "unpack")
 
 
-def _check_tail(kernel: Kernel, case: Case) -> None:
+def _check_tail(kernel: ConvolutionKernel, case: Case) -> None:
     operators = [step.operator for step in kernel.steps]
     fused = case.bias + case.residual + (case.activation is not None)
     assert len(operators) == fused, f"the tail is not in the kernel, which has {operators or 'none of it'}"
@@ -156,7 +158,9 @@ def _check_same_program(lowered: Lowered, scheduled: Any, again: Lowered, target
     assert same and structural_equal(scheduled, schedule(again, target)), "two builds are two programs"
 
 
-def _points(lowered: Lowered, kernel: Kernel, target: Target, most: int) -> Iterator[tuple[str, Any]]:
+def _points(
+    lowered: Lowered, kernel: ConvolutionKernel, target: Target, most: int
+) -> Iterator[tuple[str, Any]]:
     """Yield points spread over the design space, described in words, with their scheduled modules."""
     space = kernel.algorithm.space(kernel.conv, target)
     for at in sorted({round(at) for at in np.linspace(0, len(space) - 1, most)} if space else ()):

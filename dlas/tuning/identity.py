@@ -6,16 +6,15 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dlas.lowering.kernels import algorithm_name
 from dlas.measuring.machine import machine_name
-from dlas.stack import Algorithm, Decisions, Hardware
+from dlas.stack import Decisions, Hardware
 from dlas.store import fingerprint
 from dlas.tuning.records import Header
 from dlas.tuning.workload import Workload
 
 TOOLS = ("apache-tvm", "apache-tvm-ffi")
 HOMES = ("dlas.schedules", "dlas.sparse")
-"""Packages of algorithms and of the code that algorithms share."""
+"""Packages of algorithms and of the code that kernels share."""
 
 
 def describe_device(hardware: Hardware) -> dict[str, Any]:
@@ -34,21 +33,21 @@ def make_header(
     ----------
     workload : Workload
     points : sequence of mapping
-        The algorithm's own space; empty if TVM's default rules are searched.
+        The kernel's own space; empty if TVM's default rules are searched.
     device : mapping
         From :func:`describe_device`.
     seed, per_round : int
         Of the search.
     """
-    algorithm = workload.kernel.algorithm
+    origin = workload.kernel.origin
     space: dict[str, Any] = {"name": "algorithm" if points else "rules", "per_round": per_round}
     if points:
         space["points"] = fingerprint.key(points=[dict(point) for point in points])
     identity = {
         "workload": workload.digest,
-        "algorithm": _describe(algorithm),
-        # The rules' traces depend on the algorithm's code only if it adds passes or arguments.
-        "code": _sources(type(algorithm)) if points or _changes_measurement(algorithm) else None,
+        "algorithm": origin.identity,
+        # The rules' traces depend on that code only if it adds passes or arguments.
+        "code": _sources(origin.code) if points or origin.special else None,
         "space": space,
         **device,
         "seed": seed,
@@ -57,24 +56,13 @@ def make_header(
     return Header(identity, workload.about())
 
 
-def _describe(algorithm: Algorithm) -> dict[str, Any]:
-    options = {name: str(value) for name, value in vars(algorithm).items()}
-    return {"name": algorithm_name(algorithm), "class": type(algorithm).__qualname__, "options": options}
-
-
-def _changes_measurement(algorithm: Algorithm) -> bool:
-    """Return whether an algorithm defines passes or arguments, which change measurements."""
-    own = type(algorithm)
-    return own.passes is not Algorithm.passes or own.arguments is not Algorithm.arguments
-
-
 @functools.cache
-def _sources(algorithm: type[Algorithm]) -> str:
-    """Return the hash of an algorithm's code and its imports from packages of algorithms.
+def _sources(written_by: type) -> str:
+    """Return the hash of the code of a class and its imports from packages of kernels.
 
     Effects of other code are visible in the computation and in the points of the space;
     a change there must not discard hours of records.
     """
-    module = algorithm.__module__
+    module = written_by.__module__
     code = fingerprint.SourceTree()
     return code.digest(code.closure([module], within=(*HOMES, module.rpartition(".")[0] or module)))

@@ -34,7 +34,7 @@ class SearchSettings:
     Parameters
     ----------
     space : {"rules", "algorithm"}
-        TVM's default rules, or the algorithms' own spaces if they have one.
+        TVM's default rules, or the kernels' own spaces if they have one.
     trials : int
         For each workload, or for all workloads together if ``shared``.
     shared : bool
@@ -62,7 +62,7 @@ class TuningTask:
     ----------
     workload : Workload
     points : list of mapping
-        The algorithm's own space; empty if TVM's rules are searched.
+        The kernel's own space; empty if TVM's rules are searched.
     header : Header
     kernels : list of Kernel
     """
@@ -80,7 +80,7 @@ class TuningTask:
     @property
     def layers(self) -> list[str]:
         """Names of the layers."""
-        return [kernel.conv.name for kernel in self.kernels]
+        return [kernel.layer for kernel in self.kernels]
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def make_tasks(kernels: Iterable[Kernel], settings: SearchSettings, bench: Bench
     target, device = bench.hardware.target(), describe_device(bench.hardware)
     for kernel in kernels:
         workload = Workload.of(kernel)
-        own = kernel.algorithm.space(kernel.conv, target) if settings.space == "algorithm" else ()
+        own = kernel.space(target) if settings.space == "algorithm" else ()
         points = [dict(point) for point in own]
         header = make_header(workload, points, device, settings.seed, settings.per_round)
         tasks.setdefault(header.key, TuningTask(workload, points, header)).kernels.append(kernel)

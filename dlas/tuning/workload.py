@@ -56,9 +56,9 @@ class Workload:
         return cls(kernel, tvm.IRModule({MAIN: function}), digest)
 
     def apply(self, decisions: Decisions, target: Target) -> s_tir.Schedule:
-        """Return a schedule that follows a point of the algorithm's own space."""
+        """Return a schedule that follows a point of the kernel's own space."""
         schedule = s_tir.Schedule(self.module)
-        self.kernel.algorithm.apply(schedule, self.kernel.conv, target, decisions)
+        self.kernel.apply(schedule, target, decisions)
         return schedule
 
     def replay(self, trace: list[Any]) -> s_tir.Schedule:
@@ -68,7 +68,7 @@ class Workload:
         return schedule
 
     def finish(self, schedule: s_tir.Schedule, target: Target) -> tirx.PrimFunc:
-        """Return the scheduled PrimFunc after the algorithm's own passes."""
+        """Return the scheduled PrimFunc after the kernel's own passes."""
         return run_passes(self.kernel, schedule.mod, target)[MAIN].with_attr("tirx.is_scheduled", True)
 
     def trace_of(self, schedule: s_tir.Schedule) -> list[Any]:
@@ -78,10 +78,10 @@ class Workload:
         return trace
 
     def arguments(self, seed: int = 0) -> list[Array]:
-        """Return arguments for the PrimFunc: random arrays, or those of the algorithm; output last."""
+        """Return arguments for the PrimFunc: random arrays, or those of the kernel; output last."""
         draw = np.random.default_rng(seed)
         arrays = [_random(draw, shape, np.dtype(name)) for shape, name in _arguments(self.module[MAIN])]
-        real = self.kernel.algorithm.arguments(self.kernel.weight, self.kernel.conv)
+        real = self.kernel.arguments()
         if real is not None:
             arrays[1 : 1 + len(real)] = [np.ascontiguousarray(array) for array in real]
         return arrays

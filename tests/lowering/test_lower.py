@@ -14,7 +14,6 @@ from tvm import s_tir, te, tirx
 
 from dlas.compilers.programs.tvm import build_module, write_program
 from dlas.errors import Unsupported
-from dlas.lowering.linear import pack_linear
 from dlas.lowering.lower import Lowered, lower, schedule
 from dlas.lowering.operators.schedule import schedule_operator, schedule_operators
 from dlas.lowering.operators.vectorise import width
@@ -314,12 +313,3 @@ def test_linear_layers_are_one_kernel_with_their_bias_and_activation(
     lowered = lower(dense, Direct(), rows)
     assert len(prim_functions(lowered.module)) == 1
     assert error(run(lowered, tmp_path, x), dense.reference(x)) < 1e-5
-
-
-def test_panels_hold_neighbouring_outputs() -> None:
-    weight = np.arange(6 * 80, dtype=np.float32).reshape(6, 80)
-    panels = pack_linear(weight)
-    count, channels, t = panels.shape
-    assert (channels, count * t) == (6, 96)
-    assert np.array_equal(panels[1, 2], weight[2, t : 2 * t])
-    assert not panels[2, :, 80 - 2 * t :].any()

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlas.lowering.kernels import make_kernel, schedule_kernel
+from dlas.lowering.convolutions import make_kernel
+from dlas.lowering.kernels import schedule_kernel
 from dlas.lowering.tail import Step
 from dlas.stack import Conv, Target
 from dlas.study import parts

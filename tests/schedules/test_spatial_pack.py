@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tvm
 
-from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
+from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
+from dlas.lowering.kernels import schedule_kernel
 from dlas.lowering.tail import Step
 from dlas.schedules.gemm import Gemm
 from dlas.schedules.loops.registers import a_row
@@ -25,7 +26,7 @@ TARGETS = [pytest.param(AVX512, id="avx512"), pytest.param(AVX2, id="avx2"), pyt
 BIAS = (Step("relax.add", (("value", 0), ("operand", 0))),)
 
 
-def kernel_of(conv: Conv) -> Kernel:
+def kernel_of(conv: Conv) -> ConvolutionKernel:
     weight = np.ones((conv.k, conv.c // conv.groups, conv.r, conv.s), np.float32)
     bias = np.ones((conv.k, 1, 1), np.float32)
     return make_kernel(SpatialPack(layout="blocked"), conv, weight, "main", BIAS, [bias])

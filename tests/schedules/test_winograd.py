@@ -16,7 +16,8 @@ from tvm import te
 from tvm.ir import Expr
 
 from dlas.errors import InputError
-from dlas.lowering.kernels import make_kernel, schedule_kernel
+from dlas.lowering.convolutions import make_kernel
+from dlas.lowering.kernels import schedule_kernel
 from dlas.networks.convolutions import library_layers
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.minimal_filtering.matrices import KERNEL, POINTS, cook_toom, element, transforms

@@ -17,7 +17,8 @@ from tvm_ffi import structural_equal
 
 from dlas.compilers.programs.tvm import TvmProgram, write_program
 from dlas.errors import InputError
-from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
+from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
+from dlas.lowering.kernels import schedule_kernel
 from dlas.lowering.lower import lower, schedule
 from dlas.sparse.bsr_direct import BsrDirect
 from dlas.sparse.compressed.csr import Csr, balanced_order
@@ -236,7 +237,7 @@ def test_several_blocks_of_channels_are_summed() -> None:
     assert check_case(CsrDirect(), Case(conv, True, True, "relu", sparsity=0.5)) is None
 
 
-def loops_over_entries(kernel: Kernel, target: Target) -> list[str]:
+def loops_over_entries(kernel: ConvolutionKernel, target: Target) -> list[str]:
     """Return the ends of the loops over a row's entries, in the minimal schedule and in a tile's."""
     points = [None, *kernel.algorithm.space(kernel.conv, target)[:1]]
     scripts = [schedule_kernel(kernel, target, point).script() for point in points]

@@ -22,7 +22,8 @@ from dlas.compilers.hand import Hand
 from dlas.compilers.metaschedule import MetaSchedule
 from dlas.compilers.programs.tvm import TvmCompiler
 from dlas.hardware.drivers.local import Local
-from dlas.lowering.kernels import Kernel, make_kernel, run_passes, schedule_kernel
+from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
+from dlas.lowering.kernels import run_passes, schedule_kernel
 from dlas.networks.torch_network import TorchNetwork
 from dlas.processes.workers import Handlers, Reply
 from dlas.sparse.bsr_direct import BsrDirect
@@ -60,7 +61,7 @@ def algorithm(request: pytest.FixtureRequest) -> SparseRows:
     return chosen
 
 
-def kernel_of(algorithm: SparseRows, conv: Conv) -> Kernel:
+def kernel_of(algorithm: SparseRows, conv: Conv) -> ConvolutionKernel:
     """Return the kernel of a convolution of which nine weights in ten are zero."""
     return make_kernel(algorithm, conv, pruned(conv, 0.9), "main")
 

@@ -16,7 +16,8 @@ from tvm import relax, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from dlas.lowering.kernels import Kernel, make_kernel, schedule_kernel
+from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
+from dlas.lowering.kernels import schedule_kernel
 from dlas.lowering.lower import lower_graph, schedule
 from dlas.lowering.simplify import Graph
 from dlas.lowering.target import tvm_target
@@ -237,7 +238,7 @@ def test_every_point_of_an_own_space_is_right_and_has_loops_of_its_own() -> None
         np.testing.assert_allclose(run(function, kernel, x), expected, rtol=1e-4, atol=1e-5)
 
 
-def run(function: Any, kernel: Kernel, x: Array) -> Array:
+def run(function: Any, kernel: ConvolutionKernel, x: Array) -> Array:
     """Return what a kernel without operands computes of ``x``."""
     built = tvm.tirx.build(function, target=tvm_target(HOST))[kernel.name]
     output = tvm.runtime.tensor(np.zeros(kernel.conv.output_shape, kernel.conv.output_type))

@@ -14,7 +14,7 @@ import pytest
 import tvm
 
 from dlas.errors import Unsupported
-from dlas.lowering.kernels import make_kernel
+from dlas.lowering.convolutions import make_kernel
 from dlas.stack import Hardware
 from dlas.study import parts
 from dlas.tuning import search

@@ -51,11 +51,11 @@ class ScheduledNetwork:
 
 
 class TvmCompiler(Compiler):
-    """Base of compilers that build with TVM; subclasses schedule the convolutions."""
+    """Base of compilers that build with TVM; subclasses schedule convolutions and linear layers."""
 
     @abstractmethod
     def scheduler(self, folder: Path) -> KernelScheduler:
-        """Return the function that schedules a convolution's kernel.
+        """Return the function that schedules one kernel.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ def write_program(lowered: Lowered, module: tvm.IRModule, target: Target, folder
     save_file(lowered.parameters, folder / PARAMETERS)
     contents = {
         "parameters": list(lowered.parameters),
-        "layers": {name: kernel.conv.name for name, kernel in lowered.kernels.items()},
+        "layers": {name: kernel.layer for name, kernel in lowered.kernels.items()},
     }
     (folder / CONTENTS).write_text(json.dumps(contents, indent=1))
     return Build(
@@ -127,8 +127,8 @@ def build_module(module: tvm.IRModule, target: Target, unscheduled: tvm.IRModule
     """Return the executable of a scheduled module.
 
     If an operator's schedule does not compile, its code is taken from ``unscheduled``,
-    the module before scheduling.  Failures of convolutions are errors, and so are all
-    failures on a GPU, where unscheduled code cannot run.
+    the module before scheduling.  Failures of convolutions and linear layers are
+    errors, and so are all failures on a GPU, where unscheduled code cannot run.
     """
     try:
         return _build(module, target)

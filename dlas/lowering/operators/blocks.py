@@ -26,7 +26,7 @@ def is_costly(block: SBlock) -> bool:
         if isinstance(call.op, tvm.ir.Op):
             names.append(call.op.name.rpartition(".")[2])
 
-    tvm_ffi.structural_walk(block.body, (tvm.ir.Call, visit), (tirx.Let, bound.append))
+    tvm_ffi.structural_walk(block.body, [(tvm.ir.Call, visit), (tirx.Let, bound.append)])
     return bool(bound) or not COSTLY.isdisjoint(names)
 
 

@@ -45,11 +45,16 @@ def schedule_operators(module: tvm.IRModule, target: Target) -> tvm.IRModule:
         if not isinstance(function, tirx.PrimFunc):
             continue
         if not is_scheduled(function):
-            function = schedule_for_gpu(function, target) if gpu else schedule_operator(function)
+            function = schedule_one(function, target)
             scheduled.update_func(variable, function)
         if gpu and not on_threads(function):
             raise Unsupported(f"{variable.name_hint} has no schedule for {target.description['kind']}")
     return scheduled
+
+
+def schedule_one(function: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
+    """Return one operator with the common schedule for a target."""
+    return schedule_for_gpu(function, target) if target.on_gpu else schedule_operator(function)
 
 
 def is_scheduled(function: tirx.PrimFunc) -> bool:
