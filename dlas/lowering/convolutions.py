@@ -179,7 +179,8 @@ def make_kernel(
     packed = tuple(np.ascontiguousarray(array) for array in chosen.pack(weight, conv))
     function = _write(chosen, conv, packed, steps, operands)
     function = function.with_attr("global_symbol", name).with_attr("op_pattern", OPAQUE)
-    options = set_options(asked) if declined is None else {}
+    own = algorithm_name(asked) == algorithm_name(chosen)
+    options = set_options(asked if own else chosen) if declined is None else {}
     return ConvolutionKernel(name, conv, chosen, function, weight, packed, steps, operands, declined, options)
 
 

@@ -35,9 +35,10 @@ class Case:
         Whether they are added in the same kernel.
     activation : str, optional
         A key of ``ACTIVATIONS``, applied last, in the same kernel.
-    sparsity : float
+    sparsity : float or None
         Share of zeros in the weight.  Between 0 and 1, one filter is all zeros, and another
-        has none if there are several.
+        has none if there are several.  At 0 a single weight is zero, for algorithms that leave
+        weights without zeros to others; with None there are no zeros.
     weight : ndarray, optional
         The weight itself [k, c / groups, r, s], instead of a random one.
     """
@@ -46,7 +47,7 @@ class Case:
     bias: bool = False
     residual: bool = False
     activation: str | None = None
-    sparsity: float = 0.0
+    sparsity: float | None = 0.0
     weight: Array | None = field(default=None, compare=False)
 
 
@@ -128,6 +129,8 @@ def tensors(case: Case, seed: int) -> dict[str, Array]:
         zeros[0] = case.sparsity == 1
         zeros[conv.k // 2] = True
         arrays["weight"][zeros] = 0
+    elif case.sparsity is not None and arrays["weight"].size > 1:
+        arrays["weight"].flat[-1] = 0
     if case.weight is not None:
         arrays["weight"] = case.weight
     return arrays

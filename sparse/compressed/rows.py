@@ -16,6 +16,7 @@ from tvm.script.ir_builder import tirx as T
 
 from dlas.schedules.loops.transformations import only_nchw, parallelise
 from dlas.schedules.loops.vectors import VectorUnit, divisors, vector_unit
+from dlas.schedules.spatial_pack import SpatialPack
 from dlas.sparse.compressed.bands import compute_bands
 from dlas.sparse.compressed.blocks import argument
 from dlas.sparse.compressed.csr import Csr, balanced_order
@@ -45,7 +46,8 @@ class SparseRows(Algorithm):
     are zero.  Columns become offsets from an output to its input when the network is
     compiled.  Rows are ordered so that threads have equal shares of the entries, and
     channels are cut into blocks whose inputs stay in a cache; outputs are written back
-    in the original order.
+    in the original order.  Layers without zeros, such as the first, are computed by
+    ``spatial_pack``: changes of layout around them cost less than it saves.
     """
 
     inputs: ClassVar[type[Planes]] = Planes
@@ -61,6 +63,10 @@ class SparseRows(Algorithm):
         if conv.depthwise:
             return f"each filter of a depthwise convolution has only {conv.r}x{conv.s} weights to leave out"
         return only_nchw(conv)
+
+    def for_weight(self, weight: Array, conv: Conv) -> Algorithm:
+        """Return blocked spatial pack for a weight without zeros, which pruning left as it was."""
+        return self if np.count_nonzero(weight) < weight.size else SpatialPack(layout="blocked")
 
     def planes(self, conv: Conv) -> Planes:
         """Return where the inputs of a convolution lie."""

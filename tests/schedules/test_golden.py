@@ -44,6 +44,7 @@ def test_kernel_is_the_golden_one(algorithm: str, convolution: str, update_golde
         script = f"# declined: {reason}\n"
     else:
         weight = np.ones((conv.k, conv.c // conv.groups, conv.r, conv.s), np.float32)
+        weight[-1, -1, -1, -1] = 0  # algorithms for sparse weights leave others to dense ones
         bias = np.ones((1, conv.k, 1, 1), np.float32)
         kernel = make_kernel(part, conv, weight, convolution, BIAS_AND_RELU, [bias], TARGET)
         script = schedule_kernel(kernel, TARGET).script() + "\n"

@@ -32,7 +32,7 @@ from dlas.sparse.csr_spatial_pack import CsrSpatialPack
 from dlas.stack import Conv, Target, csr_bytes
 from dlas.study import parts
 from dlas.testing.algorithms import HOST, check_case
-from dlas.testing.cases import Case
+from dlas.testing.cases import Case, tensors
 from dlas.tuning.workload import MAIN, Workload
 from tests.fixtures.convolutions import SQUARE, UNEVEN, convolutions, pruned
 from tests.fixtures.small_network import error, images, network
@@ -228,6 +228,17 @@ def test_channels_are_walked_in_blocks_where_rows_have_entries_enough() -> None:
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
 def test_any_sparsity_is_right(algorithm: SparseRows, sparsity: float) -> None:
     assert check_case(algorithm, Case(UNEVEN, bias=True, activation="relu", sparsity=sparsity)) is None
+
+
+def test_a_layer_without_zeros_is_left_to_dense_code() -> None:
+    case = Case(UNEVEN, bias=True, sparsity=None)
+    weight = tensors(case, 0)["weight"]
+    layer = make_kernel(CsrDirect(), UNEVEN, weight, "main").describe()
+    assert (layer["algorithm"], layer["options"]) == ("spatial_pack", {"layout": "blocked"})
+    assert layer["declined"] is None
+    assert check_case(CsrDirect(), case, points=1) is None
+    weight[0, 0, 0, 0] = 0
+    assert make_kernel(CsrDirect(), UNEVEN, weight, "main").describe()["algorithm"] == "csr_direct"
 
 
 def test_several_blocks_of_channels_are_summed() -> None:
