@@ -43,7 +43,10 @@ DENSE_LAYERS = (
     "7x7 / 2, stem at 224",
 )
 """Names in :data:`benchmarks.layers.LAYERS`; the sparse benchmark uses others."""
-NETWORKS = "resnet18,mobilenet_v2,resnet50,vgg16,densenet161,efficientnet_b0"
+NETWORKS = (
+    *("resnet18", "resnet50", "vgg16", "densenet161", "googlenet", "mobilenet_v2", "efficientnet_b0"),
+    *("convnext_tiny", "vit_b_16", "swin_t"),
+)
 REFERENCES = ("onnxruntime", "openvino")
 PEERS = (*REFERENCES, "torch_eager", "torch_compile")
 OURS = {
@@ -66,10 +69,10 @@ seconds = {seconds}
 
 def main(
     layers: str = ";".join(DENSE_LAYERS),
-    networks: str = NETWORKS,
+    networks: str = ",".join(NETWORKS),
     threads: str = "1,2",
     compilers: str = ",".join(OURS),
-    algorithm: str = '{ name = "spatial_pack", layout = "blocked" }',
+    algorithm: str = '"blocked"',
     trials: int = 32,
     peers: Annotated[str | None, typer.Option(help="By default all that are installed.")] = None,
     seconds: float = 5.0,
