@@ -65,9 +65,8 @@ class Panel:
         weights = a_number * channels * filters
         inputs, products = a_number * channels * self.panel, a_number * group * self.panel
         cost = weights * _rate(weights) * (1 - 1 / panels)
-        if (
-            inputs + products > CACHE_BYTES
-        ):  # transformed once and read by each group, whose products come and go
+        if inputs + products > CACHE_BYTES:
+            # A panel is written once and read by each group; a group's products are written and read.
             groups = filters / group
             cost += (inputs * (groups + self.parts) + 2 * products * groups) * _rate(inputs + products)
         return cost / self.parts

@@ -45,9 +45,7 @@ class TileGrid:
     def of(cls, conv: Conv, size: int) -> TileGrid:
         """Return the tiles of a convolution."""
         rows, columns = -(-conv.p // size), -(-conv.q // size)
-        channels = channel_block(conv.input_layout) or min(
-            conv.c, channel_block(blocked_layout(conv.c)) or conv.c
-        )
+        channels = channel_block(conv.input_layout) or channel_block(blocked_layout(conv.c)) or conv.c
         return cls(size, rows, columns, _divisible(rows * columns), channels, filters_together(conv))
 
     @property
