@@ -1,5 +1,5 @@
 """From a network to TIR kernels: convolutions and linear layers, and everything else on one schedule.
 
 importing -> simplify -> reshapes -> regions, tail -> convolutions, products -> lower -> pooling,
-layout_changes, operators
+layout_changes, attention, operators
 """

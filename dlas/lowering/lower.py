@@ -18,6 +18,7 @@ import tvm
 from tvm import relax, tirx
 
 from dlas.lowering import pooling, scalars
+from dlas.lowering.attention import legalisation, schedule_attention
 from dlas.lowering.convolutions import make_kernel, read_conv
 from dlas.lowering.edges import Edges
 from dlas.lowering.importing import as_array, import_network
@@ -98,7 +99,7 @@ def lower_graph(graph: Graph, algorithm: Algorithm, target: Target = GENERIC) ->
             emitter.edges.read(graph.output, None)
             output = emitter.builder.emit_output(emitter.plain(graph.output))
         emitter.builder.emit_func_output(output, params=[graph.images, *emitter.parameters])
-    module = _fuse_operators(emitter.builder.get())
+    module = _fuse_operators(emitter.builder.get(), target)
     kernels: dict[str, Kernel] = {**emitter.kernels, **_linear_kernels(module)}
     for name, kernel in kernels.items():
         module.update_func(module.get_global_var(name), kernel.function)
@@ -120,7 +121,7 @@ def schedule(
         kernel = lowered.kernels.get(variable.name_hint)
         if kernel is not None:
             module.update_func(variable, scheduled(kernel, target))
-    for written in (schedule_changes, schedule_pooling, schedule_operators):
+    for written in (schedule_changes, schedule_pooling, schedule_attention, schedule_operators):
         module = written(module, target)
     return module
 
@@ -267,12 +268,12 @@ def _linear_kernels(module: tvm.IRModule) -> dict[str, LinearKernel]:
     return {kernel.name: kernel for kernel in found if kernel is not None}
 
 
-def _fuse_operators(module: tvm.IRModule) -> tvm.IRModule:
+def _fuse_operators(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     """Return the module with all but the kernels legalised and fused by TVM."""
     module["main"] = module["main"].with_attr("num_input", 1)
     return tvm.transform.Sequential(
         [
-            relax.transform.LegalizeOps(WRITTEN),
+            relax.transform.LegalizeOps({**WRITTEN, **legalisation(target)}),
             relax.transform.AnnotateTIROpPattern(),
             relax.transform.FuseOps(),
             relax.transform.FuseTIR(),

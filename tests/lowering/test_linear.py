@@ -85,7 +85,8 @@ def test_every_point_computes_the_layer_and_what_is_behind_it(
     assert kernel.describe()["tail"] == ["add", "gelu"]
     expected = dense.module.double()(torch.from_numpy(x).double()).detach().numpy()
     space = kernel.space(HOST)
-    for point in (None, *space[:3], space[len(space) // 2], space[-1]):
+    copied = next((point for point in space if point["copied"]), space[-1])
+    for point in (None, space[0], copied):
         function = schedule_kernel(kernel, HOST, point)
         actual = computed(function, [x, *lowered.parameters.values()], outputs)
         assert error(actual.reshape(batch, -1), expected) < 2e-6, point

@@ -69,7 +69,7 @@ def test_rows_are_taken_in_one_pass_with_what_follows() -> None:
             pooled = builder.emit(relax.op.nn.max_pool2d(x, (3, 3), (2, 2), (1, 1)))
             output = builder.emit_output(builder.emit(relax.op.nn.relu(pooled)))
         builder.emit_func_output(output)
-    module = schedule_pooling(fuse_operators(builder.get()), HOST)
+    module = schedule_pooling(fuse_operators(builder.get(), HOST), HOST)
     (function,) = (each for each in module.functions.values() if isinstance(each, tirx.PrimFunc))
     schedule = s_tir.Schedule(function)
     stages = schedule.get_child_blocks(schedule.get_sblock("root"))

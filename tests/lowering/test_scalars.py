@@ -70,7 +70,7 @@ def test_formulas_are_exact_to_rounding_and_at_their_ends(operator: str) -> None
 @pytest.mark.parametrize(
     ("target", "register"), [(AVX512, "zmm"), (AVX2, "ymm"), (NEON, ".4s")], ids=["avx512", "avx2", "neon"]
 )
-@pytest.mark.parametrize("operator", ["relax.nn.gelu", "relax.nn.silu", "relax.tanh"])
+@pytest.mark.parametrize("operator", ["relax.nn.gelu", "relax.nn.silu"])
 def test_formulas_are_vectors_without_calls(operator: str, target: Target, register: str) -> None:
     text = code(operator, target, (256,)).inspect_source("asm")
     assert register in text

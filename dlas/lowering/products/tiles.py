@@ -7,6 +7,7 @@ from a cache; all rows are read once a group.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dlas.schedules.loops.vectors import VectorUnit, divisors, vector_unit
@@ -18,10 +19,12 @@ MOST_PANELS = 4
 """Most panels of a tile."""
 READ = 0.35
 """Cost of reading a vector of weights from a cache for one row of a tile, in multiply-adds."""
-GROUP_BYTES = 2**18
-"""Size of a group's weights that stays in a second-level cache."""
-COPIED_BYTES = 2**10
-"""Size of a row from which a tile's rows are copied next to each other: long strides collide in caches."""
+GROUP_BYTES = 400_000
+"""Largest size of a group's weights that stays in a second-level cache."""
+STREAMED_BYTES = 10**8
+"""Most bytes of weights that tiles of rows read from beyond the second-level cache."""
+WAY_BYTES, WAYS = 4096, 6
+"""Addresses so far apart share a set of a first-level cache, with ways for so many rows beside weights."""
 NARROW = 16
 """Fewest outputs of a panel: whole vectors on any processor."""
 
@@ -99,7 +102,7 @@ def row_tiles(rows: int, terms: int, panels: int, width: int, target: Target) ->
         {"rows": tile, "panels": together, "group": group, "copied": copied}
         for tile, together in tiles[:6]
         for group in _groups(rows // tile, panels // together, 4 * terms * width * together, target)
-        for copied in _copied(rows, terms)
+        for copied in _copied(tile, terms)
     ]
 
 
@@ -112,16 +115,19 @@ def _groups(tiles: int, panels: int, panel_bytes: int, target: Target) -> list[i
     if tiles == 1:
         return [1]
     shared = [group for group in divisors(panels, panels) if panels // group * tiles >= target.threads]
-    fitting = [group for group in shared or [1] if group * panel_bytes <= GROUP_BYTES]
+    whole = (shared or [1])[-1]
+    fitting = [group for group in shared if group * panel_bytes <= GROUP_BYTES]
     largest = fitting[-1] if fitting else 1
-    return list(dict.fromkeys([largest, 1, *(shared or [1])[-1:]]))
+    guess = whole if tiles * whole * panel_bytes <= STREAMED_BYTES else largest
+    return list(dict.fromkeys([guess, largest, 1, whole]))
 
 
 def _copied(rows: int, terms: int) -> tuple[int, ...]:
-    """Return whether rows are copied, the best guess first."""
+    """Return whether a tile's rows are copied next to each other, the best guess first."""
     if rows == 1 or copy_block(terms) < 4:
         return (0,)
-    return (1, 0) if 4 * terms >= COPIED_BYTES else (0, 1)
+    sets = WAY_BYTES // math.gcd(WAY_BYTES, 4 * terms)
+    return (1, 0) if rows > WAYS * sets else (0, 1)
 
 
 def copy_block(terms: int) -> int:
