@@ -14,8 +14,12 @@ from functools import partial
 from tvm import relax, te, tirx
 from tvm.ir import Expr
 
-ROUNDS = 12582912.0
-"""1.5 times 2^23: a float32 of this size has no fraction, so that adding it rounds a smaller number."""
+ROUNDS = 8388608.0
+"""2^23: a float32 of this size has no fraction, so that adding it rounds a smaller number.
+
+Like all constants here whose value has to be exact, it has at most seven decimal digits,
+which is what code for GPUs is written with.
+"""
 ERF = (
     (1.12837902, 0.192759906, 0.0530598273, 0.00386811006, 0.000287467768, 2.03468508e-06),
     (1.0, 0.504160689, 0.115082803, 0.015171881, 0.001188049, 3.80695025e-05),
@@ -34,7 +38,7 @@ def type_of(element: Expr) -> str:
 
 
 def exponential(x: Expr) -> Expr:
-    """Return e to the power x; exactly 0 below e^-86.9 and infinite from 89 on.
+    """Return e to the power x; exactly 0 where x is below -87, and infinite from 89 on.
 
     With n the integer nearest to x / ln 2, e^x = 2^n e^(x - n ln 2): n ln 2 is subtracted in
     two parts to avoid rounding, and the remainder, |x - n ln 2| <= ln 2 / 2, goes into a
@@ -45,13 +49,13 @@ def exponential(x: Expr) -> Expr:
     given, shifted, rest = (tirx.Var(name, "float32") for name in ("given", "shifted", "rest"))
     # The sum's lowest bits are n plus 126, which are the exponent of 2^(n - 1).
     shift = ROUNDS + 126
-    whole, high = shifted - _number(shift, x), 0.693359375  # few bits, so that its product with n is exact
+    whole, high = shifted - _number(shift, x), 0.6875  # few bits, so that its product with n is exact
     reduced = given - whole * _number(high, x) - whole * _number(math.log(2) - high, x)
     power = _polynomial([1 / math.factorial(degree) for degree in range(8)], rest)
     half = tirx.reinterpret("float32", tirx.reinterpret("int32", shifted) << tirx.const(23, "int32"))
     scaled = tirx.Let(rest, reduced, power * half * _number(2, x))
     nearest = given * _number(1 / math.log(2), x) + _number(shift, x)
-    return tirx.Let(given, _between(x, -87.5, 89), tirx.Let(shifted, nearest, scaled))
+    return tirx.Let(given, _between(x, -87.3, 89), tirx.Let(shifted, nearest, scaled))
 
 
 def error_function(x: Expr) -> Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from dlas.lowering.scalars import WRITTEN
 from dlas.lowering.target import tvm_target
 from dlas.stack import Target
 from dlas.testing.algorithms import HOST
-from tests.fixtures.targets import AVX2, AVX512, NEON
+from tests.fixtures.gpu_code import check_compiles
+from tests.fixtures.targets import AVX2, AVX512, CUDA, NEON, OPENCL
 
 FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "relax.erf": torch.erf,
@@ -75,3 +77,13 @@ def test_formulas_are_vectors_without_calls(operator: str, target: Target, regis
     text = code(operator, target, (256,)).inspect_source("asm")
     assert register in text
     assert not any(f"{name}f" in text for name in ("exp", "tanh", "erf"))
+
+
+@pytest.mark.usefixtures("nvrtc")
+def test_formulas_are_right_on_gpus(opencl: Any) -> None:
+    x = np.linspace(-20, 20, 512, dtype=np.float32)
+    for operator in ("relax.nn.gelu", "relax.nn.silu"):
+        check_compiles(schedule_operators(legal(operator, x.shape), CUDA), CUDA)
+        actual = opencl.run(schedule_operators(legal(operator, x.shape), OPENCL), [x], OPENCL)
+        expected = FUNCTIONS[operator](torch.from_numpy(x).double()).numpy()
+        np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=5e-6)
