@@ -17,7 +17,7 @@ MOST_ROWS = 14
 """Most rows of a tile."""
 MOST_PANELS = 4
 """Most panels of a tile."""
-READ = 0.35
+READ = 0.6
 """Cost of reading a vector of weights from a cache for one row of a tile, in multiply-adds."""
 GROUP_BYTES = 400_000
 """Largest size of a group's weights that stays in a second-level cache."""
