@@ -27,6 +27,8 @@ WEIGHT_BYTES = 2**15
 """Largest size of a tile's weights that stays in a first-level cache."""
 INPUT_BYTES = 2**20
 """Largest size of an input that stays in a second-level cache while blocks of filters read it in turn."""
+STREAMED_INPUT_BYTES, STREAMED_WEIGHT_BYTES = 3 * 2**17, 2**21
+"""Inputs from this size on are read once, if all weights have at most this size and stream past each tile."""
 SHARE_BYTES = 2**19
 """Largest size of a task's padded input that stays in a second-level cache."""
 COPIED, READ = 17.0, 1.7
@@ -116,9 +118,15 @@ def _orders(conv: Conv, filters: int) -> tuple[str, ...]:
         return ("filters",)
     a_filter = 4 * conv.c // conv.groups * conv.r * conv.s
     if pointwise(conv):
-        large = 4 * conv.c * conv.p * conv.q > INPUT_BYTES
+        pixels, tile, weights = 4 * conv.c * conv.p * conv.q, filters * a_filter, conv.k * a_filter
+        large = pixels > INPUT_BYTES
+        # A tile's weights leave no room in the first-level cache, and the input none in the second:
+        # each tile of pixels is read once, and the weights stream past it.
+        stream = tile >= WEIGHT_BYTES and weights <= STREAMED_WEIGHT_BYTES
+        if stream and STREAMED_INPUT_BYTES < pixels <= INPUT_BYTES:
+            return "columns", "rows", "filters"
         # Weights that exceed the first-level cache are read again in any order; inputs need not be.
-        if (large or filters * a_filter > WEIGHT_BYTES) and conv.k * a_filter <= PANEL_BYTES:
+        if (large or tile > WEIGHT_BYTES) and weights <= PANEL_BYTES:
             return "columns", "rows", "filters"
         if large:
             return "rows", "columns", "filters"

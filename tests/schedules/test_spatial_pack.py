@@ -71,8 +71,9 @@ def order_of_loops(channels: int, size: int, filters: int) -> object:
 
 
 def test_long_pointwise_reductions_walk_by_columns_where_all_weights_stay() -> None:
-    orders = [order_of_loops(c, 14, k) for c, k in ((64, 384), (640, 64), (1024, 256))]
-    assert orders == ["filters", "columns", "filters"]
+    orders = [order_of_loops(c, 14, k) for c, k in ((64, 384), (640, 64), (1024, 256), (1024, 1024))]
+    assert orders == ["filters", "columns", "columns", "filters"]
+    assert order_of_loops(960, 7, 160) == "filters"
 
 
 def test_inputs_that_no_cache_holds_are_read_once() -> None:
