@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,6 +29,7 @@ from benchmarks.peak import measure_peak
 from benchmarks.studies import median_s, run_study
 from dlas.errors import MissingPackage
 from dlas.rows.results import Row
+from dlas.stack import Layer
 from dlas.study import parts
 
 DENSE_LAYERS = (
@@ -78,7 +80,7 @@ def main(
     seconds: float = 5.0,
     out: Annotated[Path | None, typer.Option(help="Keep rows here, and resume from them.")] = None,
 ) -> None:
-    """Print two tables: layers, then networks."""
+    """Print tables of layers, of networks, and of the kinds of layers in these."""
     beside = filter(_installed, PEERS) if peers is None else filter(None, peers.split(","))
     ours = [OURS[name].format(trials=trials) for name in compilers.split(",")]
     listed = ", ".join([*ours, *(f'"{name}"' for name in beside)])
@@ -95,6 +97,7 @@ def main(
             if networks:
                 speeds = {name: _network(folder, name, options) for name in networks.split(",")}
                 _print(f"networks, {count} threads", speeds, None)
+                _print_kinds(f"kinds of layers, {count} threads", speeds)
 
 
 def _layer(folder: Path, name: str, common: dict[str, Any]) -> dict[str, Row]:
@@ -138,6 +141,42 @@ def _print(title: str, results: dict[str, dict[str, Row]], peaks: tuple[float, f
     Console().print(table)
     if peaks:
         Console().print(f"peak: {peaks[0] / 1e9:.0f} before, {peaks[1] / 1e9:.0f} GFLOP/s after")
+
+
+def _print_kinds(title: str, results: dict[str, dict[str, Row]]) -> None:
+    """Print what kinds of layers take of our fastest programs, and their speed against ONNX Runtime.
+
+    ONNX Runtime's profiler has a cost of its own: compare kinds with each other.
+    """
+    ours: dict[str, float] = defaultdict(float)
+    theirs: dict[str, float] = defaultdict(float)
+    macs: dict[str, int] = defaultdict(int)
+    for rows in results.values():
+        seconds = {compiler: median_s(row) for compiler, row in rows.items() if row.status == "ok"}
+        best = _fastest(OURS, seconds)
+        if best is None or "onnxruntime" not in seconds:
+            continue
+        beside = {layer["name"]: layer.get("latency_s") for layer in rows["onnxruntime"].layers}
+        for layer in rows[best].layers:
+            kind, own, other = _kind(layer), layer.get("latency_s"), beside.get(layer["name"])
+            if own and (other or "macs" not in layer):
+                ours[kind] += own
+                theirs[kind] += other or 0.0
+                macs[kind] += layer.get("macs") or 0
+    table = Table("", "share of the time", "GFLOP/s", "against onnxruntime", title=title, box=None)
+    for kind in sorted(ours, key=ours.__getitem__, reverse=True):
+        rate = (f"{2e-9 * macs[kind] / ours[kind]:.0f}", f"{theirs[kind] / ours[kind]:.2f}")
+        table.add_row(kind, f"{ours[kind] / sum(ours.values()):.0%}", *(rate if macs[kind] else ("", "")))
+    Console().print(table)
+
+
+def _kind(layer: Layer) -> str:
+    """Return a convolution's kernel size, stride and algorithm, or what another operator is."""
+    if "macs" not in layer:
+        return "linear" if layer["name"].startswith("linear") else "other operators"
+    depthwise = "depthwise " if layer["groups"] == layer["c"] > 1 else ""
+    stride = f" / {layer['strides'][0]}" if layer["strides"][0] > 1 else ""
+    return f"{depthwise}{layer['r']}x{layer['s']}{stride}, {layer['algorithm']}"
 
 
 def _fastest(compilers: Iterable[str], seconds: Mapping[str, float]) -> str | None:
