@@ -12,7 +12,7 @@ from dlas.schedules.spatial_pack import SpatialPack
 from dlas.schedules.winograd import Winograd
 from dlas.stack import Algorithm, Conv, Part, Tail, Target
 
-DIRECT = SpatialPack(layout="blocked")
+PACKED = SpatialPack(layout="blocked")
 TRANSFORMED = (Winograd(tile=4, layout="blocked"), Winograd(tile=2, layout="blocked"))
 A_BYTE = 1.5
 """Cost of reading a byte of weights from memory, in multiply-adds of one thread: threads share its rate."""
@@ -32,9 +32,9 @@ class Blocked(Algorithm):
     def for_layer(self, conv: Conv, target: Target) -> Algorithm:
         """Return the algorithm that costs least."""
         if target.on_gpu:
-            return DIRECT
+            return PACKED
         weights = conv.k * conv.c * conv.r * conv.s
-        costs: dict[Algorithm, float] = {DIRECT: conv.macs / target.threads + A_BYTE * WEIGHT_BYTES * weights}
+        costs: dict[Algorithm, float] = {PACKED: conv.macs / target.threads + A_BYTE * WEIGHT_BYTES * weights}
         for algorithm in TRANSFORMED:
             if conv.groups == 1 and algorithm.supports(conv) is None:
                 costs[algorithm] = _transformed_cost(algorithm, conv, target)
@@ -42,7 +42,7 @@ class Blocked(Algorithm):
 
     def delegates(self) -> Sequence[Part]:
         """Return the algorithms among which layers choose."""
-        return DIRECT, *TRANSFORMED
+        return PACKED, *TRANSFORMED
 
     def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
         """Raise: the algorithm that :meth:`for_layer` returns computes the layer."""

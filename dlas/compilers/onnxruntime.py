@@ -6,12 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import onnx
-
-from dlas.compilers.programs.onnxruntime import MODEL, OnnxProgram
-from dlas.errors import Unsupported
+from dlas.compilers.programs.onnx_graph import MODEL, write_graph
+from dlas.compilers.programs.onnxruntime import OnnxProgram
 from dlas.networks.convolutions import library_layers
-from dlas.networks.exporting import as_onnx
 from dlas.stack import Build, Network, Program, Runtime, Target
 
 
@@ -21,11 +18,7 @@ class OnnxRuntime(Runtime):
 
     def prepare(self, network: Network, target: Target, batch: int, folder: Path) -> Build:
         """Write the ONNX graph for inputs [batch, c, h, w] into ``folder``."""
-        if target.on_gpu:
-            raise Unsupported(f"ONNX Runtime is used on CPUs only, not on {target.kind}")
-        model = as_onnx(network, batch)
-        folder.mkdir(parents=True, exist_ok=True)
-        onnx.save(model, folder / MODEL)
+        write_graph("ONNX Runtime", network, target, batch, folder)
         return Build(library_layers(network, batch))
 
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:

@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import onnx
-
-from dlas.compilers.programs.openvino import MODEL, OpenVinoProgram, compile_graph
+from dlas.compilers.programs.onnx_graph import MODEL, write_graph
+from dlas.compilers.programs.openvino import OpenVinoProgram, compile_graph
 from dlas.errors import Unsupported
 from dlas.networks.convolutions import library_layers
-from dlas.networks.exporting import as_onnx
 from dlas.stack import Build, Network, Program, Runtime, Target
 
 
@@ -30,12 +28,8 @@ class OpenVino(Runtime):
 
     def prepare(self, network: Network, target: Target, batch: int, folder: Path) -> Build:
         """Write the ONNX graph for inputs [batch, c, h, w] into ``folder``, and check that it compiles."""
-        if target.on_gpu:
-            raise Unsupported(f"OpenVINO is used on CPUs only, not on {target.kind}")
         self.verify()
-        model = as_onnx(network, batch)
-        folder.mkdir(parents=True, exist_ok=True)
-        onnx.save(model, folder / MODEL)
+        write_graph("OpenVINO", network, target, batch, folder)
         try:
             compile_graph(folder / MODEL, target.threads)
         except RuntimeError as error:

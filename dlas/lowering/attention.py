@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from functools import partial
 
@@ -10,7 +9,7 @@ import tvm
 from tvm import relax, s_tir, tirx
 
 from dlas.lowering.operators.blocks import is_costly
-from dlas.lowering.operators.schedule import is_scheduled
+from dlas.lowering.operators.schedule import schedule_each
 from dlas.lowering.products.batched import PANELS, PRODUCT, UNPACKED, legalise_matmul, schedule_product
 from dlas.lowering.softmax import OUTPUT, STAGES, legalise_softmax, schedule_softmax
 from dlas.stack import Target
@@ -33,12 +32,14 @@ def schedule_attention(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     module : tvm.IRModule
     target : Target
     """
-    changed = tvm.IRModule(dict(module.functions), attrs=module.attrs)
-    for variable, function in module.functions_items():
-        if isinstance(function, tirx.PrimFunc) and not is_scheduled(function) and target.on_processors:
-            with contextlib.suppress(s_tir.ScheduleError):  # what TVM refuses has the common schedule
-                changed.update_func(variable, _scheduled(function, target))
-    return changed
+
+    def scheduled(function: tirx.PrimFunc) -> tirx.PrimFunc:
+        try:
+            return _scheduled(function, target)
+        except s_tir.ScheduleError:  # what TVM refuses has the common schedule
+            return function
+
+    return schedule_each(module, scheduled) if target.on_processors else module
 
 
 def _scheduled(function: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:

@@ -46,6 +46,9 @@ class ConvolutionKernel(Kernel):
         Why the requested algorithm declines the convolution.
     options : mapping
         The algorithm's options where they differ from their defaults.
+    requested : bool
+        Whether the requested algorithm, or one that it chose for the layer, computes the
+        convolution: not if it is declined, or left to another algorithm for its weight.
     """
 
     name: str
@@ -58,6 +61,7 @@ class ConvolutionKernel(Kernel):
     operands: tuple[Operand, ...]
     declined: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    requested: bool = True
 
     def describe(self) -> Layer:
         """Return the kernel as a layer of a row."""
@@ -179,9 +183,13 @@ def make_kernel(
     packed = tuple(np.ascontiguousarray(array) for array in chosen.pack(weight, conv))
     function = _write(chosen, conv, packed, steps, operands)
     function = function.with_attr("global_symbol", name).with_attr("op_pattern", OPAQUE)
-    own = algorithm_name(asked) == algorithm_name(chosen)
-    options = set_options(asked if own else chosen) if declined is None else {}
-    return ConvolutionKernel(name, conv, chosen, function, weight, packed, steps, operands, declined, options)
+    requested = declined is None and algorithm_name(asked) == algorithm_name(chosen)
+    return ConvolutionKernel(
+        *(name, conv, chosen, function, weight, packed, steps, operands),
+        declined=declined,
+        options=set_options(asked if requested else chosen),
+        requested=requested,
+    )
 
 
 def _write(

@@ -16,7 +16,7 @@ from tvm.ir import Expr
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from dlas.lowering.operators.schedule import is_scheduled
+from dlas.lowering.operators.schedule import schedule_each
 from dlas.lowering.operators.share import SMALLEST_PARALLEL
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.stack import CHANGE_LAYOUT, Target
@@ -39,19 +39,16 @@ def schedule_changes(module: tvm.IRModule, target: Target) -> tvm.IRModule:
         or back, are replaced where b and the plane are large enough for vectors.
     target : Target
     """
-    changed = tvm.IRModule(dict(module.functions), attrs=module.attrs)
-    for variable, function in module.functions_items():
-        if target.on_processors and _is_change(function):
-            change = _Change.of(function, target)
-            if change is not None:
-                changed.update_func(variable, change.write(function))
-    return changed
+
+    def scheduled(function: tirx.PrimFunc) -> tirx.PrimFunc:
+        change = _Change.of(function, target) if _is_change(function) else None
+        return function if change is None else change.write(function)
+
+    return schedule_each(module, scheduled) if target.on_processors else module
 
 
 def _is_change(function: tirx.PrimFunc) -> bool:
-    """Whether a function is an unscheduled conversion between NCHW and a blocked layout."""
-    if not isinstance(function, tirx.PrimFunc) or is_scheduled(function):
-        return False
+    """Whether a function is a conversion between NCHW and a blocked layout."""
     if sorted(len(buffer.shape) for buffer in function.params) != [4, 5]:
         return False
     schedule = s_tir.Schedule(function)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -19,7 +19,7 @@ from tvm import relax, tirx
 
 from dlas.lowering import pooling, scalars
 from dlas.lowering.attention import legalisation, schedule_attention
-from dlas.lowering.convolutions import make_kernel, read_conv
+from dlas.lowering.convolutions import ConvolutionKernel, make_kernel, read_conv
 from dlas.lowering.edges import Edges
 from dlas.lowering.importing import as_array, import_network
 from dlas.lowering.kernels import Kernel, schedule_kernel
@@ -104,7 +104,7 @@ def lower_graph(graph: Graph, algorithm: Algorithm, target: Target = GENERIC) ->
     for name, kernel in kernels.items():
         module.update_func(module.get_global_var(name), kernel.function)
     arrays = {parameter.name: array for parameter, array in emitter.parameters.items()}
-    coverage = _coverage(emitter.layers)
+    coverage = _coverage(emitter.layers, emitter.kernels)
     return Lowered(module, arrays, kernels, emitter.layers, coverage, emitter.edges.reads)
 
 
@@ -134,7 +134,7 @@ class _Emitter:
     target: Target
     builder: relax.BlockBuilder = field(default_factory=relax.BlockBuilder)
     parameters: dict[relax.Var, Array] = field(default_factory=dict)
-    kernels: dict[str, Kernel] = field(default_factory=dict)
+    kernels: dict[str, ConvolutionKernel] = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)
     values: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
     edges: Edges = field(default_factory=Edges)
@@ -246,11 +246,12 @@ def _stock_layer(name: str, call: relax.Call) -> Layer:
     return {"name": name, "algorithm": "stock", "declined": unreadable(call), "macs": macs}
 
 
-def _coverage(layers: list[Layer]) -> dict[str, float] | None:
+def _coverage(layers: Sequence[Layer], kernels: Mapping[str, ConvolutionKernel]) -> dict[str, float] | None:
     """Return the shares of convolutions and of multiply-adds that use the requested algorithm."""
     if not layers:
         return None
-    used = [layer for layer in layers if layer["declined"] is None]
+    requested = {name for name, kernel in kernels.items() if kernel.requested}
+    used = [layer for layer in layers if layer.get("kernel") in requested]
     macs = sum(layer["macs"] for layer in layers)
     return {
         "convolutions": len(used) / len(layers),

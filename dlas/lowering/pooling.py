@@ -10,7 +10,7 @@ import tvm
 from tvm import relax, s_tir, te, tirx, topi
 from tvm.ir import Expr
 
-from dlas.lowering.operators.schedule import is_scheduled
+from dlas.lowering.operators.schedule import schedule_each
 from dlas.lowering.operators.share import share
 from dlas.lowering.simplify import FUSES_BEHIND, shape_of
 from dlas.stack import Target
@@ -123,11 +123,7 @@ def schedule_pooling(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     module : tvm.IRModule
     target : Target
     """
-    changed = tvm.IRModule(dict(module.functions), attrs=module.attrs)
-    for variable, function in module.functions_items():
-        if isinstance(function, tirx.PrimFunc) and not is_scheduled(function) and target.on_processors:
-            changed.update_func(variable, _row_by_row(function))
-    return changed
+    return schedule_each(module, _row_by_row) if target.on_processors else module
 
 
 def _row_by_row(function: tirx.PrimFunc) -> tirx.PrimFunc:

@@ -17,7 +17,7 @@ from tests.fixtures.targets import AVX2, AVX512, CUDA, NEON
 
 EARLY = Conv("early", 1, 64, 56, 56, 64, 3, 3, padding=(1, 1, 1, 1))
 LATE = replace(EARLY, name="late", c=512, k=512, h=7, w=7)
-DIRECT = SpatialPack(layout="blocked")
+PACKED = SpatialPack(layout="blocked")
 LARGE, SMALL = (Winograd(tile=tile, layout="blocked") for tile in (4, 2))
 
 
@@ -28,8 +28,8 @@ def test_large_images_take_the_large_tile(target: Target) -> None:
 
 def test_large_filters_take_the_smaller_the_more_threads_share_the_memory() -> None:
     chosen = [Blocked().for_layer(LATE, replace(AVX2, threads=threads)) for threads in (1, 2, 4, 8, 16)]
-    by_filters = sorted(chosen, key=(LARGE, SMALL, DIRECT).index)
-    assert chosen == by_filters and chosen[0] != DIRECT and chosen[-1] == DIRECT
+    by_filters = sorted(chosen, key=(LARGE, SMALL, PACKED).index)
+    assert chosen == by_filters and chosen[0] != PACKED and chosen[-1] == PACKED
     assert Blocked().for_layer(replace(LATE, n=64), AVX2) == LARGE
 
 
@@ -46,11 +46,11 @@ def test_large_filters_take_the_smaller_the_more_threads_share_the_memory() -> N
     ids=["strides", "1x1", "dilation", "depthwise", "groups", "integers"],
 )
 def test_what_winograd_cannot_compute_well_is_packed(conv: Conv) -> None:
-    assert Blocked().for_layer(conv, AVX2) == DIRECT
+    assert Blocked().for_layer(conv, AVX2) == PACKED
 
 
 def test_a_gpu_packs_every_layer() -> None:
-    assert Blocked().for_layer(EARLY, CUDA) == DIRECT
+    assert Blocked().for_layer(EARLY, CUDA) == PACKED
 
 
 def test_layers_say_which_algorithm_ran_with_which_options() -> None:

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from torch import nn
 
-from dlas.compilers.programs.openvino import MODEL
+from dlas.compilers.programs.onnx_graph import MODEL
 from dlas.compression.float16 import Float16
 from dlas.compression.int8 import Int8
 from dlas.datasets.random import Random

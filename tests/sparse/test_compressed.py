@@ -31,7 +31,7 @@ from dlas.sparse.csr_gemm import CsrGemm
 from dlas.sparse.csr_spatial_pack import CsrSpatialPack
 from dlas.stack import Conv, Target, csr_bytes
 from dlas.study import parts
-from dlas.testing.algorithms import HOST, check_case
+from dlas.testing.algorithms import HOST, check_case, lower_case
 from dlas.testing.cases import Case, tensors
 from dlas.tuning.workload import MAIN, Workload
 from tests.fixtures.convolutions import SQUARE, UNEVEN, convolutions, pruned
@@ -236,6 +236,7 @@ def test_a_layer_without_zeros_is_left_to_dense_code() -> None:
     layer = make_kernel(CsrDirect(), UNEVEN, weight, "main").describe()
     assert (layer["algorithm"], layer["options"]) == ("spatial_pack", {"layout": "blocked"})
     assert layer["declined"] is None
+    assert lower_case(CsrDirect(), case).coverage == {"convolutions": 0.0, "macs": 0.0}
     assert check_case(CsrDirect(), case, points=1) is None
     weight[0, 0, 0, 0] = 0
     assert make_kernel(CsrDirect(), UNEVEN, weight, "main").describe()["algorithm"] == "csr_direct"

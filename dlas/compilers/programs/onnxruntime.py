@@ -20,7 +20,6 @@ from dlas.networks.layer_names import layer_of_node
 from dlas.networks.onnx_network import session_options
 from dlas.stack import Images, Program
 
-MODEL = "model.onnx"
 KERNEL = "_kernel_time"
 """Suffix that ONNX Runtime's profiler appends to a node's name."""
 BLOCKED = "_nchwc"

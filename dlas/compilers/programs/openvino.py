@@ -19,7 +19,6 @@ import onnx
 from dlas.networks.layer_names import CallNames, layer_of_node
 from dlas.stack import Images, Program
 
-MODEL = "model.onnx"
 TELEMETRY = "openvino_telemetry"
 """A package that sends a message over the network when OpenVINO is imported."""
 WITHOUT_BIAS = "/WithoutBiases"

@@ -9,6 +9,7 @@ vectors, for any loop nest; where TVM refuses a rule, the next, simpler one is t
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 import tvm
 from tvm import s_tir, tirx
@@ -55,6 +56,15 @@ def schedule_operators(module: tvm.IRModule, target: Target) -> tvm.IRModule:
 def schedule_one(function: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """Return one operator with the common schedule for a target."""
     return schedule_for_gpu(function, target) if target.on_gpu else schedule_operator(function)
+
+
+def schedule_each(module: tvm.IRModule, scheduled: Callable[[tirx.PrimFunc], tirx.PrimFunc]) -> tvm.IRModule:
+    """Return ``module`` with what ``scheduled`` returns for each PrimFunc that has no schedule yet."""
+    changed = tvm.IRModule(dict(module.functions), attrs=module.attrs)
+    for variable, function in module.functions_items():
+        if isinstance(function, tirx.PrimFunc) and not is_scheduled(function):
+            changed.update_func(variable, scheduled(function))
+    return changed
 
 
 def is_scheduled(function: tirx.PrimFunc) -> bool:

@@ -55,7 +55,11 @@ def _fitting(unit: VectorUnit, vectors: int, rows: int) -> list[int]:
 
 
 def _fits(unit: VectorUnit, vectors: int, rows: int) -> bool:
-    """Whether a tile's sums fit in registers, beside the operands of its rows or of its vectors."""
+    """Whether a tile's sums fit in registers, beside the operands of its rows or of its vectors.
+
+    A single row needs more vectors than :meth:`VectorUnit.fits` allows, and reads their weights
+    from memory as it multiplies.
+    """
     return vectors * rows + min(vectors, rows) + 1 <= unit.registers
 
 
