@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dlas.report import report
+from dlas.reporting import report
 from tests.fixtures.browser import opened, resize
 
 PICTURES = {"report": (1280, 860, False, "summary"), "report-phone": (400, 860, True, "points")}

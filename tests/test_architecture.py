@@ -17,7 +17,7 @@ from tests.fixtures.package import ROOT, modules
 STOREYS = """
     __main__
     cli
-    console report testing
+    console reporting testing
     analysis engine compilers choosers
     study tuning __init__
     rows hardware processes lowering sparse models compression

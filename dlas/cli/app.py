@@ -163,7 +163,7 @@ def report(
     where: Where = None,
 ) -> None:
     """Write one HTML page that shows everything, and opens without a network."""
-    from dlas.report import report as write
+    from dlas.reporting import report as write
 
     page = out or folders[0] / "report.html"
     beside = page.with_name(f"{page.stem}_files") if files else None

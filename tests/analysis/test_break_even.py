@@ -10,9 +10,9 @@ import pytest
 
 from dlas.analysis.break_even import SpeedCurve, crossing, curves, technique, worded
 from dlas.analysis.roles import with_roles
-from dlas.report.blocks import Absent, Figure, Section, Table
-from dlas.report.context import Context
-from dlas.report.sections import break_even
+from dlas.reporting.blocks import Absent, Figure, Section, Table
+from dlas.reporting.context import Context
+from dlas.reporting.sections import break_even
 from dlas.rows.details import read_details
 from dlas.rows.frame import read
 from dlas.rows.results import Row

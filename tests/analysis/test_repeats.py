@@ -10,7 +10,7 @@ import pytest
 
 from dlas.analysis.repeats import merge_repeats
 from dlas.console.tables import table
-from dlas.report import report
+from dlas.reporting import report
 from dlas.rows.details import read_details
 from dlas.rows.frame import read
 from dlas.rows.results import Row

@@ -15,7 +15,7 @@ from dlas.study import parts
 from dlas.study.point import Choice, Point
 from tests.fixtures.package import modules
 
-READERS = ("dlas.analysis", "dlas.cli.app", "dlas.rows", "dlas.report", "dlas.console")
+READERS = ("dlas.analysis", "dlas.cli.app", "dlas.rows", "dlas.reporting", "dlas.console")
 """What reads rows or shows them; what it says decides on no row."""
 BUILDERS = (
     "dlas.lowering",

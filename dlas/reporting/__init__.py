@@ -1,0 +1,72 @@
+"""The report: one self-contained HTML page, and its figures and tables as files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dlas
+from dlas.analysis.roles import with_roles
+from dlas.errors import InputError
+from dlas.reporting.blocks import Section
+from dlas.reporting.context import Context
+from dlas.reporting.data import figures
+from dlas.reporting.files import write_files
+from dlas.reporting.page import page
+from dlas.reporting.sections import SECTIONS
+from dlas.rows.details import read_details
+from dlas.rows.frame import read, select
+from dlas.store.replacing import replacing
+
+
+def report(
+    folders: Sequence[str | os.PathLike[str]],
+    out: Path,
+    where: Sequence[str] = (),
+    files: Path | None = None,
+) -> None:
+    """Write the report of one folder or of several.
+
+    Parameters
+    ----------
+    folders : sequence of path
+        What ``dlas run --out`` wrote.
+    out : Path
+        The HTML file.
+    where : sequence of str
+        Filters, ``axis=pattern``.
+    files : Path, optional
+        A folder for every figure as SVG, PDF and PNG, and every table as
+        Markdown, CSV and LaTeX.
+
+    Raises
+    ------
+    InputError
+        If a folder holds no results, a filter names what does not exist, or
+        a file cannot be written.
+    """
+    names = [str(folder) for folder in folders]
+    frame = select(read(names), where)
+    points = with_roles(frame)
+    left_out = len(frame) - int(points["runs"].sum())
+    context = Context(names, points, left_out, read_details(names, points))
+    sections_or_gaps = [section(context) for section in SECTIONS]
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    html = page(context, sections_or_gaps, f"Made by dlas {dlas.__version__} on {now}.")
+    try:
+        _write(html, out)
+        if files is not None:
+            sections = [section for section in sections_or_gaps if isinstance(section, Section)]
+            write_files(sections, figures(sections), files)
+    except OSError as error:
+        raise InputError(f"cannot write {error.filename or str(out)!r}: {error.strerror or error}") from None
+
+
+def _write(page: str, out: Path) -> None:
+    """Replace the page in one step, so that no reader sees an incomplete page."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(out) as partial:
+        # A row may hold half a character, which JSON can write and UTF-8 cannot.
+        partial.write_text(page, encoding="utf-8", errors="replace")

@@ -1,0 +1,49 @@
+"""The sections of a report, one file a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dlas.reporting.blocks import Absent, Section
+from dlas.reporting.context import Context
+from dlas.reporting.sections import (
+    accuracy,
+    break_even,
+    checks,
+    compression,
+    correlations,
+    costs,
+    curves,
+    dependence,
+    latency,
+    layers,
+    matrix,
+    promises,
+    question,
+    ratios,
+    summary,
+    trust,
+    winners,
+)
+
+SECTIONS: tuple[Callable[[Context], Section | Absent], ...] = (
+    summary.section,
+    question.section,
+    matrix.section,
+    winners.section,
+    latency.section,
+    ratios.tuning,
+    ratios.runtimes,
+    promises.section,
+    break_even.section,
+    accuracy.section,
+    compression.section,
+    curves.section,
+    layers.section,
+    dependence.section,
+    correlations.section,
+    checks.section,
+    costs.section,
+    trust.section,
+)
+"""The sections in their order on the page."""
