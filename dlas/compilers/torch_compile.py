@@ -14,7 +14,7 @@ from dlas.stack import Network, Program, Target
 
 @dataclass(frozen=True)
 class TorchCompile(TorchRuntime):
-    """Compile with ``torch.compile``, which happens in the first run and counts as part of it."""
+    """Compile with ``torch.compile``, which happens in the first run; that run is no sample."""
 
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the compiled module; it compiles in its first run."""

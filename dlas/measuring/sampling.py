@@ -1,7 +1,8 @@
 """Take reliable latency samples, and mark the ones that were disturbed.
 
 A measurement consists of a first run, timed separately, a warm-up that is dropped,
-and samples taken in slices.  Between slices the other programs of the comparison
+and samples taken in slices.  The time allowed is that of the slices: a program that
+compiles in its first run has as many samples as any other.  Between slices the other programs of the comparison
 have their turns, so that slow changes of the machine affect all alike.  A disturbed
 slice is measured again a few times, then marked as noisy.
 """
@@ -23,6 +24,10 @@ from dlas.stack import MeasureSettings
 
 WARM_UP_S = 0.15
 """Warm-up before the first slice: enough for clocks to rise and threads to spread over the cores."""
+WARM_UP_CALLS = 2
+"""Fewest calls of that warm-up: a runtime may compile in its second run too."""
+SETTLED = 1.5
+"""A call shorter than the one before by more than this factor shows that the program was not warm yet."""
 REWARM_S = 0.05
 """Warm-up before every later slice: other programs have used the caches since."""
 LONG_CALL_S = 1.0
@@ -93,7 +98,7 @@ def sample(
         ``first_run_s``, ``bound`` (``repeats`` or ``seconds``: the limit that ended it),
         ``sentinel_s`` (before and after each slice), ``load`` and ``steal``
         (fractions of the processors that other processes and the hypervisor used,
-        None where not known), ``noisy``, ``noisy_reason``, ``active_s``.
+        None where not known), ``noisy``, ``noisy_reason``, ``active_s`` (the seconds of its slices).
     """
     measurement = _Measurement(run, settings, instruments or Instruments())
     turn()
@@ -125,7 +130,7 @@ class _Measurement:
     """The running measurement of one program.
 
     ``quickest_s`` is the shortest call so far, ``taken`` the number of samples and
-    ``active_s`` the seconds that it used the device.
+    ``active_s`` the seconds of its slices, without those of first run and warm-up.
     """
 
     run: Callable[[], Any]
@@ -140,17 +145,21 @@ class _Measurement:
 
     def start(self) -> float:
         """Return the seconds of the first run; then warm up and choose the number of calls in a sample."""
-        with self._active():
-            first = self._call()
+        first = self._call()
         # The first run loads, allocates and compiles: later calls are faster.
         self.quickest_s = math.inf
-        with self._active():
-            self._warm(min(WARM_UP_S, self.settings.seconds - self.active_s))
-        if self.quickest_s == math.inf:
-            self.quickest_s = first
+        self._warm_up(first)
         shortest = max(self.quickest_s, 1e-9)
         self.calls = max(1, math.ceil(self.settings.sample_seconds / shortest))
         return first
+
+    def _warm_up(self, last_s: float) -> None:
+        """Run untimed until the program is warm; ``last_s`` are the seconds of the call before."""
+        start, calls, settled = self.tools.clock(), 0, False
+        while not settled or calls < WARM_UP_CALLS or self.tools.clock() - start < WARM_UP_S:
+            before_s, last_s = last_s, self._call()
+            settled = before_s <= SETTLED * last_s
+            calls += 1
 
     def take(self, turns_left: int) -> Slice:
         """Return this turn's slice, the least disturbed of a few attempts."""

@@ -88,7 +88,7 @@ class Row:
     bound : str
         What ended the measurement: ``repeats`` or ``seconds``, as the study limits them.
     first_run_s : float, s
-        Time of the first inference, which is not a sample.
+        Time of the first inference, which is no sample: it loads, and some runtimes compile in it.
     sentinel_s : list of float, s
         Times of a small fixed program, before and after each slice of samples: the machine's speed.
     load : float

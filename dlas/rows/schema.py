@@ -180,7 +180,7 @@ class Measure(TypedDict, total=False):
     repeats : int
         Samples to take.
     seconds : float, s
-        At most this long of running, first run and warm-up included.
+        At most this long of taking samples, repeated slices included; first run and warm-up come before.
     minimum : int
         Samples to take even where ``seconds`` has passed.
     sample_seconds : float, s

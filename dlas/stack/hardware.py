@@ -24,7 +24,7 @@ class MeasureSettings:
     repeats : int
         Samples to take.
     seconds : float
-        Longest running time, including first run, warm-up and repeated slices.
+        Longest running time of slices, repeated ones included; first run and warm-up come before.
     minimum : int
         Samples to take even where ``seconds`` has passed.
     sample_seconds : float

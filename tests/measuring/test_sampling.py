@@ -95,6 +95,19 @@ def test_the_first_run_and_the_warm_up_are_not_samples() -> None:
     assert found["latency_s"] == pytest.approx([0.01] * 150)
 
 
+@pytest.mark.parametrize("compiling", [[30.0], [30.0, 30.0], [30.0, 0.1, 0.02]])
+def test_a_program_that_compiles_in_its_first_runs_has_the_samples_of_a_warm_one(
+    compiling: list[float],
+) -> None:
+    bench = Bench(call_s=lambda n: compiling[n] if n < len(compiling) else 0.001)
+    found = bench.measure(seconds=5)
+    assert found["first_run_s"] == pytest.approx(30.0), "more than all the time allowed"
+    assert found["latency_s"] == pytest.approx([0.001] * 150)
+    assert found["bound"] == "repeats"
+    first_sample = bench.log.index("sentinel")
+    assert bench.log[:first_sample].count("run") > len(compiling) + 10, "it was warm before the first sample"
+
+
 def test_turns_are_taken_before_each_slice_and_are_not_timed() -> None:
     bench = Bench()
     found = bench.measure(repeats=10, slices=5)
