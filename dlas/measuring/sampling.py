@@ -2,9 +2,9 @@
 
 A measurement consists of a first run, timed separately, a warm-up that is dropped,
 and samples taken in slices.  The time allowed is that of the slices: a program that
-compiles in its first run has as many samples as any other.  Between slices the other programs of the comparison
-have their turns, so that slow changes of the machine affect all alike.  A disturbed
-slice is measured again a few times, then marked as noisy.
+compiles in its first run has as many samples as any other.  Between slices the other
+programs of the comparison have their turns, so that slow changes of the machine affect
+all alike.  A disturbed slice is measured again a few times, then marked as noisy.
 """
 
 from __future__ import annotations
