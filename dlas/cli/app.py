@@ -21,7 +21,7 @@ app = typer.Typer(
     name="dlas",
     help="Measure what dataset, model, compression, algorithm, compiler and hardware do to each other.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 
@@ -33,6 +33,24 @@ Folders = Annotated[list[Path], typer.Argument(help="Folders that `dlas run --ou
 Where = Annotated[
     list[str] | None, typer.Option("--where", help="Keep the rows whose axis matches, e.g. model=cifar_*.")
 ]
+
+
+def _version(asked: bool) -> None:
+    """Print the version and end, if asked for it."""
+    if asked:
+        import dlas
+
+        terminal.console().print(f"dlas {dlas.__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Measure what dataset, model, compression, algorithm, compiler and hardware do to each other."""
 
 
 def run_command() -> NoReturn:

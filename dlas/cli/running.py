@@ -16,6 +16,7 @@ from dlas.engine.point_run import Summary
 from dlas.engine.sweep import RowWriter, Sweep
 from dlas.errors import InputError
 from dlas.processes.interface import Runner
+from dlas.rows.labels import points
 from dlas.store.cache import Cache
 from dlas.study.study import AXES, Expansion, Study, check_size
 
@@ -130,7 +131,7 @@ def _interrupt(*_: object) -> None:
 def _expansion_line(name: str, total: int, expansion: Expansion) -> str:
     """Return the line that accounts for every point of the cross product."""
     skipped = sum(expansion.skipped.values())
-    line = f"{name}: {total} points"
+    line = f"{name}: {points(total)}"
     if skipped or expansion.merged:
         line += f" ({expansion.total} in the cross product, {skipped} skipped, {expansion.merged} merged)"
     return line

@@ -157,4 +157,7 @@ def merge_records(
 def _store(cache: Path | None) -> RecordStore:
     from dlas.tuning.record_files import RecordStore
 
-    return RecordStore((cache or caches.default_root()) / caches.RECORDS)
+    root = cache or caches.default_root()
+    if root.exists() and not root.is_dir():
+        raise InputError(f"the cache {str(root)!r} is a file, and a folder is expected")
+    return RecordStore(root / caches.RECORDS)

@@ -198,6 +198,8 @@ def disk(name: str, folder: Path) -> Check:
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free / 2**30
     finding = f"{free:.0f} GiB free under {folder}"
+    if not existing.is_dir():
+        return Check(name, "fail", f"{existing} is a file", "choose a folder")
     if not os.access(existing, os.W_OK):
         return Check(name, "fail", f"{existing} cannot be written", "choose another folder")
     if free < 1:

@@ -20,6 +20,9 @@ from dlas.rows.details import read_details
 from dlas.rows.frame import read, select
 from dlas.store.replacing import replacing
 
+SUFFIXES = (".html", ".htm")
+FIGURES = "`--files` writes its figures as PDF, SVG and PNG, and its tables as Markdown, CSV and LaTeX"
+
 
 def report(
     folders: Sequence[str | os.PathLike[str]],
@@ -44,9 +47,11 @@ def report(
     Raises
     ------
     InputError
-        If a folder holds no results, a filter names what does not exist, or
-        a file cannot be written.
+        If ``out`` is no HTML file, a folder holds no results, a filter names what
+        does not exist, or a file cannot be written.
     """
+    if out.suffix.lower() not in SUFFIXES:
+        raise InputError(f"cannot write {str(out)!r}: the report is one HTML page (*.html); {FIGURES}")
     names = [str(folder) for folder in folders]
     frame = select(read(names), where)
     points = with_roles(frame)

@@ -58,17 +58,23 @@ def results_file(folder: Path) -> Path:
             f"{str(folder)!r} has both {FILE} and {PACKED_FILE}: remove the one that is out of date"
         )
     if not plain.is_file() and not packed.is_file():
+        if folder.is_file():
+            raise InputError(f"{str(folder)!r} is a file: give the folder that `dlas run --out` wrote")
         raise InputError(f"no {FILE} in {str(folder)!r}: give the folder that `dlas run --out` wrote")
     return plain if plain.is_file() else packed
 
 
 def check_appendable(folder: Path) -> None:
-    """Refuse a folder whose rows are packed.
+    """Refuse a file in the place of a results folder, and a folder whose rows are packed.
 
     Raises
     ------
     InputError
     """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{str(folder)!r} is a file; rows are written to a folder")
+    if (folder / FILE).is_dir():
+        raise InputError(f"{str(folder / FILE)!r} is a folder, and rows are appended to a file of this name")
     if (folder / PACKED_FILE).exists():
         raise InputError(
             f"{str(folder)!r} holds packed rows ({PACKED_FILE}), which stay as they are; give another --out"

@@ -33,6 +33,7 @@ from dlas.rows.schema import (
     TuningSummary,
 )
 from dlas.store.journal import FileInUse, Journal
+from dlas.store.replacing import make_folder
 
 SCHEMA = 1
 STATUSES = ("ok", "failed", "timeout", "unsupported", "wrong")
@@ -285,12 +286,12 @@ class Results:
     Raises
     ------
     InputError
-        If another sweep is writing to the folder, or its rows are packed.
+        If another sweep is writing to the folder, its rows are packed, or it cannot be written to.
     """
 
     def __init__(self, folder: Path) -> None:
         check_appendable(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, "results folder")
         self.folder = folder
         try:
             self._journal = Journal(folder / FILE)

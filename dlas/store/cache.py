@@ -22,6 +22,7 @@ from typing import Any
 from dlas.errors import CorruptArtifact
 from dlas.store.fingerprint import file_digest
 from dlas.store.locks import Lock, is_alive, take_lock
+from dlas.store.replacing import make_folder
 
 MANIFEST = "manifest.json"
 BLOB_BYTES = 2**20
@@ -79,13 +80,19 @@ class Cache:
         Created if it does not exist.
     limit : int
         Bytes; beyond it the least recently used artifacts are evicted.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be created or written to.
     """
 
     def __init__(self, root: Path, limit: int = LIMIT_BYTES) -> None:
         self.root = root
         self.limit = limit
+        make_folder(root, "cache")
         for name in (*KINDS, "blobs", "work", "locks", "aside"):
-            (root / name).mkdir(parents=True, exist_ok=True)
+            make_folder(root / name, "cache's folder")
         self._added = 0
 
     @property

@@ -1,4 +1,7 @@
-"""Atomic replacement of files: a reader sees the old content or the new, never a mixture."""
+"""Files and folders that the user names for results.
+
+Files are replaced atomically: a reader sees the old content or the new, never a mixture.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from dlas.errors import InputError
 
 
 @contextmanager
@@ -35,3 +40,28 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # a missing folder has already failed the write
             partial.unlink(missing_ok=True)
+
+
+def make_folder(path: Path, what: str) -> None:
+    """Create a folder unless it exists, and check that files can be written to it.
+
+    Parameters
+    ----------
+    path : Path
+    what : str
+        The folder's purpose, for messages: ``cache``.
+
+    Raises
+    ------
+    InputError
+        If it is a file, or cannot be created or written to.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        file = next(place for place in (path, *path.parents) if place.exists())
+        raise InputError(f"the {what} {str(path)!r} cannot be a folder: {str(file)!r} is a file") from None
+    except OSError as error:
+        raise InputError(f"cannot create the {what} {str(path)!r}: {error.strerror}") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise InputError(f"the {what} {str(path)!r} cannot be written to: no permission")

@@ -46,7 +46,7 @@ def read_text(path: Path, what: str) -> str:
     if len(content) > MOST_BYTES:
         raise InputError(f"{path}: a {what} of over {MOST_BYTES:,} bytes")
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")  # editors on Windows begin files with a mark
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a text file in UTF-8") from None
 

@@ -51,10 +51,13 @@ def export(store: RecordStore, path: Path) -> int:
     Raises
     ------
     InputError
-        If a file of the store is damaged; nothing is written then.
+        If a file of the store is damaged, and nothing is written then, or the file cannot be written.
     """
     records = all_records(store)
-    write_lines(path, records)
+    try:
+        write_lines(path, records)
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
     return len(records)
 
 

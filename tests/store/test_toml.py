@@ -36,3 +36,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
 def test_a_device_without_an_end_is_read_within_bounds() -> None:
     with pytest.raises(InputError, match="over 1,000,000 bytes"):
         toml.read(Path("/dev/zero"), "table")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    (tmp_path / "marked.toml").write_bytes(b'\xef\xbb\xbfname = "s"\n')
+    assert toml.read(tmp_path / "marked.toml", "study") == {"name": "s"}
