@@ -29,8 +29,8 @@ from dlas.analysis.repeats import merge_repeats
 from dlas.errors import InputError, unknown
 from dlas.rows import intervals
 from dlas.rows.columns import AXES, SAMPLES
+from dlas.study.axes import DEFAULTS
 from dlas.study.parts import LIBRARY
-from dlas.study.study import DEFAULTS
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import pandas as pd
 from dlas.analysis.repeats import merge_repeats
 from dlas.errors import InputError
 from dlas.hardware.profile import Profile
+from dlas.study.axes import DEFAULTS
 from dlas.study.parts import LIBRARY, PROFILES
-from dlas.study.study import DEFAULTS
 
 DENSE = str(DEFAULTS["compression"][0])
 UNTUNED = str(DEFAULTS["compiler"][0])

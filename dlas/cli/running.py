@@ -18,7 +18,8 @@ from dlas.errors import InputError
 from dlas.processes.interface import Runner
 from dlas.rows.labels import points
 from dlas.store.cache import Cache
-from dlas.study.study import AXES, Expansion, Study, check_size
+from dlas.study.axes import AXES
+from dlas.study.study import Expansion, Study, check_size
 
 Writer = TypeVar("Writer", bound=RowWriter)
 UNCONTAINED = "all steps run in this process: no limit of time or memory holds, and a crash ends the sweep"

@@ -1,26 +1,15 @@
-"""Read study files and validate them."""
+"""Read study files."""
 
 from __future__ import annotations
 
-import itertools
-import typing
-from collections.abc import Iterator
-from dataclasses import fields
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
-import pydantic
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
-
-from dlas.errors import InputError, unknown
-from dlas.stack import MeasureSettings
+from dlas.errors import InputError
 from dlas.store import toml
-from dlas.study import parts
-from dlas.study.point import Choice, chained
-from dlas.study.study import AXES, DEFAULTS, Limits, Skip, Study
-
-SettingsT = TypeVar("SettingsT", MeasureSettings, Limits)
-STRICT = ConfigDict(extra="forbid", strict=True)
+from dlas.study.study import Study
 
 
 def read_study(path: Path) -> Study:
@@ -43,187 +32,17 @@ def parse_study(text: str) -> Study:
     raw = toml.parse(text)
     if not raw:
         raise InputError("an empty study: it needs at least a name and a table [axes]")
-    table = _validated(StudyTable, {"name": None, "axes": {}, **raw})
-    return Study(
-        name=table.name,
-        axes={axis: tuple(_values(axis, entries)) for axis, entries in table.axes},
-        seed=table.seed,
-        skip=tuple(_skip(number, rule) for number, rule in enumerate(table.skip, start=1)),
-        measure=_settings(MeasureSettings, "measure", table.measure),
-        limits=_settings(Limits, "limits", table.limits),
-    )
+    return Study.of({"name": None, **raw})
 
 
-def _entry_list(written: Any) -> list[Any]:
-    """Return a list as it is, and anything else as a list of one."""
-    return written if isinstance(written, list) else [written]
-
-
-Entries = Annotated[list[Any], BeforeValidator(_entry_list), Field(min_length=1)]
-Batches = Annotated[list[Annotated[int, Field(ge=1)]], BeforeValidator(_entry_list), Field(min_length=1)]
-
-
-class AxesTable(BaseModel):
-    """The entries of each axis; a missing axis has its default."""
-
-    model_config = STRICT
-
-    dataset: Entries = DEFAULTS["dataset"]
-    model: Entries = DEFAULTS["model"]
-    compression: Entries = DEFAULTS["compression"]
-    algorithm: Entries = DEFAULTS["algorithm"]
-    compiler: Entries = DEFAULTS["compiler"]
-    hardware: Entries = DEFAULTS["hardware"]
-    batch: Batches = DEFAULTS["batch"]
-
-    @pydantic.model_validator(mode="after")
-    def _names_an_axis(self) -> AxesTable:
-        if not self.model_fields_set:
-            raise ValueError("no axis is named")
-        return self
-
-
-class SkipTable(BaseModel):
-    """A rule of a study: patterns by axis, each one or a list of alternatives, and the reason."""
-
-    model_config = STRICT
-
-    dataset: Any = None
-    model: Any = None
-    compression: Any = None
-    algorithm: Any = None
-    compiler: Any = None
-    hardware: Any = None
-    batch: Any = None
-    reason: Annotated[str, StringConstraints(pattern=r"\S")]
-
-    def patterns(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-        """Return the alternatives of each axis that the rule names."""
-        named = sorted(self.model_fields_set - {"reason"})
-        return tuple((axis, tuple(_entry_list(getattr(self, axis)))) for axis in named)
-
-
-class StudyTable(BaseModel):
-    """A study file."""
-
-    model_config = STRICT
-
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
-    axes: AxesTable
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    skip: list[SkipTable] = []
-    measure: dict[str, Any] = {}
-    limits: dict[str, Any] = {}
-
-
-class ChainTable(BaseModel):
-    """Compression techniques in order."""
-
-    model_config = STRICT
-
-    chain: Annotated[list[Any], Field(min_length=1)]
-
-
-EXPECTED = {
-    "name": "name = {value!r}: a study needs a name of letters, digits, '_', '-' and '.'",
-    "axes": "an empty study: the table [axes] lists what to try on each layer",
-    "skip": "skip = {value!r}: a list is expected (write [[skip]])",
-    "skip *": "skip rule {number}: {value!r} is not a table",
-    "skip * reason": 'skip rule {number} has no reason: say why in reason = "..."',
-    "measure": "measure = {value!r}: a table is expected (write [measure])",
-    "limits": "limits = {value!r}: a table is expected (write [limits])",
-    "chain": "compression: chain = {value!r}: a list of techniques is expected, and an empty chain has none",
-}
-"""Messages for wrong values by their place in a study, clearer than pydantic's own; * is a number."""
-ModelT = TypeVar("ModelT", bound=BaseModel)
-
-
-def _validated(table: type[ModelT], raw: Any, *place: str) -> ModelT:
-    """Return the table at ``place`` in the study as its model.
+def as_study(study: Study | Mapping[str, Any] | str | os.PathLike[str]) -> Study:
+    """Return a study that is given as such, as a table with the keys of a study file, or as the file's path.
 
     Raises
     ------
     InputError
-        Quotes the value, says what was expected, and lists valid names if one is unknown.
+        If it is invalid.
     """
-    try:
-        return table.model_validate(raw)
-    except pydantic.ValidationError as error:
-        problems = error.errors()
-    unknown_first = sorted(problems, key=lambda problem: problem["type"] != "extra_forbidden")
-    where = (*place, *unknown_first[0]["loc"])
-    if unknown_first[0]["type"] == "extra_forbidden":
-        raise _unknown_key(where, table)
-    raise InputError(_wrong_value(where, unknown_first[0]["input"], unknown_first[0]["msg"]))
-
-
-def _unknown_key(where: tuple[int | str, ...], table: type[BaseModel]) -> InputError:
-    """Return the error for a key that its table does not have."""
-    *above, key = where
-    match above:
-        case []:
-            return unknown("key in the study", str(key), table.model_fields)
-        case ["axes"]:
-            return unknown("axis", str(key), AXES)
-        case ["skip", int(index)]:
-            return unknown(f"axis in skip rule {index + 1}", str(key), AXES)
-        case _:
-            return unknown(f"setting in [{above[0]}]", str(key), table.model_fields)
-
-
-def _wrong_value(where: tuple[int | str, ...], value: Any, problem: str) -> str:
-    """Return the message for a value that its field refuses."""
-    pattern = " ".join("*" if isinstance(step, int) else step for step in where)
-    if pattern in EXPECTED:
-        number = next((step + 1 for step in where if isinstance(step, int)), None)
-        return EXPECTED[pattern].format(value=value, number=number)
-    match where:
-        case ("axes", str(axis)):
-            return f"axis {axis!r} is an empty list: leave it out for its default {DEFAULTS[axis]}"
-        case ("axes", str(axis), _):
-            return f"{axis} = {value!r}: {problem}"
-        case (str(section), str(key)):
-            return f"[{section}] {key} = {value!r}: {problem}"
-        case _:
-            return f"{where[0]} = {value!r}: {problem}"
-
-
-def _settings(kind: type[SettingsT], section: str, raw: dict[str, Any]) -> SettingsT:
-    """Return a table of settings as their dataclass, each value checked by its field's type."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    columns: dict[str, Any] = {field.name: (hints[field.name], field.default) for field in fields(kind)}
-    table: type[BaseModel] = pydantic.create_model(kind.__name__, __config__=STRICT, **columns)
-    return kind(**_validated(table, raw, section).model_dump(exclude_unset=True))
-
-
-def _skip(number: int, rule: SkipTable) -> Skip:
-    """Return a skip rule, which must name an axis."""
-    if not rule.patterns():
-        raise InputError(f"skip rule {number} ({rule.reason!r}) names no axis, so it would skip everything")
-    return Skip(rule.patterns(), rule.reason)
-
-
-def _values(axis: str, entries: list[Any]) -> Iterator[Choice | int]:
-    """Yield the values of an axis: the choices of its entries, or batch sizes."""
-    for entry in entries:
-        if axis == "batch":
-            yield entry
-        elif axis == "compression" and isinstance(entry, dict) and set(entry) == {"chain"}:
-            links = [tuple(_choices(axis, link)) for link in _validated(ChainTable, entry).chain]
-            yield from map(chained, itertools.product(*links))
-        else:
-            yield from _choices(axis, entry)
-
-
-def _choices(axis: str, entry: Any) -> Iterator[Choice]:
-    """Yield the choices of one entry: a name, or a table; options with lists give a choice for each value."""
-    table = {"name": entry} if isinstance(entry, str) else entry
-    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
-        raise InputError(f"axis {axis!r}: {entry!r} is neither a part's name nor a table with a name")
-    name, options = table["name"], {key: value for key, value in table.items() if key != "name"}
-    values = [_entry_list(value) for value in options.values()]
-    parts.find(axis, name)  # report an unknown part before an empty list
-    if not all(values):
-        raise InputError(f"{axis} {name!r}: an option with an empty list")
-    for combination in itertools.product(*values):
-        yield Choice.checked(axis, name, dict(zip(options, combination, strict=True)))
+    if isinstance(study, Study):
+        return study
+    return Study.of(study) if isinstance(study, Mapping) else read_study(Path(study))

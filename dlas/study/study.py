@@ -5,65 +5,22 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Any
 
-import pydantic
+import tomli_w
 
-from dlas.errors import InputError
-from dlas.stack import PART_AXES, MeasureSettings
+from dlas.errors import InputError, unknown
+from dlas.stack import MeasureSettings
 from dlas.study import parts
+from dlas.study.axes import AXES
+from dlas.study.limits import Limits
 from dlas.study.point import Choice, Point
+from dlas.study.skipping import Skip
+from dlas.study.tables import KEYS, checked, plain
 
-AXES = (*PART_AXES, "batch")
-DEFAULTS: dict[str, list[Any]] = {
-    "dataset": ["digits"],
-    "model": ["cifar_resnet18"],
-    "compression": ["none"],
-    "algorithm": ["direct"],
-    "compiler": ["untuned"],
-    "hardware": ["local_cpu"],
-    "batch": [1],
-}
-"""Values of an axis that a study leaves out."""
 MOST_POINTS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Skip:
-    """A rule that drops the points matching every pattern it names."""
-
-    patterns: tuple[tuple[str, tuple[Any, ...]], ...]
-    reason: str
-
-    def matches(self, point: Point) -> bool:
-        """Return whether the rule drops ``point``."""
-        return all(
-            any(_matches(axis, getattr(point, axis), pattern) for pattern in alternatives)
-            for axis, alternatives in self.patterns
-        )
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of a step; beyond them it is stopped and its point's row is ``timeout`` or ``failed``.
-
-    Parameters
-    ----------
-    network, tune, build, check, measure : float
-        Seconds.
-    memory : int
-        Bytes of anonymous memory of the step's processes together.
-    """
-
-    network: Annotated[float, pydantic.Field(gt=0)] = 7 * 86400.0
-    tune: Annotated[float, pydantic.Field(gt=0)] = 2 * 86400.0
-    build: Annotated[float, pydantic.Field(gt=0)] = 3600.0
-    check: Annotated[float, pydantic.Field(gt=0)] = 1800.0
-    measure: Annotated[float, pydantic.Field(gt=0)] = 1800.0
-    memory: Annotated[int, pydantic.Field(gt=0)] = 16 * 2**30
 
 
 @dataclass
@@ -75,35 +32,86 @@ class Expansion:
     merged: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Study:
     """What to try on each axis, how to measure it, and what to leave out.
 
     Parameters
     ----------
+    axes : mapping
+        By axis what to try, as in a study file: a part's name, a mapping with its name and options, or a
+        list of these; an option with a list is tried at each value.  An axis left out has its default.
     name : str
+        Letters, digits, ``_``, ``-`` and ``.``
+    seed : int
+    skip : sequence of mapping
+        Rules that drop points: patterns by axis, and the reason.
+    measure : mapping, optional
+        Settings of :class:`dlas.stack.MeasureSettings`.
+    limits : mapping, optional
+        Settings of :class:`Limits`.
+
+    Attributes
+    ----------
     axes : mapping of str to tuple
         Choices by axis; integers for ``batch``.
-    seed : int
     skip : tuple of Skip
     measure : MeasureSettings
     limits : Limits
+    written : dict
+        The parameters as they were given, which TOML can hold.
+
+    Raises
+    ------
+    InputError
+        If anything in it is invalid; quotes the value and says what was expected.
     """
 
-    name: str
     axes: Mapping[str, tuple[Any, ...]]
-    seed: int = 0
-    skip: tuple[Skip, ...] = ()
-    measure: MeasureSettings = field(default_factory=MeasureSettings)
-    limits: Limits = field(default_factory=Limits)
+    name: str
+    seed: int
+    skip: tuple[Skip, ...]
+    measure: MeasureSettings
+    limits: Limits
+    written: dict[str, Any] = field(repr=False, compare=False)
+
+    def __init__(
+        self,
+        axes: Mapping[str, Any],
+        name: str = "study",
+        seed: int = 0,
+        skip: Sequence[Mapping[str, Any]] = (),
+        measure: Mapping[str, Any] | None = None,
+        limits: Mapping[str, Any] | None = None,
+    ) -> None:
+        given = {"seed": seed, "axes": axes, "skip": skip, "measure": measure, "limits": limits}
+        written = {"name": name, **plain(given)}
+        vars(self).update(checked(written), written=written)
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> Study:
+        """Return the study in a table that has the keys of a study file.
+
+        Raises
+        ------
+        InputError
+        """
+        for key in table:
+            if key not in KEYS:
+                raise unknown("key in the study", str(key), KEYS)
+        return cls(**{"axes": {}, **table})
+
+    def toml(self) -> str:
+        """Return the text of a study file that holds the same study."""
+        return tomli_w.dumps(self.written)
 
     def with_measure(self, **settings: float) -> Study:
         """Return the study with some settings of :class:`dlas.stack.MeasureSettings` replaced."""
-        return replace(self, measure=replace(self.measure, **settings))  # type: ignore[arg-type]
+        return Study(**{**self.written, "measure": {**self.written.get("measure", {}), **settings}})
 
     def with_limits(self, **limits: float) -> Study:
         """Return the study with some of its :class:`Limits` replaced."""
-        return replace(self, limits=replace(self.limits, **limits))  # type: ignore[arg-type]
+        return Study(**{**self.written, "limits": {**self.written.get("limits", {}), **limits}})
 
     def expansion(self) -> Expansion:
         """Return the size of the cross product, before anything is skipped or merged."""
@@ -157,18 +165,3 @@ def _collapse(point: Point) -> Point:
     if parts.find("compiler", point.compiler.name).cls.own_kernels:
         return replace(point, algorithm=Choice(parts.LIBRARY))
     return point
-
-
-def _matches(axis: str, value: Any, pattern: Any) -> bool:
-    """Return whether a choice or a batch size matches a skip pattern."""
-    if not isinstance(value, Choice):
-        return bool(value == pattern)
-    if isinstance(pattern, str):
-        return fnmatchcase(value.name, pattern)
-    if not isinstance(pattern, dict) or not fnmatchcase(value.name, pattern.get("name", "*")):
-        return False
-    required = {key: option for key, option in pattern.items() if key != "name"}
-    if not required:
-        return True
-    options = {**parts.find(axis, value.name).options(), **dict(value.options)} if not value.chain else {}
-    return all(key in options and options[key] == option for key, option in required.items())

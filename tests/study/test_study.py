@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dlas.errors import InputError
 from dlas.study.point import Choice, Point
-from dlas.study.reading import parse_study, read_study
-from dlas.study.study import check_size
+from dlas.study.reading import as_study, parse_study, read_study
+from dlas.study.study import Study, check_size
 
 STUBS = """
 name = "s"
@@ -232,3 +233,41 @@ def test_an_unreadable_study_is_named(tmp_path: Path) -> None:
 def test_the_readmes_study_is_a_study() -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     check_size(parse_study(readme.partition("```toml\n")[2].partition("```")[0]))
+
+
+def test_a_study_may_be_written_in_python() -> None:
+    axes = {
+        "model": {"name": "tests.fixtures.stubs:StubModel", "factor": (1.5, 2.5), "trace": Path("here")},
+        "compiler": "tests.fixtures.stubs:StubCompiler",
+        "batch": range(1, 3),
+    }
+    skip = [{"batch": 2, "model": {"factor": 2.5}, "reason": "one is enough"}]
+    study = Study(axes=axes, name="s", skip=skip, measure={"repeats": 3}).with_limits(build=5)
+    found = list(study.points())
+    assert [(dict(point.model.options)["factor"], point.batch) for point in found] == [
+        (1.5, 1),
+        (1.5, 2),
+        (2.5, 1),
+    ]
+    assert dict(found[0].model.options)["trace"] == "here"
+    again = parse_study(study.toml())
+    assert again == study and (again.measure.repeats, again.limits.build) == (3, 5)
+    assert [point.id for point in again.points()] == [point.id for point in found]
+    assert as_study(study) is study
+    assert as_study({"axes": axes, "name": "s"}).axes == study.axes
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"axis": {}}, "unknown key in the study 'axis'; did you mean 'axes'"),
+        ({}, r"an empty study: the table \[axes\]"),
+        ({"axes": {"modle": "resnet18"}}, "did you mean 'model'"),
+        ({"axes": {"model": {"factor": 1}}}, "neither a part's name nor a table with a name"),
+        ({"axes": {"batch": 1}, "skip": [{"batch": 1}]}, "skip rule 1 has no reason"),
+        ({"axes": {"batch": 1}, "name": "no spaces"}, "a study needs a name of letters"),
+    ],
+)
+def test_a_study_in_python_is_checked_like_a_file(table: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        as_study(table)

@@ -1,0 +1,28 @@
+"""Limits of time and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pydantic
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a step; beyond them it is stopped and its point's row is ``timeout`` or ``failed``.
+
+    Parameters
+    ----------
+    network, tune, build, check, measure : float
+        Seconds.
+    memory : int
+        Bytes of anonymous memory of the step's processes together.
+    """
+
+    network: Annotated[float, pydantic.Field(gt=0)] = 7 * 86400.0
+    tune: Annotated[float, pydantic.Field(gt=0)] = 2 * 86400.0
+    build: Annotated[float, pydantic.Field(gt=0)] = 3600.0
+    check: Annotated[float, pydantic.Field(gt=0)] = 1800.0
+    measure: Annotated[float, pydantic.Field(gt=0)] = 1800.0
+    memory: Annotated[int, pydantic.Field(gt=0)] = 16 * 2**30

@@ -1,0 +1,40 @@
+"""Rules of a study that drop points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from dlas.study import parts
+from dlas.study.point import Choice, Point
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A rule that drops the points matching every pattern it names."""
+
+    patterns: tuple[tuple[str, tuple[Any, ...]], ...]
+    reason: str
+
+    def matches(self, point: Point) -> bool:
+        """Return whether the rule drops ``point``."""
+        return all(
+            any(_matches(axis, getattr(point, axis), pattern) for pattern in alternatives)
+            for axis, alternatives in self.patterns
+        )
+
+
+def _matches(axis: str, value: Any, pattern: Any) -> bool:
+    """Return whether a choice or a batch size matches a skip pattern."""
+    if not isinstance(value, Choice):
+        return bool(value == pattern)
+    if isinstance(pattern, str):
+        return fnmatchcase(value.name, pattern)
+    if not isinstance(pattern, dict) or not fnmatchcase(value.name, pattern.get("name", "*")):
+        return False
+    required = {key: option for key, option in pattern.items() if key != "name"}
+    if not required:
+        return True
+    options = {**parts.find(axis, value.name).options(), **dict(value.options)} if not value.chain else {}
+    return all(key in options and options[key] == option for key, option in required.items())
