@@ -23,6 +23,12 @@ from dlas.processes.events import Command, Event, GiveTurn, Pause, Resume, Start
 from dlas.processes.interface import Runner
 from dlas.processes.serving import Serving
 
+ASKS_THE_DRIVER = "PYTORCH_NVML_BASED_CUDA_CHECK"
+"""Makes torch count GPUs, as importing TVM asks it to, without CUDA.
+
+No fork can use CUDA once its parent has.
+"""
+
 
 class ServerDied(Exception):
     """The process that starts the steps has died, and its children with it."""
@@ -99,6 +105,7 @@ def _fork_server() -> tuple[Connection, int]:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             gc.collect()
             gc.freeze()  # a collection in a child would touch, and so copy, every page it shares
+            os.environ.setdefault(ASKS_THE_DRIVER, "1")
             Serving(theirs).run()
             code = 0
         except BaseException:

@@ -14,7 +14,7 @@ import pytest
 
 from dlas.processes.events import Ended, Event, Said, Task, TurnAsked
 from dlas.processes.interface import Channel
-from dlas.processes.server import Server, ServerDied
+from dlas.processes.server import ASKS_THE_DRIVER, Server, ServerDied
 
 
 def answer(channel: Channel, value: int) -> int:
@@ -31,6 +31,10 @@ def count(channel: Channel, path: str) -> None:
 
 def imported(channel: Channel, name: str) -> bool:
     return name in sys.modules
+
+
+def counts_gpus_without_cuda(channel: Channel) -> bool:
+    return os.environ.get(ASKS_THE_DRIVER) == "1"
 
 
 def take_turns(channel: Channel, turns: int) -> int:
@@ -104,6 +108,11 @@ def test_what_a_task_imports_is_there_for_it_and_all_that_follow(server: Server,
         task = replace(the(imported, name=name), imports=names)
         server.start([task], log=tmp_path / "log", memory=2**33)
         assert until_end(server)[1].results == [expected]
+
+
+def test_imports_leave_cuda_to_the_tasks(server: Server, tmp_path: Path) -> None:
+    start(server, tmp_path, counts_gpus_without_cuda)
+    assert until_end(server)[1].results == [True]
 
 
 def test_a_turn_is_waited_for_and_its_clock_stands(server: Server, tmp_path: Path) -> None:
