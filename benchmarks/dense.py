@@ -28,6 +28,7 @@ from benchmarks.layers import layer_folder, layer_options
 from benchmarks.peak import measure_peak
 from benchmarks.studies import median_s, run_study
 from dlas.errors import MissingPackage
+from dlas.rows.layer_times import compared_sums, profile, timed_layers
 from dlas.rows.results import Row
 from dlas.stack import Layer
 from dlas.study import parts
@@ -146,28 +147,37 @@ def _print(title: str, results: dict[str, dict[str, Row]], peaks: tuple[float, f
 def _print_kinds(title: str, results: dict[str, dict[str, Row]]) -> None:
     """Print what kinds of layers take of our fastest programs, and their speed against ONNX Runtime.
 
-    ONNX Runtime's profiler has a cost of its own: compare kinds with each other.
+    The cost of both profilers is taken out, see :mod:`dlas.rows.layer_times`; the sums as
+    profiled stand beside the networks' times below the table.
     """
     ours: dict[str, float] = defaultdict(float)
     theirs: dict[str, float] = defaultdict(float)
     macs: dict[str, int] = defaultdict(int)
-    for rows in results.values():
+    sums = []
+    for network, rows in results.items():
         seconds = {compiler: median_s(row) for compiler, row in rows.items() if row.status == "ok"}
         best = _fastest(OURS, seconds)
         if best is None or "onnxruntime" not in seconds:
             continue
-        beside = {layer["name"]: layer.get("latency_s") for layer in rows["onnxruntime"].layers}
-        for layer in rows[best].layers:
-            kind, own, other = _kind(layer), layer.get("latency_s"), beside.get(layer["name"])
+        sums += [f"{network}, {name}: {_sums(rows[name])}" for name in (best, "onnxruntime")]
+        beside = {layer["name"]: time_s for layer, time_s in timed_layers(rows["onnxruntime"])}
+        for layer, own in timed_layers(rows[best]):
+            kind, other = _kind(layer), beside.get(layer["name"])
             if own and (other or "macs" not in layer):
                 ours[kind] += own
                 theirs[kind] += other or 0.0
                 macs[kind] += layer.get("macs") or 0
-    table = Table("", "share of the time", "GFLOP/s", "against onnxruntime", title=title, box=None)
+    table = Table("", "share of the time", "GFLOP/s", "speed against onnxruntime", title=title, box=None)
     for kind in sorted(ours, key=ours.__getitem__, reverse=True):
         rate = (f"{2e-9 * macs[kind] / ours[kind]:.0f}", f"{theirs[kind] / ours[kind]:.2f}")
         table.add_row(kind, f"{ours[kind] / sum(ours.values()):.0%}", *(rate if macs[kind] else ("", "")))
-    Console().print(table)
+    Console().print(table, *sums, sep="\n")
+
+
+def _sums(row: Row) -> str:
+    """Return the sum of a row's layers as profiled beside its latency."""
+    timed = profile(row)
+    return compared_sums(timed.profiled_s, timed.latency_s) if timed else "its layers were not timed"
 
 
 def _kind(layer: Layer) -> str:

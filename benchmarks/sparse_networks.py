@@ -22,6 +22,7 @@ from rich.table import Table
 
 from benchmarks.studies import disturbed, median_s, run_study
 from dlas.rows.labels import label
+from dlas.rows.layer_times import timed_layers
 from dlas.rows.results import Row
 
 NETWORKS = "resnet18,resnet50,vgg16"
@@ -148,8 +149,8 @@ def _furthest_behind(row: Row, library: Row, level: float) -> list[list[str]]:
     goal = GOALS.get(level)
     if goal is None or median_s(library) / median_s(row) >= goal:
         return []
-    dense_s = {layer["name"]: layer["latency_s"] or 0.0 for layer in library.layers}
-    timed = [(layer, time_s) for layer in row.layers if (time_s := layer["latency_s"])]
+    dense_s = {layer["name"]: time_s for layer, time_s in timed_layers(library)}
+    timed = [(layer, time_s) for layer, time_s in timed_layers(row) if time_s]
     total = sum(time_s for _, time_s in timed)
     timed.sort(key=lambda pair: dense_s.get(pair[0]["name"], 0.0) / goal - pair[1])
     return [

@@ -30,6 +30,7 @@ from dlas.rows.labels import (
     milliseconds,
     shortened,
 )
+from dlas.rows.layer_times import compared_sums, profile
 from dlas.rows.results import CURVES, Row, read_rows
 from dlas.stack import PART_AXES
 
@@ -250,10 +251,11 @@ def _decimal(number: float) -> str:
 
 def _layers(row: Row) -> Grid:
     """Return the layers, the slowest first, with their share of the time of all layers."""
-    shares = _shares(row)
-    rows = row.layers or [{"name": name} for name in shares]
-    times = [layer.get("latency_s") for layer in rows]
-    total = sum(time for time in times if time)
+    shares, profiled = _shares(row), profile(row)
+    rows: list[dict[str, Any]] = [dict(layer) for layer in row.layers or [{"name": name} for name in shares]]
+    for layer, time in zip(rows, profiled.seconds if profiled else (), strict=False):
+        layer["latency_s"] = time
+    total = profiled.total_s if profiled else 0.0
     layers = sorted(rows, key=lambda layer: -(layer.get("latency_s") or 0))
     columns = [
         names("layer", [str(layer.get("name")) for layer in layers]),
@@ -270,11 +272,12 @@ def _layers(row: Row) -> Grid:
         _column("MAC/s", [_rate(layer) for layer in layers], drop=3),
     ]
     columns = [column for column in columns if _has_values(column)]
-    timed = sum(time is not None for time in times)
-    counts = f"{len(layers)} layers" + (
-        f", {timed} timed: {milliseconds(total)} ms together" if timed else ""
-    )
-    return Grid(columns, above=[Text("layers", style="bold").append(f": {counts}", style="not bold")])
+    above = [Text("layers", style="bold").append(f": {len(layers)}", style="not bold")]
+    if profiled:
+        timed = sum(time is not None for time in profiled.seconds)
+        above[0].append(f", {timed} timed: {compared_sums(profiled.profiled_s, profiled.latency_s)}")
+        above.append(Text(f"ms: {profiled.correction}; together {milliseconds(total)} ms"))
+    return Grid(columns, above=above)
 
 
 def _column(header: str, texts: list[str], drop: int = 0) -> GridColumn:

@@ -70,11 +70,13 @@ def data_of(context: Context, sections: Sequence[Section]) -> dict[str, Any]:
             "names": [texts.setdefault(layer.name, len(texts)) for layer in of],
             "algorithms": [texts.setdefault(layer.algorithm, len(texts)) for layer in of],
             "us": [significant(layer.latency_s * 1e6, 4) for layer in of],
+            "sums": layers.sums(context, line),
         }
         for line in layers.shown(context)
         for of in [context.details.layers[line]]
     ]
-    chosen = {"first": chooser.first, "second": chooser.second}
+    names = layers.names(context, chooser.first, chooser.second)
+    chosen = {"first": chooser.first, "second": chooser.second, "labels": names}
     return data | {"layers": timed, "texts": list(texts), "chosen": chosen, "most_bars": layers.MOST_BARS}
 
 

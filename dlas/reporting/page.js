@@ -289,15 +289,22 @@
     }
   }
 
-  const label = (p) => `${data.axes.map((axis) => data.worded.includes(axis) ? `${axis} ${value(axis, p)}` : value(axis, p)).join(" · ") || value("model", p)}: ${digits(points.ms[p] ?? NaN)} ms`;
+  const name = (p) => data.axes.map((axis) => data.worded.includes(axis) ? `${axis} ${value(axis, p)}` : value(axis, p)).join(" · ") || value("model", p);
+  const label = (p) => `${name(p)}: ${digits(points.ms[p] ?? NaN)} ms`;
 
   function drawLayers() {
     const figure = figures.find((found) => found.place.dataset.figure === "layers");
     const panel = figure.panels[0];
     const rows = [];
     const times = new Map();
-    for (const [which, field] of [["first", one("layers-first")], ["second", one("layers-second")]]) {
+    const legend = many("#figure-layers .legend span");
+    const sums = [];
+    for (const [at, field] of [one("layers-first"), one("layers-second")].entries()) {
+      // A mark's colour follows from the label that the place had initially; the legend tells what is there now.
+      const which = data.chosen.labels[at];
+      if (legend[at]) legend[at].lastChild.textContent = field.value === "" ? "nothing" : name(Number(field.value));
       if (field.value === "") continue;
+      sums.push(data.layers.find((timed) => timed.p === Number(field.value)).sums);
       for (const layer of layers.get(Number(field.value)) ?? []) {
         times.set(layer.name, Math.max(times.get(layer.name) ?? 0, layer.us));
         rows.push({ y: layer.name, c: which, x: layer.us, t: `${layer.name}, ${layer.algorithm}: ${digits(layer.us)} µs` });
@@ -305,8 +312,7 @@
     }
     const drawn = new Set([...times.keys()].sort((a, b) => times.get(b) - times.get(a)).slice(0, data.most_bars));
     panel.rows = rows.filter((row) => drawn.has(row.y));
-    const names = [one("layers-first"), one("layers-second")].map((field) => field.value && field.selectedOptions[0].text).filter(Boolean);
-    panel.place.querySelector("h4").textContent = names.join(" and ");
+    panel.place.querySelector("h4").textContent = sums.join("; ");
     panel.draw();
   }
 

@@ -14,13 +14,14 @@ from typing import Any
 import pandas as pd
 
 from dlas.rows.labels import flat
+from dlas.rows.layer_times import profile, timed_layers
 from dlas.rows.results import CURVES, Row, read_rows
 from dlas.rows.trajectories import Trajectories, Trajectory
 
 
 @dataclass(frozen=True)
 class LayerTime:
-    """One layer's time: its name, what computes it, seconds a call."""
+    """One layer's time: its name, what computes it, seconds without the profiler's cost."""
 
     name: str
     algorithm: str
@@ -54,6 +55,8 @@ class Details:
     ----------
     layers : dict of int to list of LayerTime
         By line of the frame, in the network's order; only lines with times of layers.
+    profiled_s : dict of int to float
+        By line, the sum of the layers as profiled, with the profiler's cost.
     curves : dict of int to list of SearchCurve
         By line of the frame, for points that were tuned.
     unreadable : int
@@ -65,6 +68,7 @@ class Details:
     """
 
     layers: dict[int, list[LayerTime]] = field(default_factory=dict)
+    profiled_s: dict[int, float] = field(default_factory=dict)
     curves: dict[int, list[SearchCurve]] = field(default_factory=dict)
     unreadable: int = 0
     trajectories: list[Trajectory] = field(default_factory=list)
@@ -87,19 +91,22 @@ def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
     latest = points["folder"].tolist()
     details, trajectories = Details(), Trajectories()
     layers: dict[int, list[list[LayerTime]]] = {}
+    sums: dict[int, list[float]] = {}
     for folder in folders:
         for row in read_rows(Path(folder)):
             line = lines.get((folder, row.id))
             if line is None:
                 continue
-            if times := list(_layers(row)):
-                layers.setdefault(line, []).append(times)
+            if profiled := profile(row):
+                layers.setdefault(line, []).append(list(_layers(row)))
+                sums.setdefault(line, []).append(profiled.profiled_s)
             trajectories.add(row, line)
             for name, value in _facts(row):
                 details.facts.setdefault(name, Counter())[value] += 1
             if folder == latest[line]:
                 _add_curves(details, line, Path(folder) / CURVES / f"{row.id}.json")
     details.layers = {line: _median_times(runs) for line, runs in layers.items()}
+    details.profiled_s = {line: statistics.median(runs) for line, runs in sums.items()}
     details.trajectories = trajectories.trainings
     return details
 
@@ -133,11 +140,9 @@ def _curve(content: Mapping[str, Any]) -> SearchCurve:
 
 
 def _layers(row: Row) -> Iterator[LayerTime]:
-    for layer in row.layers or ():
-        latency_s = layer.get("latency_s") if isinstance(layer, Mapping) else None
-        if isinstance(latency_s, int | float):
-            algorithm = layer.get("algorithm") or "other"
-            yield LayerTime(sys.intern(str(layer.get("name"))), sys.intern(str(algorithm)), latency_s)
+    for layer, latency_s in timed_layers(row):
+        algorithm = layer.get("algorithm") or "other"
+        yield LayerTime(sys.intern(str(layer.get("name"))), sys.intern(str(algorithm)), latency_s)
 
 
 def _facts(row: Row) -> Iterator[tuple[str, str]]:

@@ -67,7 +67,8 @@ class Layer(TypedDict, total=False):
     name : str
         The layer's name in the network; of other operators the kernel's.
     latency_s : float, s
-        Time of a call, median over 20 (``openvino``: mean). Null where the runtime cannot time its layers.
+        Median of 20 profiled runs, seconds (``openvino``: mean); the profiler's cost is in it, and
+        :mod:`dlas.rows.layer_times` takes it out. Null where the runtime cannot time its layers.
     algorithm : str
         The algorithm that computes it; ``library`` for a runtime's own kernel.
     options : mapping

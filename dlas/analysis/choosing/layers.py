@@ -19,6 +19,7 @@ from dlas.errors import InputError
 from dlas.measuring.machine import machine_name
 from dlas.rows.columns import MACHINE
 from dlas.rows.labels import label
+from dlas.rows.layer_times import timed_layers
 from dlas.rows.results import Row
 from dlas.stack import CHANGE_LAYOUT
 from dlas.study import parts
@@ -72,7 +73,7 @@ class Candidate:
     algorithm : str
         Its content in rows, with options, as JSON.
     latency_s : float
-        Median over the rows that used it.
+        Median over the rows that used it, without the profiler's cost.
     layouts : (str, str)
         The layouts in which it reads and writes.
     """
@@ -95,7 +96,7 @@ class Single:
     latency_s : float
         Time of an inference.
     operators_s : float
-        Sum of the times of all operators.
+        Sum of the times of all operators, without the profiler's cost.
     """
 
     algorithm: str
@@ -204,9 +205,8 @@ def _timed(row: Row) -> Iterator[tuple[str, Candidate]]:
     """Yield each layer's name and the candidate that computed it."""
     if row.status != "ok" or row.algorithm["name"] in PASSED_OVER:
         return
-    for layer in row.layers:
-        latency_s = layer.get("latency_s")
-        if latency_s is None or "algorithm" not in layer:
+    for layer, latency_s in timed_layers(row):
+        if "algorithm" not in layer:
             continue
         declined = layer.get("declined") is not None
         algorithm = {"name": layer["algorithm"]} if declined else row.algorithm
@@ -260,9 +260,7 @@ def _singles(rows: Sequence[Row]) -> Iterator[Single]:
     for algorithm, group in groups.items():
         layers = {layer: candidate.algorithm for row in group for layer, candidate in _timed(row)}
         latency_s = statistics.median(statistics.median(row.latency_s) for row in group)
-        operators_s = statistics.median(
-            sum(layer.get("latency_s") or 0.0 for layer in row.layers) for row in group
-        )
+        operators_s = statistics.median(sum(time for _, time in timed_layers(row)) for row in group)
         yield Single(algorithm, layers, latency_s, operators_s)
 
 
@@ -270,7 +268,7 @@ def _seconds_a_byte(rows: Sequence[Row]) -> float | None:
     """Return the mean seconds of layout changes for each byte that they moved."""
     seconds = moved = 0.0
     for row in rows:
-        took = sum(layer["latency_s"] or 0.0 for layer in row.layers if CHANGES.fullmatch(layer["name"]))
+        took = sum(time for layer, time in timed_layers(row) if CHANGES.fullmatch(layer["name"]))
         expected = changes(row.edges, {layer["name"]: layer_layouts(layer) for layer in row.layers})
         if expected:
             seconds, moved = seconds + took, moved + sum(expected.values())

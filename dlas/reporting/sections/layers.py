@@ -10,12 +10,13 @@ from dlas.reporting.blocks import Absent, Chooser, Figure, Panel, Section
 from dlas.reporting.context import Context, significant
 from dlas.reporting.palette import HUES, rgb
 from dlas.rows.labels import points as counted
+from dlas.rows.layer_times import LARGEST_COST, compared_sums
 
 MOST_LAYERS = 150_000
 """Most layers on the page, over all points: about 2 MB."""
 MOST_BARS = 40
 """Most layers drawn of a network: its slowest."""
-COLOURS = {"first": rgb(*HUES[0]), "second": rgb(*HUES[1])}
+COLOURS = (rgb(*HUES[0]), rgb(*HUES[1]))
 NETWORK = (*SETTING, "compression")
 
 
@@ -29,16 +30,32 @@ def section(context: Context) -> Section | Absent:
     second = _beside(context, first, points)
     lead = (
         f"Choose one or two points. The {MOST_BARS} slowest layers are drawn in the order of the network. "
-        "Layers are timed one by one, so that their times need not add up to the latency."
+        "Layers are timed in runs of their own with a profiler, whose cost counts as time of the layers. "
+        "Where they add up to more than the network takes without it, the same cost is taken from each, at "
+        f"most {LARGEST_COST:.0%} of what the shortest takes, and the rest is scaled to its latency."
     )
     left = len(context.details.layers) - len(points)
     if left:
         lead += f" {counted(left)}, the slowest, are left out to keep this page small."
-    spec = charts.bars("time, µs", COLOURS, grouped=True)
-    names = [context.name(line) for line in (first, second) if line is not None]
-    panel = Panel(" and ".join(names), _rows(context, first, second))
-    figure = Figure("layers", title, _sentence(context, first), [panel], {"": spec}, COLOURS, filtered=False)
+    called = names(context, first, second)
+    colours = dict(zip(called, COLOURS, strict=True))
+    spec = charts.bars("time, µs", colours, grouped=True)
+    lines = [line for line in (first, second) if line is not None]
+    panel = Panel("; ".join(sums(context, line) for line in lines), _rows(context, first, second))
+    figure = Figure("layers", title, _sentence(context, first), [panel], {"": spec}, colours, filtered=False)
     return Section("layers", title, lead, [Chooser(figure, first, second)])
+
+
+def names(context: Context, first: int, second: int | None) -> list[str]:
+    """Return the names of the two points that are chosen initially, which are the legend's labels."""
+    beside = "nothing" if second is None else context.name(second)
+    return [context.name(first), beside if beside != context.name(first) else f"{beside}, the second"]
+
+
+def sums(context: Context, line: int) -> str:
+    """Return a point's name with the sum of its layers as profiled and the network's latency."""
+    profiled_s = context.details.profiled_s[line]
+    return f"{context.name(line)}: {compared_sums(profiled_s, context.median_ms(line) * 1e-3)}"
 
 
 def shown(context: Context) -> list[int]:
@@ -66,7 +83,8 @@ def _beside(context: Context, first: int, points: list[int]) -> int | None:
 
 def _rows(context: Context, first: int, second: int | None) -> list[dict[str, Any]]:
     """Return the marks of one point's layers, or of two points' beside each other."""
-    chosen = {"first": first} | ({} if second is None else {"second": second})
+    lines = [line for line in (first, second) if line is not None]
+    chosen = dict(zip(names(context, first, second), lines, strict=False))
     times: dict[str, float] = {}
     for line in chosen.values():
         for layer in context.details.layers[line]:
