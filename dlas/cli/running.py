@@ -33,7 +33,7 @@ def run_study(
     jobs: int = 1,
     retry: Collection[str] = (),
     keep_builds: bool = False,
-    tune_only: bool = False,
+    until: str = "measure",
     in_process: bool = False,
 ) -> Writer:
     """Run a study, and return its results.
@@ -45,7 +45,7 @@ def run_study(
         Creates the cache after the study has been checked.
     results : callable
         Opens the writer of rows, a :class:`dlas.rows.results.Results`.
-    jobs, retry, keep_builds, tune_only
+    jobs, retry, keep_builds, until
         As for :class:`dlas.engine.sweep.Sweep`.
     in_process : bool
         Run the steps in this process, one at a time.
@@ -79,7 +79,7 @@ def run_study(
                 jobs=jobs,
                 retry=retry,
                 keep_builds=keep_builds,
-                tune_only=tune_only,
+                until=until,
             )
             _sweep(sweep, console)
     return writer
@@ -157,7 +157,7 @@ def _sweep(sweep: Sweep, console: Console) -> None:
             raise
         terminal.complain(f"the disk is full ({error}); free some room and run the same command again")
         raise typer.Exit(1) from None
-    if not sweep.tune_only:
+    if sweep.until == "measure":
         _print_summary(summary, out, console)
 
 

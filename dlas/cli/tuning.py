@@ -88,7 +88,7 @@ def tune(
         lambda: caches.Cache(cache or caches.default_root()),
         lambda store: nullcontext(CollectedRows(store.workspace("tune"))),
         jobs=jobs,
-        tune_only=True,
+        until="tune",
     )
     failed = [row for row in collected.rows if row.status != "ok"]
     if failed:

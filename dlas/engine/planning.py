@@ -90,6 +90,12 @@ class Plan:
         """Return the keys of the network, tuning and build artifacts, by kind."""
         return {step.kind: step.key for step in self.steps if step.kind}
 
+    def until(self, last: str) -> Plan:
+        """Return the plan without the steps after ``last``: ``network``, ``tune``, ``build`` or ``check``."""
+        order = tuple(STEP_AXES)
+        kept = order[: order.index(last) + 1]
+        return replace(self, steps=tuple(step for step in self.steps if step.name in kept))
+
 
 class Planner:
     """Plans the steps of points, and computes the keys of their artifacts.
@@ -130,11 +136,6 @@ class Planner:
             steps.insert(-2, Step("tune", tuning_key, tuned, "tuning", alone=True))
         measure = Step("measure", build_key, {**built, "settings": asdict(self.settings)})
         return Plan(tuple(steps), measure, self._row_key(point, build_key))
-
-    def plan_tuning(self, point: Point) -> Plan:
-        """Return the steps of ``point`` up to its tuning."""
-        plan = self.plan(point)
-        return replace(plan, steps=tuple(step for step in plan.steps if step.name in ("network", "tune")))
 
     def modules(self, step: str, point: Point) -> frozenset[str]:
         """Return the modules that affect a step: its own and its parts', with their imports."""

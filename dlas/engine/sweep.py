@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -67,8 +67,10 @@ class Sweep:
         Statuses whose rows are run again.
     keep_builds : bool
         Keep built libraries after their rows.
-    tune_only : bool
-        End each point once it is tuned.
+    until : str
+        The last step of each point: ``measure``, or ``tune`` or ``build``, after which nothing is measured.
+    points : iterable of Point, optional
+        Run instead of the study's.
     interleave : int
         Largest number of points of a comparison that take turns on the device.
     """
@@ -84,17 +86,18 @@ class Sweep:
         jobs: int = 1,
         retry: Collection[str] = (),
         keep_builds: bool = False,
-        tune_only: bool = False,
+        until: str = "measure",
+        points: Iterable[Point] | None = None,
         interleave: int = INTERLEAVE,
     ) -> None:
         self.study, self.results, self.cache = study, results, cache
         self.runner, self.progress = runner, progress
         self.jobs, self.retry, self.keep_builds = jobs, frozenset(retry), keep_builds
-        self.tune_only = tune_only
+        self.until = until
         self.summary = Summary()
         self._threads = max(1, Machine().most_threads() // jobs)
         self._planner = Planner(study.measure, cache.root)
-        self._points = study.points()
+        self._points = study.points() if points is None else iter(points)
         self._exhausted = False
         self._runs: list[PointRun] = []
         self._jobs: dict[int, tuple[PointRun, Lock | None]] = {}
@@ -154,7 +157,7 @@ class Sweep:
 
     def _take(self, point: Point) -> None:
         """Take a point unless it has a current row; finish it at once if its device is unsupported."""
-        plan = (self._planner.plan_tuning if self.tune_only else self._planner.plan)(point)
+        plan = self._planner.plan(point).until(self.until)
         status, key = self.results.existing.get(point.id, (None, None))
         if key == plan.key and status not in self.retry:
             self.summary.kept += 1
@@ -181,7 +184,7 @@ class Sweep:
             if step.kind is None or self.cache.get(step.kind, step.key) is None:
                 break
             run.done += 1
-        if run.ready and self.tune_only:
+        if run.ready and self.until != "measure":
             self._finish(run, OK)
         elif not run.ready and not run.step.alone and self._has_room():
             self._launch(run)
