@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import pandas as pd
 from dlas.errors import InputError, unknown
 from dlas.rows import intervals
 from dlas.rows.columns import (
-    AXES,
     INTEGERS,
     MACHINE,
     NUMBERS,
@@ -27,11 +25,10 @@ from dlas.rows.columns import (
     SAMPLES,
     TRUTHS,
 )
+from dlas.rows.filters import Values, kept, parse
 from dlas.rows.records import record
 from dlas.rows.results import read_rows
 from dlas.stack import PART_AXES
-
-FILTERS = (*AXES, MACHINE, "status", "study")
 
 
 def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> pd.DataFrame:
@@ -86,41 +83,36 @@ def _check_distinct(folders: Sequence[str | os.PathLike[str]]) -> None:
 
 
 def select(frame: pd.DataFrame, where: Sequence[str]) -> pd.DataFrame:
-    """Return the lines that match every axis; for an axis with several patterns, any of these.
+    """Return the lines that all filters keep.
 
     Parameters
     ----------
     where : sequence of str
-        ``axis=pattern``.  A pattern (``*``, ``?``, ``[...]``) is matched with the label
-        and with the part's name alone.
+        Filters, as :func:`dlas.rows.filters.parse` reads them: ``axis=pattern``, where any of several
+        patterns for one axis may match, or conditions such as ``"compression.level >= 0.8"``.
+        An axis is compared as its label and as its part's name alone; an option
+        that a row leaves at its default has no value.
 
     Raises
     ------
     InputError
         If a filter is malformed, or matches no row.
     """
-    wanted: dict[str, list[str]] = {}
-    for text in where:
-        axis, equals, pattern = (piece.strip() for piece in text.partition("="))
-        if not equals:
-            raise InputError(f"--where {text!r} is not of the form axis=pattern, e.g. model=cifar_*")
-        if axis not in FILTERS:
-            raise unknown("axis in --where", axis, FILTERS)
-        wanted.setdefault(axis, []).append(pattern)
-    matching = np.ones(len(frame), dtype=bool)
-    for axis, patterns in wanted.items():
-        matching &= np.any([_matches(frame, axis, pattern) for pattern in patterns], axis=0)
-    return frame[matching]
+    filters = [parse(text) for text in where]
+    columns = {name: _values(frame, name) for chosen in filters for name in chosen.names}
+    return frame[np.array(kept(filters, columns), dtype=bool)] if columns else frame
 
 
-def _matches(frame: pd.DataFrame, axis: str, pattern: str) -> np.ndarray:
-    """Return which lines match the pattern."""
-    values = frame[axis].astype("string").fillna("")
-    names = frame[f"{axis}_name"].fillna("") if axis in PART_AXES else values
-    matching = {value for value in {*values, *names} if fnmatchcase(value, pattern)}
-    if not matching and len(frame):
-        raise unknown(f"{axis} in --where", pattern, {value for value in values if value})
-    return (values.isin(matching) | names.isin(matching)).to_numpy(dtype=bool)
+def _values(frame: pd.DataFrame, name: str) -> list[Values]:
+    """Return what a name in a filter stands for in each line."""
+    if name not in frame:
+        options = [
+            column for column in map(str, frame) if column.startswith(tuple(f"{a}." for a in PART_AXES))
+        ]
+        raise unknown("option in --where", name, options or ["none at all"])
+    columns = [frame[name], *([frame[f"{name}_name"]] if name in PART_AXES else [])]
+    lines = zip(*(column.astype(object) for column in columns), strict=True)
+    return [tuple(value for value in line if not pd.isna(value)) for line in lines]
 
 
 def _filled_machines(frame: pd.DataFrame) -> pd.Series:
