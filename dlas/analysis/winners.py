@@ -15,6 +15,7 @@ import pandas as pd
 
 from dlas.analysis.matching import SETTING, groups, natural, timed
 from dlas.analysis.roles import DENSE, TUNINGS
+from dlas.errors import InputError
 
 Lines = npt.NDArray[np.intp]
 
@@ -87,6 +88,28 @@ class Standing:
     by_compression: Mapping[str, Winner]
     by_primitive: Mapping[str, Winner]
     overall: Winner
+
+
+def fastest_id(frame: pd.DataFrame) -> str:
+    """Return the id of the fastest point of one setting.
+
+    Raises
+    ------
+    InputError
+        If no point has a time, or they are of several settings, whose times are not comparable.
+    """
+    with_time = frame[timed(frame)]
+    if with_time.empty:
+        raise InputError("no row has a time, so that none is the fastest")
+    varying = [name for name in SETTING if with_time[name].nunique(dropna=False) > 1]
+    if varying:
+        values = "; ".join(f"{name}: {_listed(with_time[name])}" for name in varying)
+        raise InputError(f"the fastest of what? Choose one with --where axis=value ({values})")
+    return str(with_time["id"].iloc[int(with_time["latency_s"].argmin())])
+
+
+def _listed(column: pd.Series) -> str:
+    return ", ".join(sorted({str(value) for value in column}, key=natural))
 
 
 def standings(points: pd.DataFrame) -> list[Standing]:

@@ -31,8 +31,15 @@ app.add_typer(tuning.records)
 Folder = Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]
 Folders = Annotated[list[Path], typer.Argument(help="Folders that `dlas run --out` wrote.")]
 Where = Annotated[
-    list[str] | None, typer.Option("--where", help="Keep the rows whose axis matches, e.g. model=cifar_*.")
+    list[str] | None,
+    typer.Option(
+        "--where",
+        help="Keep the rows that match: model=cifar_*, compression.level=0.8, "
+        "or a condition: \"algorithm == 'gemm' and batch > 1\".",
+    ),
 ]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON: times in seconds, null for what is missing.")]
 
 
 def _version(asked: bool) -> None:
@@ -133,12 +140,27 @@ def list_parts(
 
 @app.command()
 def show(
-    folder: Folder, row: Annotated[str, typer.Argument(help="A row's id, or enough of its beginning.")]
+    folder: Folder,
+    row: Annotated[str | None, typer.Argument(help="A row's id, or enough of its beginning.")] = None,
+    fastest: Annotated[bool, typer.Option("--fastest", help="The fastest row.")] = False,
+    where: Where = None,
+    json: Json = False,
 ) -> None:
     """Show everything about one row."""
+    from dlas.analysis.winners import fastest_id
+    from dlas.console import as_json
+    from dlas.console.show import find
     from dlas.console.show import show as render
 
-    terminal.show(render(folder, row))
+    if fastest == (row is not None):
+        raise InputError("give the row's id, as `dlas table` prints it, or --fastest")
+    if where and not fastest:
+        raise InputError("--where chooses among the rows of --fastest")
+    chosen = row or fastest_id(_read([folder], where))
+    if json:
+        terminal.show_json(as_json.of_row(find(folder, chosen)))
+    else:
+        terminal.show(render(folder, chosen))
 
 
 @app.command()
@@ -148,11 +170,17 @@ def table(
     sort: Annotated[
         str, typer.Option(help="latency, accuracy, error, memory, size, ... or an axis.")
     ] = "latency",
+    json: Json = False,
 ) -> None:
     """Print every point's row, beside the fastest of its kind."""
+    from dlas.console import as_json
     from dlas.console.tables import table as render
 
-    terminal.show(render(_read(folders, where), sort=sort))
+    rows = _read(folders, where)
+    if json:
+        terminal.show_json(as_json.of_table(rows, sort))
+    else:
+        terminal.show(render(rows, sort=sort))
 
 
 @app.command()
@@ -161,12 +189,18 @@ def compare(
     axis: Annotated[str, typer.Option(help="The axis whose values are compared.")],
     baseline: Annotated[str | None, typer.Option(help="The value that the others are divided by.")] = None,
     where: Where = None,
+    json: Json = False,
 ) -> None:
     """Compare the values of one axis on matched points."""
     from dlas.analysis.compare import compare as matched
+    from dlas.console import as_json
     from dlas.console.comparison import grid
 
-    terminal.show(grid(matched(_read(folders, where), axis, baseline)))
+    comparison = matched(_read(folders, where), axis, baseline)
+    if json:
+        terminal.show_json(as_json.of_comparison(comparison))
+    else:
+        terminal.show(grid(comparison))
 
 
 @app.command()

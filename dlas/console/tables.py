@@ -16,7 +16,7 @@ from dlas.console.grid import Grid, Notes
 from dlas.errors import unknown
 from dlas.rows.columns import AXES
 from dlas.rows.frame import select
-from dlas.rows.labels import MISSING, amount, duration, factor, interval_ms, points
+from dlas.rows.labels import MISSING, amount, duration, factor, interval_ms, points, short_id
 from dlas.rows.results import STATUSES
 
 GROUP = SETTING_OF_SEEDS
@@ -105,16 +105,27 @@ def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency")
         If a filter or ``sort`` names an unknown axis, column or value.
     """
     every = merge_repeats(frame)
-    chosen = select(every, where)
-    lines = _sorted(chosen.assign(relative=relative_to_fastest(chosen)), sort)
+    lines = ordered(select(every, where), sort)
     varying, constants = _split_names(lines)
     notes = Notes()
     outcome = _outcome_columns(lines, notes)
     columns = [_name_column(lines, name) for name in varying] + outcome + _quantity_columns(lines)
+    columns.append(GridColumn(GridCell("id"), [GridCell(short_id(row)) for row in lines["id"]], drop=1))
     numbers = lines["group_number"].tolist()
     breaks = {i for i in range(len(numbers) - 1) if numbers[i] != numbers[i + 1]}
     below = [_counts(lines), *_repeats(lines), *notes.lines()]
     return Grid(columns, breaks, _headline(every, lines, constants), below)
+
+
+def ordered(points: pd.DataFrame, sort: str = "latency") -> pd.DataFrame:
+    """Return the lines of :func:`table` in its order, with the number of their group and ``relative``.
+
+    Raises
+    ------
+    InputError
+        If ``sort`` names an unknown column.
+    """
+    return _sorted(points.assign(relative=relative_to_fastest(points)), sort)
 
 
 def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:

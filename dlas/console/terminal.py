@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 from rich.console import Console, RenderableType
@@ -21,6 +22,11 @@ def show(renderable: RenderableType) -> None:
     from dlas.console.grid import print_whole
 
     print_whole(console(), renderable)
+
+
+def show_json(value: object) -> None:
+    """Print a value as JSON; every number must be finite."""
+    console().out(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False), highlight=False)
 
 
 def complain(message: str) -> None:

@@ -11,6 +11,12 @@ MISSING = "–"  # noqa: RUF001 - a dash that is not a minus
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 MOST_CHARACTERS = 160
 """A reason longer than this is shortened; ``dlas show`` prints it whole."""
+ID_CHARACTERS = 8
+
+
+def short_id(row_id: str) -> str:
+    """Return the beginning of a row's id, by which ``dlas show`` finds it."""
+    return row_id[:ID_CHARACTERS]
 
 
 def label(content: object) -> str:
