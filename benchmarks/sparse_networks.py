@@ -185,7 +185,7 @@ def _print_compiling(
         for name in sparse:
             text = STUDY.format(**options, algorithms=name, compressions=_pruned(level, criterion))
             (row,) = run_study(folder / f"build_{model}_{name.strip(chr(34))}", text)
-            seconds, reference = (built.seconds.get("build", float("nan")) for built in (row, whole))
+            seconds, reference = (_build_s(built) for built in (row, whole))
             table.add_row(
                 model,
                 label(row.algorithm),
@@ -194,6 +194,11 @@ def _print_compiling(
                 f"{seconds / reference:.2f}",
             )
     Console().print(table)
+
+
+def _build_s(row: Row) -> float:
+    """Return the seconds that a row's build took, also where it was in the cache."""
+    return row.seconds.get("build", row.cached.get("build", float("nan")))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from dlas.rows.results import Row
 PAGE = Path(__file__).with_suffix(".md")
 GROUPS = {
     "The point": "study dataset model compression algorithm compiler hardware batch seed measure",
-    "Its result": "id status reason step started seconds",
+    "Its result": "id status reason step started seconds waited cached",
     "Times": "latency_s calls_per_sample bound first_run_s energy_j",
     "Disturbances": "noisy noisy_reason load steal sentinel_s",
     "The network": (

@@ -172,9 +172,10 @@ def _costs(row: Row) -> Iterator[tuple[str, str]]:
             "search",
             ", ".join([*counts, f"{duration(row.tuning.get('seconds', 0.0))} when they were made"]),
         )
-    if row.seconds:
-        times = cast(Mapping[str, float], row.seconds)
-        yield "took", ", ".join(f"{step} {duration(time_s)}" for step, time_s in times.items())
+    for what, seconds in (("took", row.seconds), ("waited", row.waited), ("in the cache", row.cached)):
+        times = cast(Mapping[str, float], seconds)
+        if shown := [f"{step} {duration(time_s)}" for step, time_s in times.items() if time_s]:
+            yield what, ", ".join(shown)
     if row.started:
         yield "started", row.started
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dlas.engine.durations import Durations
 from dlas.engine.planning import Plan, Step
 from dlas.stack import Hardware
 from dlas.study.point import Point
@@ -20,8 +21,6 @@ class PointRun:
     ----------
     point : Point
     plan : Plan
-    started : str
-        Time of its start, as rows write it.
     log : Path
         The output of its steps.
     done : int
@@ -30,25 +29,22 @@ class PointRun:
         The job that works on it now.
     facts : dict
         Results of check and measure so far, by the row's column.
-    seconds : dict
-        Duration of each step.
+    started : str
+        When its latest job began, as rows write it; empty before the first.
+    took : Durations
     remakes : int
         How often damaged artifacts were made again.
     """
 
     point: Point
     plan: Plan
-    started: str
     log: Path
     done: int = 0
     job: int | None = None
     facts: dict[str, Any] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
+    started: str = ""
+    took: Durations = field(default_factory=Durations)
     remakes: int = 0
-
-    def add_seconds(self, step: str, seconds: float) -> None:
-        """Add to the duration of a step, which may run more than once."""
-        self.seconds[step] = self.seconds.get(step, 0.0) + seconds
 
     def restart(self) -> None:
         """Go back to the first step; undamaged artifacts are reused."""
@@ -65,6 +61,11 @@ class PointRun:
     def step(self) -> Step:
         """The current or next step."""
         return self.plan.measure if self.ready else self.plan.steps[self.done]
+
+    @property
+    def to_do(self) -> tuple[Step, ...]:
+        """The current step and those after it, measuring last."""
+        return (*self.plan.steps, self.plan.measure)[self.done :]
 
     @property
     def comparison(self) -> tuple[object, ...]:

@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from dlas.engine.durations import notes
 from dlas.engine.planning import Planner, Step
 from dlas.engine.point_run import PointRun, Summary
 from dlas.engine.progress import Progress
 from dlas.engine.row import make_row, tuning_curves
 from dlas.engine.turns import INTERLEAVE, Turns
 from dlas.measuring.machine import Machine
-from dlas.processes.events import Ended, Event, Said, Task, TurnAsked
+from dlas.processes.events import Ended, Event, Said, Task, TaskEnded, TurnAsked
 from dlas.processes.interface import Runner
 from dlas.processes.outcome import OK, Outcome, failure
 from dlas.rows.results import CURVES, Row
@@ -162,7 +163,7 @@ class Sweep:
         if key == plan.key and status not in self.retry:
             self.summary.kept += 1
             return
-        run = PointRun(point, plan, _now(), self._logs / f"{point.id}.log")
+        run = PointRun(point, plan, self._logs / f"{point.id}.log")
         self._runs.append(run)
         unsupported = run.device.unsupported()
         if unsupported:
@@ -183,6 +184,7 @@ class Sweep:
                 return
             if step.kind is None or self.cache.get(step.kind, step.key) is None:
                 break
+            run.took.add_artifact(step, self.cache.notes(step.kind, step.key), self._owner(run))
             run.done += 1
         if run.ready and self.until != "measure":
             self._finish(run, OK)
@@ -216,6 +218,7 @@ class Sweep:
                 break
             steps.append(step)
         tasks = [self._task(step) for step in steps]
+        run.started = _now()
         run.job = self.runner.start(
             tasks, log=run.log, memory=self.study.limits.memory, threads=self._threads
         )
@@ -224,6 +227,7 @@ class Sweep:
     def _launch_alone(self, run: PointRun) -> int:
         """Start a point's step on the device that it has locked."""
         self.summary.measured += run.ready
+        run.started = _now()
         return self.runner.start([self._task(run.step)], log=run.log, memory=self.study.limits.memory)
 
     def _task(self, step: Step) -> Task:
@@ -240,6 +244,9 @@ class Sweep:
                 self.progress.say(text)
             case TurnAsked(job=job):
                 self._turns.turn_asked(job)
+            case TaskEnded(job=job):
+                run = self._jobs[job][0] if job in self._jobs else self._turns.member(job)
+                self._task_ended(run, event)
             case Ended(job=job) if job in self._jobs:
                 run, lock = self._jobs.pop(job)
                 if lock is not None:
@@ -250,11 +257,20 @@ class Sweep:
                 (self._measured if run.ready else self._step_ended)(run, event)
                 self._turns.ended(job)
 
+    def _task_ended(self, run: PointRun, end: TaskEnded) -> None:
+        """Note beside a new artifact how long it took: a sweep that is interrupted now finds it there."""
+        step = run.to_do[end.task]
+        if step.kind:
+            self.cache.annotate(step.kind, step.key, notes(end, self._owner(run)))
+
+    def _owner(self, run: PointRun) -> str:
+        """Return the name of a point in this results folder, for the artifacts that are made for it."""
+        return str(self.results.folder.resolve() / run.point.id)
+
     def _step_ended(self, run: PointRun, end: Ended) -> None:
         """Store the results of the steps that ran; finish the point if one failed."""
-        steps = run.plan.steps[run.done :]
-        for step, facts, seconds in zip(steps, end.results, end.seconds, strict=False):
-            run.add_seconds(step.name, seconds)
+        for step, facts, *times in zip(run.to_do, end.results, end.seconds, end.waited, strict=False):
+            run.took.add(step, *times)
             run.facts.update(facts)
             run.done += 1
         if end.complete:
@@ -265,7 +281,7 @@ class Sweep:
     def _measured(self, run: PointRun, end: Ended) -> None:
         """Finish a point whose measurement has ended."""
         if end.complete:
-            run.add_seconds("measure", end.seconds[0])
+            run.took.add(run.step, end.seconds[0], end.waited[0])
             run.facts.update(end.results[0])
             self._finish(run, OK)
         else:
@@ -274,7 +290,7 @@ class Sweep:
     def _failed(self, run: PointRun, end: Ended) -> None:
         """Finish a point whose step failed; if only artifacts were damaged, make them again."""
         step = run.step
-        run.add_seconds(step.name, end.seconds[-1])
+        run.took.add(step, end.seconds[-1], end.waited[-1])
         outcome = failure(step.name, end, self._seconds(step), self.study.limits.memory)
         if outcome.corrupt and run.remakes < REMAKES:
             run.restart()
@@ -285,6 +301,7 @@ class Sweep:
 
     def _finish(self, run: PointRun, outcome: Outcome) -> None:
         """Write a point's row, and drop its build."""
+        run.started = run.started or _now()
         row = make_row(self.study.name, run, outcome, self.cache)
         self.results.append(row)
         self._write_curves(run)

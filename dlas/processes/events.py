@@ -125,6 +125,25 @@ class Raised:
 
 
 @dataclass(frozen=True)
+class TaskEnded:
+    """A task has returned its result, which comes with :class:`Ended`.
+
+    Parameters
+    ----------
+    job : int
+    task : int
+        Its place among the job's tasks.
+    seconds, waited : float
+        How long it worked; how long it was paused or waited for its turn.
+    """
+
+    job: int
+    task: int
+    seconds: float
+    waited: float
+
+
+@dataclass(frozen=True)
 class Ended:
     """From the server: a child has ended.
 
@@ -137,8 +156,8 @@ class Ended:
         The limit that it was killed for.
     results : sequence
         Results of the tasks that succeeded.
-    seconds : sequence of float
-        Duration of each task that started.
+    seconds, waited : sequence of float
+        Of each task that started, how long it worked, and how long it was paused or waited for its turn.
     raised : Raised or None
         The exception that ended the last one.
     """
@@ -147,6 +166,7 @@ class Ended:
     exit: int
     results: Sequence[Any] = ()
     seconds: Sequence[float] = ()
+    waited: Sequence[float] = ()
     stopped: Literal["timeout", "memory"] | None = None
     raised: Raised | None = None
 
@@ -157,12 +177,12 @@ class Ended:
 
 
 Command = Start | GiveTurn | Pause | Resume
-Event = Said | TurnAsked | Ended
+Event = Said | TurnAsked | TaskEnded | Ended
 """Messages that a sweep receives."""
 Message = Command | Event | Finished | Raised
 CLASSES: dict[str, type] = {
     cls.__name__: cls
-    for cls in (Task, Start, GiveTurn, Pause, Resume, Said, TurnAsked, Finished, Raised, Ended)
+    for cls in (Task, Start, GiveTurn, Pause, Resume, Said, TurnAsked, Finished, Raised, TaskEnded, Ended)
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dlas.measuring.machine import use_threads
 from dlas.processes.child import run_task
-from dlas.processes.events import Ended, Event, Raised, Start, Task
+from dlas.processes.events import Ended, Event, Raised, Start, Task, TaskEnded
 from dlas.processes.interface import Channel, Runner
 from dlas.processes.outcome import describe_exception
 
@@ -50,7 +50,7 @@ class Inline(Runner):
         self._paused.discard(job)
 
     def events(self, seconds: float) -> list[Event]:
-        """Run the next job and return its end event; without a job, wait ``seconds``.
+        """Run the next job and return the ends of its tasks and its own; without a job, wait ``seconds``.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class Inline(Runner):
             return []
         processors = os.sched_getaffinity(0)
         try:
-            return [_run(self._jobs.pop(waiting[0]))]
+            return _run(self._jobs.pop(waiting[0]))
         finally:
             os.sched_setaffinity(0, processors)  # a step binds itself to the cores of its device
 
@@ -86,8 +86,8 @@ class _PrintingChannel(Channel):
         pass
 
 
-def _run(start: Start) -> Ended:
-    """Run a job's tasks up to the first that raises."""
+def _run(start: Start) -> list[Event]:
+    """Run a job's tasks up to the first that raises; they never wait."""
     use_threads(start.threads)
     channel = _PrintingChannel(Path(start.log))
     results: list[Any] = []
@@ -107,7 +107,9 @@ def _run(start: Start) -> Ended:
         seconds.append(time.monotonic() - began)
         if error:
             break
-    return Ended(start.job, int(error is not None), results, seconds, raised=error)
+    done = [TaskEnded(start.job, task, seconds[task], 0.0) for task in range(len(results))]
+    waited = [0.0] * len(seconds)
+    return [*done, Ended(start.job, int(error is not None), results, seconds, waited, raised=error)]
 
 
 def _append(log: Path, text: str) -> None:

@@ -26,6 +26,7 @@ from dlas.processes.events import (
     Raised,
     Said,
     Start,
+    TaskEnded,
     TurnAsked,
     decode,
     encode,
@@ -52,14 +53,14 @@ class Job:
         Bytes that it and its descendants may use.
     limits : list of float
         Time limit of each task, seconds.
-    left : float
-        Seconds that the current task had left when its clock last started.
     since : float or None
-        When its clock last started; None while paused.
+        When its clock last started; None while it is stopped or waits for its turn.
+    worked : float
+        Seconds that the current task had worked by then.
     results : list
         Results of its tasks so far.
-    seconds : list of float
-        How long each of its tasks took.
+    seconds, waited : list of float
+        How long each of its tasks worked, and how long it stood still.
     raised : Raised or None
         The exception that ended it.
     stopped : str or None
@@ -76,34 +77,43 @@ class Job:
     connection: Connection
     memory: int
     limits: list[float]
-    left: float
     since: float | None
+    worked: float = 0.0
     results: list[Any] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)
     raised: Raised | None = None
     stopped: Literal["timeout", "memory"] | None = None
     started: float = field(default_factory=time.monotonic)
     next_exact_check: float = 0.0
 
-    def finish_task(self, value: object) -> None:
-        """Store a task's result and start the clock of the next task."""
+    def finish_task(self, value: object) -> TaskEnded:
+        """Store a task's result, start the clock of the next task, and return the event that says so."""
         self.results.append(value)
         self.stop_watch()
-        if len(self.results) < len(self.limits):
-            self.left = self.limits[len(self.results)]
-            self.since = time.monotonic()
+        return TaskEnded(self.number, len(self.results) - 1, self.seconds[-1], self.waited[-1])
 
     def stop_watch(self) -> None:
-        """Record the duration of a task, waiting for turns included."""
+        """Record how long a task worked and how long it stood still."""
         now = time.monotonic()
-        self.seconds.append(now - self.started)
-        self.started = now
+        self.seconds.append(self.worked_by(now))
+        self.waited.append(max(0.0, now - self.started - self.seconds[-1]))
+        self.started, self.worked = now, 0.0
+        if self.since is not None:
+            self.since = now
+
+    def worked_by(self, now: float) -> float:
+        """Return the seconds that the current task has worked."""
+        return self.worked + (0.0 if self.since is None else now - self.since)
+
+    @property
+    def limit(self) -> float:
+        """The time limit of the current task, or of the last one while the child exits."""
+        return self.limits[min(len(self.results), len(self.limits) - 1)]
 
     def pause(self) -> None:
         """Stop the child, its descendants and the clock of its time limit."""
-        if self.since is not None:
-            self.left -= time.monotonic() - self.since
-            self.since = None
+        self.worked, self.since = self.worked_by(time.monotonic()), None
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -191,9 +201,7 @@ class Serving:
         with suppress(OSError):  # if it was killed, its end is reported as the job's
             connection.send_bytes(encode(start))
         pidfd = os.pidfd_open(pid)
-        self.jobs[start.job] = Job(
-            start.job, pid, pidfd, connection, start.memory, limits, limits[0], time.monotonic()
-        )
+        self.jobs[start.job] = Job(start.job, pid, pidfd, connection, start.memory, limits, time.monotonic())
         self.spare = fork_child()
 
     def _import(self, names: Collection[str]) -> None:
@@ -219,7 +227,7 @@ class Serving:
         except (EOFError, OSError):
             return False
         if isinstance(message, Finished):
-            job.finish_task(message.value)
+            self._send(job.finish_task(message.value))
         elif isinstance(message, Raised):
             job.raised = message
         elif isinstance(message, Said | TurnAsked):
@@ -240,14 +248,15 @@ class Serving:
         job.connection.close()
         del self.jobs[job.number]
         code = os.waitstatus_to_exitcode(status)
-        self._send(Ended(job.number, code, job.results, job.seconds, job.stopped, job.raised))
+        durations = job.seconds, job.waited
+        self._send(Ended(job.number, code, job.results, *durations, job.stopped, job.raised))
 
     def _check_limits(self) -> None:
         self.last_check = now = time.monotonic()
         for job in self.jobs.values():
             if job.since is None:
                 continue
-            if now - job.since > job.left:
+            if job.worked_by(now) > job.limit:
                 job.kill("timeout")
             elif now >= job.next_exact_check and quick_bytes(job.pid) > job.memory:
                 if exact_bytes(job.pid) > job.memory:

@@ -42,6 +42,10 @@ INTEGERS = (
     "packed_bytes",
 )
 SECONDS = tuple(f"{step}_s" for step in STEPS)
+WAITS = tuple(f"{step}_waited_s" for step in STEPS)
+CACHED = tuple(f"{step}_cached_s" for step in STEPS)
+DURATIONS = (*SECONDS, *WAITS, *CACHED)
+"""Columns of the seconds that steps worked, stood still, and took for artifacts that were in the cache."""
 ACCURACIES = (
     "accuracy",
     "validation_accuracy",
@@ -49,7 +53,7 @@ ACCURACIES = (
     "compiled_accuracy_low",
     "compiled_accuracy_high",
 )
-NUMBERS = (*FLOATS, *ACCURACIES, *SECONDS, *REACHED, FINE_TUNING, "coverage", "drift", "search_s")
+NUMBERS = (*FLOATS, *ACCURACIES, *DURATIONS, *REACHED, FINE_TUNING, "coverage", "drift", "search_s")
 LATENCY = (
     "latency_s",
     "latency_low_s",
@@ -71,7 +75,7 @@ ORDER = (
     *COUNTS,
     *SIZES,
     *("energy_j", "expected_speedup", *REACHED, FINE_TUNING, "coverage", "trials", "search_s"),
-    *SECONDS,
+    *DURATIONS,
     *PROVENANCE,
     *(name for axis in PART_AXES for name in (f"{axis}_name", f"{axis}.")),
     SAMPLES,

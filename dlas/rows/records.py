@@ -9,15 +9,18 @@ import numpy as np
 
 from dlas.measuring.machine import machine_name
 from dlas.rows.columns import (
+    CACHED,
     FINE_TUNING,
     FLOATS,
     INTEGERS,
     MACHINE,
     REACHED,
     SAMPLES,
+    SECONDS,
     STEPS,
     TEXTS,
     TRUTHS,
+    WAITS,
 )
 from dlas.rows.labels import label, options
 from dlas.rows.results import Row
@@ -41,7 +44,8 @@ def record(folder: str, row: Row) -> dict[str, Any]:
     record["image_height"] = _of(row.layers[0], "h") if isinstance(row.layers, list) and row.layers else None
     record |= {"trials": _of(row.tuning, "trials"), "search_s": _of(row.tuning, "seconds")}
     record["drift"] = _drift(row.sentinel_s)
-    record |= {f"{step}_s": _of(row.seconds, step) for step in STEPS}
+    for columns, durations in ((SECONDS, row.seconds), (WAITS, row.waited), (CACHED, row.cached)):
+        record |= {column: _of(durations, step) for column, step in zip(columns, STEPS, strict=True)}
     record["host"] = _of(_of(row.environment, "host"), "name")
     record |= {"cpu": _of(row.device, "cpu"), "threads": _of(row.device, "threads")}
     record[MACHINE], record["processor"] = machine_name(row.device), _processor(row.device)

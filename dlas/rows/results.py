@@ -35,7 +35,7 @@ from dlas.rows.schema import (
 from dlas.store.journal import FileInUse, Journal
 from dlas.store.replacing import make_folder
 
-SCHEMA = 1
+SCHEMA = 2
 STATUSES = ("ok", "failed", "timeout", "unsupported", "wrong")
 CURVES = "tuning"
 """Folder beside it: for each tuned row, the best time so far by trials and by seconds of search."""
@@ -151,7 +151,11 @@ class Row:
         Size of the weights as the build stores them: packed for their algorithms, with indices and unused
         places. Null for a runtime with its own kernels, and in rows older than this field.
     seconds : Seconds
-        Time of each step; a step whose result was in the cache is not among them.
+        Time that each step worked for this point. Rows of schema 1 count the waits too.
+    waited : Seconds
+        Time that each step stood still: stopped while others were measured, or waiting for its turn.
+    cached : Seconds
+        Time that steps whose artifacts were in the cache took when these were made, for other points.
     artifacts : Artifacts
         Keys of the artifacts of its steps, in the cache.
     measure : Measure
@@ -161,7 +165,8 @@ class Row:
     environment : Environment
         Versions and host.
     started : str
-        When the point was started, ISO 8601 in UTC.
+        When its measurement began, or the last steps of a point that ended before; ISO 8601 in UTC. In rows
+        of schema 1, when the sweep planned the point.
     schema : int
         Version of this list of fields.
     """
@@ -212,6 +217,8 @@ class Row:
     library_bytes: int | None = None
     packed_bytes: int | None = None
     seconds: Seconds = field(default_factory=Seconds)
+    waited: Seconds = field(default_factory=Seconds)
+    cached: Seconds = field(default_factory=Seconds)
     artifacts: Artifacts = field(default_factory=Artifacts)
     measure: Measure = field(default_factory=Measure)
     device: Device = field(default_factory=Device)

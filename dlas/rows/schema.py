@@ -131,7 +131,7 @@ class TuningSummary(TypedDict, total=False):
 
 
 class Seconds(TypedDict, total=False):
-    """Time of each step; a step whose artifact was in the cache is not among them.
+    """Times by step; only of steps that ran, or whose artifact was in the cache.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Seconds(TypedDict, total=False):
     check : float, s
         Comparing the build with the network.
     measure : float, s
-        Timing, including the wait for turns on the device.
+        Loading the build and timing it.
     """
 
     network: float

@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +22,10 @@ from typing import Any
 from dlas.errors import CorruptArtifact
 from dlas.store.fingerprint import file_digest
 from dlas.store.locks import Lock, is_alive, take_lock
-from dlas.store.replacing import make_folder
+from dlas.store.replacing import make_folder, replacing
 
 MANIFEST = "manifest.json"
+NOTES = "notes.json"
 BLOB_BYTES = 2**20
 """Files of at least this size are stored once by content."""
 LIMIT_BYTES = 20 * 2**30
@@ -134,6 +135,19 @@ class Cache:
                     raise
         finally:
             shutil.rmtree(aside, ignore_errors=True)
+
+    def annotate(self, kind: str, key: str, notes: Mapping[str, Any]) -> None:
+        """Store what is known of an artifact after it was made; nothing where it has been removed since."""
+        with suppress(FileNotFoundError), replacing(self.root / kind / key / NOTES) as partial:
+            partial.write_text(json.dumps(notes))
+
+    def notes(self, kind: str, key: str) -> dict[str, Any]:
+        """Return what :meth:`annotate` stored; empty where there is nothing, or it is damaged."""
+        try:
+            notes = json.loads((self.root / kind / key / NOTES).read_text())
+        except (OSError, ValueError):
+            return {}
+        return notes if isinstance(notes, dict) else {}
 
     def discard(self, kind: str, key: str) -> None:
         """Remove an artifact in one step, as other processes see it."""

@@ -117,7 +117,7 @@ def ready_runs(folder: Path, hardware: str = "tests.fixtures.stubs:StubHardware"
     study = study_of(f"{TWO}\n{device}")
     planner = Planner(study.measure, folder)
     plans = [(point, planner.plan(point)) for point in study.points()]
-    return [PointRun(point, plan, "", folder / "log", done=len(plan.steps)) for point, plan in plans]
+    return [PointRun(point, plan, folder / "log", done=len(plan.steps)) for point, plan in plans]
 
 
 def turns_of(recorder: Recorder, folder: Path, free_memory: float = 1.0) -> Turns:

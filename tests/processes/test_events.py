@@ -13,6 +13,7 @@ from dlas.processes.events import (
     Said,
     Start,
     Task,
+    TaskEnded,
     TurnAsked,
     decode,
     encode,
@@ -32,7 +33,8 @@ TASK = Task("module:function", {"content": {"model": "m"}, "none": None}, 2.5, [
         TurnAsked(6),
         Finished({"latency_s": [0.1, 1e-9], "bound": None}),
         Raised("KeyError", "words", "failed", "memory"),
-        Ended(7, -9, [{}, {"error": 0.0}], [1.5, 2.0, 3.0], "timeout", Raised("A", "b")),
+        TaskEnded(7, 1, 2.0, 0.5),
+        Ended(7, -9, [{}, {"error": 0.0}], [1.5, 2.0, 3.0], [0.0, 0.5, 0.0], "timeout", Raised("A", "b")),
     ],
     ids=lambda message: type(message).__name__,
 )

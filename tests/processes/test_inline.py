@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dlas.errors import Unsupported
-from dlas.processes.events import Ended, Event, Raised, Task
+from dlas.processes.events import Ended, Event, Raised, Task, TaskEnded
 from dlas.processes.inline import Inline
 from dlas.processes.interface import Channel
 
@@ -59,8 +59,11 @@ def start(runner: Inline, folder: Path, *tasks: Any, **arguments: Any) -> int:
 
 
 def the_end(events: list[Event]) -> Ended:
-    (end,) = events
+    *tasks, end = events
     assert isinstance(end, Ended)
+    assert tasks == [
+        TaskEnded(end.job, task, end.seconds[task], waited=0.0) for task in range(len(end.results))
+    ]
     return end
 
 

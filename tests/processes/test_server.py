@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dlas.processes.events import Ended, Event, Said, Task, TurnAsked
+from dlas.processes.events import Ended, Event, Said, Task, TaskEnded, TurnAsked
 from dlas.processes.interface import Channel
 from dlas.processes.server import ASKS_THE_DRIVER, Server, ServerDied
 
@@ -121,7 +121,9 @@ def test_a_turn_is_waited_for_and_its_clock_stands(server: Server, tmp_path: Pat
         assert server.events(20) == [TurnAsked(job)]
         assert server.events(1.2) == []  # longer in all than the limit, which counts its own time only
         server.turn(job)
-    assert until_end(server)[1].stopped is None
+    end = until_end(server)[1]
+    assert end.stopped is None
+    assert end.waited[0] >= 2.4, "the time in which the test kept it waiting"
 
 
 def test_a_paused_job_does_nothing_and_its_clock_stands(server: Server, tmp_path: Path) -> None:
@@ -135,7 +137,9 @@ def test_a_paused_job_does_nothing_and_its_clock_stands(server: Server, tmp_path
     assert server.events(3.2) == []
     assert path.stat().st_size == before
     server.resume(job)
-    assert until_end(server)[1].stopped == "timeout"
+    end = until_end(server)[1]
+    assert end.stopped == "timeout"
+    assert end.waited[0] >= 3.0, "most of the time in which the test paused it"
     assert path.stat().st_size > before
 
 
@@ -155,9 +159,14 @@ def test_tasks_run_one_after_the_other_each_with_its_own_time(server: Server, tm
         the(answer, value=5),
     ]
     server.start(tasks, log=tmp_path / "log", memory=2**33)
-    _, end = until_end(server)
+    events: list[Event] = []
+    while not events or not isinstance(events[-1], Ended):
+        events += server.events(20)
+    *finished, end = (event for event in events if isinstance(event, TaskEnded | Ended))
+    assert isinstance(end, Ended)
     assert (end.results, end.stopped) == ([None, 8], "timeout")
-    assert len(end.seconds) == 3
+    assert len(end.seconds) == len(end.waited) == 3
+    assert finished == [TaskEnded(end.job, task, end.seconds[task], end.waited[task]) for task in range(2)]
     assert end.seconds[0] >= 0.5
 
 

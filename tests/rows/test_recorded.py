@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 import dlas
+from dlas.rows.columns import CACHED, WAITS
 from dlas.rows.results import read_rows
 from dlas.study.reading import read_study
 from tests.fixtures.commands import Command
 
 RECORDED = Path(__file__).parent / "recorded"
-LATER = {"packed_bytes": "Int64"}
+LATER = {"packed_bytes": "Int64"} | dict.fromkeys((*WAITS, *CACHED), "float64")
 """Columns that version 0.1.0 did not have."""
 
 

@@ -55,6 +55,8 @@ def test_recorded_rows_hold_no_key_that_is_not_described() -> None:
             ("tuning", schema.TuningSummary),
             ("reached", schema.Reached),
             ("seconds", schema.Seconds),
+            ("waited", schema.Seconds),
+            ("cached", schema.Seconds),
             ("artifacts", schema.Artifacts),
             ("measure", schema.Measure),
             ("device", schema.Device),

@@ -27,7 +27,7 @@ def section(context: Context) -> Section | Absent:
     lead = (
         f"{duration(total)} of steps for {counted(int((seconds.sum(axis=1) > 0).sum()))}. A step counts for "
         "the point that ran it; other points took its artifact from the cache. Times of parallel steps are "
-        "added."
+        "added; times in which they stood still for the measurement of other points are not."
     )
     return Section("costs", title, lead, [_figure(context, total), _table(seconds, total)])
 
