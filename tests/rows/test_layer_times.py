@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from dlas.report import report
 
 from dlas.analysis.choosing.layers import layer_times
 from dlas.analysis.roles import with_roles
 from dlas.console.show import show
+from dlas.reporting import report
 from dlas.rows.details import read_details
 from dlas.rows.frame import read
 from dlas.rows.layer_times import LARGEST_COST, profile
