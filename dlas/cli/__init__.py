@@ -1,6 +1,6 @@
 """The command line.
 
-- ``app``: the commands; ``tuning``: the commands for tuning
+- ``app``: the commands; ``parts`` and ``tuning``: those for parts and for tuning
 - ``running``: run a study
 """
 

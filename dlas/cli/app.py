@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dlas.cli import tuning
+from dlas.cli import parts, tuning
 from dlas.console import terminal
 from dlas.errors import InputError, unknown
 from dlas.store import cache as caches
@@ -26,6 +25,8 @@ app = typer.Typer(
 )
 
 app.command()(tuning.tune)
+app.command("list")(parts.list_parts)
+app.command()(parts.check)
 app.add_typer(tuning.records)
 
 Folder = Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]
@@ -116,26 +117,6 @@ def run(
         keep_builds=keep_builds,
         in_process=in_process,
     )
-
-
-@app.command("list")
-def list_parts(
-    axis: Annotated[str | None, typer.Argument(help="One axis; all when left out.")] = None,
-) -> None:
-    """List the parts of each axis and their options."""
-    from dlas.study import parts
-
-    if axis is not None and axis not in parts.HOMES:
-        raise unknown("axis", axis, parts.HOMES)
-    table = Table("axis", "part", "options", box=None, pad_edge=False)
-    for part_axis in [axis] if axis else parts.HOMES:
-        for name in parts.names(part_axis):
-            options = parts.find(part_axis, name).options()
-            shown = ", ".join(
-                key if value is dataclasses.MISSING else f"{key}={value!r}" for key, value in options.items()
-            )
-            table.add_row(part_axis, name, escape(shown))
-    terminal.show(table)
 
 
 @app.command()
@@ -279,49 +260,6 @@ def doctor() -> None:
     terminal.show(table)
     if any(check.status == "fail" for check in results):
         raise typer.Exit(1)
-
-
-@app.command()
-def check(
-    axis: Annotated[str, typer.Argument(help="The part's axis.")],
-    name: Annotated[str, typer.Argument(help="A part's name, or module:Class.")],
-    options: Annotated[
-        list[str] | None, typer.Argument(help="Options as a study writes them, e.g. level=0.5.")
-    ] = None,
-) -> None:
-    """Check a part against its axis's contract, e.g. that an algorithm is right on every convolution."""
-    from dlas.store import toml
-    from dlas.study import parts
-
-    if axis not in parts.HOMES:
-        raise unknown("axis", axis, parts.HOMES)
-    part_class = parts.find(axis, name)
-    values = toml.parse("\n".join(options or ()))
-    defaults = part_class.options()
-    if missing := [key for key in defaults if defaults[key] is dataclasses.MISSING and key not in values]:
-        raise InputError(f"{axis} {name!r} needs options ({', '.join(missing)}), which a check cannot guess")
-    try:
-        _check(axis, name, part_class.make(part_class.validate(name, values)))
-    except AssertionError as error:
-        terminal.complain(str(error))
-        raise typer.Exit(1) from None
-
-
-def _check(axis: str, name: str, part: Any) -> None:
-    """Check a part against its contract, and print the result."""
-    from dlas import testing
-
-    console = terminal.console()
-    if axis != "algorithm":
-        getattr(testing, f"check_{axis}")(part)
-        console.print(f"{name}: keeps the contract of a {axis}", highlight=False, markup=False)
-        return
-    from dlas.testing.cases import CASES
-
-    declined = testing.check_algorithm(part)
-    console.print(f"{name}: right on {len(CASES) - len(declined)} of {len(CASES)} convolutions")
-    for case, reason in declined.items():
-        console.print(f"  declines {case!r}: {reason}", highlight=False, markup=False)
 
 
 def _read(folders: list[Path], where: list[str] | None) -> Any:

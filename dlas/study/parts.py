@@ -82,6 +82,13 @@ class Finder:
         """Return the name of every part of an axis, built in or installed."""
         return sorted({claim.name for claim in self._claims_of(axis)} | set(self._other_names(axis)))
 
+    def modules(self, axis: str) -> list[list[str]]:
+        """Return the names of an axis's parts, those together that one module defines."""
+        by_place: dict[str, list[str]] = {}
+        for claim in (*self._claims_of(axis), *self._other_names(axis).values()):
+            by_place.setdefault(claim.place, []).append(claim.name)
+        return sorted(map(sorted, by_place.values()))
+
     def find(self, axis: str, name: str) -> PartClass:
         """Return the class of the part called ``name``.
 

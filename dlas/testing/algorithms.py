@@ -77,12 +77,19 @@ def check_algorithm(
     Raises
     ------
     AssertionError
+        After all convolutions; names every one that is not right.
     """
-    declined = {}
+    declined, wrong = {}, []
     for case in cases:
-        reason = check_case(algorithm, case, target, run, points=points)
+        try:
+            reason = check_case(algorithm, case, target, run, points=points)
+        except AssertionError as error:
+            wrong.append(str(error))
+            continue
         if reason is not None:
             declined[case.conv.name] = reason
+    if wrong:
+        raise AssertionError("\n".join(wrong))
     return declined
 
 

@@ -1,0 +1,119 @@
+"""The commands for parts: the list of all, one in full, and checks of the user's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.commands import Command, dlas
+
+
+def test_list_names_parts_with_what_they_do_and_the_values_of_their_options(dlas_here: Command) -> None:
+    listed = dlas_here("list", "dataset")
+    assert listed.returncode == 0, listed.stderr
+    assert "1,797 real handwritten digits" in listed.stdout
+    assert "root required (text); size = 224 (integer 32 to 1,024)" in listed.stdout
+    compilers = dlas_here("list", "compiler").stdout
+    assert 'preset = "quick" ("quick", "smoke", "paper")' in compilers
+    assert "channels_last = false (true or false)" in compilers
+    assert "this machine's processors" in dlas_here("list", "hardware").stdout
+
+
+def test_names_that_one_file_defines_are_folded_into_families(dlas_here: Command) -> None:
+    models = dlas_here("list", "model").stdout
+    assert "densenet{121,161,169,201}" in models and "vgg{11,11_bn,13," in models
+    assert models.count("A torchvision classification network") == 1
+    assert len(models.splitlines()) < 30
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("weight_pruning", ["level", "required", 'number above 0 below 1, or "elbow"', "weight_pruning.py"]),
+        (
+            "weight_pruning",
+            ["Rank importance over all layers together", 'name = "weight_pruning", level = ...'],
+        ),
+        ("resnet18", ["model", "models/torchvision.py", '{ name = "resnet18", weights = "none" }']),
+        ("jetson_agx", ["Volta GPU", "jetson_agx.toml"]),
+    ],
+)
+def test_list_tells_everything_about_one_part(dlas_here: Command, name: str, said: list[str]) -> None:
+    told = dlas_here("list", name)
+    assert told.returncode == 0, told.stderr
+    assert all(text in told.stdout for text in said)
+    assert "``" not in told.stdout and ":class:" not in told.stdout
+
+
+def test_a_name_that_is_neither_an_axis_nor_a_part_is_refused(dlas_here: Command) -> None:
+    for name, near in (("compilr", "compiler"), ("weight_prunning", "weight_pruning")):
+        refused = dlas_here("list", name)
+        assert refused.returncode == 2 and f"did you mean {near!r}" in refused.stderr
+
+
+OWN = """
+import ctypes
+from dataclasses import dataclass
+from dlas.schedules.gemm import Gemm
+
+@dataclass(frozen=True)
+class Mine(Gemm):
+    faulty: bool = False
+    fault: str = "none"
+
+    def supports(self, conv):
+        if conv.groups > 1:
+            return "only groups of one"
+        return None if conv.name in ("1x1", "1x1, stride 2", "batch 3", "one output point") else "not this"
+
+    def pack(self, weight, conv):
+        if self.faulty and conv.name == "1x1, stride 2":
+            ctypes.string_at(0)
+        doubled = self.faulty and conv.name == "1x1" and self.fault == "double"
+        return super().pack(weight * (2 if doubled else 1), conv)
+
+    def schedule(self, schedule, conv, target):
+        if self.faulty and conv.name == "batch 3":
+            schedule.get_sblock("nowhere")
+        super().schedule(schedule, conv, target)
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(OWN)
+    return tmp_path
+
+
+def test_check_holds_a_users_own_algorithm_to_the_contract(mine: Path) -> None:
+    checked = dlas(mine, "check", "algorithm", "mine:Mine")
+    assert checked.returncode == 0, checked.stderr
+    assert "mine:Mine: right on 4 of 35 convolutions\n" in checked.stdout
+    assert "declines 'depthwise': only groups of one" in checked.stdout
+
+
+def test_check_goes_through_all_convolutions_and_says_which_are_wrong(mine: Path) -> None:
+    checked = dlas(mine, "check", "algorithm", "mine:Mine", "faulty=true", "fault=double")
+    assert checked.returncode == 1
+    assert "mine:Mine faulty=true fault=double: right on 1 of 35 convolutions, wrong on 3" in checked.stdout
+    wrong, crashed, broken = (line.partition("=double: ")[2] for line in checked.stderr.splitlines())
+    assert wrong.startswith("'1x1' (input 1x32x7x7, weight 16x32x1x1): unpack: relative error")
+    assert crashed.startswith("'1x1, stride 2' (input 1x16x8x8, weight 32x16x1x1, strides (2, 2)): killed by")
+    assert "SIGSEGV (segmentation fault) in string_at (" in crashed
+    assert broken.startswith("'batch 3' (input 3x8x9x9, weight 16x8x3x3, padding (1, 1, 1, 1)): ")
+    assert "Cannot find a block with the name: nowhere" in broken and "mine.py:" in broken
+
+
+def test_check_holds_parts_of_other_axes_to_their_contracts(tmp_path: Path, dlas_here: Command) -> None:
+    checked = dlas(tmp_path, "check", "dataset", "random", "images=8", "size=4")
+    assert checked.returncode == 0, checked.stderr
+    assert "random images=8 size=4: keeps the contract of a dataset" in checked.stdout
+    wrong = dlas_here("check", "dataset", "tests.fixtures.stubs:StubDataset", "--in-process")
+    assert wrong.returncode == 1 and "StubDataset: an image of the" in wrong.stderr
+    refused = dlas_here("check", "compression", "weight_pruning")
+    assert refused.returncode == 2 and "needs options (level)" in refused.stderr
+    refused = dlas_here("check", "modle", "onnx")
+    assert refused.returncode == 2 and "did you mean 'model'" in refused.stderr
+    refused = dlas_here("check", "algorithm", "winograd", "tile")
+    assert refused.returncode == 2 and "'tile' is not of the form option=value" in refused.stderr
