@@ -22,7 +22,7 @@ import pytest
 from tests.fixtures.onnx_graphs import small_graph
 from tests.fixtures.package import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([\w./]+\.(?:toml|py))\n")
@@ -84,7 +84,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_a_document_runs(name: str, folder: Path, environment: dict[str, str]) -> None:
     printed = ""
     for block in blocks(ROOT / name):

@@ -9,6 +9,7 @@ from dlas.errors import InputError
 from dlas.study.point import Choice, Point
 from dlas.study.reading import as_study, parse_study, read_study
 from dlas.study.study import Study, check_size
+from tests.fixtures.package import ROOT
 
 STUBS = """
 name = "s"
@@ -230,9 +231,9 @@ def test_an_unreadable_study_is_named(tmp_path: Path) -> None:
         read_study(binary)
 
 
-def test_the_readmes_study_is_a_study() -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    check_size(parse_study(readme.partition("```toml\n")[2].partition("```")[0]))
+def test_the_documented_study_is_a_study() -> None:
+    page = (ROOT / "docs/studies.md").read_text()
+    check_size(parse_study(page.partition("```toml\n")[2].partition("```")[0]))
 
 
 def test_a_study_may_be_written_in_python() -> None:
