@@ -1,8 +1,8 @@
 """Compare the values of one axis on matched points.
 
 Two points match when they are equal in everything but the axis: all other
-layers with their options, batch, seed, and the machine that measured them
-(except where the axis is the hardware itself).
+layers with their options, batch, seed, and the machine that measured them.
+Along the hardware, the same profile on two machines is two values.
 
 A compiler that brings its own kernels has the algorithm ``library``.  Along
 the compiler axis its row matches the rows of *every* algorithm, because it is
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.matching import groups, identity, latest, natural
+from dlas.analysis.matching import by_device, groups, identity, latest, natural
 from dlas.analysis.repeats import merge_repeats
 from dlas.errors import InputError, unknown
 from dlas.rows import intervals
@@ -99,8 +99,7 @@ class Comparison:
     repeated : int
         Points whose repeats are merged.
     left_out : int
-        Rows of points that have a later one: repeats that failed, copies, and where the axis is the
-        hardware, rows of other machines.
+        Rows of points that have a later one: repeats that failed, and copies.
     searches : dict of str to (float, float)
         Trials and seconds of tuning, medians over points, by value; only values that were tuned.
     accuracies : dict of str to (float, float, int)
@@ -159,6 +158,7 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
     if axis not in AXES:
         raise unknown("axis", axis, AXES)
     lines = frame.reset_index(drop=True)
+    lines = by_device(lines) if axis == "hardware" else lines
     compared = lines[lines["algorithm"] != LIBRARY] if axis == "algorithm" else lines
     labels = list(dict.fromkeys(compared[axis].astype(str)))
     if len(labels) < 2:

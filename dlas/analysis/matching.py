@@ -2,7 +2,7 @@
 
 Two points match along some axes when they are equal in everything else: all
 other layers with their options, batch, seed, and the machine that measured
-them (except where the hardware is one of the axes).
+them.  Along the hardware, the devices of different machines are different values.
 """
 
 from __future__ import annotations
@@ -41,9 +41,23 @@ MOST_VALUES = 40
 
 
 def identity(axes: Sequence[str] = ()) -> list[str]:
-    """Return the columns that are equal in points that differ along ``axes`` only."""
+    """Return the columns that are equal in points that differ along ``axes`` only.
+
+    Along the hardware the machine is no such column: take the devices of :func:`by_device` then.
+    """
     names = [name for name in AXES if name not in axes]
     return names if "hardware" in axes else [*names, MACHINE]
+
+
+def by_device(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with a value of hardware for each device.
+
+    Where a profile, such as ``local_cpu``, was measured on several machines, its labels
+    name the machine: these are as different devices as two boards.
+    """
+    several = frame.groupby("hardware_name", dropna=False)[MACHINE].transform("nunique") > 1
+    devices = frame["hardware"].str.cat(frame[MACHINE].astype("string"), sep=" on ")
+    return frame.assign(hardware=devices.where(several & devices.notna(), frame["hardware"]))
 
 
 def natural(label: str) -> tuple[Any, ...]:
@@ -68,13 +82,7 @@ def groups(points: pd.DataFrame, columns: Sequence[str]) -> list[npt.NDArray[np.
 
 
 def latest(frame: pd.DataFrame, axes: Sequence[str] = ()) -> pd.DataFrame:
-    """Return one line a point: the latest with a time, or else the latest.
-
-    Parameters
-    ----------
-    axes : sequence of str
-        Where ``hardware`` is among them, one machine's row replaces another's.
-    """
+    """Return one line for equal :func:`identity` and ``axes``: the latest with a time, or else the latest."""
     # `drop_duplicates` treats missing values as equal.
     return latest_last(frame).drop_duplicates([*identity(axes), *axes], keep="last").sort_index()
 
@@ -146,7 +154,7 @@ def blocks(points: pd.DataFrame, first: str, second: str) -> Blocks:
     """
     axes = (first, second)
     places = pd.Series(np.arange(len(points)), index=points.index)
-    chosen = latest(points, axes) if "hardware" in axes else points
+    chosen = latest(by_device(points), axes) if "hardware" in axes else points
     own = chosen[chosen["algorithm"] != LIBRARY] if "algorithm" in axes else chosen
     values = (_values(own[first]), _values(own[second]))
     own = own[own[first].astype(str).isin(values[0]) & own[second].astype(str).isin(values[1])]

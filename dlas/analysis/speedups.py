@@ -23,6 +23,7 @@ from dlas.rows.columns import SAMPLES
 
 COLUMNS = [
     *SETTING,
+    "hardware_name",
     "compiler",
     "tuning",
     "compression",

@@ -97,9 +97,13 @@ def run(
             "--in-process", help="Run all steps in this process, without limits: for debuggers and profilers."
         ),
     ] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Go on in a folder with rows of another machine.")
+    ] = False,
 ) -> None:
     """Run every point of a study that has no current row yet; resume where it was."""
     from dlas.cli.running import run_study
+    from dlas.engine.machines import check_machine
     from dlas.rows.files import check_appendable
     from dlas.rows.results import STATUSES, Results
     from dlas.study.reading import read_study
@@ -108,8 +112,11 @@ def run(
         if status not in STATUSES:
             raise unknown("status", status, STATUSES)
     check_appendable(out)
+    points = read_study(study)
+    for remark in check_machine(points, out, anyway):
+        terminal.warn(remark)
     run_study(
-        read_study(study),
+        points,
         lambda: caches.Cache(cache or caches.default_root(), int(cache_gib * 2**30)),
         lambda _: Results(out),
         jobs=jobs,

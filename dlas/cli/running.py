@@ -90,6 +90,8 @@ def _announce(study: Study, console: Console, in_process: bool) -> int:
     expansion = study.expansion()
     total = sum(1 for _ in study.points(expansion))
     console.print(_expansion_line(study.name, total, expansion), highlight=False)
+    for warning in study.unmatched(expansion):
+        terminal.warn(warning)
     if in_process:
         console.print(UNCONTAINED, highlight=False)
     return total

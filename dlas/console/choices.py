@@ -22,7 +22,7 @@ from dlas.analysis.choosing.layers import (
 from dlas.choosers.per_layer import write
 from dlas.console.cells import GridCell, GridColumn, names
 from dlas.console.grid import Grid
-from dlas.rows.frame import read, select
+from dlas.rows.frame import distinct, read, select
 from dlas.rows.labels import MISSING, factor, label, milliseconds
 from dlas.rows.results import Row, read_rows
 
@@ -59,7 +59,7 @@ def choose(folders: Sequence[Path], where: Sequence[str], path: Path) -> Grid:
 def _rows(folders: Sequence[Path], where: Sequence[str]) -> Iterator[Row]:
     frame = select(read(folders), where)
     wanted = set(zip(frame["folder"], frame["id"], strict=True))
-    for folder in folders:
+    for folder in distinct(folders):
         for row in read_rows(folder):
             if (str(folder), row.id) in wanted:
                 yield row

@@ -29,6 +29,13 @@ def show_json(value: object) -> None:
     console().out(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False), highlight=False)
 
 
+def warn(message: str) -> None:
+    """Print a warning on standard error."""
+    Console(stderr=True, soft_wrap=True).print(
+        f"[yellow]warning:[/yellow] {escape(message)}", highlight=False
+    )
+
+
 def complain(message: str) -> None:
     """Print an error message on standard error."""
     Console(stderr=True, soft_wrap=True).print(f"[red]dlas:[/red] {escape(message)}", highlight=False)

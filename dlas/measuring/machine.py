@@ -22,9 +22,10 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def machine_name(device: Any) -> str | None:
-    """Return a name that identifies a machine: the processor and the number of usable cores.
+    """Return the name under which searches are recorded: the processor and its number of cores.
 
-    The host's name would not do: containers get a new one each time they start.
+    The target, which is recorded beside it, tells processors of one name apart.  Rows hold
+    more of a machine, see :mod:`dlas.rows.machines`.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from dlas.reporting.files import write_files
 from dlas.reporting.page import page
 from dlas.reporting.sections import SECTIONS
 from dlas.rows.details import read_details
-from dlas.rows.frame import read, select
+from dlas.rows.frame import distinct, read, select
 from dlas.store.replacing import replacing
 
 SUFFIXES = (".html", ".htm")
@@ -52,7 +52,7 @@ def report(
     """
     if out.suffix.lower() not in SUFFIXES:
         raise InputError(f"cannot write {str(out)!r}: the report is one HTML page (*.html); {FIGURES}")
-    names = [str(folder) for folder in folders]
+    names = [str(folder) for folder in distinct(folders)]
     frame = select(read(names), where)
     points = with_roles(frame)
     left_out = len(frame) - int(points["runs"].sum())

@@ -53,9 +53,9 @@ class Context:
 
     @cached_property
     def varying(self) -> list[str]:
-        """The axes with more than one value, and the machine if one hardware has several."""
+        """The axes with more than one value, and the machine if one profile was measured on several."""
         axes = [name for name in AXES if self.points[name].nunique(dropna=False) > 1]
-        machines = self.points.groupby("hardware", dropna=False)[MACHINE].nunique()
+        machines = self.points.groupby("hardware_name", dropna=False)[MACHINE].nunique()
         return [*axes, MACHINE] if (machines > 1).any() else axes
 
     @cached_property

@@ -7,6 +7,8 @@ from dlas.stack import PART_AXES
 AXES = (*PART_AXES, "batch", "seed")
 """Columns that identify a point."""
 MACHINE = "machine"
+MACHINE_ID = "machine_id"
+"""Column of a machine's fingerprint, see :mod:`dlas.rows.machines`."""
 SAMPLES = "latency_samples_s"
 """Column of the raw samples: an ndarray of seconds in every cell, empty where nothing was measured."""
 STEPS = ("network", "tune", "build", "check", "measure")
@@ -66,7 +68,7 @@ LATENCY = (
 DISTURBANCES = ("noisy", "noisy_reason", "load", "steal", "drift")
 COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
 SIZES = ("model_bytes", "csr_bytes", "packed_bytes", "library_bytes", "peak_memory_bytes")
-PROVENANCE = ("cpu", "threads", "processor", MACHINE, "host", "started", "folder")
+PROVENANCE = ("cpu", "threads", "processor", MACHINE, MACHINE_ID, "host", "started", "folder")
 ORDER = (
     *("id", "study", *AXES, "status", "reason", "step"),
     *LATENCY,

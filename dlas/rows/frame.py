@@ -10,25 +10,30 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from dlas.errors import InputError, unknown
+from dlas.errors import unknown
 from dlas.rows import intervals
 from dlas.rows.columns import (
     INTEGERS,
     MACHINE,
+    MACHINE_ID,
     NUMBERS,
     ORDER,
     SAMPLES,
     TRUTHS,
 )
 from dlas.rows.filters import Values, kept, parse
+from dlas.rows.machines import machine_names, with_threads
 from dlas.rows.records import record
 from dlas.rows.results import read_rows
+from dlas.rows.schema import Device
 from dlas.stack import PART_AXES
+
+PathT = TypeVar("PathT", bound="str | os.PathLike[str]")
 
 
 def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> pd.DataFrame:
@@ -37,7 +42,7 @@ def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     Parameters
     ----------
     folders : path or iterable of path
-        What ``dlas run --out`` wrote.
+        What ``dlas run --out`` wrote; a folder that is given twice counts once.
 
     Returns
     -------
@@ -55,31 +60,36 @@ def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
         ``fine_tuning_s`` the time that its levels took, ``trials`` the
         candidates that a tuner measured, ``drift`` the fraction by which the
         sentinel's slowest run was slower than its fastest.
-        ``machine`` is where a row was measured; a row that ended before
-        measuring has the machine of its folder's other rows of that hardware,
-        if that is a single one.
+        ``machine`` is the name of the machine that a row was measured on, ``machine_id``
+        its fingerprint (:mod:`dlas.rows.machines`); a row that ended before measuring has
+        the machine and the threads of its folder's other rows of that hardware, if these
+        are the same in all.  Where rows of one hardware were measured with several
+        numbers of threads, its label says how many: ``local_cpu(threads=2)``.
 
     Raises
     ------
     InputError
-        If a folder holds no results, a line of them is damaged, or a folder is given twice.
+        If a folder holds no results, or a line of them is damaged.
     """
-    paths = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
-    _check_distinct(paths)
+    paths = distinct([folders] if isinstance(folders, str | os.PathLike) else folders)
+    devices: dict[str | None, Device] = {}
+    records = []
     # Layers are most of a row's size: each row is reduced to its record before the next one is read.
-    frame = _frame([record(str(path), row) for path in paths for row in read_rows(Path(path))])
-    frame[MACHINE] = _filled_machines(frame)
+    for path in paths:
+        for row in read_rows(Path(path)):
+            records.append(record(str(path), row))
+            devices.setdefault(records[-1][MACHINE_ID], row.device)
+    frame = _frame(records)
+    frame[MACHINE_ID], threads = _filled(frame, MACHINE_ID), _filled(frame, "threads")
+    frame[MACHINE] = frame[MACHINE_ID].map(machine_names(devices.values())).astype("string")
+    frame["hardware"] = _explicit_threads(frame["hardware"], threads)
     return frame
 
 
-def _check_distinct(folders: Sequence[str | os.PathLike[str]]) -> None:
-    """Refuse a folder that is given twice, whose rows would count as repeats of themselves."""
-    seen: set[Path] = set()
-    for folder in folders:
-        path = Path(folder).resolve()
-        if path in seen:
-            raise InputError(f"the folder {str(folder)!r} is given twice")
-        seen.add(path)
+def distinct(folders: Iterable[PathT]) -> list[PathT]:
+    """Return the folders, each once, whichever way it is written: its rows are no repeats of themselves."""
+    by_place = {Path(folder).resolve(): folder for folder in reversed(list(folders))}
+    return list(reversed(by_place.values()))
 
 
 def select(frame: pd.DataFrame, where: Sequence[str]) -> pd.DataFrame:
@@ -115,11 +125,25 @@ def _values(frame: pd.DataFrame, name: str) -> list[Values]:
     return [tuple(value for value in line if not pd.isna(value)) for line in lines]
 
 
-def _filled_machines(frame: pd.DataFrame) -> pd.Series:
-    """Return the machines; a row without one has that of its folder and hardware, if it is a single one."""
-    groups = frame.groupby(["folder", "hardware"], dropna=False)[MACHINE]
+def _filled(frame: pd.DataFrame, column: str) -> pd.Series:
+    """Return a column; a row without a value has that of its folder and hardware, if it is a single one."""
+    groups = frame.groupby(["folder", "hardware"], dropna=False)[column]
     only = groups.transform("first").where(groups.transform("nunique") == 1)
-    return frame[MACHINE].fillna(only)
+    return frame[column].fillna(only)
+
+
+def _explicit_threads(hardware: pd.Series, threads: pd.Series) -> pd.Series:
+    """Return the labels of hardware, with the threads where one label was measured with several numbers."""
+    labelled = pd.Series(
+        [
+            label if pd.isna(count) or pd.isna(label) else with_threads(label, int(count))
+            for label, count in zip(hardware, threads, strict=True)
+        ],
+        hardware.index,
+        dtype="string",
+    )
+    several = threads.groupby(hardware, dropna=False).transform("nunique") > 1
+    return hardware.where(~several, labelled)
 
 
 def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:

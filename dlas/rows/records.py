@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dlas.measuring.machine import machine_name
 from dlas.rows.columns import (
     CACHED,
     FINE_TUNING,
     FLOATS,
     INTEGERS,
     MACHINE,
+    MACHINE_ID,
     REACHED,
     SAMPLES,
     SECONDS,
@@ -23,6 +23,7 @@ from dlas.rows.columns import (
     WAITS,
 )
 from dlas.rows.labels import label, options
+from dlas.rows.machines import machine_id
 from dlas.rows.results import Row
 from dlas.rows.trajectories import fine_tuning_seconds
 from dlas.stack import PART_AXES
@@ -48,7 +49,8 @@ def record(folder: str, row: Row) -> dict[str, Any]:
         record |= {column: _of(durations, step) for column, step in zip(columns, STEPS, strict=True)}
     record["host"] = _of(_of(row.environment, "host"), "name")
     record |= {"cpu": _of(row.device, "cpu"), "threads": _of(row.device, "threads")}
-    record[MACHINE], record["processor"] = machine_name(row.device), _processor(row.device)
+    record[MACHINE_ID], record["processor"] = machine_id(row.device), _processor(row.device)
+    record[MACHINE] = None  # a name tells machines apart only beside the others
     return record
 
 

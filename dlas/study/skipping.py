@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -23,6 +25,28 @@ class Skip:
             any(_matches(axis, getattr(point, axis), pattern) for pattern in alternatives)
             for axis, alternatives in self.patterns
         )
+
+    def foreign(self, axes: Mapping[str, Sequence[Any]]) -> list[str]:
+        """Return the axes of a study on which the rule's patterns match no value."""
+        return [
+            axis
+            for axis, alternatives in self.patterns
+            if not any(_matches(axis, value, pattern) for value in axes[axis] for pattern in alternatives)
+        ]
+
+    def __str__(self) -> str:
+        """Return the rule as a study writes it, on one line."""
+        told = [(axis, given[0] if len(given) == 1 else list(given)) for axis, given in self.patterns]
+        return ", ".join(f"{name} = {_toml(value)}" for name, value in (*told, ("reason", self.reason)))
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML on one line."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_toml(inner)}' for key, inner in value.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _matches(axis: str, value: Any, pattern: Any) -> bool:

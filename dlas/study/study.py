@@ -25,10 +25,14 @@ MOST_POINTS = 1_000_000
 
 @dataclass
 class Expansion:
-    """Counts of a study's expansion; :meth:`Study.points` fills in skipped and merged points."""
+    """Counts of a study's expansion; :meth:`Study.points` fills in skipped and merged points.
+
+    ``matched`` holds the places of the skip rules that match a point, the first rule's 0.
+    """
 
     total: int
     skipped: Counter[str] = field(default_factory=Counter)
+    matched: set[int] = field(default_factory=set)
     merged: int = 0
 
 
@@ -135,11 +139,31 @@ class Study:
                 counts.merged += 1
                 continue
             digests.add(digest)
-            rule = next((rule for rule in self.skip if rule.matches(point)), None)
-            if rule is not None:
-                counts.skipped[rule.reason] += 1
+            rules = [place for place, rule in enumerate(self.skip) if rule.matches(point)]
+            counts.matched.update(rules)
+            if rules:
+                counts.skipped[self.skip[rules[0]].reason] += 1
                 continue
             yield point
+
+    def unmatched(self, expansion: Expansion) -> list[str]:
+        """Return a sentence for each skip rule that matches no point, which may be misspelt.
+
+        Parameters
+        ----------
+        expansion : Expansion
+            After all points were yielded.
+        """
+        unused = [(place, rule) for place, rule in enumerate(self.skip) if place not in expansion.matched]
+        return [
+            f"skip rule {place + 1} matches no point ({rule}): {self._why(rule)}" for place, rule in unused
+        ]
+
+    def _why(self, rule: Skip) -> str:
+        """Return why a rule matches no point."""
+        foreign = rule.foreign(self.axes)
+        listed = [f"{axis} is one of {', '.join(map(str, self.axes[axis]))}" for axis in foreign]
+        return "; ".join(listed) or "each pattern matches a value, but no point has all of them"
 
 
 def check_size(study: Study) -> None:

@@ -96,7 +96,7 @@ def test_what_is_no_choice_is_passed_over() -> None:
         ({"batch": 8}, "batch 1, 8; choose one"),
         (
             {"device": {**CPU, "cpu": "Other 1"}},
-            r"machine Imaginary 9000 \(2 cores\), Other 1 \(2 cores\); choose one",
+            r"machine Imaginary 9000, 2 cores, otherwise unknown, Other 1, 2 cores, otherwise unknown; ",
         ),
         ({"model": "cifar_vgg16", "batch": 8}, "model cifar_resnet18, cifar_vgg16; batch 1, 8; choose one"),
     ],

@@ -62,7 +62,7 @@ def test_machines_are_not_compared_with_each_other(tmp_path: Path) -> None:
     rows = [row(30), row(10, algorithm="gemm", device=other), row(20, algorithm="spatial_pack")]
     frame = read(write(tmp_path, rows))
     assert relative_to_fastest(frame).round(2).tolist() == [pytest.approx(1.5, rel=0.02), 1, 1]
-    assert "Real 1 (1 core)" in printed(table(frame))
+    assert "Real 1, 1 core, otherwise unknown" in printed(table(frame))
 
 
 def test_a_folder_of_failures_a_lone_point_and_nothing_are_tables_too(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 import dlas
 from dlas.errors import InputError
+from dlas.reporting import report
 from dlas.rows import intervals
 from dlas.rows.columns import SAMPLES
-from dlas.rows.frame import read, select
+from dlas.rows.frame import distinct, read, select
 from dlas.rows.labels import amount, factor, label, options, shortened
 from tests.fixtures.rows import CPU, again, failing, row, write
 from tests.fixtures.sweeps import curve
@@ -73,7 +74,7 @@ def test_a_line_holds_what_the_row_held(tmp_path: Path) -> None:
     assert line["coverage"] == 0.98 and line["measure_s"] == 2.0 and pd.isna(line["tune_s"])
     assert line["compiled_accuracy_low"] == 0.93 and line["energy_j"] == 0.25
     assert line["trials"] == 640 and line["search_s"] == 80.5
-    assert line["machine"] == "Imaginary 9000 (2 cores)" and line["host"] == "somewhere"
+    assert line["machine"] == "Imaginary 9000, 2 cores, otherwise unknown" and line["host"] == "somewhere"
     assert line["started"] == pd.Timestamp("2026-01-02T03:04:05Z")
 
 
@@ -164,15 +165,24 @@ def test_several_folders_are_distinguished(tmp_path: Path) -> None:
     assert frame["id"].tolist() == [row().id] * 2
 
 
-def test_a_folder_given_twice_is_refused(tmp_path: Path) -> None:
-    folder = write(tmp_path / "a", [row()])
-    with pytest.raises(InputError, match=r"a/\.\./a' is given twice"):
-        read([folder, f"{folder}/../a"])
+def test_a_folder_given_twice_counts_once(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a", [row(), row(batch=2)])
+    (tmp_path / "link").symlink_to(folder)
+    twice: list[str | Path] = [folder, f"{folder}/../a", tmp_path / "link"]
+    assert distinct(twice) == [folder]
+    assert read(twice)["id"].tolist() == read(folder)["id"].tolist()
+
+
+def test_a_report_of_a_folder_given_twice_is_of_one(tmp_path: Path) -> None:
+    layers = [{"name": "conv", "algorithm": "direct", "latency_s": 5e-3}]
+    folder = write(tmp_path / "a", [row(layers=layers)])
+    report([folder, tmp_path / "b" / ".." / "a"], tmp_path / "report.html")
+    assert "1 point from" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_failure_belongs_to_the_machine_of_its_folder_if_there_is_one(tmp_path: Path) -> None:
     one = write(tmp_path / "one", [row(), failing(batch=2)])
-    assert read(one)["machine"].tolist() == ["Imaginary 9000 (2 cores)"] * 2
+    assert read(one)["machine"].tolist() == ["Imaginary 9000, 2 cores, otherwise unknown"] * 2
     other = row(batch=3, device={**CPU, "cpu": "Real 1"})
     two = write(tmp_path / "two", [row(), other, failing(batch=2)])
     assert read(two)["machine"].isna().tolist() == [False, False, True]

@@ -272,3 +272,43 @@ def test_a_study_may_be_written_in_python() -> None:
 def test_a_study_in_python_is_checked_like_a_file(table: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         as_study(table)
+
+
+def test_a_skip_rule_that_matches_no_point_is_told_with_what_there_is() -> None:
+    study = parse_study(
+        """
+name = "s"
+[axes]
+algorithm = ["direct", "gemm"]
+compiler  = ["untuned", "onnxruntime"]
+[[skip]]
+algorithm = "gemm"
+reason    = "it matches"
+[[skip]]
+algorithm = ["gem", "gemmm"]
+reason    = "misspelt"
+[[skip]]
+algorithm = "gemm"
+compiler  = "untuned"
+reason    = "the first rule matches it already"
+[[skip]]
+model     = { name = "cifar_resnet18", width = 0.5 }
+compiler  = "untuned"
+reason    = "another width"
+[[skip]]
+algorithm = "direct"
+compiler  = "onnxruntime"
+reason    = "a runtime takes no algorithm"
+"""
+    )
+    expansion = study.expansion()
+    assert len(list(study.points(expansion))) == 2
+    assert study.unmatched(expansion) == [
+        'skip rule 2 matches no point (algorithm = ["gem", "gemmm"], reason = "misspelt"): '
+        "algorithm is one of direct, gemm",
+        'skip rule 4 matches no point (compiler = "untuned", model = { name = "cifar_resnet18", '
+        'width = 0.5 }, reason = "another width"): model is one of cifar_resnet18',
+        'skip rule 5 matches no point (algorithm = "direct", compiler = "onnxruntime", '
+        'reason = "a runtime takes no algorithm"): each pattern matches a value, but no point has '
+        "all of them",
+    ]

@@ -16,10 +16,10 @@ import numpy as np
 from dlas.analysis.choosing.elimination import Cost, cheapest, descend, total
 from dlas.analysis.matching import identity
 from dlas.errors import InputError
-from dlas.measuring.machine import machine_name
 from dlas.rows.columns import MACHINE
 from dlas.rows.labels import label
 from dlas.rows.layer_times import timed_layers
+from dlas.rows.machines import machine_id, machine_names, with_threads
 from dlas.rows.results import Row
 from dlas.stack import CHANGE_LAYOUT
 from dlas.study import parts
@@ -222,7 +222,9 @@ def layer_layouts(layer: Mapping[str, Any]) -> Layouts:
 
 def _setting(rows: Sequence[Row]) -> dict[str, str]:
     """Return the setting that all rows share; refuse rows of several settings."""
-    labels_by_name = {name: list(dict.fromkeys(_value(row, name) for row in rows)) for name in SAME}
+    machines = machine_names(row.device for row in rows)
+    labels_by_name = {name: list(dict.fromkeys(_value(row, name, machines) for row in rows)) for name in SAME}
+    labels_by_name["hardware"] = _devices(rows, labels_by_name["hardware"])
     several = {name: labels for name, labels in labels_by_name.items() if len(labels) > 1}
     if several:
         listed = "; ".join(f"{name} {', '.join(labels)}" for name, labels in several.items())
@@ -234,8 +236,18 @@ def _setting(rows: Sequence[Row]) -> dict[str, str]:
     return {name: labels[0] for name, labels in labels_by_name.items()}
 
 
-def _value(row: Row, name: str) -> str:
-    return str(machine_name(row.device)) if name == MACHINE else label(getattr(row, name))
+def _value(row: Row, name: str, machines: Mapping[str, str]) -> str:
+    if name == MACHINE:
+        return machines.get(machine_id(row.device) or "", "unknown")
+    return label(getattr(row, name))
+
+
+def _devices(rows: Sequence[Row], labels: list[str]) -> list[str]:
+    """Return the labels of hardware, with the threads where one was measured with several numbers."""
+    measured = dict.fromkeys((label(row.hardware), row.device.get("threads")) for row in rows)
+    if len(measured) == len(labels):
+        return labels
+    return list(dict.fromkeys(with_threads(own, count) if count else own for own, count in measured))
 
 
 def _candidates(rows: Sequence[Row]) -> dict[str, dict[str, Candidate]]:

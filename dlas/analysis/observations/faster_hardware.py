@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import pandas as pd
 
 from dlas.analysis.matching import identity, paired
@@ -14,6 +17,7 @@ from dlas.analysis.observations.evidence import (
     open_claim,
     orders,
 )
+from dlas.rows.columns import MACHINE
 
 PAIRS = (("intel_i7_8700", "hikey_970_cpu"), ("agx_xavier_gpu", "hikey_970_gpu"))
 
@@ -27,13 +31,23 @@ def desktop_and_larger_board_win(evidence: Evidence) -> list[Claim]:
 def _faster(points: pd.DataFrame, fast: str, slow: str) -> Claim:
     text = f"{fast} is mostly faster than {slow}"
     chosen = {name: points["hardware_name"] == name for name in (slow, fast)}
-    pairs = paired(points, chosen[slow], chosen[fast], identity(("hardware",)))
+    machines = [points.loc[lines, MACHINE].drop_duplicates() for lines in chosen.values()]
+    every = [
+        paired(points, chosen[slow] & _on(points, a), chosen[fast] & _on(points, b), identity(("hardware",)))
+        for a, b in itertools.product(*machines)
+    ]
+    pairs = pd.concat(every) if every else pd.DataFrame()
     if pairs.empty:
         return open_claim(text, points, chosen, "one point on both")
     left = alone(points, chosen[slow] | chosen[fast], identity(("hardware",)), pairs)
     return majority(
         text, int((pairs["order"] > 0).sum()), len(pairs), f"{orders(pairs)} matched points{left}"
     )
+
+
+def _on(points: pd.DataFrame, machine: Any) -> pd.Series:
+    """Return which points were measured on a machine, which may be unknown."""
+    return points[MACHINE].isna() if pd.isna(machine) else (points[MACHINE] == machine).fillna(False)
 
 
 OBSERVATION = Observation(

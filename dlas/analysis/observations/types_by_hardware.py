@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from dlas.analysis.matching import SETTING
+from dlas.analysis.matching import SETTING, by_device
 from dlas.analysis.observations.evidence import FAILS, HOLDS, Claim, Evidence, Observation, open_claim
 
 DIFFERS = 1.25
@@ -17,7 +17,7 @@ def gain_depends_on_hardware_and_type(evidence: Evidence) -> list[Claim]:
     """Return whether a type's speed-up differs between devices, and between types on one device."""
     points = evidence.points
     gains = evidence.speedups
-    types = gains[(gains["kind"] == "types") & gains["achieved"].notna()]
+    types = by_device(gains[(gains["kind"] == "types") & gains["achieved"].notna()])
     network = ["dataset", "model", "batch", "seed", "compiler"]
     return [
         _spread(
