@@ -18,6 +18,7 @@ from dlas.reporting.page import page
 from dlas.reporting.sections import SECTIONS
 from dlas.rows.details import read_details
 from dlas.rows.frame import distinct, read, select
+from dlas.rows.short_labels import with_short_labels
 from dlas.store.replacing import replacing
 
 SUFFIXES = (".html", ".htm")
@@ -54,9 +55,9 @@ def report(
         raise InputError(f"cannot write {str(out)!r}: the report is one HTML page (*.html); {FIGURES}")
     names = [str(folder) for folder in distinct(folders)]
     frame = select(read(names), where)
-    points = with_roles(frame)
+    points, abbreviations = with_short_labels(with_roles(frame))
     left_out = len(frame) - int(points["runs"].sum())
-    context = Context(names, points, left_out, read_details(names, points))
+    context = Context(names, points, left_out, read_details(names, points), abbreviations)
     sections_or_gaps = [section(context) for section in SECTIONS]
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     html = page(context, sections_or_gaps, f"Made by dlas {dlas.__version__} on {now}.")

@@ -15,7 +15,8 @@ The docstring of a chart names the other columns that it reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -26,8 +27,12 @@ INK = "currentColor"
 GOLD = "#b8860b"
 BAND, LINE = 11, 24
 """Pixels of a mark where several share a category, and of a category with one mark."""
+GAP = 1.2
+"""A category's height over that of its marks, where several share it."""
+LONG, TEXT = 26, 13
+"""Characters of the longest label on one line, and pixels of a line of text."""
 BROKEN = (
-    "length(datum.label) <= 26 ? datum.label : indexof(datum.label, ' · ') >= 0"
+    f"length(datum.label) <= {LONG} ? datum.label : indexof(datum.label, ' · ') >= 0"
     " ? split(replace(datum.label, ' · ', '\\n· '), '\\n') : split(replace(datum.label, '(', '\\n('), '\\n')"
 )
 """Vega expression that breaks a long label in two, between parts or before a part's options."""
@@ -64,6 +69,8 @@ def theme(ink: str = INK) -> dict[str, Any]:
             "labelOverlap": "greedy",
             "labelSeparation": 6,
         },
+        # Labels within these pixels of an end do not stick out.
+        "axisX": {"labelFlush": 14},
         "axisY": {"labelLimit": 230, "labelLineHeight": 11, "labelFontSize": 11},
         "text": {"color": ink, "fontSize": 11},
         "rule": {"color": ink},
@@ -82,6 +89,32 @@ def specification(chart: alt.Chart | alt.LayerChart | alt.FacetChart) -> dict[st
     return spec
 
 
+def stacked(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a panel's rows with ``k``, their places in a category: one below the other, in its middle."""
+    sizes = Counter(row["y"] for row in rows)
+    most, seen = max(sizes.values(), default=0), Counter[str]()
+    places = []
+    for row in rows:
+        places.append((most - sizes[row["y"]]) // 2 + seen[row["y"]])
+        seen[row["y"]] += 1
+    return [{**row, "k": place} for row, place in zip(rows, places, strict=True)]
+
+
+def height(spec: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> float:
+    """Return the pixels of a panel: enough for its marks, and for its categories' labels of one or two lines.
+
+    The page's script computes the same for the rows that pass its filters.
+    """
+    given = spec["height"]
+    if isinstance(given, int | float):
+        return given
+    labels = {str(row["y"]) for row in rows}
+    apart = "k" if any("k" in row for row in rows) else "c"
+    across = len({row[apart] for row in rows}) * GAP if given.get("for") == "offset" else 1
+    text = TEXT * (2 if any(len(label) > LONG for label in labels) else 1) + 2
+    return max(text, given["step"] * across) * len(labels)
+
+
 def intervals(
     quantity: str,
     colours: Mapping[str, str],
@@ -93,8 +126,8 @@ def intervals(
 ) -> dict[str, Any]:
     """Return dots with intervals, a line for each category.
 
-    ``s`` is the status of a point without the quantity, and ``n`` whether its mark
-    is hollow.
+    ``s`` is the status of a point without the quantity, ``n`` whether its mark
+    is hollow, and ``k`` its place within the category, by :func:`stacked`.
 
     Parameters
     ----------
@@ -106,12 +139,12 @@ def intervals(
     reference : float, optional
         Where a vertical line marks "no difference".
     grouped : bool
-        Whether a category has one line for each colour.
+        Whether a category has several lines.
     domain : pair of float, optional
         Ends of the x axis.
     """
     axis, scale = _quantitative(logarithmic, domain=domain)
-    base = _base(grouped)
+    base = _base("k" if grouped else "")
     colour = _colour(colours)
     x = alt.X("x:Q", title=quantity, scale=scale, axis=axis)
     layers = [
@@ -136,7 +169,7 @@ def intervals(
 def dumbbells(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
     """Return expected (``e``, hollow) and achieved values (``x``), with the ``share`` achieved as text."""
     scale = alt.Scale(type="log", nice=False, padding=14)
-    base = _base(grouped=False)
+    base = _base()
     colour = _colour(colours)
     axis = alt.Axis(values=TICKS, format="~g")
     layers = [
@@ -250,7 +283,7 @@ def bars(
     stack: Any = None if grouped else "normalize" if share else True
     axis = alt.Axis(format=".0%" if share else "~s", tickCount=5)
     chart = (
-        _base(grouped, alt.NamedData(name=ROWS))
+        _base("c" if grouped else "", alt.NamedData(name=ROWS))
         .mark_bar(height={"band": 0.72})
         .encode(x=alt.X("x:Q", title=quantity, stack=stack, axis=axis), color=_colour(colours))
     )
@@ -284,7 +317,9 @@ def heat(x: str, y: str) -> dict[str, Any]:
     shade = alt.Opacity("v:Q", scale=alt.Scale(domain=[0, 1], range=[0.04, 0.9]), legend=None)
     cells = base.mark_rect(color=GOLD, cornerRadius=3).encode(opacity=shade)
     texts = base.mark_text(fontSize=12).encode(text="label:N")
-    return specification(alt.layer(cells, texts).properties(height=alt.Step(30)))
+    # The last label above leans out to the right.
+    space = {"left": 5, "top": 5, "right": 45, "bottom": 5}
+    return specification(alt.layer(cells, texts).properties(height=alt.Step(30), padding=space))
 
 
 def _quantitative(
@@ -303,12 +338,13 @@ def _reference(value: float, upright: bool = True) -> alt.Chart:
     return line.encode(x=alt.XDatum(value)) if upright else line.encode(y=alt.YDatum(value))
 
 
-def _base(grouped: bool, data: alt.NamedData | None = None) -> alt.Chart:
+def _base(offset: str = "", data: alt.NamedData | None = None) -> alt.Chart:
+    """Return a chart with categories down the side, its marks within one apart by the field ``offset``."""
     # Grid lines between the categories, not through them.
-    axis = alt.Axis(tickBand="extent", grid=grouped, labelExpr=BROKEN, labelOverlap=False)
+    axis = alt.Axis(tickBand="extent", grid=bool(offset), labelExpr=BROKEN, labelOverlap=False)
     encoding: dict[str, Any] = {"y": alt.Y("y:N", sort=None, title=None, axis=axis)}
-    if grouped:
-        encoding["yOffset"] = alt.YOffset("c:N", sort=None)
+    if offset:
+        encoding["yOffset"] = alt.YOffset(f"{offset}:N", sort="ascending" if offset == "k" else None)
     return alt.Chart(alt.Undefined if data is None else data).encode(**encoding)
 
 

@@ -19,7 +19,9 @@ from dlas.reporting.palette import colours
 from dlas.rows.columns import AXES, MACHINE
 from dlas.rows.details import Details
 from dlas.rows.labels import MISSING, interval_ms, milliseconds, shortened
+from dlas.rows.short_labels import Abbreviations
 from dlas.stack import PART_AXES
+from dlas.study.parts import LIBRARY
 
 NAMED = (*AXES, MACHINE)
 WIDE = 8.0
@@ -39,15 +41,23 @@ class Context:
     left_out : int
         Rows of points that have a later one: repeats that failed, and copies.
     details : Details
+    abbreviations : Abbreviations
+        What the labels of ``points`` leave out.
     """
 
     def __init__(
-        self, folders: Sequence[str], points: pd.DataFrame, left_out: int = 0, details: Details | None = None
+        self,
+        folders: Sequence[str],
+        points: pd.DataFrame,
+        left_out: int = 0,
+        details: Details | None = None,
+        abbreviations: Abbreviations | None = None,
     ) -> None:
         self.folders = list(folders)
         self.points = points
         self.left_out = left_out
         self.details = details or Details()
+        self.abbreviations = abbreviations or Abbreviations()
         self.evidence = Evidence(points)
         self.timed = timed(points).to_numpy(dtype=bool)
 
@@ -64,6 +74,16 @@ class Context:
         names = [name for name in NAMED if name not in self.varying and len(self.points)]
         values = {name: self.points[name].iloc[0] for name in names}
         return {name: str(value) for name, value in values.items() if pd.notna(value)}
+
+    @property
+    def same(self) -> str:
+        """What all points have in common, as the end of a sentence; empty where that is nothing."""
+        axes = [
+            f"{axis} {value}"
+            for axis, value in self.constant.items()
+            if axis != MACHINE and (axis, value) != ("seed", "0")
+        ]
+        return "; ".join(filter(None, (", ".join(axes), str(self.abbreviations))))
 
     @cached_property
     def standings(self) -> list[Standing]:
@@ -103,8 +123,13 @@ class Context:
         }
 
     def name(self, line: int, axes: Iterable[str] = AXES) -> str:
-        """Return a point's values of the varying axes among ``axes`` as text, or its model if none varies."""
+        """Return a point's values of the varying axes among ``axes`` as text, or its model if none varies.
+
+        A runtime has kernels of its own, so that its name says the algorithm, too.
+        """
         shown = [axis for axis in axes if axis in self.varying]
+        if "compiler" in shown and self.columns["algorithm"][line] == LIBRARY:
+            shown = [axis for axis in shown if axis != "algorithm"]
         return " · ".join(worded(axis, self.value(line, axis)) for axis in shown) or self.value(line, "model")
 
     def setting(self, line: int) -> str:

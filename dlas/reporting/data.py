@@ -56,9 +56,13 @@ def data_of(context: Context, sections: Sequence[Section]) -> dict[str, Any]:
         "axes": context.varying,
         "named": [*NAMED],
         "worded": ["batch", "seed"],
+        "full": context.abbreviations.full,
         "points": _columns(context),
         "figures": {figure.name: _drawing(figure) for figure in figures(sections)},
         "theme": charts.theme(),
+        "gap": charts.GAP,
+        "text": charts.TEXT,
+        "long": charts.LONG,
     }
     chooser = next((b for s in sections for b in s.blocks if isinstance(b, Chooser)), None)
     if chooser is None:

@@ -43,7 +43,8 @@ def _drawn(figure: Figure, panel: Panel) -> dict[str, Any]:
     spec = figure.specs[panel.variant]
     width = WIDTH if len(figure.panels) > 1 else 2 * WIDTH
     title = {"title": shortened(panel.title, 70)} if panel.title else {}
-    return {**spec, **title, "width": width, "data": {"values": panel.rows}}
+    height = charts.height(spec, panel.rows)
+    return {**spec, **title, "width": width, "height": height, "data": {"values": panel.rows}}
 
 
 def write_figure(spec: dict[str, Any], path: Path) -> None:

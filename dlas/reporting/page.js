@@ -13,6 +13,10 @@
     if (!column) return null;
     return Array.isArray(column) ? column[p] : column.values[column.codes[p]] ?? null;
   };
+  // A point's name: its values of the axes that vary; a runtime has kernels of its own, whatever the algorithm.
+  const called = (p, without = "") => data.axes
+    .filter((axis) => axis !== without && !(axis === "algorithm" && value(axis, p) === "library" && data.axes.includes("compiler")))
+    .map((axis) => data.worded.includes(axis) ? `${axis} ${value(axis, p)}` : value(axis, p)).join(" · ") || value("model", p);
   const digits = (number, count = 4) => Number(number.toPrecision(count)).toLocaleString("en-US", { maximumSignificantDigits: count });
   const latency = (p) => `${digits(points.ms[p])} ms [${digits(points.low[p])}, ${digits(points.high[p])}]`;
   const scaled = (unit) => (number) => {
@@ -48,7 +52,7 @@
   function show(p) {
     const status = value("status", p);
     const body = one("point-body");
-    one("point-title").textContent = data.axes.map((axis) => data.worded.includes(axis) ? `${axis} ${value(axis, p)}` : value(axis, p)).join(" · ") || value("model", p);
+    one("point-title").textContent = called(p);
     const step = value("step", p);
     const head = element("p");
     head.append(element("span", status, `pill ${status}`));
@@ -57,7 +61,7 @@
     body.replaceChildren(head);
     const reason = value("reason", p);
     if (reason) body.append(element("pre", reason));
-    const axes = data.named.map((axis) => [axis, value(axis, p)]).filter(([, text]) => text !== null);
+    const axes = data.named.map((axis) => [axis, data.full[axis]?.[value(axis, p)] ?? value(axis, p)]).filter(([, text]) => text !== null);
     const quantities = FACTS.filter(([, name]) => value(name, p) !== null).map(([name, column, worded]) => [name, worded(value(column, p))]);
     body.append(facts([...axes, ...quantities]));
     if (layers.has(p)) body.append(slowest(p));
@@ -161,7 +165,7 @@
     const p = datum.p;
     tip.replaceChildren();
     if (typeof p === "number") {
-      tip.append(element("b", data.axes.filter((axis) => axis !== "machine").map((axis) => data.worded.includes(axis) ? `${axis} ${value(axis, p)}` : value(axis, p)).join(" · ") || value("model", p)));
+      tip.append(element("b", called(p, "machine")));
       tip.append(element("div", points.ms[p] === null ? value("status", p) : latency(p)));
     }
     if (datum.t) tip.append(element("div", datum.t));
@@ -193,12 +197,16 @@
     reserve() {
       this.plot.style.minHeight = `${this.height + AXIS}px`;
     }
-    // A step is as high as one category, or as one colour of each category.
+    // As `height` in charts.py: a category has room for its marks and for its label.
     get height() {
       const height = this.spec.height;
       if (typeof height === "number") return height;
-      const count = (name) => new Set(this.visible.map((row) => row[name])).size;
-      return height.step * count("y") * (height.for === "offset" ? count("c") * 1.2 : 1);
+      const rows = this.visible;
+      const different = (name) => [...new Set(rows.map((row) => row[name]))];
+      const labels = different("y");
+      const across = height.for === "offset" ? different(rows.some((row) => row.k !== undefined) ? "k" : "c").length * data.gap : 1;
+      const text = data.text * (labels.some((label) => String(label).length > data.long) ? 2 : 1) + 2;
+      return Math.max(text, height.step * across) * labels.length;
     }
     get visible() {
       return this.figure.content.filtered ? this.rows.filter((row) => typeof row.p !== "number" || selected[row.p] === 1) : this.rows;
@@ -222,7 +230,9 @@
       if (this.view) { this.view.finalize(); this.view = null; }
       const spec = { ...this.spec, width: "container", height: this.height, data: { name: "rows", values: this.visible } };
       const narrow = this.plot.clientWidth < 520;
-      const config = { ...data.theme, axisY: { ...data.theme.axisY, labelLimit: narrow ? 150 : 230 }, legend: { disable: true }, mark: { tooltip: { content: "data" } } };
+      // The title of a narrow plot may be longer than its axis: it ends where the axis does, and begins under the labels.
+      const axisX = { ...data.theme.axisX, ...(this.plot.clientWidth < 400 ? { titleAnchor: "end" } : {}) };
+      const config = { ...data.theme, axisX, axisY: { ...data.theme.axisY, labelLimit: narrow ? 150 : 230 }, legend: { disable: true }, mark: { tooltip: { content: "data" } } };
       try {
         const made = await vegaEmbed(this.plot, spec, { actions: false, renderer: "svg", config, tooltip, logLevel: ERRORS });
         this.view = made.view;
@@ -289,8 +299,7 @@
     }
   }
 
-  const name = (p) => data.axes.map((axis) => data.worded.includes(axis) ? `${axis} ${value(axis, p)}` : value(axis, p)).join(" · ") || value("model", p);
-  const label = (p) => `${name(p)}: ${digits(points.ms[p] ?? NaN)} ms`;
+  const label = (p) => `${called(p)}: ${digits(points.ms[p] ?? NaN)} ms`;
 
   function drawLayers() {
     const figure = figures.find((found) => found.place.dataset.figure === "layers");
@@ -302,7 +311,7 @@
     for (const [at, field] of [one("layers-first"), one("layers-second")].entries()) {
       // A mark's colour follows from the label that the place had initially; the legend tells what is there now.
       const which = data.chosen.labels[at];
-      if (legend[at]) legend[at].lastChild.textContent = field.value === "" ? "nothing" : name(Number(field.value));
+      if (legend[at]) legend[at].lastChild.textContent = field.value === "" ? "nothing" : called(Number(field.value));
       if (field.value === "") continue;
       sums.push(data.layers.find((timed) => timed.p === Number(field.value)).sums);
       for (const layer of layers.get(Number(field.value)) ?? []) {

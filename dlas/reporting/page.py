@@ -24,6 +24,8 @@ MOST_LEGEND = 24
 """Most labels of a legend; others are shown on hovering."""
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
 """What the page needs of the bundle of Vega, Vega-Lite and Vega-Embed."""
+LONG, LONGEST_WORD = 18, 24
+"""Characters of a cell on one line, and of a word that does not break."""
 MOST_FILTER = 500
 """Most values of a filter."""
 
@@ -46,11 +48,12 @@ def page(context: Context, parts: Sequence[Section | Absent], made: str) -> str:
         trim_blocks=False,
         lstrip_blocks=True,
     )
-    environment.filters |= {"code": _code, "breakable": _breakable}
+    environment.filters |= {"code": _code, "breakable": _breakable, "least": _least}
     statuses = Counter(context.points["status"])
     return environment.get_template("page.html.jinja").render(
         title=", ".join(sorted(context.points["study"].dropna().unique())) or "no rows",
         about=_about(context),
+        same=context.same,
         made=made,
         sections=sections,
         absent=[section for section in parts if isinstance(section, Absent)],
@@ -59,6 +62,7 @@ def page(context: Context, parts: Sequence[Section | Absent], made: str) -> str:
         axes=context.varying,
         marks=_marks(context),
         most_legend=MOST_LEGEND,
+        long=LONG,
         css=markupsafe.Markup(_source("page.css")),
         js=markupsafe.Markup(_source("page.js")),
         vega=_vega(),
@@ -80,6 +84,11 @@ def _code(text: str) -> markupsafe.Markup:
 def _breakable(text: str) -> markupsafe.Markup:
     """Return a text that may break before a part's options."""
     return markupsafe.escape(text).replace("(", markupsafe.Markup("<wbr>("))
+
+
+def _least(text: str) -> int:
+    """Return the characters of the longest piece of a text that does not break, see :func:`_breakable`."""
+    return min(LONGEST_WORD, max(map(len, text.replace("(", " (").split()), default=0))
 
 
 @functools.cache

@@ -3,13 +3,15 @@
 A part's colour follows from its name: the name's hash chooses one of twenty
 colours; if that is taken, the part gets the next free one.  Parts that ship with
 the tool choose first, so that other parts do not change their colours.  Variants
-of a part (its options) differ in lightness.  All are readable on white and on the dark background.
+of a part, such as the levels of a technique, are a ramp within its hue: from a pale colour to a
+dark and strong one.  All are readable on white and on the dark background.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterable
 
 from dlas.analysis.matching import natural
@@ -36,8 +38,9 @@ SECOND = 0.09
 MIDDLE = 0.6
 NEUTRAL = (0.58, 0.02, 255)
 """Grey, for the dense network."""
-VARIANTS = ((0.0, 0), (0.06, 10), (-0.04, -12), (0.03, -20), (-0.03, 20))
-"""Differences in lightness and hue of a part's first, second, ... variant."""
+PALE, DARK = (0.29, 0.06, -20), (0.135, 0.2, 18)
+"""Ends of a ramp: luminance (as of WCAG), chroma, and difference in hue.  A luminance between 0.126 and
+0.3 has a contrast of 3 with white and with the dark background."""
 
 
 def _second(lightness: float, chroma: float, hue: float) -> tuple[float, float, float]:
@@ -64,15 +67,33 @@ def colours(axis: str, labels: Iterable[str]) -> dict[str, str]:
     """
     ordered = sorted(set(labels), key=natural)
     slots = _slots(axis, {_name(label) for label in ordered})
-    variants: dict[str, int] = {}
+    counts, seen = Counter(map(_name, ordered)), Counter[str]()
     by_label = {}
     for label in ordered:
         name = _name(label)
-        variant = variants[name] = variants.get(name, -1) + 1
-        lightness, chroma, hue = NEUTRAL if name == DENSE else SLOTS[slots[name]]
-        lighter, turned = VARIANTS[variant % len(VARIANTS)]
-        by_label[label] = rgb(lightness + lighter, chroma, hue + turned)
+        slot = NEUTRAL if name == DENSE else SLOTS[slots[name]]
+        several = counts[name] > 1
+        by_label[label] = _ramp(slot[2], seen[name] / (counts[name] - 1)) if several else rgb(*slot)
+        seen[name] += 1
     return by_label
+
+
+def _ramp(hue: float, place: float) -> str:
+    """Return the colour at a place of a hue's ramp, 0 at its pale end and 1 at its dark end."""
+    luminance, chroma, turned = (a + place * (b - a) for a, b in zip(PALE, DARK, strict=True))
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        bright = luminance_of(rgb(middle, chroma, hue + turned)) > luminance
+        low, high = (low, middle) if bright else (middle, high)
+    return rgb(low, chroma, hue + turned)
+
+
+def luminance_of(colour: str) -> float:
+    """Return the relative luminance of ``#rrggbb`` as WCAG 2 defines it, 0 for black and 1 for white."""
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def rgb(lightness: float, chroma: float, hue: float) -> str:

@@ -89,6 +89,7 @@ def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
     columns = zip(points["folders"], points["id"], strict=True)
     lines = {(folder, row): line for line, (own, row) in enumerate(columns) for folder in own}
     latest = points["folder"].tolist()
+    networks = list(zip(points["dataset"].astype(str), points["model"].astype(str), strict=True))
     details, trajectories = Details(), Trajectories()
     layers: dict[int, list[list[LayerTime]]] = {}
     sums: dict[int, list[float]] = {}
@@ -100,7 +101,7 @@ def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
             if profiled := profile(row):
                 layers.setdefault(line, []).append(list(_layers(row)))
                 sums.setdefault(line, []).append(profiled.profiled_s)
-            trajectories.add(row, line)
+            trajectories.add(row, line, *networks[line])
             for name, value in _facts(row):
                 details.facts.setdefault(name, Counter())[value] += 1
             if folder == latest[line]:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dlas.rows.labels import label
+from dlas.rows.labels import label, options
 from dlas.rows.results import Row
+from dlas.rows.short_labels import short_labels
 
 ELBOW = "elbow"
 CHOOSING = ("level", "elbow", "tolerance")
@@ -51,6 +52,8 @@ class Trajectory:
     seed : int
     technique, name : str
         The compression without the options of :data:`CHOOSING`, and without any options.
+    options : mapping
+        The options of ``technique``, by :func:`dlas.rows.labels.options`.
     steps : dict of (float, float) to TrajectoryStep
         By level and ratio.
     lines : dict of (float, float) to int
@@ -66,6 +69,7 @@ class Trajectory:
     seed: int
     technique: str
     name: str
+    options: Mapping[str, Any]
     steps: dict[Place, TrajectoryStep] = field(default_factory=dict)
     lines: dict[Place, int] = field(default_factory=dict)
     elbows: set[Place] = field(default_factory=set)
@@ -119,14 +123,18 @@ class Trajectories:
         self.trainings: list[Trajectory] = []
         self._alike: dict[tuple[str, str, int, str], list[Trajectory]] = {}
 
-    def add(self, row: Row, line: int) -> None:
-        """Add a row's curve, or its single step where it has none, to the training that it belongs to."""
+    def add(self, row: Row, line: int, dataset: str, model: str) -> None:
+        """Add a row's curve, or its single step where it has none, to the training that it belongs to.
+
+        ``line``, ``dataset`` and ``model`` are the row's in the frame.
+        """
         steps = dict(_steps(row))
         if not steps:
             return
-        technique, name = _technique(row.compression)
-        new = Trajectory(label(row.dataset), label(row.model), row.seed, technique, name)
-        alike = self._alike.setdefault((*new.network, technique), [])
+        technique = _technique(row.compression)
+        names = "+".join(str(link.get("name")) for link in _links(row.compression))
+        new = Trajectory(dataset, model, row.seed, label(technique), names, options(technique))
+        alike = self._alike.setdefault((*new.network, new.technique), [])
         training = next((other for other in alike if other.agrees(steps)), new)
         if training is new:
             alike.append(new)
@@ -142,15 +150,8 @@ class Trajectories:
 
 
 def called(trajectories: Iterable[Trajectory]) -> dict[str, str]:
-    """Return a title for each technique: its name, with options where several techniques have that name."""
-    names: dict[str, set[str]] = {}
-    for trajectory in trajectories:
-        names.setdefault(trajectory.name, set()).add(trajectory.technique)
-    return {
-        technique: name if len(alike) == 1 else technique
-        for name, alike in names.items()
-        for technique in alike
-    }
+    """Return a title for each technique: its name, and options in which techniques of that name differ."""
+    return short_labels({curve.technique: (curve.name, curve.options) for curve in trajectories})
 
 
 def fine_tuning_seconds(row: Row) -> float | None:
@@ -201,9 +202,8 @@ def _links(compression: object) -> list[Mapping[str, Any]]:
     return links[: pruning[-1]] if pruning else links
 
 
-def _technique(compression: object) -> tuple[str, str]:
-    """Return what the steps of a trajectory have in common: its label, and its name alone."""
+def _technique(compression: object) -> Mapping[str, Any]:
+    """Return what the steps of a trajectory have in common: the compression without its level."""
     *before, last = _links(compression)
     common = {key: value for key, value in last.items() if key not in CHOOSING}
-    names = "+".join(str(link.get("name")) for link in (*before, last))
-    return "+".join(map(label, (*before, common))), names
+    return {"chain": [*before, common]} if before else common

@@ -10,31 +10,13 @@ import pytest
 
 from dlas.reporting import report
 from dlas.rows.results import Row
-from tests.fixtures.browser import opened, resize
+from tests.fixtures.browser import DRAW_ALL, opened, resize
 from tests.fixtures.odd_rows import EVIL, ODD
 from tests.fixtures.rows import failing, row, write
 from tests.fixtures.sweeps import REASONS, sweep, write_curves
 
 pytestmark = pytest.mark.slow
 
-DRAW_ALL = """
-const done = arguments[0];
-(async () => {
-  for (const more of document.querySelectorAll(".more")) more.click();
-  for (let y = 0; y < document.documentElement.scrollHeight; y += 500) {
-    scrollTo(0, y);
-    await new Promise((next) => setTimeout(next, 60));
-  }
-  for (let wait = 0; wait < 300; wait += 1) {
-    const plots = [...document.querySelectorAll(".panel:not([hidden]) .plot")];
-    const empty = plots.filter((plot) => !plot.querySelector("svg"));
-    if (!empty.length) break;
-    empty[0].scrollIntoView();
-    await new Promise((next) => setTimeout(next, 100));
-  }
-  done();
-})();
-"""
 WAIT = "const done = arguments[0]; setTimeout(done, 400);"
 SHOWN = "return [...document.querySelectorAll('.matrix td button')].filter((b) => b.offsetParent).length"
 DOTS = """return document.querySelectorAll('#figure-latency svg .mark-symbol path').length"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import itertools
 import json
 import re
 import subprocess
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dlas.analysis.roles import with_roles
@@ -292,6 +294,27 @@ def test_colours_are_distinct_and_visible_on_both_backgrounds() -> None:
     assert len(set(found.values())) == len(labels)
     for colour in [*found.values(), colours("compression", ["none"])["none"]]:
         assert contrast(colour, "#ffffff") >= 3 and contrast(colour, "#14171c") >= 3, colour
-    levels = colours("compression", [f"part0(level={level})" for level in (1, 2, 3)])
-    assert len(set(levels.values())) == 3
     assert len(colours("model", [f"m{n}" for n in range(40)])) == 40
+
+
+def oklab(colour: str) -> np.ndarray:
+    """Return a colour in OKLab, where distances are about as the eye sees them."""
+    channels = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    cones = np.array([[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]) @ linear
+    mixed = [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]
+    found: np.ndarray = np.array(mixed) @ np.cbrt(cones)
+    return found
+
+
+@pytest.mark.parametrize("part", range(len(SLOTS)))
+def test_levels_of_a_technique_are_a_ramp_that_can_be_told_apart(part: int) -> None:
+    levels = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
+    techniques = [f"part{n}" for n in range(len(SLOTS)) if n != part]
+    found = colours("model", [*techniques, *(f"part{part}(level={level})" for level in levels)])
+    ramp = [found[f"part{part}(level={level})"] for level in levels]
+    assert all(contrast(colour, "#ffffff") >= 3 and contrast(colour, "#14171c") >= 3 for colour in ramp)
+    brightness = [luminance(colour) for colour in ramp]
+    assert brightness == sorted(brightness, reverse=True), "the more is removed, the darker"
+    apart = [np.linalg.norm(oklab(one) - oklab(next_)) for one, next_ in itertools.pairwise(ramp)]
+    assert min(apart) > 0.025, "a difference of 0.02 can just be seen"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dlas.rows.labels import label
 from dlas.rows.results import Row
 from dlas.rows.trajectories import START, Trajectories, Trajectory, called, fine_tuning_seconds
 from tests.fixtures.rows import row
@@ -30,7 +31,7 @@ def pruned(level: float | str, steps: list[dict[str, Any]], at: float | None = N
 def found_in(*rows: Row) -> list[Trajectory]:
     trajectories = Trajectories()
     for line, each in enumerate(rows):
-        trajectories.add(each, line)
+        trajectories.add(each, line, label(each.dataset), label(each.model))
     return trajectories.trainings
 
 

@@ -28,7 +28,7 @@ def types(context: Context, every: pd.DataFrame) -> Figure:
         if inside["kind"].nunique() < 2:
             continue
         title = str(dataset) if "dataset" in context.varying else ""
-        panels.append(Panel(title, [_mark(row) for row in inside.to_dict("records")]))
+        panels.append(Panel(title, charts.stacked([_mark(row) for row in inside.to_dict("records")])))
     x = "accuracy on test images, %"
     spec = charts.intervals(x, colours, logarithmic=False, domain=_domain(panels))
     sentence = f"Networks with smaller types beside the dense ones. {_most_lost(typed)}"

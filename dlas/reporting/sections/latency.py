@@ -11,6 +11,7 @@ from dlas.reporting import charts
 from dlas.reporting.blocks import Absent, Figure, Panel, Section
 from dlas.reporting.context import Context, scale
 from dlas.rows.labels import points as counted
+from dlas.study.parts import LIBRARY
 
 MOST_MARKS = 60
 """Most marks of a panel; a setting with more is split by compiler."""
@@ -52,14 +53,18 @@ def _panel(context: Context, lines: list[int], coloured: str, split: bool) -> Pa
     rows = [
         {
             "p": line,
-            "y": context.name(line, down),
+            "y": "own kernels" if split and _runtime(context, line) else context.name(line, down),
             "c": context.value(line, coloured),
             **context.drawn(line),
         }
         for line in sorted(lines, key=lambda line: _place(context, line))
     ]
     title = context.name(lines[0], (*SETTING, "compiler") if split else SETTING)
-    return Panel(title, rows, scale(row["x"] for row in rows))
+    return Panel(title, charts.stacked(rows), scale(row["x"] for row in rows))
+
+
+def _runtime(context: Context, line: int) -> bool:
+    return bool(context.value(line, "algorithm") == LIBRARY)
 
 
 def _place(context: Context, line: int) -> tuple[Any, ...]:

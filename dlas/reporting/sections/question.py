@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from dlas.analysis.matching import natural
-from dlas.reporting.blocks import Absent, Cell, Column, Line, Paragraph, Section, Table
+from dlas.reporting.blocks import Absent, Cell, Column, Line, Section, Table
 from dlas.reporting.context import Context
 from dlas.rows.labels import points as counted
 
@@ -30,16 +30,9 @@ def section(context: Context) -> Section | Absent:
         for axis in varying
         for values in [_values(context, axis)]
     ]
-    same = ", ".join(
-        f"{axis} {value}" for axis, value in context.constant.items() if (axis, value) != ("seed", "0")
-    )
-    blocks: list[Paragraph | Table] = []
-    if lines:
-        caption = "The axes that vary. In brackets, for each value: points with a time / all points."
-        columns = [Column("axis"), Column("values", number=True), Column("value (timed / all)", wide=True)]
-        blocks.append(Table("axes", caption, columns, lines))
-    if same:
-        blocks.append(Paragraph(f"The same for all points: {same}."))
+    caption = "The axes that vary. In brackets, for each value: points with a time / all points."
+    columns = [Column("axis"), Column("values", number=True), Column("value (timed / all)", wide=True)]
+    blocks = [Table("axes", caption, columns, lines)] if lines else []
     return Section("question", "The question and the axes", _question(context), blocks)
 
 

@@ -116,7 +116,7 @@ def _tuning_figure(context: Context, pairs: Mapping[str, pd.DataFrame]) -> Figur
         for matched in pairs.values()
         for row in _rows(matched)
     ]
-    rows.sort(key=lambda row: natural(row["y"]))
+    rows.sort(key=lambda row: (natural(row["y"]), natural(row["c"])))
     colours = context.colours(coloured)
     spec = charts.intervals(
         "speed-up over untuned code",
@@ -158,7 +158,7 @@ def _panels(context: Context, rows: list[dict[str, Any]], same: tuple[str, ...])
     places: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         places.setdefault(context.name(row["p"], same), []).append(row)
-    return [Panel(title, inside) for title, inside in places.items()]
+    return [Panel(title, charts.stacked(inside)) for title, inside in places.items()]
 
 
 def _table(name: str, pairs: Mapping[str, pd.DataFrame], caption: str) -> Table:
