@@ -107,12 +107,12 @@ def height(spec: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> float:
     """
     given = spec["height"]
     if isinstance(given, int | float):
-        return given
+        return float(given)
     labels = {str(row["y"]) for row in rows}
     apart = "k" if any("k" in row for row in rows) else "c"
     across = len({row[apart] for row in rows}) * GAP if given.get("for") == "offset" else 1
     text = TEXT * (2 if any(len(label) > LONG for label in labels) else 1) + 2
-    return max(text, given["step"] * across) * len(labels)
+    return float(max(text, given["step"] * across) * len(labels))
 
 
 def intervals(

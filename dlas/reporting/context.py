@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dlas.analysis.break_even import SpeedCurve, curves
 from dlas.analysis.interactions import Interaction, interactions
 from dlas.analysis.matching import SETTING, timed
 from dlas.analysis.observations import Evidence
+from dlas.analysis.rankings import Ranking, rankings
 from dlas.analysis.winners import Standing, standings
 from dlas.reporting.blocks import Where
 from dlas.reporting.palette import colours
@@ -102,6 +104,16 @@ class Context:
     def interactions(self) -> list[Interaction]:
         """The analysis of variance of each pair of axes."""
         return interactions(self.points)
+
+    @cached_property
+    def rankings(self) -> list[Ranking]:
+        """How stable the ranking of each axis's values is along each other axis."""
+        return rankings(self.points)
+
+    @cached_property
+    def speed_curves(self) -> list[SpeedCurve]:
+        """The speed of pruned networks over dense code, by level."""
+        return curves(self.points)
 
     @cached_property
     def noisy(self) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 MISSING = "–"  # noqa: RUF001 - a dash that is not a minus
@@ -122,6 +122,11 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     """Return a text on one line, cut to ``most`` characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return ``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def points(count: int) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
+from dlas.rows.labels import listed
 from dlas.stack import PART_AXES
 
 Options = Mapping[str, Any]
@@ -31,7 +32,7 @@ class Abbreviations:
 
     def __str__(self) -> str:
         """``block_pruning and weight_pruning with recipe=none; metaschedule with trials=8``, or nothing."""
-        return "; ".join(f"{_listed(names)} with {options}" for options, names in self.shared.items())
+        return "; ".join(f"{listed(names)} with {options}" for options, names in self.shared.items())
 
 
 def with_short_labels(frame: pd.DataFrame) -> tuple[pd.DataFrame, Abbreviations]:
@@ -122,7 +123,3 @@ def _told(options: Mapping[str, str]) -> str:
 def _text(value: Any) -> str:
     """Return a value as the study file gave it: a column of numbers makes 1 into 1.0."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -99,7 +99,7 @@ def test_latex_shows_a_text_as_it_is(tmp_path: Path) -> None:
 
 def test_a_figure_of_many_panels_has_several_sheets() -> None:
     panels = [Panel(f"panel {n}", [{"x": n}]) for n in range(25)]
-    spec = {"mark": "point", "encoding": {"x": {"field": "x", "type": "quantitative"}}}
+    spec = {"height": 100, "mark": "point", "encoding": {"x": {"field": "x", "type": "quantitative"}}}
     found = dict(sheets(Figure("many", "Many", "See.", panels, {"": spec})))
     assert list(found) == ["many-1", "many-2", "many-3"]
     assert [len(sheet.get("concat", [sheet])) for sheet in found.values()] == [12, 12, 1]

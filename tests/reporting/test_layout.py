@@ -55,24 +55,24 @@ def compression_sweep() -> list[Row]:
         "recipe": "cifar-of-the-paper",
         "scope": "network",
     }
+    levels = [0.5, 0.9375, 0.984375]
     rows = []
     for each in sweep(models=2, batches=(1, 8)):
-        compression = dict(each.compression)
-        levels = [0.5, 0.9375, 0.984375] if "pruning" in compression["name"] else [None]
-        for at, level in enumerate(levels):
-            given = {**compression, **long, "level": level} if level else compression
-            reached = {**(each.reached or {}), "ratio": level, "level": level} if level else each.reached
-            if level and reached:
-                reached["curve"] = curve(levels[: at + 1], 0.98, 0.95)
-            parts = {
-                "compression": {"chain": [given, {"name": "int8", "calibration": "validation"}]}
-                if level == levels[-1] and level
-                else given,
-                "model": {**each.model, "weights": "weights/of/a/very/long/path/model-0676ba61.pth"},
-                "dataset": {"name": "imagenet", "root": "/data/imagenet/2012/validation", "size": 224},
-                "hardware": {"name": "local_cpu", "threads": 2, "governor": "performance"},
-            }
-            rows.append(dataclasses.replace(each, id=f"{each.id}{at}", reached=reached, **parts))
+        weights = "weights/of/a/very/long/path/model-0676ba61.pth"
+        common: dict[str, Any] = {
+            "model": {**each.model, "weights": weights},
+            "dataset": {"name": "imagenet", "root": "/data/imagenet/2012/validation", "size": 224},
+            "hardware": {"name": "local_cpu", "threads": 2, "governor": "performance"},
+        }
+        if "pruning" not in each.compression["name"]:
+            rows.append(dataclasses.replace(each, **common))
+            continue
+        for at, level in enumerate(levels, start=1):
+            technique = {**each.compression, **long, "level": level}
+            chain = {"chain": [technique, {"name": "int8", "calibration": "validation"}]}
+            reached = {"level": level, "ratio": level, "curve": curve(levels[:at], 0.98, 0.95)}
+            own = {**common, "compression": chain if at == len(levels) else technique, "reached": reached}
+            rows.append(dataclasses.replace(each, id=f"{each.id}{at}", **own))
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from dlas.rows.short_labels import Abbreviations, with_short_labels
 from tests.fixtures.rows import row, write
 
 
-def shortened(folder: Path, *points: dict[str, Any]) -> tuple[list[dict[str, Any]], Abbreviations]:
+def shortened(folder: Path, *points: dict[str, Any]) -> tuple[list[dict[Hashable, Any]], Abbreviations]:
     """Return the lines of rows of these points with their short labels, and what these leave out."""
     frame, left_out = with_short_labels(read(write(folder, [row(**point) for point in points])))
     return frame.to_dict("records"), left_out

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dlas.analysis.break_even import SpeedCurve, curves
+from dlas.analysis.break_even import SpeedCurve
 from dlas.analysis.matching import SETTING
 from dlas.reporting import charts
 from dlas.reporting.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
@@ -18,7 +18,7 @@ from dlas.rows.labels import factor
 def section(context: Context) -> Section | Absent:
     """Return speed-up by sparsity, and where each curve crosses that of dense code."""
     title = "Break-even of sparse code"
-    speed_curves = curves(context.points)
+    speed_curves = context.speed_curves
     if not speed_curves:
         return Absent(
             title, "points of a network pruned to several levels, and dense ones in the same setting"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dlas.analysis.interactions import Interaction
-from dlas.analysis.rankings import Ranking, rankings
+from dlas.analysis.rankings import Ranking
 from dlas.reporting import charts
 from dlas.reporting.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
 from dlas.reporting.context import Context, significant
@@ -30,7 +30,7 @@ def section(context: Context) -> Section | Absent:
     )
     blocks: list[Block] = [_variance_figure(pairs)] if any(pair.comparable for pair in pairs) else []
     blocks.append(_variance_table(pairs))
-    ranked = [ranking for ranking in rankings(context.points) if ranking.compared]
+    ranked = [ranking for ranking in context.rankings if ranking.compared]
     if ranked:
         blocks += [_flip_figure(ranked), _flip_table(ranked, int((~context.timed).sum()))]
     return Section("interactions", title, lead, blocks)

@@ -9,7 +9,14 @@ from dlas.analysis.winners import Times, Winner
 from dlas.reporting.blocks import Block, Cell, Column, Line, Paragraph, Section, Table
 from dlas.reporting.context import Context
 from dlas.reporting.sections.advice import noise, retries, ties, untried
-from dlas.reporting.sections.highlights import failures, interaction, tuning
+from dlas.reporting.sections.gains import compression, tuning
+from dlas.reporting.sections.highlights import (
+    against_runtimes,
+    dependence,
+    failures,
+    fastest,
+    winning_algorithms,
+)
 from dlas.rows.labels import MISSING, factor
 from dlas.rows.labels import points as counted
 from dlas.rows.results import STATUSES
@@ -23,7 +30,16 @@ def section(context: Context) -> Section:
     times = Times(context.points)
     best = [times.fastest(lines) for lines in groups(context.points, SETTING)]
     blocks: list[Block] = [_fastest(context, best)] if best else []
-    if highlights := [*failures(context), *tuning(context), *interaction(context)]:
+    highlights = [
+        *fastest(context, best),
+        *against_runtimes(context),
+        *compression(context),
+        *winning_algorithms(context),
+        *tuning(context),
+        *dependence(context),
+        *failures(context),
+    ]
+    if highlights:
         blocks.append(Paragraph("What stands out", highlights))
     if steps := [*retries(context, statuses), *noise(context), *ties(best), *untried(context, best)]:
         blocks.append(Paragraph("What to try next", steps))
