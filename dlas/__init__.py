@@ -1,24 +1,34 @@
 """The Deep Learning Acceleration Stack: measure and predict what six layers do to each other.
 
 ``dlas.read(folder)`` gives the rows of a sweep as a DataFrame.
+``dlas.deploy(folder, row, to=...)`` writes the program of a row with all that it needs to run elsewhere, and
+``dlas.load(folder)(images)`` runs it.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dlas.deployment.deploying import deploy as deploy
+    from dlas.deployment.loading import load as load
     from dlas.rows.frame import read as read
 
     __version__: str
 
+EXPORTS = {
+    "deploy": "dlas.deployment.deploying",
+    "load": "dlas.deployment.loading",
+    "read": "dlas.rows.frame",
+}
+"""The modules of what this package exports, imported when somebody asks: pandas takes a second."""
+
 
 def __getattr__(name: str) -> Any:
-    """Import pandas, and look for the version, only when somebody asks."""
-    if name == "read":
-        from dlas.rows.frame import read
-
-        return read
+    """Return what is exported, or the version."""
+    if name in EXPORTS:
+        return getattr(importlib.import_module(EXPORTS[name]), name)
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 
@@ -30,4 +40,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "__version__", "read"])
+    return sorted([*globals(), *EXPORTS, "__version__"])

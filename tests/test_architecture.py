@@ -15,11 +15,11 @@ import pytest
 from tests.fixtures.package import ROOT, modules
 
 STOREYS = """
-    __main__
+    __main__ __init__
     cli
-    console reporting testing
+    console reporting testing deployment
     analysis engine compilers choosers
-    study tuning __init__
+    study tuning
     rows hardware processes lowering sparse models compression
     measuring networks schedules datasets
     stack store
@@ -94,6 +94,7 @@ def test_parts_do_not_import_each_other_across_axes() -> None:
 LIGHT = """
     dlas dlas.study.study dlas.rows.results dlas.cli.app dlas.rows.frame dlas.console.tables
     dlas.analysis.compare dlas.analysis.choosing.layers dlas.console.choices dlas.engine.sweep
+    dlas.deployment.loading
 """
 
 

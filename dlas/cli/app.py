@@ -137,8 +137,8 @@ def show(
     """Show everything about one row."""
     from dlas.analysis.winners import fastest_id
     from dlas.console import as_json
-    from dlas.console.show import find
     from dlas.console.show import show as render
+    from dlas.rows.finding import find
 
     if fastest == (row is not None):
         raise InputError("give the row's id, as `dlas table` prints it, or --fastest")
@@ -249,6 +249,31 @@ def choose(
     from dlas.console.choices import choose as fill
 
     terminal.show(fill(folders, where or (), path or folders[0] / "choices.toml"))
+
+
+@app.command()
+def deploy(
+    folder: Folder,
+    to: Annotated[Path, typer.Option(help="The folder to write; it must not exist, or be empty.")],
+    row: Annotated[str | None, typer.Argument(help="A row's id, or enough of its beginning.")] = None,
+    fastest: Annotated[bool, typer.Option("--fastest", help="Deploy the fastest row.")] = False,
+    where: Where = None,
+    cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
+) -> None:
+    """Write a row's program with all that it needs to run elsewhere, without this package."""
+    from dlas.deployment.deploying import DeploymentFailed
+    from dlas.deployment.deploying import deploy as write
+
+    if fastest == (row is not None):
+        raise InputError("give the row's id, as `dlas table` prints it, or --fastest")
+    if where and not fastest:
+        raise InputError("--where chooses among the rows of --fastest")
+    try:
+        write(folder, row, to=to, where=where or (), cache=cache, say=terminal.say)
+    except DeploymentFailed as error:
+        terminal.complain(str(error))
+        raise typer.Exit(1) from None
+    terminal.say(f"deployed to {to}: its README.md says how to run it")
 
 
 @app.command()

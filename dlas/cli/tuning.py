@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +14,8 @@ from rich.table import Table
 
 from dlas.console import terminal
 from dlas.console.records import COLUMNS, cells
+from dlas.engine.collected import CollectedRows
 from dlas.errors import InputError
-from dlas.rows.results import Row
 from dlas.store import cache as caches
 
 if TYPE_CHECKING:
@@ -29,19 +28,6 @@ CacheFolder = Annotated[
     Path | None, typer.Option("--cache", help="The cache with the records (default: $DLAS_CACHE).")
 ]
 PART = "A part's name, or a table: '{name = \"cifar_resnet18\", width = 0.5}'."
-
-
-@dataclass
-class CollectedRows:
-    """Collects the rows of points that are only tuned; they are not written, since nothing was measured."""
-
-    folder: Path
-    existing: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
-
-    def append(self, row: Row) -> None:
-        """Add a row."""
-        self.rows.append(row)
 
 
 def tune(

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from dlas.console.cells import COLOURS, GridCell, GridColumn, names
 from dlas.console.grid import Grid
-from dlas.errors import InputError
 from dlas.rows import intervals
+from dlas.rows.finding import find
 from dlas.rows.labels import (
     MISSING,
     amount,
@@ -31,11 +31,10 @@ from dlas.rows.labels import (
     shortened,
 )
 from dlas.rows.layer_times import compared_sums, profile
-from dlas.rows.results import CURVES, Row, read_rows
+from dlas.rows.results import CURVES, Row
 from dlas.stack import PART_AXES
 
 Value = TypeVar("Value")
-MOST_CANDIDATES = 10
 MOST_STEPS = 5
 UNITS = {"s": "s", "bytes": "B", "hz": "Hz", "j": "J"}
 """Units by the last word of a key."""
@@ -83,38 +82,6 @@ def _grids(folder: str | os.PathLike[str], row: Row) -> Iterator[Grid]:
         yield _layers(row)
     if row.layers and row.tuning:
         yield _curves(folder, row)
-
-
-def find(folder: Path, prefix: str) -> Row:
-    """Return the row whose id begins with ``prefix``.
-
-    Raises
-    ------
-    InputError
-        If no row, or more than one, has; the message lists candidates.
-    """
-    matching: list[Row] = []
-    others: list[str] = []
-    for row in read_rows(folder):
-        if row.id == prefix:
-            return row
-        if prefix and row.id.startswith(prefix):
-            matching.append(row)
-        else:
-            others.append(f"{row.id}  {row.status}  {_point(row)}")
-    if len(matching) == 1:
-        return matching[0]
-    if not matching and not others:
-        raise InputError(f"{str(folder)!r} has no rows yet")
-    problem = f"{len(matching)} ids begin with {prefix!r}" if matching else f"no id begins with {prefix!r}"
-    candidates = [f"{row.id}  {row.status}  {_point(row)}" for row in matching] or others
-    listed = "".join(f"\n  {line}" for line in candidates[:MOST_CANDIDATES])
-    more = len(candidates) - MOST_CANDIDATES
-    raise InputError(f"{problem}; there are:{listed}" + (f"\n  and {more:,} more" if more > 0 else ""))
-
-
-def _point(row: Row) -> str:
-    return " / ".join(label(getattr(row, axis)) for axis in PART_AXES) + f" / batch {row.batch}"
 
 
 def _heading(row: Row) -> Text:

@@ -36,6 +36,11 @@ def warn(message: str) -> None:
     )
 
 
+def say(message: str) -> None:
+    """Print a message as it is."""
+    console().print(message, highlight=False, markup=False)
+
+
 def complain(message: str) -> None:
     """Print an error message on standard error."""
     Console(stderr=True, soft_wrap=True).print(f"[red]dlas:[/red] {escape(message)}", highlight=False)

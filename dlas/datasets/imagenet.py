@@ -36,7 +36,8 @@ class Imagenet(Dataset):
     fixed seed and never trained on.  Images are decoded when they are read: for
     evaluation the shorter side is resized to ``size`` x 8 / 7 (256 for 224) and the
     centre cropped; for training a random window is resized and mirrored at random,
-    drawn with torch's default generator.
+    drawn with torch's default generator.  Pixels are RGB from 0 to 1, less the mean
+    (0.485, 0.456, 0.406) and divided by the deviation (0.229, 0.224, 0.225) of each channel.
 
     Parameters
     ----------

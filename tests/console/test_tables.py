@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlas.console.grid import Grid
-from dlas.console.show import find, show
+from dlas.console.show import show
 from dlas.console.tables import relative_to_fastest, table
 from dlas.errors import InputError
+from dlas.rows.finding import find
 from dlas.rows.frame import read
 from dlas.rows.labels import MISSING
 from dlas.rows.results import CURVES, STATUSES

@@ -1,0 +1,170 @@
+"""Take the program of a row home: ``dlas.deploy``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from dlas.analysis.winners import fastest_id
+from dlas.deployment import run
+from dlas.deployment.packing import check_packable
+from dlas.deployment.remaking import Built, Say, built
+from dlas.deployment.writing import write
+from dlas.engine.steps.check import CHECK_SECONDS
+from dlas.engine.steps.samples import load_sample
+from dlas.errors import InputError
+from dlas.rows.finding import find, point_label
+from dlas.rows.frame import read, select
+from dlas.rows.machines import differences
+from dlas.rows.results import Row
+from dlas.stack import Hardware
+from dlas.store.cache import Cache, default_root
+from dlas.study.point import Point
+
+CHILD_SECONDS = 1800.0
+"""Time limit of the check of a deployed program, in which torch may compile it."""
+
+
+class DeploymentFailed(Exception):
+    """The deployed program did not compute what its network does; nothing was left behind."""
+
+
+def deploy(
+    folder: str | os.PathLike[str],
+    row: str | None = None,
+    *,
+    to: str | os.PathLike[str],
+    where: Sequence[str] = (),
+    cache: Path | None = None,
+    say: Say = print,
+) -> Path:
+    """Write the program of a row, with all that it needs to run elsewhere, into a new folder.
+
+    Parameters
+    ----------
+    folder : path
+        What ``dlas run --out`` wrote.
+    row : str, optional
+        The row's id, or the beginning of it; by default the fastest row.
+    to : path
+        The folder to write, which :func:`dlas.load` takes; it must not exist, or be empty.
+    where : sequence of str
+        Filters, as :func:`dlas.rows.frame.select` takes them, of the rows among which the fastest is chosen.
+    cache : Path, optional
+        The artifact cache; by default ``$DLAS_CACHE``.
+    say : callable
+        Shows a line of progress.
+
+    Returns
+    -------
+    Path
+        ``to``.
+
+    Raises
+    ------
+    InputError
+        If there is no such row, it cannot be deployed, or the folder is not free.
+    DeploymentFailed
+        If the deployed program cannot be run, or is wrong.
+    """
+    chosen = find(Path(folder), row or fastest_id(select(read(folder), where)))
+    say(f"{chosen.id}  {point_label(chosen)}")
+    target = Path(to)
+    _check_free(target)
+    _check_row(chosen)
+    point = Point.of(asdict(chosen))
+    _check_point(chosen, point)
+    store = Cache(cache or default_root())
+    made = built(chosen, point, store, say)
+    with _new_folder(target) as partial:
+        write(chosen, point, store, made, partial)
+        say(_checked(chosen, store, made, partial))
+    for note in made.notes:
+        say(f"note: {note}; its latency may differ from the row's")
+    return target
+
+
+def _check_free(target: Path) -> None:
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise InputError(f"--to {str(target)!r} exists and is not an empty folder; give another")
+
+
+def _check_row(row: Row) -> None:
+    """Refuse a row that came to nothing."""
+    if row.status != "ok":
+        raise InputError(
+            f"row {row.id} cannot be deployed: it is {row.status} in step {row.step}: {row.reason}"
+        )
+    if not row.latency_s:
+        raise InputError(f"row {row.id} cannot be deployed: it was not measured")
+
+
+def _check_point(row: Row, point: Point) -> None:
+    """Refuse a row of another device, and one whose compiler's programs stay here."""
+    check_packable(point.compiler.name, point.compiler.make("compiler"))
+    device: Hardware = point.hardware.make("hardware")
+    if reason := device.unsupported():
+        raise InputError(f"row {row.id} cannot be deployed here: {reason}")
+    if other := differences(row.device, device.describe()):
+        raise InputError(f"row {row.id} was measured on another machine: {'; '.join(other)}; deploy it there")
+    if device.target().on_gpu:
+        raise InputError(
+            f"row {row.id} ran on a GPU ({device.target().kind}): only processors can be deployed to"
+        )
+
+
+@contextmanager
+def _new_folder(target: Path) -> Iterator[Path]:
+    """Yield a folder that becomes ``target``, or is removed if its body fails."""
+    above = next(place for place in target.absolute().parents if place.is_dir())
+    partial = above / f".{target.name}.{uuid.uuid4().hex}.partial"
+    try:
+        partial.mkdir()
+        yield partial
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.rename(target)
+    except OSError as error:
+        raise InputError(f"--to {str(target)!r} cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _checked(row: Row, store: Cache, made: Built, folder: Path) -> str:
+    """Run the deployed program in a process of its own; return by how much it differs from its network.
+
+    Raises
+    ------
+    DeploymentFailed
+        If it cannot be run, or differs by more than the network's tolerance.
+    """
+    sample = load_sample(store, made.network.key)
+    images = sample["images"][: max(1, int(CHECK_SECONDS / median(row.latency_s))) * row.batch]
+    with tempfile.TemporaryDirectory() as scratch:
+        given, outputs = Path(scratch, "images.npy"), Path(scratch, "outputs.npy")
+        np.save(given, images)
+        _run([sys.executable, str(folder / "run.py"), str(given), "--out", str(outputs)], scratch)
+        try:
+            expected = sample["outputs"][: len(images)]
+            return run.check_outputs(np.load(outputs), expected, made.network.facts["tolerance"])
+        except run.Refused as error:
+            raise DeploymentFailed(f"the deployed program is {error}") from None
+
+
+def _run(command: list[str], folder: str) -> None:
+    try:
+        subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=CHILD_SECONDS, check=True)
+    except subprocess.TimeoutExpired:
+        raise DeploymentFailed(f"the deployed program took longer than {CHILD_SECONDS:g} s") from None
+    except subprocess.CalledProcessError as error:
+        raise DeploymentFailed(f"the deployed program does not run: {error.stderr.strip()}") from None

@@ -1,0 +1,113 @@
+"""What each kind of compiler contributes to a deployed folder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dlas.compilers.onnxruntime import OnnxRuntime
+from dlas.compilers.openvino import OpenVino
+from dlas.compilers.programs.torch import TorchRuntime, module_of
+from dlas.compilers.programs.tvm import TvmCompiler
+from dlas.compilers.torch_compile import TorchCompile
+from dlas.deployment.runtimes import onnxruntime as onnxruntime_files
+from dlas.deployment.runtimes import openvino as openvino_files
+from dlas.deployment.runtimes import torch as torch_files
+from dlas.deployment.runtimes import tvm as tvm_files
+from dlas.errors import InputError
+from dlas.stack import Backend, Network
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A program in a folder.
+
+    Parameters
+    ----------
+    runtime : str
+        The module of :mod:`dlas.deployment.runtimes` that runs it.
+    packages : tuple of str
+        The distributions that the module needs.
+    options : dict
+        Of its ``Program``.
+    native : bool
+        Whether the program holds instructions of one processor.
+    """
+
+    runtime: str
+    packages: tuple[str, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    native: bool = False
+
+
+def check_packable(name: str, compiler: Backend) -> None:
+    """Refuse a compiler whose programs cannot be taken elsewhere.
+
+    Raises
+    ------
+    InputError
+    """
+    if not isinstance(compiler, TvmCompiler | OnnxRuntime | OpenVino | TorchRuntime):
+        raise InputError(
+            f"the compiler {name} cannot be deployed: only those that build with TVM, and onnxruntime, "
+            "openvino, torch_eager and torch_compile can"
+        )
+
+
+def pack(compiler: Backend, network: Callable[[], Network], batch: int, build: Path, folder: Path) -> Packed:
+    """Write a program and ``program.py``, which loads it, into ``folder``.
+
+    Parameters
+    ----------
+    compiler : Backend
+    network : callable
+        Restores the network, for a runtime that runs the module itself.
+    batch : int
+    build : Path
+        What the compiler built.
+    folder : Path
+    """
+    if isinstance(compiler, TvmCompiler):
+        _copy(tvm_files.FILES, build, folder)
+        packed = Packed("tvm", ("apache-tvm", "apache-tvm-ffi", "numpy"), native=True)
+    elif isinstance(compiler, OnnxRuntime):
+        _copy(onnxruntime_files.FILES, build, folder)
+        packed = Packed("onnxruntime", ("onnxruntime", "numpy"))
+    elif isinstance(compiler, OpenVino):
+        _copy(openvino_files.FILES, build, folder)
+        packed = Packed("openvino", ("openvino", "numpy"))
+    else:
+        assert isinstance(compiler, TorchRuntime)
+        _export(network(), batch, folder / torch_files.FILES[0])
+        options = {"channels_last": compiler.channels_last, "compile": isinstance(compiler, TorchCompile)}
+        packed = Packed("torch", ("torch", "numpy"), options)
+    source = Path(__file__).with_name("runtimes") / f"{packed.runtime}.py"
+    shutil.copyfile(source, folder / "program.py")
+    return packed
+
+
+def _copy(names: tuple[str, ...], build: Path, folder: Path) -> None:
+    for name in names:
+        shutil.copyfile(build / name, folder / name)
+
+
+def _export(network: Network, batch: int, path: Path) -> None:
+    """Write a torch module as an exported program for inputs [batch, c, h, w].
+
+    Raises
+    ------
+    InputError
+        If torch cannot export it.
+    """
+    images = torch.zeros(batch, *network.facts.shape)
+    try:
+        program = torch.export.export(module_of(network).eval(), (images,))
+    except Exception as error:  # exporters raise errors of many kinds
+        raise InputError(f"torch.export cannot export this network: {error}") from error
+    program.example_inputs = None  # they alone would be pickled
+    torch.export.save(program, path)

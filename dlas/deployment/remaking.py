@@ -1,0 +1,116 @@
+"""The build of a row and its network: from the cache, or made again by the steps of the row's point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from dlas.engine.collected import CollectedRows
+from dlas.engine.planning import Planner
+from dlas.engine.point_run import PointRun, Summary
+from dlas.engine.steps.artifacts import load_verified
+from dlas.engine.sweep import Sweep
+from dlas.errors import CorruptArtifact, InputError
+from dlas.processes.server import Server
+from dlas.rows.results import Row
+from dlas.stack import MeasureSettings
+from dlas.store.cache import Artifact, Cache
+from dlas.study.point import Point
+from dlas.study.study import Study
+
+Say = Callable[[str], None]
+"""Shows a line of progress."""
+CHANGED = "it was built anew, with other code or tools than the build that was measured"
+RESCHEDULED = (
+    "its schedules are not those that were measured: the records of their search were lost or changed"
+)
+
+
+@dataclass(frozen=True)
+class Built:
+    """A row's network and build in the cache.
+
+    Parameters
+    ----------
+    network, build : Artifact
+    notes : list of str
+        In what the build may differ from the one that was measured.
+    """
+
+    network: Artifact
+    build: Artifact
+    notes: list[str]
+
+
+def built(row: Row, point: Point, cache: Cache, say: Say) -> Built:
+    """Return the network and the build of a row; what the cache has dropped is made again.
+
+    Raises
+    ------
+    InputError
+        If a step fails.
+    """
+    found = _cached(cache, row.artifacts)
+    if found is None:
+        say("its build is not in the cache: building it again")
+        planner = Planner(MeasureSettings(), cache.root)
+        _make(point, cache, say)
+        found = _cached(cache, planner.plan(point).artifacts())
+    if found is None:
+        raise InputError("the cache is too small: it dropped the build at once")
+    network, build = found
+    notes = [CHANGED] if build.key != row.artifacts.get("build") else []
+    if _schedules(build.facts["layers"]) != _schedules(row.layers):
+        notes.append(RESCHEDULED)
+    return Built(network, build, notes)
+
+
+def _cached(cache: Cache, keys: Mapping[str, Any]) -> tuple[Artifact, Artifact] | None:
+    """Return the network and the build of these keys if the cache has both, undamaged."""
+    try:
+        return load_verified(cache, "network", keys["network"]), load_verified(cache, "build", keys["build"])
+    except (CorruptArtifact, KeyError):
+        return None
+
+
+def _make(point: Point, cache: Cache, say: Say) -> None:
+    """Run a point's steps up to its build, as a sweep does."""
+    rows = CollectedRows(cache.workspace(f"deploy-{point.id}"))
+    with closing(Server()) as runner:
+        # Its measure and limits count: the points are given.
+        study = Study({"batch": point.batch}, name="deploy")
+        Sweep(study, rows, cache, runner, _Lines(say), until="build", points=[point], keep_builds=True).run()
+    (row,) = rows.rows
+    if row.status != "ok":
+        log = rows.folder / "logs" / f"{row.id}.log"
+        raise InputError(
+            f"its build cannot be made again: {row.status} in step {row.step}: {row.reason} ({log})"
+        )
+    cache.drop_workspace(f"deploy-{point.id}")
+
+
+def _schedules(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what decides each convolution's loops, by its layer's name."""
+    return {
+        layer["name"]: [layer.get(key) for key in ("algorithm", "options", "decisions")]
+        for layer in layers
+        if "macs" in layer
+    }
+
+
+class _Lines:
+    """Progress as the lines that steps say."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+
+    def say(self, text: str) -> None:
+        self._say(text)
+
+    def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:
+        pass
+
+    def row(self, row: Row) -> None:
+        pass

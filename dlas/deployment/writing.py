@@ -1,0 +1,97 @@
+"""Write a deployed folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shutil
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dlas.deployment import run
+from dlas.deployment.extensions import extensions
+from dlas.deployment.packing import Packed, pack
+from dlas.deployment.pictures import labels, preparation
+from dlas.deployment.readme import readme
+from dlas.deployment.remaking import Built
+from dlas.engine.steps.artifacts import restore_network
+from dlas.engine.steps.samples import load_sample
+from dlas.measuring.machine import Machine
+from dlas.rows.results import Row
+from dlas.store.cache import Cache
+from dlas.study.point import Point
+
+EXAMPLE_IMAGES = 4
+"""Images of the example, or a batch if that has more."""
+
+
+def write(row: Row, point: Point, store: Cache, made: Built, folder: Path) -> None:
+    """Write all files of a deployed row.
+
+    Parameters
+    ----------
+    row : Row
+    point : Point
+        The row's.
+    store : Cache
+    made : Built
+        Its network and build.
+    folder : Path
+        Empty.
+    """
+    compiler = point.compiler.make("compiler")
+    packed = pack(
+        compiler,
+        lambda: restore_network(store, made.network.key, point),
+        point.batch,
+        made.build.folder,
+        folder,
+    )
+    shutil.copyfile(Path(run.__file__), folder / "run.py")
+    sample, shown = load_sample(store, made.network.key), max(point.batch, EXAMPLE_IMAGES)
+    np.save(folder / run.EXAMPLE, sample["images"][:shown])
+    np.save(folder / run.EXAMPLE_OUTPUTS, sample["outputs"][:shown])
+    _write_json(folder / "row.json", asdict(row))
+    description = _description(row, point, made, packed)
+    _write_json(folder / run.DESCRIPTION, description)
+    pinned = [f"{name}=={version}\n" for name, version in description["packages"].items()]
+    (folder / "requirements.txt").write_text("".join(pinned))
+    prepared = preparation(point.dataset.make("dataset"))
+    files = [run.HASHES, *(path.name for path in folder.iterdir())]
+    (folder / "README.md").write_text(readme(row, description, prepared, files, made.notes))
+    hashes = [f"{_sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
+    (folder / run.HASHES).write_text("".join(hashes))
+
+
+def _description(row: Row, point: Point, made: Built, packed: Packed) -> dict[str, Any]:
+    """Return what ``run.py`` has to know of a program."""
+    facts, target = made.network.facts, point.hardware.make("hardware").target()
+    names = labels(point.dataset.name, point.dataset.make("dataset"), facts["classes"])
+    return {
+        "format": run.FORMAT,
+        "row": row.id,
+        "runtime": packed.runtime,
+        "options": packed.options,
+        "packages": {name: metadata.version(name) for name in packed.packages},
+        "input": [point.batch, *facts["shape"]],
+        "labels": names,
+        "tolerance": facts["tolerance"],
+        "threads": target.threads,
+        "architecture": platform.machine(),
+        "processor": target.description["mcpu"],
+        "extensions": extensions(target, Machine().flags()) if packed.native else [],
+    }
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
