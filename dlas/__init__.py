@@ -1,8 +1,8 @@
 """The Deep Learning Acceleration Stack: measure and predict what six layers do to each other.
 
-``dlas.read(folder)`` gives the rows of a sweep as a DataFrame.
 ``dlas.deploy(folder, row, to=...)`` writes the program of a row with all that it needs to run elsewhere, and
 ``dlas.load(folder)(images)`` runs it.
+``dlas.run(study, out=folder)`` runs a study, and ``dlas.read(folder)`` gives its rows as a DataFrame.
 """
 
 from __future__ import annotations
@@ -11,16 +11,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dlas.api.running import run as run
     from dlas.deployment.deploying import deploy as deploy
     from dlas.deployment.loading import load as load
     from dlas.rows.frame import read as read
+    from dlas.study.study import Study as Study
 
     __version__: str
 
 EXPORTS = {
     "deploy": "dlas.deployment.deploying",
     "load": "dlas.deployment.loading",
+    "Study": "dlas.study.study",
     "read": "dlas.rows.frame",
+    "run": "dlas.api.running",
 }
 """The modules of what this package exports, imported when somebody asks: pandas takes a second."""
 

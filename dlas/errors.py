@@ -14,6 +14,10 @@ class InputError(ValueError):
     """
 
 
+class Unfinished(RuntimeError):
+    """A sweep stopped before its end, with all its rows complete; the message says how to go on."""
+
+
 def unknown(kind: str, name: str, valid: Iterable[str]) -> InputError:
     """Return the error for a name that does not exist.
 

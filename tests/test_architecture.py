@@ -17,6 +17,7 @@ from tests.fixtures.package import ROOT, modules
 STOREYS = """
     __main__ __init__
     cli
+    api
     console reporting testing deployment
     analysis engine compilers choosers
     study tuning

@@ -1,7 +1,6 @@
 """The command line.
 
 - ``app``: the commands; ``parts`` and ``tuning``: those for parts and for tuning
-- ``running``: run a study
 """
 
 from typing import NoReturn

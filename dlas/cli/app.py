@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -13,8 +14,7 @@ from rich.table import Table
 
 from dlas.cli import parts, tuning
 from dlas.console import terminal
-from dlas.errors import InputError, unknown
-from dlas.store import cache as caches
+from dlas.errors import InputError, Unfinished
 
 app = typer.Typer(
     name="dlas",
@@ -64,11 +64,15 @@ def options(
 def run_command() -> NoReturn:
     """Run the command line; bad input ends in one message and exit code 2."""
     sys.path.append(os.getcwd())  # for a study's "module:Class"
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it interrupts like Ctrl-C
     try:
         code = app(standalone_mode=False) or 0
     except InputError as error:
         terminal.complain(str(error))
         code = 2
+    except Unfinished as error:
+        terminal.complain(str(error))
+        code = 1
     except KeyboardInterrupt:
         terminal.complain("interrupted")
         code = 130
@@ -102,27 +106,19 @@ def run(
     ] = False,
 ) -> None:
     """Run every point of a study that has no current row yet; resume where it was."""
-    from dlas.cli.running import run_study
-    from dlas.engine.machines import check_machine
-    from dlas.rows.files import check_appendable
-    from dlas.rows.results import STATUSES, Results
+    from dlas.api.running import run_into
     from dlas.study.reading import read_study
 
-    for status in retry or ():
-        if status not in STATUSES:
-            raise unknown("status", status, STATUSES)
-    check_appendable(out)
-    points = read_study(study)
-    for remark in check_machine(points, out, anyway):
-        terminal.warn(remark)
-    run_study(
-        points,
-        lambda: caches.Cache(cache or caches.default_root(), int(cache_gib * 2**30)),
-        lambda _: Results(out),
+    run_into(
+        read_study(study),
+        out,
         jobs=jobs,
         retry=retry or (),
+        cache=cache,
+        cache_gib=cache_gib,
         keep_builds=keep_builds,
-        in_process=in_process,
+        anyway=anyway,
+        steps="inline" if in_process else "forked",
     )
 
 

@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import tomli_w
 import typer
 from rich.markup import escape
 from rich.table import Table
@@ -47,8 +46,8 @@ def tune(
     cache: CacheFolder = None,
 ) -> None:
     """Tune networks ahead, and record the trials for studies with the same choices."""
-    from dlas.cli.running import run_study
-    from dlas.study.reading import parse_study
+    from dlas.api.running import run_study
+    from dlas.study.study import Study
 
     options = {
         "preset": preset,
@@ -68,7 +67,7 @@ def tune(
         "hardware": [*map(_part, hardware)],
         "batch": batch,
     }
-    study = parse_study(tomli_w.dumps({"name": "tune", "axes": axes}))
+    study = Study(axes, name="tune")
     collected = run_study(
         study,
         lambda: caches.Cache(cache or caches.default_root()),

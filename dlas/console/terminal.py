@@ -4,17 +4,37 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
+
+from dlas.errors import unknown
 
 WIDTH = 200
 """Columns where the output is not a terminal."""
 
 
-def console() -> Console:
-    """Return a console of the terminal's width, or of :data:`WIDTH` columns without a terminal."""
-    return Console(width=None if sys.stdout.isatty() else WIDTH)
+CONSOLES: dict[str, dict[str, Any]] = {
+    "auto": {},
+    "rich": {"force_terminal": True},
+    "plain": {"force_terminal": False, "force_jupyter": False, "color_system": None},
+    "silent": {"quiet": True},
+}
+"""Options of consoles by how progress is to be shown."""
+
+
+def console(progress: str = "auto") -> Console:
+    """Return a console of the terminal's width, or of :data:`WIDTH` columns without a terminal.
+
+    Raises
+    ------
+    InputError
+        If ``progress`` is none of :data:`CONSOLES`.
+    """
+    if progress not in CONSOLES:
+        raise unknown("progress", progress, CONSOLES)
+    return Console(width=None if sys.stdout.isatty() else WIDTH, **CONSOLES[progress])
 
 
 def show(renderable: RenderableType) -> None:

@@ -1,7 +1,6 @@
 """Steps in separate processes, so that a crash of one is only a result.
 
-A small server, forked once from the sweep after the common imports, imports the
-rest when a step needs it, forks a child for each step (tens of milliseconds
+A small server imports what takes long when a step needs it, forks a child for each step (tens of milliseconds
 instead of seconds of imports) and never runs a kernel itself.  Each child leads
 its own session; a time and a memory limit apply to all its processes together,
 and they die with the sweep.
@@ -28,6 +27,8 @@ ASKS_THE_DRIVER = "PYTORCH_NVML_BASED_CUDA_CHECK"
 
 No fork can use CUDA once its parent has.
 """
+SERVE = "import sys; from dlas.processes.serving import serve; serve(int(sys.argv[1]))"
+"""The program of a server in an interpreter of its own; its argument is the descriptor of its connection."""
 
 
 class ServerDied(Exception):
@@ -38,10 +39,17 @@ class ServerDied(Exception):
 
 
 class Server(Runner):
-    """The sweep's side of the server; each job runs in a child of its own."""
+    """The sweep's side of the server; each job runs in a child of its own.
 
-    def __init__(self) -> None:
-        self._connection, self.pid = _fork_server()
+    Parameters
+    ----------
+    spawned : bool
+        Start the server in a new interpreter, for sweeps of processes that have threads or have run
+        kernels, such as notebooks: a fork would lack the threads of their libraries.
+    """
+
+    def __init__(self, spawned: bool = False) -> None:
+        self._connection, self.pid = _spawn_server() if spawned else _fork_server()
         self._numbers = 0
 
     def start(self, tasks: Sequence[Task], *, log: Path, memory: int, threads: int = 1) -> int:
@@ -88,6 +96,22 @@ class Server(Runner):
             self._connection.send_bytes(encode(command))
         except OSError:
             raise ServerDied from None
+
+
+def _spawn_server() -> tuple[Connection, int]:
+    """Start the server in a new interpreter that finds the same modules."""
+    ours, theirs = Pipe()
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    os.set_inheritable(theirs.fileno(), True)
+    pid = os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-c", SERVE, str(theirs.fileno())],
+        {ASKS_THE_DRIVER: "1", **os.environ, "PYTHONPATH": path},
+        file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
+        setpgroup=0,  # the sweep handles Ctrl-C
+    )
+    theirs.close()
+    return ours, pid
 
 
 def _fork_server() -> tuple[Connection, int]:

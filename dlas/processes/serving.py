@@ -134,6 +134,13 @@ class Job:
             os.killpg(self.pid, number)
 
 
+def serve(descriptor: int) -> None:
+    """Serve the sweep at the other end of a connection, in an interpreter started for it."""
+    gc.collect()
+    gc.freeze()  # a collection in a child would touch, and so copy, every page it shares
+    Serving(Connection(descriptor)).run()
+
+
 class Serving:
     """The server's loop.
 

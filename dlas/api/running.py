@@ -1,0 +1,274 @@
+"""Run a study, and say how it ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import pandas as pd
+from rich.console import Console
+
+from dlas.console import terminal
+from dlas.engine.point_run import Summary
+from dlas.engine.sweep import RowWriter, Sweep
+from dlas.errors import InputError, Unfinished, unknown
+from dlas.processes.interface import Runner
+from dlas.rows.files import check_appendable
+from dlas.rows.frame import read
+from dlas.rows.labels import points
+from dlas.rows.results import STATUSES, Results
+from dlas.store import cache as caches
+from dlas.study.axes import AXES
+from dlas.study.reading import as_study
+from dlas.study.study import Expansion, Study, check_size
+
+Writer = TypeVar("Writer", bound=RowWriter)
+Progress = Literal["auto", "rich", "plain", "silent"]
+Steps = Literal["spawned", "forked", "inline"]
+"""Where the steps run: in children of a new interpreter, in children of this process, or in this process."""
+UNCONTAINED = "all steps run in this process: no limit of time or memory holds, and a crash ends the sweep"
+
+
+def run(
+    study: Study | Mapping[str, Any] | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    jobs: int = 1,
+    retry: str | Collection[str] = (),
+    cache: str | os.PathLike[str] | None = None,
+    cache_gib: float = 20.0,
+    keep_builds: bool = False,
+    anyway: bool = False,
+    in_process: bool = False,
+    progress: Progress = "auto",
+) -> pd.DataFrame:
+    """Run every point of a study that has no current row yet, and return the rows of all its points.
+
+    It may be called from any thread.  Interrupted, it leaves complete rows; the same call goes on.
+
+    Parameters
+    ----------
+    study : Study, mapping or path
+        A :class:`dlas.Study`, a mapping with the keys of a study file, or the file's path.
+    out : path
+        Folder for ``results.jsonl`` and ``logs/``.
+    jobs : int
+        Network and build steps at a time.
+    retry : str or collection of str
+        Run rows of this status again: ``failed``, ``timeout``, ...
+    cache : path, optional
+        Artifact cache; by default ``$DLAS_CACHE``, or else ``~/.cache/dlas``.
+    cache_gib : float
+        Size that the cache is kept within, GiB.
+    keep_builds : bool
+        Keep built libraries after their rows.
+    anyway : bool
+        Go on in a folder with rows of another machine.
+    in_process : bool
+        Run all steps in this process, without limits: for debuggers and profilers.
+    progress : {"auto", "rich", "plain", "silent"}
+        A line that is redrawn, lines of plain text, or nothing; ``auto`` redraws it on a terminal.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`dlas.read` returns it.
+
+    Raises
+    ------
+    InputError
+        If the study or an argument is invalid; nothing has been written then.
+    Unfinished
+        If the disk is full, or the process that starts the steps was killed.
+    """
+    study = as_study(study)
+    run_into(
+        study,
+        Path(out),
+        jobs=jobs,
+        retry=[retry] if isinstance(retry, str) else retry,
+        cache=None if cache is None else Path(cache),
+        cache_gib=cache_gib,
+        keep_builds=keep_builds,
+        anyway=anyway,
+        steps="inline" if in_process else "spawned",
+        progress=progress,
+    )
+    frame = read(out)
+    return frame[frame["id"].isin([point.id for point in study.points()])].reset_index(drop=True)
+
+
+def run_into(
+    study: Study,
+    out: Path,
+    *,
+    retry: Collection[str] = (),
+    cache: Path | None = None,
+    cache_gib: float = 20.0,
+    anyway: bool = False,
+    **options: Any,
+) -> None:
+    """Run a study into a folder; parameters as for :func:`run` and :func:`run_study`."""
+    from dlas.engine.machines import check_machine
+
+    for status in retry:
+        if status not in STATUSES:
+            raise unknown("status", status, STATUSES)
+    check_appendable(out)
+    for remark in check_machine(study, out, anyway):
+        terminal.warn(remark)
+    run_study(
+        study,
+        lambda: caches.Cache(cache or caches.default_root(), int(cache_gib * 2**30)),
+        lambda _: Results(out),
+        retry=retry,
+        **options,
+    )
+
+
+def run_study(
+    study: Study,
+    cache: Callable[[], caches.Cache],
+    results: Callable[[caches.Cache], AbstractContextManager[Writer]],
+    *,
+    jobs: int = 1,
+    retry: Collection[str] = (),
+    keep_builds: bool = False,
+    until: str = "measure",
+    steps: Steps = "forked",
+    progress: Progress = "auto",
+) -> Writer:
+    """Run a study, and return its results.
+
+    Parameters
+    ----------
+    study : Study
+    cache : callable
+        Creates the cache after the study has been checked.
+    results : callable
+        Opens the writer of rows, a :class:`dlas.rows.results.Results`.
+    jobs, retry, keep_builds, until
+        As for :class:`dlas.engine.sweep.Sweep`.
+    steps : {"spawned", "forked", "inline"}
+        Where the steps run.  A process that has run kernels must not fork them: its children
+        would lack the threads of its libraries, and hang.
+    progress : {"auto", "rich", "plain", "silent"}
+        As for :func:`run`.
+
+    Raises
+    ------
+    InputError
+        If the study is invalid; nothing has been written then.
+    Unfinished, KeyboardInterrupt
+        If the sweep did not finish.
+    """
+    if jobs < 1:
+        raise InputError(f"jobs = {jobs}: at least one step runs at a time")
+    if steps == "inline" and jobs > 1:
+        raise InputError(f"in_process runs one step at a time, and jobs = {jobs} asks for more")
+    console = terminal.console(progress)
+    check_size(study)
+    _check_parts(study)
+    from dlas.console.progress import SweepProgress
+
+    total = _announce(study, console, steps == "inline")
+    varying = [axis for axis in AXES if len(study.axes[axis]) > 1] or ["model"]
+    shown = SweepProgress(total, console, varying, live=steps != "inline")
+    with closing(_runner(steps)) as runner:
+        store = cache()
+        with results(store) as writer, shown:
+            sweep = Sweep(
+                study,
+                writer,
+                store,
+                runner,
+                shown,
+                jobs=jobs,
+                retry=retry,
+                keep_builds=keep_builds,
+                until=until,
+            )
+            _sweep(sweep, console)
+    return writer
+
+
+def _announce(study: Study, console: Console, in_process: bool) -> int:
+    """Print the size of the study; return the number of points."""
+    expansion = study.expansion()
+    total = sum(1 for _ in study.points(expansion))
+    console.print(_expansion_line(study.name, total, expansion), highlight=False)
+    for warning in study.unmatched(expansion):
+        terminal.warn(warning)
+    if in_process:
+        console.print(UNCONTAINED, highlight=False)
+    return total
+
+
+def _runner(steps: Steps) -> Runner:
+    """Return the runner of the steps."""
+    if steps == "inline":
+        from dlas.processes.inline import Inline
+
+        return Inline()
+    from dlas.processes.server import Server
+
+    return Server(spawned=steps == "spawned")
+
+
+def _check_parts(study: Study) -> None:
+    """Verify every part of a study, before anything is written.
+
+    Raises
+    ------
+    InputError
+    """
+    from dlas.errors import MissingData, MissingPackage
+    from dlas.study.parts import HOMES
+
+    for axis in HOMES:
+        for choice in dict.fromkeys(study.axes[axis]):
+            try:
+                choice.make(axis).verify()
+            except (MissingPackage, MissingData, ValueError, OSError) as error:
+                raise InputError(f"{axis} {choice}: {error}") from None
+
+
+def _expansion_line(name: str, total: int, expansion: Expansion) -> str:
+    """Return the line that accounts for every point of the cross product."""
+    skipped = sum(expansion.skipped.values())
+    line = f"{name}: {points(total)}"
+    if skipped or expansion.merged:
+        line += f" ({expansion.total} in the cross product, {skipped} skipped, {expansion.merged} merged)"
+    return line
+
+
+def _sweep(sweep: Sweep, console: Console) -> None:
+    """Run a sweep and print how it ended."""
+    from dlas.processes.outcome import FULL, DiskFull
+    from dlas.processes.server import ServerDied
+
+    out = sweep.results.folder
+    try:
+        summary = sweep.run()
+    except KeyboardInterrupt:
+        console.print(f"interrupted; run the study again to go on. Rows so far: {out}")
+        raise
+    except ServerDied as error:
+        raise Unfinished(f"{error}; run the study again to go on") from None
+    except (DiskFull, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in FULL:
+            raise
+        raise Unfinished(f"the disk is full ({error}); free some room and run the study again") from None
+    if sweep.until == "measure":
+        _print_summary(summary, out, console)
+
+
+def _print_summary(summary: Summary, out: Path, console: Console) -> None:
+    statuses = ", ".join(f"{count} {status}" for status, count in sorted(summary.written.items())) or "none"
+    console.print(
+        f"rows written: {statuses}; kept from before: {summary.kept}; measured: {summary.measured}. {out}",
+        highlight=False,
+    )
