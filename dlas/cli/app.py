@@ -224,12 +224,16 @@ def observations(folders: Folders, where: Where = None) -> None:
 def export(
     folders: Folders,
     path: Annotated[Path, typer.Option("--to", help="Where to write: *.parquet or *.csv.")],
+    layers: Annotated[
+        bool, typer.Option("--layers", help="One line for each layer of each row, with shapes and times.")
+    ] = False,
     where: Where = None,
 ) -> None:
-    """Write the rows as Parquet (with every sample) or CSV (without)."""
+    """Write the rows as Parquet (with every sample) or CSV (without), or their layers."""
     from dlas.rows.export import export as write
+    from dlas.rows.frame import read, select
 
-    write(_read(folders, where), path)
+    write(select(read(folders, layers=layers), where or ()), path)
 
 
 @app.command()

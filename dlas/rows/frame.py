@@ -8,7 +8,7 @@ type of a column does not depend on how many rows have a value.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,22 +27,28 @@ from dlas.rows.columns import (
     TRUTHS,
 )
 from dlas.rows.filters import Values, kept, parse
+from dlas.rows.layers import layer_records, layers_frame
 from dlas.rows.machines import machine_names, with_threads
 from dlas.rows.records import record
 from dlas.rows.results import read_rows
 from dlas.rows.schema import Device
+from dlas.rows.typed import number, option_columns, text, times, truth
 from dlas.stack import PART_AXES
 
 PathT = TypeVar("PathT", bound="str | os.PathLike[str]")
 
 
-def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> pd.DataFrame:
-    """Return the rows of one folder or of several.
+def read(
+    folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, layers: bool = False
+) -> pd.DataFrame:
+    """Return the rows of one folder or of several, or the layers of their builds.
 
     Parameters
     ----------
     folders : path or iterable of path
         What ``dlas run --out`` wrote; a folder that is given twice counts once.
+    layers : bool
+        Return one line for each layer of each row, as :func:`dlas.rows.layers.layers_frame` describes.
 
     Returns
     -------
@@ -73,17 +79,20 @@ def read(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     """
     paths = distinct([folders] if isinstance(folders, str | os.PathLike) else folders)
     devices: dict[str | None, Device] = {}
-    records = []
+    records: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     # Layers are most of a row's size: each row is reduced to its record before the next one is read.
     for path in paths:
         for row in read_rows(Path(path)):
+            if layers:
+                found += layer_records(len(records), row)
             records.append(record(str(path), row))
             devices.setdefault(records[-1][MACHINE_ID], row.device)
     frame = _frame(records)
     frame[MACHINE_ID], threads = _filled(frame, MACHINE_ID), _filled(frame, "threads")
     frame[MACHINE] = frame[MACHINE_ID].map(machine_names(devices.values())).astype("string")
     frame["hardware"] = _explicit_threads(frame["hardware"], threads)
-    return frame
+    return layers_frame(frame, found) if layers else frame
 
 
 def distinct(folders: Iterable[PathT]) -> list[PathT]:
@@ -155,7 +164,7 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
         "latency_s": median,
         "latency_low_s": low,
         "latency_high_s": high,
-        "samples": _number([len(values) for values in samples], whole=True),
+        "samples": number([len(values) for values in samples], whole=True),
     }
     columns: dict[str, Any] = {}
     for name in ORDER:
@@ -165,59 +174,13 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
         elif name == SAMPLES:
             columns[name] = samples_column
         elif name.endswith("."):
-            columns |= _option_columns(name, values)
+            columns |= option_columns(name, values)
         elif name == "started":
-            columns[name] = _times(values)
+            columns[name] = times(values)
         elif name in TRUTHS:
-            columns[name] = pd.array(
-                [None if value is None else bool(value) for value in values], dtype="boolean"
-            )
+            columns[name] = truth(values)
         elif name in (*INTEGERS, "image_height", "threads", "trials"):
-            columns[name] = _number(values, whole=True)
+            columns[name] = number(values, whole=True)
         else:
-            columns[name] = _number(values) if name in NUMBERS else _text(values)
+            columns[name] = number(values) if name in NUMBERS else text(values)
     return pd.DataFrame(columns)
-
-
-def _option_columns(prefix: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a column for every option that any row gives."""
-    names = sorted({option for row in rows for option in row})
-    return {f"{prefix}{option}": _inferred([row.get(option) for row in rows]) for option in names}
-
-
-def _text(values: Iterable[Any]) -> Any:
-    # JSON can hold half a character, and neither Arrow nor a terminal can.
-    texts = [None if value is None else str(value).encode("utf-8", "replace").decode() for value in values]
-    return pd.array(texts, dtype="string")
-
-
-def _number(values: list[Any], whole: bool = False) -> Any:
-    """Return numbers; other values are missing."""
-    numbers = pd.Series(pd.to_numeric(pd.Series(values, dtype=object), errors="coerce"), dtype="float64")
-    if not whole:
-        return numbers.to_numpy()
-    integers = [
-        value if isinstance(value, int) else None if np.isnan(number) else round(number)
-        for value, number in zip(values, numbers, strict=True)
-    ]
-    return pd.array(integers, dtype="Int64")
-
-
-def _times(values: Iterable[Any]) -> pd.Series:
-    # The unit would otherwise depend on how the times are written.
-    times = pd.to_datetime(pd.Series(_text(values)), utc=True, errors="coerce", format="ISO8601")
-    return times.astype("datetime64[us, UTC]")
-
-
-def _inferred(values: list[Any]) -> Any:
-    """Return an option's values in the narrowest type that holds them all: truth, whole, number, text."""
-    types = set(_types(values))
-    if types <= {bool}:
-        return pd.array(values, dtype="boolean")
-    if types <= {int}:
-        return _number(values, whole=True)
-    return _number(values) if types <= {int, float} else _text(values)
-
-
-def _types(values: Iterable[Any]) -> Iterator[type]:
-    return (type(value) for value in values if value is not None)
