@@ -1,8 +1,11 @@
 """The Deep Learning Acceleration Stack: measure and predict what six layers do to each other.
 
+``dlas.run(study, out=folder)`` runs a study, a file or a ``dlas.Study(axes={...})``.
+``dlas.read(folder)`` gives its rows as a DataFrame, and ``dlas.read(folder, layers=True)`` their layers.
+``dlas.table``, ``compare``, ``observations`` and ``choose`` return tables that a notebook shows, each a
+DataFrame as ``.frame``; ``dlas.report`` writes the HTML page, ``dlas.export`` Parquet or CSV.
 ``dlas.deploy(folder, row, to=...)`` writes the program of a row with all that it needs to run elsewhere, and
 ``dlas.load(folder)(images)`` runs it.
-``dlas.run(study, out=folder)`` runs a study, and ``dlas.read(folder)`` gives its rows as a DataFrame.
 """
 
 from __future__ import annotations
@@ -11,18 +14,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dlas.api.results import choose as choose
+    from dlas.api.results import compare as compare
+    from dlas.api.results import observations as observations
+    from dlas.api.results import report as report
+    from dlas.api.results import table as table
     from dlas.api.running import run as run
     from dlas.deployment.deploying import deploy as deploy
     from dlas.deployment.loading import load as load
+    from dlas.rows.export import export as export
     from dlas.rows.frame import read as read
     from dlas.study.study import Study as Study
 
     __version__: str
 
 EXPORTS = {
-    "deploy": "dlas.deployment.deploying",
-    "load": "dlas.deployment.loading",
     "Study": "dlas.study.study",
+    **dict.fromkeys(("choose", "compare", "observations", "report", "table"), "dlas.api.results"),
+    "deploy": "dlas.deployment.deploying",
+    "export": "dlas.rows.export",
+    "load": "dlas.deployment.loading",
     "read": "dlas.rows.frame",
     "run": "dlas.api.running",
 }

@@ -157,14 +157,14 @@ def table(
     json: Json = False,
 ) -> None:
     """Print every point's row, beside the fastest of its kind."""
+    from dlas.api import results
     from dlas.console import as_json
-    from dlas.console.tables import table as render
 
     rows = _read(folders, where)
     if json:
         terminal.show_json(as_json.of_table(rows, sort))
     else:
-        terminal.show(render(rows, sort=sort))
+        terminal.show(results.table(rows, sort=sort))
 
 
 @app.command()
@@ -199,11 +199,10 @@ def report(
     where: Where = None,
 ) -> None:
     """Write one HTML page that shows everything, and opens without a network."""
-    from dlas.reporting import report as write
+    from dlas.api import results
 
-    page = out or folders[0] / "report.html"
-    beside = page.with_name(f"{page.stem}_files") if files else None
-    write(folders, page, where or (), beside)
+    page = results.report(folders, out, where=where or (), files=files)
+    beside = results.files_beside(page) if files else None
     terminal.console().print(
         f"{page}" + (f", figures and tables: {beside}" if beside else ""), highlight=False, markup=False
     )
@@ -212,12 +211,9 @@ def report(
 @app.command()
 def observations(folders: Folders, where: Where = None) -> None:
     """Check the paper's observations I to XIII on the rows."""
-    from dlas.analysis.observations import Evidence, observe
-    from dlas.analysis.roles import with_roles
-    from dlas.console.observations import listing
+    from dlas.api import results
 
-    points = with_roles(_read(folders, where))
-    terminal.show(listing(observe(Evidence(points)), len(points)))
+    terminal.show(results.observations(folders, where=where or ()))
 
 
 @app.command()
@@ -246,9 +242,9 @@ def choose(
     where: Where = None,
 ) -> None:
     """Write the table for `per_layer` that makes a network fastest, and say what it gains."""
-    from dlas.console.choices import choose as fill
+    from dlas.api import results
 
-    terminal.show(fill(folders, where or (), path or folders[0] / "choices.toml"))
+    terminal.show(results.choose(folders, to=path, where=where or ()))
 
 
 @app.command()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import pandas as pd
 from rich.text import Text
 
 from dlas.analysis.choosing.layers import (
@@ -22,13 +23,17 @@ from dlas.analysis.choosing.layers import (
 from dlas.choosers.per_layer import write
 from dlas.console.cells import GridCell, GridColumn, names
 from dlas.console.grid import Grid
+from dlas.console.views import View
 from dlas.rows.frame import distinct, read, select
 from dlas.rows.labels import MISSING, factor, label, milliseconds
 from dlas.rows.results import Row, read_rows
 
 
-def choose(folders: Sequence[Path], where: Sequence[str], path: Path) -> Grid:
+def choose(folders: Sequence[Path], where: Sequence[str], path: Path) -> View:
     """Choose an algorithm for each layer, write the table to ``path``, and return it with its gain.
+
+    The frame has the columns ``layer``, ``chosen`` and ``next``, two algorithms, and their
+    ``latency_s`` and ``next_latency_s``.
 
     Raises
     ------
@@ -48,12 +53,13 @@ def choose(folders: Sequence[Path], where: Sequence[str], path: Path) -> Grid:
         "\n".join(above),
     )
     below = [*_below(measured, chosen, gain, proven), f"written to {path}"]
-    return Grid(
+    grid = Grid(
         _columns(measured, chosen),
         above=[Text(_setting(measured), style="bold")],
         below=[Text(line) for line in below],
         summary="all layers",
     )
+    return View(_choices(measured, chosen), grid)
 
 
 def _rows(folders: Sequence[Path], where: Sequence[str]) -> Iterator[Row]:
@@ -82,6 +88,17 @@ def _prediction(measured: LayerTimes, gain: Gain) -> str:
         f"{factor(gain.latency_s / gain.predicted_s)}x as fast as {best} alone, "
         f"measured with {milliseconds(gain.latency_s)} ms."
     )
+
+
+def _choices(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> pd.DataFrame:
+    """Return a line for each layer: its algorithm and the next fastest one, with their times."""
+    lines = []
+    for layer, own in chosen.items():
+        other = _next(measured.layers[layer], own)
+        line = {"layer": layer, "chosen": _named(own.algorithm), "latency_s": own.latency_s}
+        rest = {"next": _named(other.algorithm), "next_latency_s": other.latency_s} if other else {}
+        lines.append({**line, "next": None, "next_latency_s": None, **rest})
+    return pd.DataFrame(lines)
 
 
 def _columns(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> list[GridColumn]:

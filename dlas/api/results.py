@@ -1,0 +1,157 @@
+"""Tables, comparisons and reports of the rows of studies.
+
+What they return is shown as a table on a terminal and in a notebook, and is a DataFrame as ``.frame``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from dlas.console.views import View
+from dlas.rows.frame import read, select
+
+Folders = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+"""A folder that ``dlas.run`` wrote, or several."""
+
+
+def table(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = (), sort: str = "latency") -> View:
+    """Return the table of all points, each beside the fastest of its kind.
+
+    Parameters
+    ----------
+    rows : path, paths or DataFrame
+        Folders that ``dlas run`` wrote, or what :func:`dlas.read` returned.
+    where : str or sequence of str
+        Filters, such as ``model=cifar_*``.
+    sort : str
+        ``latency``, ``accuracy``, ``error``, ``memory``, ``size``, ... or an axis.
+
+    Raises
+    ------
+    InputError
+        If a folder holds no rows, or a filter or ``sort`` names what does not exist.
+    """
+    from dlas.analysis.repeats import merge_repeats
+    from dlas.console.tables import ordered
+    from dlas.console.tables import table as grid
+
+    chosen = _rows(rows, where)
+    lines = ordered(merge_repeats(chosen), sort).drop(columns=["group_number", "bad"])
+    return View(lines.reset_index(drop=True), grid(chosen, sort=sort))
+
+
+def compare(
+    rows: Folders | pd.DataFrame, axis: str, *, baseline: str | None = None, where: str | Sequence[str] = ()
+) -> View:
+    """Compare the values of one axis on matched points, which differ in nothing else.
+
+    Parameters
+    ----------
+    rows, where
+        As for :func:`table`.
+    axis : str
+        One of the six layers, ``batch`` or ``seed``.
+    baseline : str, optional
+        The value that the others are divided by.
+
+    Raises
+    ------
+    InputError
+        If there is no such axis or value, or the rows have a single value.
+    """
+    from dlas.analysis.compare import compare as matched
+    from dlas.api.frames import of_comparison
+    from dlas.console.comparison import grid
+
+    comparison = matched(_rows(rows, where), axis, baseline)
+    return View(of_comparison(comparison), grid(comparison))
+
+
+def observations(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:
+    """Check the paper's observations I to XIII; parameters and errors as for :func:`table`."""
+    from dlas.analysis.observations import Evidence, observe
+    from dlas.analysis.roles import with_roles
+    from dlas.api.frames import of_findings
+    from dlas.console.observations import listing
+
+    points = with_roles(_rows(rows, where))
+    findings = observe(Evidence(points))
+    return View(of_findings(findings), listing(findings, len(points)))
+
+
+def choose(
+    folders: Folders, *, to: str | os.PathLike[str] | None = None, where: str | Sequence[str] = ()
+) -> View:
+    """Write the table for ``per_layer`` that makes a network fastest, and return it with what it gains.
+
+    Parameters
+    ----------
+    folders : path or paths
+    to : path, optional
+        The file; by default ``choices.toml`` in the first folder.
+    where
+        As for :func:`table`.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot be compared, or the file cannot be written.
+    """
+    from dlas.console.choices import choose as chosen
+
+    paths = _paths(folders)
+    return chosen(paths, _patterns(where), Path(to) if to is not None else paths[0] / "choices.toml")
+
+
+def report(
+    folders: Folders,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    where: str | Sequence[str] = (),
+    files: bool = False,
+) -> Path:
+    """Write one HTML page that shows everything, and return its path.
+
+    Parameters
+    ----------
+    folders : path or paths
+    out : path, optional
+        The page; by default ``report.html`` in the first folder.
+    where
+        As for :func:`table`.
+    files : bool
+        Also write every figure (SVG, PDF, PNG) and table (Markdown, CSV, LaTeX) into ``<page>_files``.
+
+    Raises
+    ------
+    InputError
+        If a folder holds no rows, a filter names what does not exist, or a file cannot be written.
+    """
+    from dlas.reporting import report as write
+
+    paths = _paths(folders)
+    page = Path(out) if out is not None else paths[0] / "report.html"
+    write(paths, page, _patterns(where), files_beside(page) if files else None)
+    return page
+
+
+def files_beside(page: Path) -> Path:
+    """Return the folder for the figures and tables of a page."""
+    return page.with_name(f"{page.stem}_files")
+
+
+def _rows(rows: Folders | pd.DataFrame, where: str | Sequence[str]) -> pd.DataFrame:
+    """Return the rows that match every filter."""
+    return select(rows if isinstance(rows, pd.DataFrame) else read(rows), _patterns(where))
+
+
+def _patterns(where: str | Sequence[str]) -> Sequence[str]:
+    return [where] if isinstance(where, str) else where
+
+
+def _paths(folders: Folders) -> list[Path]:
+    return [Path(folders)] if isinstance(folders, str | os.PathLike) else list(map(Path, folders))
