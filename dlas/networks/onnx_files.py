@@ -10,13 +10,14 @@ from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_m
 
 from dlas.errors import InputError
 from dlas.networks.onnx_counting import graph_input
+from dlas.networks.onnx_folding import fold_constants
 
 LARGEST = 2**31 - 1
 """Limit for file and weights together, bytes: a protocol buffer holds no more."""
 
 
 def read_model(path: Path) -> onnx.ModelProto:
-    """Read and check an ONNX file and its external weights.
+    """Read and check an ONNX file and its external weights; what it computes from constants is computed.
 
     Raises
     ------
@@ -32,6 +33,7 @@ def read_model(path: Path) -> onnx.ModelProto:
         load_external_data_for_model(model, str(path.absolute().parent))
         onnx.checker.check_model(model)
         graph_input(model)
+        model = fold_constants(model, LARGEST - model.ByteSize())
     except Exception as error:  # protobuf and the checker raise their own types
         raise InputError(f"ONNX file {str(path)!r} cannot be used: {error}") from error
     return model
