@@ -17,7 +17,9 @@ from dlas.stack import Data, Facts, Model, Network, Workspace
 
 @dataclass(frozen=True)
 class Onnx(Model):
-    """A network that was trained with other tools and exported.
+    """A network of one's own as an ONNX file, which other tools trained and exported.
+
+    What the graph computes from constants alone is computed when the file is read.
 
     Parameters
     ----------
