@@ -26,7 +26,7 @@ from rich.table import Table
 
 from benchmarks.layers import layer_folder, layer_options
 from benchmarks.peak import measure_peak
-from benchmarks.studies import median_s, run_study
+from benchmarks.studies import median_s, outcome, run_study
 from dlas.errors import MissingPackage
 from dlas.rows.layer_times import compared_sums, profile, timed_layers
 from dlas.rows.results import Row
@@ -129,7 +129,7 @@ def _print(title: str, results: dict[str, dict[str, Row]], peaks: tuple[float, f
     columns = [name for name in (*OURS, *PEERS) if name in measured]
     table = Table("", *columns, "reference", "of the peak" if peaks else "", title=title, box=None)
     for name, rows in results.items():
-        seconds = {compiler: median_s(row) for compiler, row in rows.items() if row.status == "ok"}
+        seconds = {compiler: median_s(row) for compiler, row in rows.items() if row.timed}
         reference = _fastest(REFERENCES, seconds)
         cells = [_speed(rows[compiler], seconds, compiler, reference) for compiler in columns]
         best = _fastest(OURS, seconds)
@@ -155,7 +155,7 @@ def _print_kinds(title: str, results: dict[str, dict[str, Row]]) -> None:
     macs: dict[str, int] = defaultdict(int)
     sums = []
     for network, rows in results.items():
-        seconds = {compiler: median_s(row) for compiler, row in rows.items() if row.status == "ok"}
+        seconds = {compiler: median_s(row) for compiler, row in rows.items() if row.timed}
         best = _fastest(OURS, seconds)
         if best is None or "onnxruntime" not in seconds:
             continue
@@ -197,7 +197,7 @@ def _fastest(compilers: Iterable[str], seconds: Mapping[str, float]) -> str | No
 def _speed(row: Row, seconds: Mapping[str, float], compiler: str, reference: str | None) -> str:
     """Return a compiler's speed relative to the reference, or the status of a row without a time."""
     if compiler not in seconds:
-        return row.status
+        return outcome(row)
     return f"{seconds[reference] / seconds[compiler]:.2f}" if reference else "-"
 
 

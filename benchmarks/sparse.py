@@ -140,10 +140,11 @@ def _search(trials: int) -> str:
 
 def read(rows: Sequence[Row], roof: Roof) -> LayerResults:
     """Return the speeds and shares of one layer from its rows."""
-    ok = [row for row in rows if row.status == "ok"]
+    timed = [row for row in rows if row.timed]
     reference = {
-        _pruned(row): median_s(row) for row in ok if row.compiler["name"] == LIBRARIES[0]
+        _pruned(row): median_s(row) for row in timed if row.compiler["name"] == LIBRARIES[0]
     }  # the same library, measured in turns with what it is compared with
+    ok = [row for row in timed if _pruned(row) in reference]
     untouched = [row for row in ok if row.compression["name"] == "none"]
     dense = {label(row.compiler): reference[_pruned(row)] / median_s(row) for row in untouched}
     fastest = max(dense[name] for name in LIBRARIES if name in dense)

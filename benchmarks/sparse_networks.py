@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.studies import disturbed, median_s, run_study
+from benchmarks.studies import disturbed, median_s, outcome, run_study
 from dlas.rows.labels import label
 from dlas.rows.layer_times import timed_layers
 from dlas.rows.results import Row
@@ -115,10 +115,10 @@ def _print(results: dict[str, list[Row]], levels: Sequence[float], threads: int)
             here = [row for row in rows if row.compression.get("level", 0.0) == level]
             library = _library(here)
             others = [row for row in here if row.compiler["name"] != "onnxruntime"]
-            ours = sorted(others, key=lambda row: (row.status != "ok", median_s(row)))
+            ours = sorted(others, key=lambda row: (not row.timed, median_s(row)))
             for row in ours:
                 table.add_row(*_line(row, library, level))
-            if library and ours and level and ours[0].status == "ok":
+            if library and ours and level and ours[0].timed:
                 behind += _furthest_behind(ours[0], library, level)
     console.print(table)
     console.print(disturbed(row for rows in results.values() for row in rows))
@@ -133,13 +133,13 @@ def _print(results: dict[str, list[Row]], levels: Sequence[float], threads: int)
 
 def _library(rows: Sequence[Row]) -> Row | None:
     """Return ONNX Runtime's row."""
-    return next((row for row in rows if row.compiler["name"] == "onnxruntime" and row.status == "ok"), None)
+    return next((row for row in rows if row.compiler["name"] == "onnxruntime" and row.timed), None)
 
 
 def _line(row: Row, library: Row | None, level: float) -> list[str]:
     name = [row.model["name"], f"{100 * level:.0f} %", label(row.algorithm), label(row.compiler)]
-    if row.status != "ok":
-        return [*name, row.status, "", ""]
+    if not row.timed:
+        return [*name, outcome(row), "", ""]
     speed = f"{median_s(library) / median_s(row):.2f}" if library else ""
     return [*name, f"{median_s(row) * 1e3:.2f}", speed, f"{GOALS[level]:.1f}" if level in GOALS else ""]
 

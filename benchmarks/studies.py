@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from dlas.rows.results import Row, read_rows
+from dlas.rows.results import UNSTABLE, Row, read_rows
 from dlas.study.reading import read_study
 
 ROOT = Path(__file__).parents[1]
@@ -36,11 +36,19 @@ def run_study(folder: Path, text: str) -> list[Row]:
 
 
 def median_s(row: Row) -> float:
-    """Return a row's median latency in seconds, NaN where it has none."""
-    return statistics.median(row.latency_s) if row.status == "ok" else float("nan")
+    """Return a row's median latency in seconds, NaN where it has none that is a result."""
+    return statistics.median(row.latency_s) if row.timed else float("nan")
+
+
+def outcome(row: Row) -> str:
+    """Return a row's status, or that its times are unstable."""
+    return UNSTABLE if row.status == "ok" and row.unstable else row.status
 
 
 def disturbed(rows: Iterable[Row]) -> str:
-    """Return the number of noisy rows in a sentence."""
-    noisy = [bool(row.noisy) for row in rows if row.status == "ok"]
-    return f"{sum(noisy)} of {len(noisy)} times were disturbed and are marked noisy"
+    """Return the numbers of noisy and of unstable rows in a sentence."""
+    ok = [row for row in rows if row.status == "ok"]
+    noisy, unstable = sum(bool(row.noisy) for row in ok), sum(bool(row.unstable) for row in ok)
+    return (
+        f"{noisy} of {len(ok)} times were disturbed and are marked noisy; {unstable} are unstable, left out"
+    )

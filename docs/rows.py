@@ -21,7 +21,7 @@ GROUPS = {
     "The point": "study dataset model compression algorithm compiler hardware batch seed measure",
     "Its result": "id status reason step started seconds waited cached",
     "Times": "latency_s calls_per_sample bound first_run_s energy_j",
-    "Disturbances": "noisy noisy_reason load steal sentinel_s",
+    "Disturbances": "noisy noisy_reason unstable unstable_reason other_round load steal sentinel_s",
     "The network": (
         "accuracy validation_accuracy test_images note reached expected_speedup parameters nonzeros macs"
         " effective_macs model_bytes csr_bytes"

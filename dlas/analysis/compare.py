@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.matching import by_device, groups, identity, latest, natural
+from dlas.analysis.matching import by_device, groups, identity, latest, natural, outcomes
 from dlas.analysis.repeats import merge_repeats
 from dlas.errors import InputError, unknown
 from dlas.rows import intervals
@@ -42,6 +42,7 @@ class ComparedRow:
     row : int
         Line of the frame.
     status : str
+        One of :data:`dlas.rows.results.OUTCOMES`.
     reason : str or None
     latency_s : tuple of float
         Median, low, high; per image where the axis is the batch.
@@ -261,7 +262,8 @@ def _compared_rows(frame: pd.DataFrame, axis: str) -> list[ComparedRow]:
     share = frame["batch"].to_numpy(dtype=float) if axis == "batch" else np.ones(len(frame))
     times = frame[["latency_s", "latency_low_s", "latency_high_s"]].to_numpy(dtype=float) / share[:, None]
     noisy = frame["noisy"].fillna(False).to_numpy(dtype=bool)
-    columns = frame.index, frame["status"], _texts(frame["reason"]), times.tolist(), noisy.tolist()
+    reasons = _texts(frame["reason"].fillna(frame["unstable_reason"]))
+    columns = frame.index, outcomes(frame), reasons, times.tolist(), noisy.tolist()
     return [
         ComparedRow(int(row), str(status), reason, (median, low, high), disturbed)
         for row, status, reason, (median, low, high), disturbed in zip(*columns, strict=True)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dlas.rows.columns import AXES, MACHINE
+from dlas.rows.results import UNSTABLE
 from dlas.study.parts import LIBRARY
 
 SETTING = ("dataset", "model", "hardware", MACHINE, "batch", "seed")
@@ -68,8 +69,18 @@ def natural(label: str) -> tuple[Any, ...]:
 
 
 def timed(frame: pd.DataFrame) -> pd.Series:
-    """Return which lines are ``ok`` and have a latency."""
-    return (frame["status"] == "ok") & (frame["latency_low_s"] > 0)
+    """Return which lines are ``ok`` and have a latency that is not unstable."""
+    return (frame["status"] == "ok") & (frame["latency_low_s"] > 0) & ~unstable(frame)
+
+
+def unstable(frame: pd.DataFrame) -> pd.Series:
+    """Return which lines have a latency that is no result."""
+    return (frame["status"] == "ok") & frame["unstable"].fillna(False)
+
+
+def outcomes(frame: pd.DataFrame) -> pd.Series:
+    """Return what became of each line, one of :data:`dlas.rows.results.OUTCOMES`."""
+    return frame["status"].mask(unstable(frame), UNSTABLE)
 
 
 def groups(points: pd.DataFrame, columns: Sequence[str]) -> list[npt.NDArray[np.intp]]:

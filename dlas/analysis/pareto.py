@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.matching import PLACE_OF_SEEDS, groups
+from dlas.analysis.matching import PLACE_OF_SEEDS, groups, timed
 
 COSTS = {"latency_s": "latency", "model_bytes": "size of the network", "peak_memory_bytes": "peak memory"}
 
@@ -32,7 +32,8 @@ def pareto(points: pd.DataFrame, cost: str) -> pd.Series:
         A point is dominated by one that is at least as accurate, costs no more,
         and is better in one of the two.
     """
-    accuracy = accuracies(points).where(points["status"] == "ok").to_numpy(dtype=float)
+    usable = timed(points) if cost == "latency_s" else points["status"] == "ok"
+    accuracy = accuracies(points).where(usable).to_numpy(dtype=float)
     amount = points[cost].to_numpy(dtype=float, na_value=np.nan)
     optimal = np.zeros(len(points), dtype=bool)
     for lines in groups(points, PLACE_OF_SEEDS):

@@ -73,6 +73,7 @@ def compare(
 
 def observations(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:
     """Check the paper's observations I to XIII; parameters and errors as for :func:`table`."""
+    from dlas.analysis.matching import unstable
     from dlas.analysis.observations import Evidence, observe
     from dlas.analysis.roles import with_roles
     from dlas.api.frames import of_findings
@@ -80,7 +81,7 @@ def observations(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = (
 
     points = with_roles(_rows(rows, where))
     findings = observe(Evidence(points))
-    return View(of_findings(findings), listing(findings, len(points)))
+    return View(of_findings(findings), listing(findings, len(points), int(unstable(points).sum())))
 
 
 def choose(

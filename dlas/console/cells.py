@@ -11,9 +11,18 @@ GAP = 2
 """Spaces between columns."""
 NARROWEST = 14
 """Least width to which a column of names is folded, in characters."""
-COLOURS = {"ok": "green", "failed": "red", "timeout": "red", "wrong": "red", "unsupported": "yellow"}
+COLOURS = {
+    "ok": "green",
+    "failed": "red",
+    "timeout": "red",
+    "wrong": "red",
+    "unsupported": "yellow",
+    "unstable": "yellow",
+}
 NOISY = "~"
 """Mark of a time that was measured on a disturbed machine."""
+UNSTABLE_MARK = "?"
+"""Mark of a time that is no result, because slices of its measurement differ too much."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from dlas.console.cells import GridCell, GridColumn, names
 from dlas.console.grid import Grid
 from dlas.console.views import View
 from dlas.rows.frame import distinct, read, select
-from dlas.rows.labels import MISSING, factor, label, milliseconds
+from dlas.rows.labels import MISSING, factor, label, milliseconds, points
 from dlas.rows.results import Row, read_rows
 
 
@@ -138,6 +138,8 @@ def _below(measured: LayerTimes, chosen: Mapping[str, Candidate], gain: Gain, pr
         )
     elif len({candidate.layouts for candidate in chosen.values()}) > 1:
         yield "no layout is changed between layers"
+    if measured.unstable:
+        yield f"{points(measured.unstable)} left out, whose times are unstable"
     if not proven:
         yield "too many layers read each other to try all choices: no change of a single layer is faster"
     yield (

@@ -12,7 +12,7 @@ from dlas.analysis.matching import natural
 from dlas.console.cells import COLOURS, NOISY, GridCell, GridColumn, names
 from dlas.console.grid import Grid, Notes
 from dlas.rows.labels import MISSING, duration, factor, interval_ms, points, rows
-from dlas.rows.results import STATUSES
+from dlas.rows.results import OUTCOMES, UNSTABLE
 
 MOST_NAMED = 20
 """Most unmatched groups that are named; others are counted."""
@@ -91,7 +91,9 @@ def _counts(comparison: Comparison) -> list[Text]:
         row.row: row for group in (*comparison.groups, *comparison.unmatched) for row in group.rows.values()
     }
     statuses = Counter(row.status for row in compared.values())
-    ends = ", ".join(f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status])
+    ends = ", ".join(f"{statuses[outcome]:,} {outcome}" for outcome in OUTCOMES if statuses[outcome])
+    if statuses[UNSTABLE]:
+        ends += " (left out)"
     noisy = sum(row.noisy and row.ok for row in compared.values())
     lines.append(
         Text(f"{points(comparison.total)}: {ends}" + (f"; {noisy:,} noisy ({NOISY})" if noisy else ""))

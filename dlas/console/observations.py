@@ -16,17 +16,19 @@ from dlas.rows.labels import points as counted
 COLOURS = {HOLDS: "green", FAILS: "red", OPEN: "yellow"}
 
 
-def listing(findings: Sequence[Finding], points: int) -> RenderableType:
+def listing(findings: Sequence[Finding], points: int, unstable: int = 0) -> RenderableType:
     """Return each observation with its verdict, and below it its claims with their numbers.
 
     Parameters
     ----------
-    points : int
-        Number of points that they were checked on.
+    points, unstable : int
+        Number of points that they were checked on, and of those whose times are left out.
     """
     counts = Counter(finding.verdict for finding in findings)
     summary = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
     pieces: list[RenderableType] = [Text(f"{counted(points)}: {summary}", style="bold"), Text()]
+    if unstable:
+        pieces.insert(1, Text(f"left out: the times of {counted(unstable)}, which are unstable"))
     for finding in findings:
         head = Text.assemble(
             (f"{finding.observation.number:<5}", "bold"),

@@ -94,7 +94,7 @@ class SweepProgress:
         if row.latency_s:
             median, low, high = intervals.median(row.latency_s)
             what = f"{median * 1e3:.3g} ms [{low * 1e3:.3g}, {high * 1e3:.3g}]" + (
-                " noisy" if row.noisy else ""
+                " unstable" if row.unstable else " noisy" if row.noisy else ""
             )
         elif row.tuning and row.status == "ok":
             what = "{trials} trials, {valid} of them valid, in {seconds:.3g} s".format(**row.tuning)

@@ -114,6 +114,13 @@ def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
         yield "first run", f"{milliseconds(row.first_run_s)} ms"
     if row.noisy is not None:
         yield "noisy", (row.noisy_reason or "yes") if row.noisy else "no"
+    if row.unstable:
+        yield "unstable", f"{row.unstable_reason or 'yes'}; its times are no result"
+    if row.other_round:
+        other = row.other_round
+        median_s, why = other.get("latency_s"), other.get("reason")
+        time = "no time" if median_s is None else f"{milliseconds(median_s)} ms"
+        yield "other round", f"{time}, {other.get('started')}" + (f": {why}" if why else "")
     for name, share in (("load", row.load), ("steal", row.steal)):
         if share is not None:
             yield name, f"{share:.3g}"

@@ -9,15 +9,15 @@ from typing import Any
 import pandas as pd
 from rich.text import Text
 
-from dlas.analysis.matching import SETTING_OF_SEEDS
+from dlas.analysis.matching import SETTING_OF_SEEDS, outcomes, timed
 from dlas.analysis.repeats import merge_repeats
-from dlas.console.cells import COLOURS, NOISY, GridCell, GridColumn, names
+from dlas.console.cells import COLOURS, NOISY, UNSTABLE_MARK, GridCell, GridColumn, names
 from dlas.console.grid import Grid, Notes
 from dlas.errors import unknown
 from dlas.rows.columns import AXES
 from dlas.rows.frame import select
 from dlas.rows.labels import MISSING, amount, duration, factor, interval_ms, points, short_id
-from dlas.rows.results import STATUSES
+from dlas.rows.results import OUTCOMES, UNSTABLE
 
 GROUP = SETTING_OF_SEEDS
 """Columns that the points of a group share; times are relative to the group's fastest."""
@@ -129,12 +129,12 @@ def ordered(points: pd.DataFrame, sort: str = "latency") -> pd.DataFrame:
 
 
 def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:
-    """Return each row's latency over that of its group's fastest; NaN for rows that are not ``ok``.
+    """Return each row's latency over that of its group's fastest; NaN where it has none or it is unstable.
 
     A group has the same dataset, model, batch, hardware and machine, and any
     compression, algorithm and compiler.
     """
-    latency = frame["latency_s"].where(frame["status"] == "ok")
+    latency = frame["latency_s"].where(timed(frame))
     return latency / latency.groupby([frame[name] for name in GROUP], dropna=False).transform("min")
 
 
@@ -179,18 +179,21 @@ def _name_column(frame: pd.DataFrame, name: str) -> GridColumn:
 def _outcome_columns(frame: pd.DataFrame, notes: Notes) -> list[GridColumn]:
     """Return the columns of status, latency and speed."""
     status, latency, relative = [], [], []
-    for row in frame.to_dict("records"):
-        ok, timed = row["status"] == "ok", row["status"] == "ok" and pd.notna(row["latency_s"])
-        reason = None if ok or pd.isna(row["reason"]) else row["reason"]
-        ending = notes.mark(row["status"], reason)
-        status.append(GridCell(ending, COLOURS[row["status"]], two_lines=ending.replace(" (", "\n(")))
-        if not timed:
+    for row, outcome in zip(frame.to_dict("records"), outcomes(frame), strict=True):
+        reasons = [row[name] for name in ("reason", "unstable_reason") if pd.notna(row[name])]
+        ending = notes.mark(outcome, None if outcome == "ok" else next(iter(reasons), None))
+        status.append(GridCell(ending, COLOURS[outcome], two_lines=ending.replace(" (", "\n(")))
+        if row["status"] != "ok" or pd.isna(row["latency_s"]):
             latency.append(GridCell(MISSING, "dim"))
             relative.append(GridCell(MISSING, "dim"))
             continue
-        mark = NOISY if pd.notna(row["noisy"]) and row["noisy"] else ""
+        noisy = NOISY if pd.notna(row["noisy"]) and row["noisy"] else ""
+        mark = UNSTABLE_MARK if outcome == UNSTABLE else noisy
         text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"])
         latency.append(GridCell(text + mark, two_lines=(text + mark).replace(" [", "\n[")))
+        if outcome == UNSTABLE:
+            relative.append(GridCell(MISSING, "dim"))
+            continue
         relative.append(GridCell(f"{factor(row['relative'])}x", "bold green" if row["relative"] == 1 else ""))
     return [
         GridColumn(GridCell("status"), status),
@@ -230,12 +233,14 @@ def _repeats(frame: pd.DataFrame) -> Iterator[Text]:
 
 
 def _counts(frame: pd.DataFrame) -> Text:
-    """Return the number of points by status, and of noisy ones."""
-    counts = frame["status"].value_counts()
+    """Return the number of points by outcome, and of noisy ones."""
+    counts = outcomes(frame).value_counts()
     text = Text(f"{points(len(frame))}: ")
     pieces = [
-        Text(f"{counts[status]:,} {status}", COLOURS[status]) for status in STATUSES if status in counts
+        Text(f"{counts[outcome]:,} {outcome}", COLOURS[outcome]) for outcome in OUTCOMES if outcome in counts
     ]
     text.append_text(Text(", ").join(pieces or [Text("nothing has been run")]))
-    noisy = int((frame["noisy"].fillna(False) & (frame["status"] == "ok")).sum())
+    if UNSTABLE in counts:
+        text.append(f" ({UNSTABLE_MARK}: no result, left out of every comparison)")
+    noisy = int((frame["noisy"].fillna(False) & (outcomes(frame) == "ok")).sum())
     return text.append(f"; {noisy:,} noisy ({NOISY})" if noisy else "")

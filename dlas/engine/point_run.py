@@ -34,6 +34,8 @@ class PointRun:
     took : Durations
     remakes : int
         How often damaged artifacts were made again.
+    first_round : dict or None
+        The facts of its measurement, where that was unstable and is repeated.
     """
 
     point: Point
@@ -45,6 +47,7 @@ class PointRun:
     started: str = ""
     took: Durations = field(default_factory=Durations)
     remakes: int = 0
+    first_round: dict[str, Any] | None = None
 
     def restart(self) -> None:
         """Go back to the first step; undamaged artifacts are reused."""

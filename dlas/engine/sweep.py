@@ -9,12 +9,13 @@ import json
 import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from dlas.engine.durations import notes
 from dlas.engine.planning import Planner, Step
 from dlas.engine.point_run import PointRun, Summary
 from dlas.engine.progress import Progress
+from dlas.engine.rounds import steadier, without_second
 from dlas.engine.row import make_row, tuning_curves
 from dlas.engine.turns import INTERLEAVE, Turns
 from dlas.measuring.machine import Machine
@@ -44,7 +45,7 @@ class RowWriter(Protocol):
 
     @property
     def existing(self) -> Mapping[str, tuple[str, str | None]]:
-        """Status and key of the existing rows, by the point's id."""
+        """Status and key of the existing rows, by the point's id; no key where it is to be measured again."""
 
     def append(self, row: Row) -> None:
         """Add a row."""
@@ -101,6 +102,7 @@ class Sweep:
         self._points = study.points() if points is None else iter(points)
         self._exhausted = False
         self._runs: list[PointRun] = []
+        self._again: list[PointRun] = []
         self._jobs: dict[int, tuple[PointRun, Lock | None]] = {}
         self._turns = Turns(runner, cache, self._launch_alone, interleave)
         self._failed_artifacts: dict[str, Outcome] = {}
@@ -147,6 +149,9 @@ class Sweep:
                 self._exhausted = True
             else:
                 self._take(point)
+        if not self._runs:
+            # Whatever disturbed these points has had the time of the others to pass.
+            self._runs, self._again = self._again, []
 
     def _too_few(self) -> bool:
         """Return whether jobs may run short, or the first comparison lacks points that take turns."""
@@ -279,13 +284,32 @@ class Sweep:
             self._failed(run, end)
 
     def _measured(self, run: PointRun, end: Ended) -> None:
-        """Finish a point whose measurement has ended."""
-        if end.complete:
-            run.took.add(run.step, end.seconds[0], end.waited[0])
-            run.facts.update(end.results[0])
-            self._finish(run, OK)
-        else:
+        """Finish a point whose measurement has ended, or measure it again later if its times are unstable."""
+        if not end.complete:
             self._failed(run, end)
+            return
+        run.took.add(run.step, end.seconds[0], end.waited[0])
+        found = {**end.results[0], "started": run.started}
+        if run.first_round is None and found.get("unstable"):
+            self._measure_again(run, found)
+        else:
+            self._keep(run, found if run.first_round is None else steadier(run.first_round, found))
+            self._finish(run, OK)
+
+    def _measure_again(self, run: PointRun, found: dict[str, Any]) -> None:
+        """Write a row that stands if the sweep is interrupted, and set the point aside until its end."""
+        run.first_round = found
+        self._keep(run, found)
+        self.results.append(make_row(self.study.name, run, OK, self.cache))
+        self.progress.say(f"{run.point.id} is measured again at the end: {found.get('unstable_reason')}")
+        run.job = None
+        self._runs.remove(run)
+        self._again.append(run)
+
+    def _keep(self, run: PointRun, found: Mapping[str, Any]) -> None:
+        """Let the row have the facts of this measurement."""
+        run.facts.update(found)
+        run.started = run.facts.pop("started")
 
     def _failed(self, run: PointRun, end: Ended) -> None:
         """Finish a point whose step failed; if only artifacts were damaged, make them again."""
@@ -297,6 +321,9 @@ class Sweep:
             return
         if step.kind:
             self._failed_artifacts[step.key] = outcome
+        if run.first_round is not None:
+            self._keep(run, without_second(run.first_round, run.started, outcome.reason))
+            outcome = OK
         self._finish(run, outcome)
 
     def _finish(self, run: PointRun, outcome: Outcome) -> None:
@@ -322,7 +349,8 @@ class Sweep:
     def _drop_build(self, run: PointRun) -> None:
         """Drop the built library unless another point needs it: thousands would fill a disk."""
         key = run.plan.artifacts().get("build")
-        shared = any(other.plan.artifacts().get("build") == key for other in self._runs)
+        needing = (*self._runs, *self._again)
+        shared = any(other.plan.artifacts().get("build") == key for other in needing)
         if key and not shared and not self.keep_builds:
             self.cache.discard("build", key)
 

@@ -27,6 +27,8 @@ LIMITS = {
     "spread": 0.20,
 }
 """A slice above one of these is noisy: each is several times the value of an idle machine."""
+UNSTABLE = {"medians": 2.0, "sentinel": 1.3}
+"""From these factors between the slices of a measurement on, its times are no result."""
 MEANING = {
     "load": "other processes used {:.0%} of the processors",
     "steal": "the hypervisor took {:.0%} of the processors",

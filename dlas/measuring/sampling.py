@@ -5,6 +5,7 @@ and samples taken in slices.  The time allowed is that of the slices: a program 
 compiles in its first run has as many samples as any other.  Between slices the other
 programs of the comparison have their turns, so that slow changes of the machine affect
 all alike.  A disturbed slice is measured again a few times, then marked as noisy.
+Where slices differ so much that the times are no result, the measurement is unstable.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import gc
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from dlas.measuring import disturbance
-from dlas.measuring.disturbance import LIMITS, Disturbance, Reading
+from dlas.measuring.disturbance import LIMITS, UNSTABLE, Disturbance, Reading
 from dlas.stack import MeasureSettings
 
 WARM_UP_S = 0.15
@@ -98,7 +99,8 @@ def sample(
         ``first_run_s``, ``bound`` (``repeats`` or ``seconds``: the limit that ended it),
         ``sentinel_s`` (before and after each slice), ``load`` and ``steal``
         (fractions of the processors that other processes and the hypervisor used,
-        None where not known), ``noisy``, ``noisy_reason``, ``active_s`` (the seconds of its slices).
+        None where not known), ``noisy``, ``noisy_reason``, ``unstable``, ``unstable_reason``, ``instability``
+        (see :func:`instability`), ``active_s`` (the seconds of its slices).
     """
     measurement = _Measurement(run, settings, instruments or Instruments())
     turn()
@@ -111,6 +113,7 @@ def sample(
         slices.append(measurement.take(turns - index))
     latency = [seconds for piece in slices for seconds in piece.samples]
     reason = noise(slices)
+    apart, unstable_reason = instability(slices)
     return {
         "latency_s": latency,
         "calls_per_sample": measurement.calls,
@@ -121,6 +124,9 @@ def sample(
         "steal": _overall(slices, "steal_s"),
         "noisy": reason is not None,
         "noisy_reason": reason,
+        "unstable": apart >= 1,
+        "unstable_reason": unstable_reason if apart >= 1 else None,
+        "instability": apart,
         "active_s": measurement.active_s,
     }
 
@@ -265,6 +271,25 @@ def noise(slices: list[Slice]) -> str | None:
     if apart > LIMITS["spread"]:
         return f"medians of the slices are {apart:.0%} apart"
     return None
+
+
+def instability(slices: Sequence[Slice]) -> tuple[float, str]:
+    """Return how far slices are apart, as a share of what makes a measurement unstable, and by what.
+
+    It is the larger share of two: the factor between the medians of slices, and between
+    runs of the sentinel, each over its limit in :data:`dlas.measuring.disturbance.UNSTABLE`.
+    """
+    sentinels = [seconds for piece in slices for seconds in piece.sentinel_s]
+    medians = [statistics.median(piece.samples) for piece in slices if piece.samples]
+    found = {
+        "the medians of its slices": ("medians", medians),
+        "runs of the sentinel": ("sentinel", sentinels),
+    }
+    scores = []
+    for what, (name, seconds) in found.items():
+        apart = max(seconds) / min(seconds) if min(seconds, default=0) > 0 else 1.0
+        scores.append((apart / UNSTABLE[name], f"{what} differ by a factor of {apart:.2g}"))
+    return max(scores)
 
 
 def _overall(slices: list[Slice], name: Literal["others_s", "steal_s"]) -> float | None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from dlas.analysis.break_even import SpeedCurve, curves
 from dlas.analysis.interactions import Interaction, interactions
-from dlas.analysis.matching import SETTING, timed
+from dlas.analysis.matching import SETTING, outcomes, timed
 from dlas.analysis.observations import Evidence
 from dlas.analysis.rankings import Ranking, rankings
 from dlas.analysis.winners import Standing, standings
@@ -116,6 +116,10 @@ class Context:
         return curves(self.points)
 
     @cached_property
+    def _outcomes(self) -> list[str]:
+        return outcomes(self.points).astype(str).tolist()
+
+    @cached_property
     def noisy(self) -> np.ndarray:
         """Which points have a latency that was measured on a disturbed machine."""
         noisy = self.points["noisy"].fillna(False).to_numpy(dtype=bool)
@@ -178,8 +182,8 @@ class Context:
         return float(self._times[line, 1]) * 1e3
 
     def status(self, line: int) -> str:
-        """Return a point's status."""
-        return str(self.points["status"].iat[line])
+        """Return what became of a point: its status, or that its times are unstable."""
+        return self._outcomes[line]
 
     def ms_text(self, line: int) -> str:
         """Return a point's median latency in milliseconds, without the unit."""

@@ -12,8 +12,8 @@ MACHINE_ID = "machine_id"
 SAMPLES = "latency_samples_s"
 """Column of the raw samples: an ndarray of seconds in every cell, empty where nothing was measured."""
 STEPS = ("network", "tune", "build", "check", "measure")
-TEXTS = ("reason", "step", "bound", "noisy_reason", "note", "started")
-TRUTHS = ("noisy",)
+TEXTS = ("reason", "step", "bound", "noisy_reason", "unstable_reason", "note", "started")
+TRUTHS = ("noisy", "unstable")
 FLOATS = (
     "first_run_s",
     "load",
@@ -65,7 +65,7 @@ LATENCY = (
     "bound",
     "first_run_s",
 )
-DISTURBANCES = ("noisy", "noisy_reason", "load", "steal", "drift")
+DISTURBANCES = ("noisy", "noisy_reason", "unstable", "unstable_reason", "load", "steal", "drift")
 COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
 SIZES = ("model_bytes", "csr_bytes", "packed_bytes", "library_bytes", "peak_memory_bytes")
 PROVENANCE = ("cpu", "threads", "processor", MACHINE, MACHINE_ID, "host", "started", "folder")

@@ -27,6 +27,7 @@ from dlas.rows.schema import (
     Environment,
     Layer,
     Measure,
+    OtherRound,
     PartContent,
     Reached,
     Seconds,
@@ -37,6 +38,9 @@ from dlas.store.replacing import make_folder
 
 SCHEMA = 2
 STATUSES = ("ok", "failed", "timeout", "unsupported", "wrong")
+UNSTABLE = "unstable"
+OUTCOMES = (*STATUSES, UNSTABLE)
+"""What became of a point: its status, or that its times are no result."""
 CURVES = "tuning"
 """Folder beside it: for each tuned row, the best time so far by trials and by seconds of search."""
 LEADING_ID = re.compile(r'\{"id":"(\w+)"')
@@ -101,6 +105,13 @@ class Row:
         Whether the measurement was disturbed, also when it was repeated.
     noisy_reason : str
         What disturbed it. Null where it is not noisy.
+    unstable : bool
+        Whether slices differ so much that the times are no result: their medians by a factor of 2, or runs
+        of the sentinel by 1.3. Comparisons leave such rows out.
+    unstable_reason : str
+        What differs, and by how much. Null where it is not unstable.
+    other_round : OtherRound
+        What is left of the other of two measurements. Null for a point that was measured once.
     peak_memory_bytes : int, B
         Peak memory that loading and running the program added. Null where the system does not report it.
     energy_j : float, J
@@ -194,6 +205,9 @@ class Row:
     steal: float | None = None
     noisy: bool | None = None
     noisy_reason: str | None = None
+    unstable: bool | None = None
+    unstable_reason: str | None = None
+    other_round: OtherRound | None = None
     peak_memory_bytes: int | None = None
     energy_j: float | None = None
     layers: list[Layer] = field(default_factory=list)
@@ -243,6 +257,16 @@ class Row:
             return cls(**{key: value for key, value in raw.items() if key in names})
         except TypeError as error:
             raise ValueError(f"not a row: {error}") from None
+
+    @property
+    def timed(self) -> bool:
+        """Whether its times are a result."""
+        return self.status == "ok" and bool(self.latency_s) and not self.unstable
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is not to be measured again: its times are stable, or it was measured twice."""
+        return not self.unstable or self.other_round is not None
 
     def line(self) -> str:
         """Return the row as one line of JSON, newline included."""
@@ -304,7 +328,9 @@ class Results:
             self._journal = Journal(folder / FILE)
         except FileInUse:
             raise InputError(f"another sweep is writing to {str(folder)!r}; give another --out") from None
-        self.existing = {row.id: (row.status, row.key) for row in read_rows(folder)}
+        self.existing: dict[str, tuple[str, str | None]] = {}
+        for row in read_rows(folder):
+            self._note(row)
 
     def append(self, row: Row) -> None:
         """Write a row completely, so that it survives a crash, or not at all.
@@ -315,7 +341,11 @@ class Results:
             If the disk is full; the file is left as it was.
         """
         self._journal.append(row.line())
-        self.existing[row.id] = (row.status, row.key)
+        self._note(row)
+
+    def _note(self, row: Row) -> None:
+        """Note a row's status, and its key unless the point is to be measured again."""
+        self.existing[row.id] = (row.status, row.key if row.settled else None)
 
     def close(self) -> None:
         """Release the folder."""

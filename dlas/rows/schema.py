@@ -130,6 +130,27 @@ class TuningSummary(TypedDict, total=False):
     seconds: float
 
 
+class OtherRound(TypedDict, total=False):
+    """A measurement of the point that was not kept: the point was unstable and measured again.
+
+    Attributes
+    ----------
+    started : str
+        When it began, ISO 8601 in UTC.
+    latency_s : float, s
+        Median of its samples. Null where it failed.
+    samples : int
+        Number of its samples.
+    reason : str
+        What made it unstable, or why it failed. Null where the kept one is as stable.
+    """
+
+    started: str
+    latency_s: float | None
+    samples: int
+    reason: str | None
+
+
 class Seconds(TypedDict, total=False):
     """Times by step; only of steps that ran, or whose artifact was in the cache.
 

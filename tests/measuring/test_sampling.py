@@ -209,6 +209,25 @@ def test_slices_that_disagree_mark_the_row() -> None:
     assert "medians of the slices are 50% apart" in str(bench.measure(repeats=50)["noisy_reason"])
 
 
+@pytest.mark.parametrize(
+    ("slow_slice", "slow_sentinel", "reason"),
+    [
+        (1.9, 1.2, None),
+        (9.2, 1.2, "the medians of its slices differ by a factor of 9.2"),
+        (1.9, 1.5, "runs of the sentinel differ by a factor of 1.5"),
+    ],
+)
+def test_slices_that_are_far_apart_are_no_result(
+    slow_slice: float, slow_sentinel: float, reason: str | None
+) -> None:
+    bench = Bench(sentinel_s=lambda number: 0.001 * (slow_sentinel if number > 2 else 1))
+    bench.call_s = lambda n: 0.01 * (slow_slice if bench.turns == 3 else 1)
+    found = bench.measure(repeats=50)
+    assert (found["unstable"], found["unstable_reason"]) == (reason is not None, reason)
+    assert (found["instability"] >= 1) == found["unstable"]
+    assert found["noisy"] is True
+
+
 def test_spread_samples_mark_the_row() -> None:
     found = Bench(call_s=lambda n: 0.01 if n % 2 else 0.02).measure(repeats=50)
     assert "samples spread" in str(found["noisy_reason"])

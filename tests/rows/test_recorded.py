@@ -14,7 +14,10 @@ from dlas.study.reading import read_study
 from tests.fixtures.commands import Command
 
 RECORDED = Path(__file__).parent / "recorded"
-LATER = {"packed_bytes": "Int64", "machine_id": "string"} | dict.fromkeys((*WAITS, *CACHED), "float64")
+LATER = {
+    **{"packed_bytes": "Int64", "machine_id": "string", "unstable": "boolean", "unstable_reason": "string"},
+    **dict.fromkeys((*WAITS, *CACHED), "float64"),
+}
 """Columns that version 0.1.0 did not have."""
 
 

@@ -57,6 +57,7 @@ def test_recorded_rows_hold_no_key_that_is_not_described() -> None:
             ("seconds", schema.Seconds),
             ("waited", schema.Seconds),
             ("cached", schema.Seconds),
+            ("other_round", schema.OtherRound),
             ("artifacts", schema.Artifacts),
             ("measure", schema.Measure),
             ("device", schema.Device),

@@ -121,6 +121,8 @@ class LayerTimes:
         As in :class:`dlas.rows.results.Row`.
     seconds_a_byte : float or None
         Rate of layout changes, over all that were measured; None if none was.
+    unstable : int
+        Number of rows that are left out because their times are unstable.
     """
 
     setting: Mapping[str, str]
@@ -128,6 +130,7 @@ class LayerTimes:
     singles: tuple[Single, ...]
     edges: tuple[Mapping[str, Any], ...]
     seconds_a_byte: float | None
+    unstable: int = 0
 
     def of(self, single: Single) -> dict[str, Candidate]:
         """Return the candidates that make a single algorithm's network."""
@@ -171,7 +174,7 @@ def layer_times(rows: Iterable[Row]) -> LayerTimes:
     Parameters
     ----------
     rows : iterable of Row
-        Those with another status than ``ok`` are left out.
+        Those without a time that is a result are left out.
 
     Raises
     ------
@@ -179,9 +182,13 @@ def layer_times(rows: Iterable[Row]) -> LayerTimes:
         If no layer was timed; if the rows are of several networks, compilers or devices,
         whose times cannot be compared; or if layouts differ and the rows have no edges.
     """
-    used = [row for row in rows if any(_timed(row))]
+    every = list(rows)
+    used = [row for row in every if any(_timed(row))]
     if not used:
-        raise InputError(f"no row with status ok has times of layers ({', '.join(PASSED_OVER)} do not count)")
+        others = ", ".join(PASSED_OVER)
+        raise InputError(
+            f"no row with status ok has times of layers ({others}, unstable: those do not count)"
+        )
     setting = _setting(used)
     layers = _candidates(used)
     singles = [single for single in _singles(used) if set(single.layers) == set(layers)]
@@ -198,12 +205,13 @@ def layer_times(rows: Iterable[Row]) -> LayerTimes:
         tuple(sorted(singles, key=lambda single: single.latency_s)),
         tuple(edges),
         _seconds_a_byte(used),
+        sum(row.status == "ok" and bool(row.unstable) for row in every),
     )
 
 
 def _timed(row: Row) -> Iterator[tuple[str, Candidate]]:
     """Yield each layer's name and the candidate that computed it."""
-    if row.status != "ok" or row.algorithm["name"] in PASSED_OVER:
+    if not row.timed or row.algorithm["name"] in PASSED_OVER:
         return
     for layer, latency_s in timed_layers(row):
         if "algorithm" not in layer:

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from dlas.analysis.correlations import correlations
-from dlas.analysis.matching import SETTING, groups, timed
+from dlas.analysis.matching import SETTING, groups, outcomes, timed
 from dlas.analysis.speedups import speedups
 from dlas.analysis.winners import Times
 from dlas.rows.columns import FINE_TUNING
 from dlas.rows.labels import points as counted
-from dlas.rows.results import STATUSES
+from dlas.rows.results import OUTCOMES
 
 HOLDS, FAILS, OPEN = VERDICTS = ("holds", "does not hold", "not enough data")
 SAME_SETTING = list(SETTING)
@@ -127,8 +127,8 @@ def open_claim(text: str, points: pd.DataFrame, needed: Mapping[str, pd.Series],
         if present.empty:
             pieces.append(f"no points: {name}")
         elif not timed(present).any():
-            ends = present["status"].value_counts()
-            counts = ", ".join(f"{ends[status]} {status}" for status in STATUSES if status in ends)
+            ends = outcomes(present).value_counts()
+            counts = ", ".join(f"{ends[outcome]} {outcome}" for outcome in OUTCOMES if outcome in ends)
             pieces.append(f"no times: {name} ({counts})")
     return Claim(text, OPEN, missing="; ".join(pieces) or others)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dlas.analysis.matching import unstable
 from dlas.reporting import charts
 from dlas.reporting.blocks import Block, Cell, Column, Figure, Line, Panel, Paragraph, Section, Table
 from dlas.reporting.context import Context, significant
@@ -59,6 +60,12 @@ def section(context: Context) -> Section:
 def _statements(context: Context) -> Iterator[str]:
     points = context.points
     yield f"{int(context.noisy.sum()):,} of {int(context.timed.sum()):,} timed points are noisy."
+    shaky = unstable(context.points)
+    if shaky.any():
+        yield (
+            f"{counted(int(shaky.sum()))} unstable, also when measured again: slices differ too much, and no "
+            "ratio, winner or observation counts them."
+        )
     few = context.timed & (points["samples"].fillna(0) < FEW_SAMPLES).to_numpy(dtype=bool)
     if few.any():
         yield f"{counted(int(few.sum()))} with fewer than {FEW_SAMPLES} samples: their intervals say little."

@@ -1,0 +1,130 @@
+"""Times that are unstable are shown, and taken for no result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from dlas.analysis.choosing.layers import layer_times
+from dlas.analysis.compare import compare
+from dlas.analysis.interactions import interactions
+from dlas.analysis.matching import outcomes
+from dlas.analysis.observations import Evidence, observe
+from dlas.analysis.pareto import pareto
+from dlas.analysis.rankings import rankings
+from dlas.analysis.roles import with_roles
+from dlas.analysis.speedups import speedups
+from dlas.analysis.winners import fastest_id, standings
+from dlas.console.comparison import grid
+from dlas.console.observations import listing
+from dlas.console.tables import table
+from dlas.errors import InputError
+from dlas.rows.frame import read
+from dlas.rows.results import Row
+from tests.fixtures.printing import printed
+from tests.fixtures.rows import again, row, write
+
+REASON = "the medians of its slices differ by a factor of 9.2"
+UNSTABLE: dict[str, Any] = {"unstable": True, "unstable_reason": REASON}
+PRUNED = {"name": "weight_pruning", "level": 0.5}
+
+
+def network(**wrong: Any) -> list[Row]:
+    """Return rows of two algorithms on a dense and a pruned network, the fastest of them ``wrong``."""
+    rows = [
+        row(ms, algorithm=algorithm, compression=compression, reached=reached)
+        for algorithm, ms in (("direct", 10.0), ("gemm", 5.0))
+        for compression, reached in (("none", {}), (PRUNED, {"ratio": 0.5}))
+    ]
+    fastest = again(rows[2], latency_s=[0.1 * each for each in rows[2].latency_s], **wrong)
+    return [*rows[:2], fastest, rows[3]]
+
+
+@pytest.fixture
+def points(tmp_path: Path) -> pd.DataFrame:
+    return with_roles(read(write(tmp_path, network(**UNSTABLE))))
+
+
+def analyses() -> dict[str, Callable[[pd.DataFrame], object]]:
+    """Return what each analysis says of points, as texts that can be compared."""
+    return {
+        "winners": lambda points: repr(
+            [(each.overall.points, dict(each.by_compression)) for each in standings(points)]
+        ),
+        "speedups": lambda points: speedups(points)[["achieved", "point", "dense_point"]].to_csv(),
+        "pareto": lambda points: pareto(points, "latency_s").tolist(),
+        "rankings": lambda points: repr([(each.kept, each.flipped) for each in rankings(points)]),
+        "interactions": lambda points: repr([(each.matched, each.shares) for each in interactions(points)]),
+        "observations": lambda points: repr(
+            [(claim.verdict, claim.numbers) for each in observe(Evidence(points)) for claim in each.claims]
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", analyses())
+def test_an_analysis_says_what_it_says_without_the_time(tmp_path: Path, name: str) -> None:
+    say = analyses()[name]
+    untimed: dict[str, Any] = {"latency_s": [], "noisy": None}
+    folders = {
+        "unstable": network(**UNSTABLE),
+        "untimed": [again(each, **untimed) if each.latency_s[0] < 1e-3 else each for each in network()],
+    }
+    said = {folder: say(with_roles(read(write(tmp_path / folder, rows)))) for folder, rows in folders.items()}
+    assert said["unstable"] == said["untimed"]
+    if name in ("winners", "speedups", "pareto"):
+        assert said["unstable"] != say(with_roles(read(write(tmp_path / "stable", network()))))
+
+
+def test_the_fastest_is_another(tmp_path: Path) -> None:
+    rows = network(**UNSTABLE)
+    assert fastest_id(read(write(tmp_path / "some", rows))) == rows[3].id
+    with pytest.raises(InputError, match="no row has a time"):
+        fastest_id(read(write(tmp_path / "all", [again(rows[0], **UNSTABLE)])))
+
+
+def test_a_comparison_gives_no_ratio_and_says_why(tmp_path: Path) -> None:
+    frame = read(write(tmp_path, network(**UNSTABLE)))
+    comparison = compare(frame, "algorithm")
+    assert len(comparison.groups) == 1
+    (left,) = comparison.unmatched
+    assert left.rows["gemm"].status == "unstable" and left.rows["gemm"].ratio is None
+    text = printed(grid(comparison))
+    assert "3 ok, 1 unstable (left out)" in text
+
+
+def test_a_table_shows_the_time_with_its_mark_and_relates_it_to_nothing(tmp_path: Path) -> None:
+    text = printed(table(read(write(tmp_path, network(**UNSTABLE)))), width=200)
+    (line,) = [line for line in text.splitlines() if "unstable (1)" in line]
+    assert "0.5" in line and "]?" in line and "x " not in line
+    assert "3 ok, 1 unstable (?: no result, left out of every comparison)" in text
+    assert REASON in text
+    assert sum(" 1x" in line or " 1.00x" in line for line in text.splitlines()) == 1
+
+
+def test_observations_say_how_many_they_left_out(points: pd.DataFrame) -> None:
+    text = printed(listing(observe(Evidence(points)), len(points), 1))
+    assert "left out: the times of 1 point, which are unstable" in text
+
+
+def test_a_repeat_that_is_stable_counts_instead(tmp_path: Path) -> None:
+    good = row(10, started="2026-01-01T00:00:00Z")
+    bad = again(row(90), started="2026-01-02T00:00:00Z", **UNSTABLE)
+    folders = [write(tmp_path / name, [each]) for name, each in (("good", good), ("bad", bad))]
+    points = with_roles(read(folders))
+    assert points["latency_s"].tolist() == [pytest.approx(0.01, rel=0.02)]
+    assert (points["runs"].tolist(), outcomes(points).tolist()) == ([1], ["ok"])
+
+
+def test_the_choice_of_algorithms_takes_no_layer_of_it(tmp_path: Path) -> None:
+    layers = {
+        name: [{"name": "conv", "algorithm": name, "macs": 4, "latency_s": seconds}]
+        for name, seconds in (("direct", 2e-3), ("gemm", 1e-3))
+    }
+    rows = [row(10, algorithm=name, layers=of) for name, of in layers.items()]
+    chosen = layer_times([rows[0], again(rows[1], **UNSTABLE)])
+    assert set(chosen.layers["conv"]) == {'{"name": "direct"}'}
+    assert chosen.unstable == 1
