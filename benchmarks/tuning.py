@@ -71,13 +71,15 @@ def main(size: dict[str, int]) -> None:
             conv.name,
             f"{statistics.median(own_rate):.2f}",
             f"{rules_rate:.2f}",
-            f"{of_rules / median:.2f}x",
-            f"{best_guess / median:.2f}x",
-            f"{min(baseline.run_s) / median:.1f}x",
+            f"{of_rules / median:.2f}",
+            f"{best_guess / median:.2f}",
+            f"{min(baseline.run_s) / median:.1f}",
             f"{max(of_own) / min(of_own) - 1:.1%} of {len(of_own)}",
         )
     trials = f"{size['own']} trials in the own space, {size['rules']} with the rules"
-    terminal.console().print(f"{trials}; above 1x the own space's schedule is faster", table, sep="\n")
+    terminal.console().print(
+        f"{trials}; speeds are relative: above 1 the own space's schedule is faster", table, sep="\n"
+    )
 
 
 def _kernel(conv: Conv) -> ConvolutionKernel:

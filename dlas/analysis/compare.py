@@ -47,9 +47,11 @@ class ComparedRow:
     latency_s : tuple of float
         Median, low, high; per image where the axis is the batch.
     noisy : bool
+    coverage : float
+        Share of the convolutions' multiply-adds that its algorithm computes, NaN where unknown.
     ratio : tuple of float or None
-        Speed-up over the baseline with its confidence interval: 2 is twice as
-        fast as the baseline.  None for the baseline, and where either has no time.
+        How many times as fast as the baseline it is, with the confidence interval.  None for the
+        baseline, and where either has no time.
     """
 
     row: int
@@ -57,6 +59,7 @@ class ComparedRow:
     reason: str | None
     latency_s: tuple[float, float, float]
     noisy: bool
+    coverage: float
     ratio: tuple[float, float, float] | None = None
 
     @property
@@ -264,9 +267,10 @@ def _compared_rows(frame: pd.DataFrame, axis: str) -> list[ComparedRow]:
     noisy = frame["noisy"].fillna(False).to_numpy(dtype=bool)
     reasons = _texts(frame["reason"].fillna(frame["unstable_reason"]))
     columns = frame.index, outcomes(frame), reasons, times.tolist(), noisy.tolist()
+    coverage = frame["coverage"].tolist()
     return [
-        ComparedRow(int(row), str(status), reason, (median, low, high), disturbed)
-        for row, status, reason, (median, low, high), disturbed in zip(*columns, strict=True)
+        ComparedRow(int(row), str(status), reason, (median, low, high), disturbed, share)
+        for row, status, reason, (median, low, high), disturbed, share in zip(*columns, coverage, strict=True)
     ]
 
 

@@ -23,7 +23,7 @@ DIGITS = 15
 def of_table(frame: pd.DataFrame, sort: str = "latency") -> list[dict[str, Any]]:
     """Return the lines of :func:`dlas.console.tables.table`: the columns of :func:`dlas.read` but samples.
 
-    ``relative`` is the latency over that of the fastest of its kind.
+    ``relative`` is the speed over that of the fastest of its kind, at most 1.
     """
     lines = ordered(merge_repeats(frame), sort).drop(columns=[SAMPLES, *ORDERING], errors="ignore")
     text = lines.to_json(orient="records", date_format="iso", double_precision=DIGITS)

@@ -25,7 +25,7 @@ from dlas.console.cells import GridCell, GridColumn, names
 from dlas.console.grid import Grid
 from dlas.console.views import View
 from dlas.rows.frame import distinct, read, select
-from dlas.rows.labels import MISSING, factor, label, milliseconds, points
+from dlas.rows.labels import MISSING, factor, label, milliseconds, points, times_as_fast
 from dlas.rows.results import Row, read_rows
 
 
@@ -85,7 +85,7 @@ def _prediction(measured: LayerTimes, gain: Gain) -> str:
     best = _named(measured.singles[0].algorithm)
     return (
         f"Predicted: {milliseconds(gain.predicted_s)} ms an inference, "
-        f"{factor(gain.latency_s / gain.predicted_s)}x as fast as {best} alone, "
+        f"{times_as_fast(gain.latency_s / gain.predicted_s)} as {best} alone, "
         f"measured with {milliseconds(gain.latency_s)} ms."
     )
 
@@ -102,19 +102,19 @@ def _choices(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> pd.DataFr
 
 
 def _columns(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> list[GridColumn]:
-    """Return the columns: layers, their chosen and next fastest algorithm, and the ratio of the times."""
+    """Return the columns: layers, their chosen and next fastest algorithm, and how much faster it is."""
     layers = list(chosen)
     others = [_next(measured.layers[layer], chosen[layer]) for layer in layers]
     times = [chosen[layer].latency_s for layer in layers]
     next_s = [other.latency_s if other else None for other in others]
-    ratios = [f"{factor(s / own)}x" if s else MISSING for s, own in zip(next_s, times, strict=True)]
+    ratios = [factor(s / own) if s else MISSING for s, own in zip(next_s, times, strict=True)]
     return [
         names("layer", layers),
         names("chosen", [_named(chosen[layer].algorithm) for layer in layers]),
         names("next", [_named(other.algorithm) if other else MISSING for other in others]),
         GridColumn(GridCell("chosen ms"), [_ms(s) for s in times], summary=_ms(sum(times))),
         GridColumn(GridCell("next ms"), [_ms(s) for s in next_s]),
-        GridColumn(GridCell("next / chosen"), [GridCell(ratio) for ratio in ratios]),
+        GridColumn(GridCell("times as fast\nas the next"), [GridCell(ratio) for ratio in ratios]),
     ]
 
 
@@ -145,6 +145,6 @@ def _below(measured: LayerTimes, chosen: Mapping[str, Candidate], gain: Gain, pr
     yield (
         f"layers and changes of layout: {milliseconds(gain.after_s)} ms, "
         f"with the best single algorithm {milliseconds(gain.before_s)} ms: "
-        f"{factor(gain.before_s / gain.after_s)}x"
+        f"{times_as_fast(gain.before_s / gain.after_s)}"
     )
     yield _prediction(measured, gain)

@@ -11,9 +11,11 @@ from dlas.analysis.compare import ComparedRow, Comparison, Matched
 from dlas.analysis.matching import natural
 from dlas.console.cells import COLOURS, NOISY, GridCell, GridColumn, names
 from dlas.console.grid import Grid, Notes
-from dlas.rows.labels import MISSING, duration, factor, interval_ms, points, rows
+from dlas.rows.labels import MISSING, PARTLY_MEANS, coverage_mark, duration, factor, interval_ms, points, rows
 from dlas.rows.results import OUTCOMES, UNSTABLE
 
+FASTER = "times as fast"
+"""What the cells of values other than the baseline say."""
 MOST_NAMED = 20
 """Most unmatched groups that are named; others are counted."""
 
@@ -21,6 +23,7 @@ MOST_NAMED = 20
 def grid(comparison: Comparison) -> Grid:
     """Return the comparison as a grid: ratios above 1 are faster than the baseline."""
     groups, notes = comparison.groups, Notes()
+    unit = "ms an image" if comparison.axis == "batch" else "ms"
     varying, same = _keys(groups)
     columns = [
         names(name, [group.key.get(name) or MISSING for group in groups], shared=True) for name in varying
@@ -31,17 +34,19 @@ def grid(comparison: Comparison) -> Grid:
         cells = [
             _cell(group.rows.get(value), value == comparison.baseline, notes, counted) for group in groups
         ]
-        summary = GridCell(f"{factor(means.get(value, 1.0))}x", "bold")
-        header = GridCell(value, two_lines=value.replace("(", "\n(").replace("+", "\n+"))
+        summary = GridCell(factor(means.get(value, 1.0)), "bold")
+        shown = unit if value == comparison.baseline else FASTER
+        narrow = value.replace("(", "\n(").replace("+", "\n+")
+        header = GridCell(f"{value}\n{shown}", two_lines=f"{narrow}\n{shown}")
         columns.append(GridColumn(header, cells, summary=summary if means else GridCell("")))
     label = f"geometric mean of {len(comparison.complete)}" if means else None
     if label:
         columns[0].summary = GridCell(label, "bold", two_lines=label.replace(" ", "\n", 1))
-    unit = "ms an image" if comparison.axis == "batch" else "ms"
     above = [
         Text(f"{comparison.axis}: speed against {comparison.baseline} on matched points", style="bold"),
         Text(
-            f"{comparison.baseline} in {unit} [95 % interval]; others as times its speed, 2x is twice as fast"
+            f"{comparison.baseline} in {unit} [95 % interval]; the others are so many {FASTER} as it, "
+            "where 2 takes half of its time"
         ),
     ]
     if same:
@@ -67,14 +72,14 @@ def _cell(row: ComparedRow | None, is_baseline: bool, notes: Notes, counted: set
         text = notes.mark(row.status, row.reason, counted=row.row not in counted)
         counted.add(row.row)
         return GridCell(text, COLOURS[row.status])
-    mark = NOISY if row.noisy else ""
+    mark = (NOISY if row.noisy else "") + coverage_mark(row.coverage)
     if is_baseline:
         text = interval_ms(*row.latency_s) + mark
     elif row.ratio is None:
         return GridCell(MISSING, "dim")
     else:
         ratio, low, high = row.ratio
-        text = f"{factor(ratio)}x [{factor(low)}, {factor(high)}]{mark}" + (" tie" if row.tie else "")
+        text = f"{factor(ratio)} [{factor(low)}, {factor(high)}]{mark}" + (" tie" if row.tie else "")
     style = "" if is_baseline else "dim" if row.tie else "green" if row.ratio and row.ratio[0] > 1 else "red"
     return GridCell(text, style, two_lines=text.replace(" [", "\n["))
 
@@ -98,6 +103,8 @@ def _counts(comparison: Comparison) -> list[Text]:
     lines.append(
         Text(f"{points(comparison.total)}: {ends}" + (f"; {noisy:,} noisy ({NOISY})" if noisy else ""))
     )
+    if any(row.coverage < 1 and row.ok for row in compared.values()):
+        lines.append(Text(PARTLY_MEANS))
     lines += [
         Text(f"{value} was searched for: {trials:,.0f} trials in {duration(search_s)}, a point's median")
         for value, (trials, search_s) in comparison.searches.items()

@@ -21,7 +21,7 @@ COLUMNS = (
     "trials",
     "valid",
     "best ms",
-    "/ minimal",
+    "times as fast as minimal",
     "search",
 )
 
@@ -40,5 +40,5 @@ def cells(records: Records) -> Iterable[str]:
     yield str(len(records.trials))
     yield str(len(records.valid))
     yield milliseconds(best) if best else MISSING
-    yield f"{factor(minimal / best)}x" if best and minimal else MISSING
+    yield factor(minimal / best) if best and minimal else MISSING
     yield duration(sum(trial.seconds for trial in records.trials.values()))

@@ -23,12 +23,12 @@ from dlas.rows.labels import (
     amount,
     convolution,
     duration,
-    factor,
     flat,
     interval_ms,
     label,
     milliseconds,
     shortened,
+    times_as_fast,
 )
 from dlas.rows.layer_times import compared_sums, profile
 from dlas.rows.results import CURVES, Row
@@ -177,7 +177,7 @@ def _network(row: Row) -> Iterator[tuple[str, str]]:
         if count is not None:
             yield name, f"{amount(count, unit)} ({count:,})"
     if row.expected_speedup is not None:
-        yield "expected", f"{factor(row.expected_speedup)}x by compression alone"
+        yield "expected", f"{times_as_fast(row.expected_speedup)} by compression alone"
     reached = {name: value for name, value in (row.reached or {}).items() if name not in ("curve", "layers")}
     for name, pruned in (("ratio", "of the weights"), ("units", "of what the technique prunes")):
         if isinstance(reached.get(name), int | float):

@@ -16,7 +16,17 @@ from dlas.console.grid import Grid, Notes
 from dlas.errors import unknown
 from dlas.rows.columns import AXES
 from dlas.rows.frame import select
-from dlas.rows.labels import MISSING, amount, duration, factor, interval_ms, points, short_id
+from dlas.rows.labels import (
+    MISSING,
+    PARTLY_MEANS,
+    amount,
+    coverage_mark,
+    duration,
+    factor,
+    interval_ms,
+    points,
+    short_id,
+)
 from dlas.rows.results import OUTCOMES, UNSTABLE
 
 GROUP = SETTING_OF_SEEDS
@@ -113,7 +123,7 @@ def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency")
     columns.append(GridColumn(GridCell("id"), [GridCell(short_id(row)) for row in lines["id"]], drop=1))
     numbers = lines["group_number"].tolist()
     breaks = {i for i in range(len(numbers) - 1) if numbers[i] != numbers[i + 1]}
-    below = [_counts(lines), *_repeats(lines), *notes.lines()]
+    below = [_counts(lines), *_partly(lines), *_repeats(lines), *notes.lines()]
     return Grid(columns, breaks, _headline(every, lines, constants), below)
 
 
@@ -129,13 +139,13 @@ def ordered(points: pd.DataFrame, sort: str = "latency") -> pd.DataFrame:
 
 
 def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:
-    """Return each row's latency over that of its group's fastest; NaN where it has none or it is unstable.
+    """Return each row's speed over that of its group's fastest; NaN where it has no time or it is unstable.
 
     A group has the same dataset, model, batch, hardware and machine, and any
     compression, algorithm and compiler.
     """
     latency = frame["latency_s"].where(timed(frame))
-    return latency / latency.groupby([frame[name] for name in GROUP], dropna=False).transform("min")
+    return latency.groupby([frame[name] for name in GROUP], dropna=False).transform("min") / latency
 
 
 def describe_constants(frame: pd.DataFrame, same: Sequence[str]) -> str:
@@ -188,17 +198,17 @@ def _outcome_columns(frame: pd.DataFrame, notes: Notes) -> list[GridColumn]:
             relative.append(GridCell(MISSING, "dim"))
             continue
         noisy = NOISY if pd.notna(row["noisy"]) and row["noisy"] else ""
-        mark = UNSTABLE_MARK if outcome == UNSTABLE else noisy
+        mark = (UNSTABLE_MARK if outcome == UNSTABLE else noisy) + coverage_mark(row["coverage"])
         text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"])
         latency.append(GridCell(text + mark, two_lines=(text + mark).replace(" [", "\n[")))
         if outcome == UNSTABLE:
             relative.append(GridCell(MISSING, "dim"))
             continue
-        relative.append(GridCell(f"{factor(row['relative'])}x", "bold green" if row["relative"] == 1 else ""))
+        relative.append(GridCell(factor(row["relative"]), "bold green" if row["relative"] == 1 else ""))
     return [
         GridColumn(GridCell("status"), status),
         GridColumn(GridCell("ms [95 % interval]", two_lines="ms\n[95 %]"), latency),
-        GridColumn(GridCell("/ fastest", two_lines="/\nfastest"), relative),
+        GridColumn(GridCell("times as fast\nas the fastest"), relative),
     ]
 
 
@@ -222,6 +232,12 @@ def _headline(frame: pd.DataFrame, shown: pd.DataFrame, constants: Sequence[str]
     lines = [Text(f"{studies}: {count}", style="bold")]
     same = describe_constants(shown, constants)
     return [*lines, Text(f"all: {same}")] if same else lines
+
+
+def _partly(frame: pd.DataFrame) -> Iterator[Text]:
+    """Yield what the mark of partial coverage means, where a point has it."""
+    if (frame["coverage"].lt(1) & (frame["status"] == "ok")).any():
+        yield Text(PARTLY_MEANS)
 
 
 def _repeats(frame: pd.DataFrame) -> Iterator[Text]:

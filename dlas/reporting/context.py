@@ -20,7 +20,7 @@ from dlas.reporting.blocks import Where
 from dlas.reporting.palette import colours
 from dlas.rows.columns import AXES, MACHINE
 from dlas.rows.details import Details
-from dlas.rows.labels import MISSING, interval_ms, milliseconds, shortened
+from dlas.rows.labels import MISSING, PARTLY_MEANS, coverage_mark, interval_ms, milliseconds, shortened
 from dlas.rows.short_labels import Abbreviations
 from dlas.stack import PART_AXES
 from dlas.study.parts import LIBRARY
@@ -175,7 +175,7 @@ class Context:
     def interval(self, line: int) -> str:
         """Return a point's latency in milliseconds with its interval."""
         low, median, high = self._times[line].tolist()
-        return interval_ms(median, low, high)
+        return interval_ms(median, low, high) + self.partly(line)
 
     def median_ms(self, line: int) -> float:
         """Return a point's median latency in milliseconds, NaN without one."""
@@ -187,7 +187,23 @@ class Context:
 
     def ms_text(self, line: int) -> str:
         """Return a point's median latency in milliseconds, without the unit."""
-        return milliseconds(float(self._times[line, 1]))
+        return milliseconds(float(self._times[line, 1])) + self.partly(line)
+
+    def partly(self, line: int) -> str:
+        """Return the mark of partial coverage where a point's algorithm declined some layers."""
+        return coverage_mark(self.coverage[line])
+
+    @cached_property
+    def coverage(self) -> list[float]:
+        """The share of multiply-adds that each point's algorithm computes, NaN where unknown."""
+        shares: list[float] = self.points["coverage"].tolist()
+        return shares
+
+    @cached_property
+    def partly_means(self) -> str:
+        """What the mark of partial coverage means, as a sentence after another; empty if no point has it."""
+        marked = (self.points["coverage"].lt(1) & self.timed).any()
+        return f" {PARTLY_MEANS}." if marked else ""
 
     def drawn(self, line: int) -> dict[str, Any]:
         """Return a point's latency and interval for a figure, rounded, or None for each."""

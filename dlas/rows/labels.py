@@ -9,6 +9,12 @@ from typing import Any
 
 MISSING = "–"  # noqa: RUF001 - a dash that is not a minus
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+PARTLY = "†"
+"""Mark of a time in which the algorithm computes a part of the convolutions only."""
+PARTLY_MEANS = (
+    f"{PARTLY}33%: the algorithm computes 33 % of the convolutions' multiply-adds; "
+    "others compute the layers that it declines"
+)
 MOST_CHARACTERS = 160
 """A reason longer than this is shortened; ``dlas show`` prints it whole."""
 ID_CHARACTERS = 8
@@ -87,6 +93,25 @@ def interval_ms(median: float, low: float, high: float) -> str:
 def factor(value: float) -> str:
     """Return a ratio of three digits, at least one decimal below 100: ``1.83``, ``12.3``, ``0.046``."""
     return f"{value:.{decimals(value, 3)}f}"
+
+
+def times_as_fast(speed: float) -> str:
+    """Return a speed relative to another: ``1.83 times as fast``; above 1 is faster."""
+    return f"{factor(speed)} times as fast"
+
+
+def coverage_mark(share: float | None) -> str:
+    """Return `` †33%`` beside a time where the algorithm computes that share only, nothing where all.
+
+    Parameters
+    ----------
+    share : float or None
+        Of the convolutions' multiply-adds; None or NaN for a runtime with kernels of its own.
+    """
+    if share is None or not share < 1:
+        return ""
+    percent = min(99, round(100 * share))
+    return f" {PARTLY}{percent if percent else '<1'}%"
 
 
 def decimals(value: float, digits: int) -> int:

@@ -39,7 +39,7 @@ def test_its_points_are_those_of_its_study_today() -> None:
     ("arguments", "says", "writes"),
     [
         (["table"], "metaschedule(trials=2)", ""),
-        (["compare", "--axis", "compiler"], "times its speed", ""),
+        (["compare", "--axis", "compiler"], "times as fast", ""),
         (["observations"], "XIII", ""),
         (["export", "--to", "rows.csv"], "", "rows.csv"),
         (["report", "--out", "report.html"], "report.html", "report.html"),

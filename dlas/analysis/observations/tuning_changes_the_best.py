@@ -41,7 +41,9 @@ def _gain(points: pd.DataFrame) -> Claim:
     mean = float(np.exp(np.log(pairs["ratio"]).mean()))
     slower = int((pairs["order"] < 0).sum())
     left = alone(points, needed["untuned"] | needed["tuned"], identity(("compiler",)), pairs)
-    numbers = f"{mean:.2f}x, geometric mean of {len(pairs)} matched points; slower in {slower}{left}"
+    numbers = (
+        f"{mean:.2f} times as fast, geometric mean of {len(pairs)} matched points; slower in {slower}{left}"
+    )
     return Claim(text, HOLDS if mean >= MUCH else FAILS, numbers)
 
 

@@ -31,7 +31,7 @@ def pruned_gain_less_from_tuning(evidence: Evidence) -> list[Claim]:
         }
         return [open_claim(text, points, needed, "all four in one setting")]
     less = int((both["ratio"] < both["ratio_dense"]).sum())
-    medians = f"{both['ratio'].median():.2f}x against {both['ratio_dense'].median():.2f}x"
+    medians = f"{both['ratio'].median():.2f} against {both['ratio_dense'].median():.2f} times as fast"
     left = alone(points, kind == "pruned", [*SAME_SETTING, "compression"], both)
     return [majority(text, less, len(both), f"in {less} of {len(both)} cases; medians {medians}{left}")]
 

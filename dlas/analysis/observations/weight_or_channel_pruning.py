@@ -57,7 +57,7 @@ def _compared(points: pd.DataFrame, chosen: pd.DataFrame, column: str, text: str
         return open_claim(text, points, needed, "both techniques and the dense network in one setting")
     both = both[[WEIGHTS, CHANNELS]].dropna()
     as_claimed = (both[WEIGHTS] > both[CHANNELS]) if more else (both[WEIGHTS] < both[CHANNELS])
-    unit = {"achieved": "{:.2f}x", "share": "{:.1%}"}[column]
+    unit = {"achieved": "{:.2f} times as fast", "share": "{:.1%}"}[column]
     medians = " against ".join(unit.format(both[name].median()) for name in (WEIGHTS, CHANNELS))
     return majority(
         text,

@@ -12,7 +12,7 @@ from dlas.analysis.matching import SETTING
 from dlas.reporting import charts
 from dlas.reporting.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
 from dlas.reporting.context import Context, significant
-from dlas.rows.labels import factor
+from dlas.rows.labels import factor, times_as_fast
 
 
 def section(context: Context) -> Section | Absent:
@@ -65,7 +65,7 @@ def _rows(context: Context, curve: SpeedCurve, number: int) -> list[dict[str, An
             "lo": significant(low),
             "hi": significant(high),
             "e": False,
-            "t": f"{factor(speed)}x [{factor(low)}, {factor(high)}] the speed of {_dense(context, curve)}",
+            "t": f"{times_as_fast(speed)} [{factor(low)}, {factor(high)}] as {_dense(context, curve)}",
         }
         for line, ratio, (speed, low, high) in zip(curve.points, curve.ratios, curve.speeds, strict=True)
     ]
@@ -88,7 +88,7 @@ def _table(context: Context, speed_curves: Sequence[SpeedCurve]) -> Table:
         Column("compiler"),
         Column("break-even", number=True),
         Column("highest level", number=True),
-        Column("speed there [95 % interval]", number=True),
+        Column("speed-up there [95 % interval]", number=True),
         Column("fastest dense"),
     ]
     caption = (
@@ -108,7 +108,7 @@ def _line(context: Context, curve: SpeedCurve) -> Line:
         Cell(curve.compiler),
         Cell(curve.in_words, style=style),
         Cell(f"{100 * curve.ratios[-1]:.0f} %"),
-        Cell(f"{factor(speed)}x [{factor(low)}, {factor(high)}]", point=curve.points[-1]),
+        Cell(f"{factor(speed)} [{factor(low)}, {factor(high)}]", point=curve.points[-1]),
         Cell(_dense(context, curve), point=curve.dense),
     ]
     values = {**curve.setting, "algorithm": curve.algorithm, "compiler": curve.compiler}

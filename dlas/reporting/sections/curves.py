@@ -9,8 +9,8 @@ from dlas.reporting import charts
 from dlas.reporting.blocks import Absent, Figure, Panel, Section
 from dlas.reporting.context import Context, significant
 from dlas.rows.details import SearchCurve
-from dlas.rows.labels import factor
 from dlas.rows.labels import points as counted
+from dlas.rows.labels import times_as_fast
 
 PLACE = (*SETTING, "compression", "compiler")
 MOST_CURVES = 3000
@@ -70,7 +70,7 @@ def _rows(context: Context, line: int, curve: SearchCurve) -> list[dict[str, Any
     layers = ", ".join(curve.layers[:3]) + (
         f" and {len(curve.layers) - 3} more" if len(curve.layers) > 3 else ""
     )
-    text = f"{layers}: {factor(first / last)}x in {curve.trials} trials"
+    text = f"{layers}: {times_as_fast(first / last)} after {curve.trials} trials"
     algorithm = context.value(line, "algorithm")
     return [
         {

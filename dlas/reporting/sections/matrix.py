@@ -22,7 +22,7 @@ def section(context: Context) -> Section | Absent:
         "All points. A number is a median latency in milliseconds, greener if faster within its setting, "
         "with ~ where the machine was disturbed; a word is the status of a point that is not ok. Select a "
         "point for its reason and its other values."
-    )
+    ) + context.partly_means
     blocks: list[Block] = [matrix(context)] if len(context.points) else []
     if (context.points["status"] != "ok").any():
         blocks.append(_reasons(context))

@@ -12,7 +12,7 @@ from dlas.analysis.roles import DENSE
 from dlas.reporting import charts
 from dlas.reporting.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
 from dlas.reporting.context import Context, significant
-from dlas.rows.labels import MISSING, factor
+from dlas.rows.labels import MISSING, factor, times_as_fast
 
 CASE = [*SETTING, "compiler"]
 PLACE_AND_COMPILER = [*PLACE, "compiler"]
@@ -74,7 +74,7 @@ def _mark(row: dict[Any, Any]) -> dict[str, Any]:
         "e": significant(row["expected"]),
         "share": "" if row["missing"] else percent(row["share"]),
         "s": f"✕ {row['missing']}" if row["missing"] else "",
-        "t": row["missing"] or f"{percent(row['share'])} of {factor(row['expected'])}x expected",
+        "t": row["missing"] or f"{percent(row['share'])} of {times_as_fast(row['expected'])}, as expected",
     }
 
 
@@ -83,8 +83,8 @@ def _table(context: Context, gains: pd.DataFrame) -> Table:
         Column("setting"),
         Column("compiler"),
         Column("compression"),
-        Column("expected", number=True),
-        Column("achieved [95 % interval]", number=True),
+        Column("expected", "speed-up", number=True),
+        Column("achieved [95 % interval]", "speed-up", number=True),
         Column("share", number=True),
         Column("fastest algorithm"),
         Column("fastest dense"),
@@ -95,14 +95,14 @@ def _table(context: Context, gains: pd.DataFrame) -> Table:
 
 
 def _line(context: Context, row: dict[Any, Any]) -> Line:
-    interval = f"{factor(row['achieved'])}x [{factor(row['low'])}, {factor(row['high'])}]"
+    interval = f"{factor(row['achieved'])} [{factor(row['low'])}, {factor(row['high'])}]"
     achieved = Cell(row["missing"], style="bad") if row["missing"] else Cell(interval, point=row["point"])
     tried = f"{row['tried'] - row['failed']} of {row['tried']}" if row["failed"] else ""
     cells = [
         Cell(context.called(row)),
         Cell(row["compiler"]),
         Cell(row["compression"]),
-        Cell(f"{factor(row['expected'])}x" if row["expected"] > 0 else "unknown"),
+        Cell(factor(row["expected"]) if row["expected"] > 0 else "unknown"),
         achieved,
         Cell(percent(row["share"]), style="good" if row["share"] >= 1 else ""),
         _algorithm(context, row["point"], tried),

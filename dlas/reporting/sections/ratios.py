@@ -15,7 +15,7 @@ from dlas.reporting.blocks import Absent, Cell, Column, Figure, Line, Panel, Sec
 from dlas.reporting.context import Context, significant, slug
 from dlas.rows import intervals
 from dlas.rows.columns import SAMPLES
-from dlas.rows.labels import MISSING, factor
+from dlas.rows.labels import MISSING, factor, times_as_fast
 
 NETWORK = (*SETTING, "compression")
 ALONE = "alone"
@@ -106,7 +106,7 @@ def _rows(pairs: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _in_words(ratio: float, low: float, high: float, order: int) -> str:
-    return f"{factor(ratio)}x [{factor(low)}, {factor(high)}]" + (" tie" if order == 0 else "")
+    return f"{times_as_fast(ratio)} [{factor(low)}, {factor(high)}]" + (" tie" if order == 0 else "")
 
 
 def _tuning_figure(context: Context, pairs: Mapping[str, pd.DataFrame]) -> Figure:
@@ -165,7 +165,7 @@ def _table(name: str, pairs: Mapping[str, pd.DataFrame], caption: str) -> Table:
     lines = []
     for compiler, matched in pairs.items():
         order = matched["order"]
-        mean = f"{factor(float(np.exp(np.log(matched['ratio']).mean())))}x" if len(matched) else MISSING
+        mean = factor(float(np.exp(np.log(matched["ratio"]).mean()))) if len(matched) else MISSING
         counts = [
             len(matched),
             (order > 0).sum(),
@@ -174,7 +174,7 @@ def _table(name: str, pairs: Mapping[str, pd.DataFrame], caption: str) -> Table:
             matched.attrs[ALONE],
         ]
         lines.append(Line([Cell(compiler), *(Cell(str(int(count))) for count in counts), Cell(mean)]))
-    numbers = ("matched", "faster", "tie", "slower", "without a partner", "geometric mean")
+    numbers = ("matched", "faster", "tie", "slower", "without a partner", "speed-up, geometric mean")
     columns = [Column("compiler"), *(Column(header, number=True) for header in numbers)]
     note = "The mean is over the matched points, which may differ between compilers."
     return Table(name, f"{caption} {note}", columns, lines)

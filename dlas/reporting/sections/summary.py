@@ -17,6 +17,7 @@ from dlas.reporting.sections.highlights import (
     fastest,
     winning_algorithms,
 )
+from dlas.reporting.sections.options import options
 from dlas.rows.labels import MISSING, factor
 from dlas.rows.labels import points as counted
 from dlas.rows.results import STATUSES
@@ -36,6 +37,7 @@ def section(context: Context) -> Section:
         *compression(context),
         *winning_algorithms(context),
         *tuning(context),
+        *options(context),
         *dependence(context),
         *failures(context),
     ]
@@ -60,7 +62,7 @@ def _fastest(context: Context, best: list[Winner]) -> Table:
         Column("runtime", group, number=True),
         Column("timed", number=True),
     ]
-    caption = "The fastest point of each setting, at any accuracy."
+    caption = f"The fastest point of each setting, at any accuracy.{context.partly_means}"
     return Table("fastest", caption, columns, lines)
 
 
@@ -91,4 +93,4 @@ def _against(context: Context, setting: list[int], point: int, tuning: str) -> C
     if not others:
         return Cell(MISSING, style="muted")
     other = min(others, key=context.median_ms)
-    return Cell(f"{factor(context.median_ms(other) / context.median_ms(point))}x", point=other)
+    return Cell(factor(context.median_ms(other) / context.median_ms(point)), point=other)
