@@ -4,6 +4,7 @@
 ``dlas.read(folder)`` gives its rows as a DataFrame, and ``dlas.read(folder, layers=True)`` their layers.
 ``dlas.table``, ``compare``, ``observations`` and ``choose`` return tables that a notebook shows, each a
 DataFrame as ``.frame``; ``dlas.report`` writes the HTML page, ``dlas.export`` Parquet or CSV.
+``dlas.models.from_torch(module, shape)`` makes a network of one's own a part of a study.
 ``dlas.deploy(folder, row, to=...)`` writes the program of a row with all that it needs to run elsewhere, and
 ``dlas.load(folder)(images)`` runs it.
 """
@@ -14,6 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dlas import errors as errors
+    from dlas import models as models
     from dlas.api.results import choose as choose
     from dlas.api.results import compare as compare
     from dlas.api.results import observations as observations
@@ -38,12 +41,16 @@ EXPORTS = {
     "run": "dlas.api.running",
 }
 """The modules of what this package exports, imported when somebody asks: pandas takes a second."""
+MODULES = ("errors", "models")
+"""Modules that it exports as they are."""
 
 
 def __getattr__(name: str) -> Any:
     """Return what is exported, or the version."""
     if name in EXPORTS:
         return getattr(importlib.import_module(EXPORTS[name]), name)
+    if name in MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 
@@ -55,4 +62,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *EXPORTS, "__version__"])
+    return sorted([*globals(), *EXPORTS, *MODULES, "__version__"])

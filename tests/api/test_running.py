@@ -72,7 +72,9 @@ def test_bad_arguments_are_refused_before_anything_is_written(
 
 
 INTERRUPTED = """
-import _thread, pathlib, threading, time, dlas
+import _thread, pathlib, signal, threading, time, dlas
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process ignores it
 
 def interrupt():
     rows = pathlib.Path("out/results.jsonl")
