@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import dlas as package
+from dlas.measuring.doctor import disk
 from tests.fixtures import rows
 from tests.fixtures.commands import Command
 
@@ -57,12 +58,9 @@ def test_a_byte_order_mark_at_the_start_of_a_study_is_fine(folder: Path, dlas_he
     assert "did you mean 'random'" in refused.stderr
 
 
-def test_a_cache_that_is_a_file_fails_the_doctors_check(
-    folder: Path, dlas_here: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DLAS_CACHE", str(folder / "file"))
-    (line,) = [line for line in dlas_here("doctor").stdout.splitlines() if "disk for the cache" in line]
-    assert line.startswith("fail") and "file is a file" in line
+def test_a_cache_that_is_a_file_fails_the_doctors_check(folder: Path) -> None:
+    check = disk("disk for the cache", folder / "file")
+    assert check.status == "fail" and "file is a file" in check.finding
 
 
 def test_the_version_and_help_have_short_forms(dlas_here: Command) -> None:
