@@ -106,7 +106,7 @@ class _Lines:
     def __init__(self, say: Say) -> None:
         self._say = say
 
-    def say(self, text: str) -> None:
+    def say(self, run: PointRun, text: str) -> None:
         self._say(text)
 
     def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:

@@ -27,6 +27,8 @@ class PointRun:
         Number of finished steps before measuring.
     job : int or None
         The job that works on it now.
+    ended : int
+        Number of steps of that job that have ended.
     facts : dict
         Results of check and measure so far, by the row's column.
     started : str
@@ -43,6 +45,7 @@ class PointRun:
     log: Path
     done: int = 0
     job: int | None = None
+    ended: int = 0
     facts: dict[str, Any] = field(default_factory=dict)
     started: str = ""
     took: Durations = field(default_factory=Durations)
@@ -52,7 +55,7 @@ class PointRun:
     def restart(self) -> None:
         """Go back to the first step; undamaged artifacts are reused."""
         self.remakes += 1
-        self.done = 0
+        self.done = self.ended = 0
         self.job = None
 
     @property
@@ -69,6 +72,11 @@ class PointRun:
     def to_do(self) -> tuple[Step, ...]:
         """The current step and those after it, measuring last."""
         return (*self.plan.steps, self.plan.measure)[self.done :]
+
+    @property
+    def under_way(self) -> Step:
+        """The step that its job works on now."""
+        return self.to_do[min(self.ended, len(self.to_do) - 1)]
 
     @property
     def comparison(self) -> tuple[object, ...]:

@@ -12,8 +12,8 @@ from dlas.rows.results import Row
 class Progress(Protocol):
     """Shows the progress of a sweep."""
 
-    def say(self, text: str) -> None:
-        """Show a line of progress of a step."""
+    def say(self, run: PointRun, text: str) -> None:
+        """Show a line of progress of the step that a point is in."""
 
     def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:
         """Show the points in progress.

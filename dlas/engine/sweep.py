@@ -245,13 +245,12 @@ class Sweep:
 
     def _handle(self, event: Event) -> None:
         match event:
-            case Said(text=text):
-                self.progress.say(text)
+            case Said(job=job, text=text):
+                self.progress.say(self._run_of(job), text)
             case TurnAsked(job=job):
                 self._turns.turn_asked(job)
             case TaskEnded(job=job):
-                run = self._jobs[job][0] if job in self._jobs else self._turns.member(job)
-                self._task_ended(run, event)
+                self._task_ended(self._run_of(job), event)
             case Ended(job=job) if job in self._jobs:
                 run, lock = self._jobs.pop(job)
                 if lock is not None:
@@ -262,9 +261,14 @@ class Sweep:
                 (self._measured if run.ready else self._step_ended)(run, event)
                 self._turns.ended(job)
 
+    def _run_of(self, job: int) -> PointRun:
+        """Return the point that a job works on."""
+        return self._jobs[job][0] if job in self._jobs else self._turns.member(job)
+
     def _task_ended(self, run: PointRun, end: TaskEnded) -> None:
         """Note beside a new artifact how long it took: a sweep that is interrupted now finds it there."""
         step = run.to_do[end.task]
+        run.ended = end.task + 1
         if step.kind:
             self.cache.annotate(step.kind, step.key, notes(end, self._owner(run)))
 
@@ -278,6 +282,7 @@ class Sweep:
             run.took.add(step, *times)
             run.facts.update(facts)
             run.done += 1
+        run.ended = 0
         if end.complete:
             run.job = None
         else:
@@ -301,7 +306,7 @@ class Sweep:
         run.first_round = found
         self._keep(run, found)
         self.results.append(make_row(self.study.name, run, OK, self.cache))
-        self.progress.say(f"{run.point.id} is measured again at the end: {found.get('unstable_reason')}")
+        self.progress.say(run, f"measured again at the end: {found.get('unstable_reason')}")
         run.job = None
         self._runs.remove(run)
         self._again.append(run)

@@ -117,6 +117,10 @@ class Study:
         """Return the study with some of its :class:`Limits` replaced."""
         return Study(**{**self.written, "limits": {**self.written.get("limits", {}), **limits}})
 
+    def varying(self) -> list[str]:
+        """Return the axes with more than one value, which identify a point."""
+        return [axis for axis in AXES if len(self.axes[axis]) > 1]
+
     def expansion(self) -> Expansion:
         """Return the size of the cross product, before anything is skipped or merged."""
         return Expansion(math.prod(len(self.axes[axis]) for axis in AXES))
