@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -13,16 +13,19 @@ from rich.console import Console
 
 from dlas.console import terminal
 from dlas.engine.point_run import Summary
+from dlas.engine.preview import Preview, preview
 from dlas.engine.sweep import RowWriter, Sweep
 from dlas.errors import InputError, Unfinished, unknown
 from dlas.processes.interface import Runner
 from dlas.rows.files import check_appendable
 from dlas.rows.frame import read
-from dlas.rows.labels import points
-from dlas.rows.results import STATUSES, Results
+from dlas.rows.labels import points as counted
+from dlas.rows.results import FILE, STATUSES, Results, read_rows
 from dlas.store import cache as caches
-from dlas.study.axes import AXES
+from dlas.study.kept import check_keepable, keep
+from dlas.study.point import Point
 from dlas.study.reading import as_study
+from dlas.study.selecting import select_points
 from dlas.study.study import Expansion, Study, check_size
 
 Writer = TypeVar("Writer", bound=RowWriter)
@@ -38,6 +41,7 @@ def run(
     *,
     jobs: int = 1,
     retry: str | Collection[str] = (),
+    where: str | Sequence[str] = (),
     cache: str | os.PathLike[str] | None = None,
     cache_gib: float = 20.0,
     keep_builds: bool = False,
@@ -59,6 +63,8 @@ def run(
         Network and build steps at a time.
     retry : str or collection of str
         Run rows of this status again: ``failed``, ``timeout``, ...
+    where : str or collection of str
+        Run the points that match: ``"algorithm=gemm"``, or ``"algorithm == 'gemm' and batch > 1"``.
     cache : path, optional
         Artifact cache; by default ``$DLAS_CACHE``, or else ``~/.cache/dlas``.
     cache_gib : float
@@ -90,6 +96,7 @@ def run(
         Path(out),
         jobs=jobs,
         retry=[retry] if isinstance(retry, str) else retry,
+        where=[where] if isinstance(where, str) else where,
         cache=None if cache is None else Path(cache),
         cache_gib=cache_gib,
         keep_builds=keep_builds,
@@ -105,6 +112,7 @@ def run_into(
     study: Study,
     out: Path,
     *,
+    where: Sequence[str] = (),
     retry: Collection[str] = (),
     cache: Path | None = None,
     cache_gib: float = 20.0,
@@ -118,15 +126,48 @@ def run_into(
         if status not in STATUSES:
             raise unknown("status", status, STATUSES)
     check_appendable(out)
+    check_keepable(out, study)
     for remark in check_machine(study, out, anyway):
         terminal.warn(remark)
     run_study(
         study,
         lambda: caches.Cache(cache or caches.default_root(), int(cache_gib * 2**30)),
-        lambda _: Results(out),
+        lambda _: _results(out, study),
+        points=select_points(study, where) if where else None,
         retry=retry,
         **options,
     )
+
+
+@contextmanager
+def _results(out: Path, study: Study) -> Iterator[Results]:
+    """Open a results folder, which keeps the study."""
+    with Results(out) as results:
+        keep(out, study)
+        yield results
+
+
+def preview_into(
+    study: Study,
+    out: Path | None,
+    *,
+    where: Sequence[str] = (),
+    retry: Collection[str] = (),
+    cache: Path | None = None,
+) -> Preview:
+    """Return what :func:`run_into` would do with the same parameters; a study need not have a folder yet.
+
+    Raises
+    ------
+    InputError
+        If the study is invalid.
+    """
+    check_size(study)
+    _check_parts(study)
+    if out is not None:
+        check_appendable(out)
+    rows = list(read_rows(out)) if out is not None and (out / FILE).exists() else []
+    return preview(study, select_points(study, where), rows, cache or caches.default_root(), retry)
 
 
 def run_study(
@@ -138,6 +179,7 @@ def run_study(
     retry: Collection[str] = (),
     keep_builds: bool = False,
     until: str = "measure",
+    points: Sequence[Point] | None = None,
     steps: Steps = "forked",
     progress: Progress = "auto",
 ) -> Writer:
@@ -150,7 +192,7 @@ def run_study(
         Creates the cache after the study has been checked.
     results : callable
         Opens the writer of rows, a :class:`dlas.rows.results.Results`.
-    jobs, retry, keep_builds, until
+    jobs, retry, keep_builds, until, points
         As for :class:`dlas.engine.sweep.Sweep`.
     steps : {"spawned", "forked", "inline"}
         Where the steps run.  A process that has run kernels must not fork them: its children
@@ -174,9 +216,8 @@ def run_study(
     _check_parts(study)
     from dlas.console.progress import SweepProgress
 
-    total = _announce(study, console, steps == "inline")
-    varying = [axis for axis in AXES if len(study.axes[axis]) > 1] or ["model"]
-    shown = SweepProgress(total, console, varying, live=steps != "inline")
+    total = _announce(study, console, steps == "inline", points)
+    shown = SweepProgress(total, console, study.varying() or ["model"], live=steps != "inline")
     with closing(_runner(steps)) as runner:
         store = cache()
         with results(store) as writer, shown:
@@ -190,16 +231,20 @@ def run_study(
                 retry=retry,
                 keep_builds=keep_builds,
                 until=until,
+                points=points,
             )
             _sweep(sweep, console)
     return writer
 
 
-def _announce(study: Study, console: Console, in_process: bool) -> int:
-    """Print the size of the study; return the number of points."""
+def _announce(study: Study, console: Console, in_process: bool, chosen: Sequence[Point] | None) -> int:
+    """Print the size of the study; return the number of points to run."""
     expansion = study.expansion()
     total = sum(1 for _ in study.points(expansion))
-    console.print(_expansion_line(study.name, total, expansion), highlight=False)
+    line = _expansion_line(study.name, total, expansion)
+    if chosen is not None:
+        line, total = f"{line}; {counted(len(chosen))} chosen", len(chosen)
+    console.print(line, highlight=False)
     for warning in study.unmatched(expansion):
         terminal.warn(warning)
     if in_process:
@@ -239,7 +284,7 @@ def _check_parts(study: Study) -> None:
 def _expansion_line(name: str, total: int, expansion: Expansion) -> str:
     """Return the line that accounts for every point of the cross product."""
     skipped = sum(expansion.skipped.values())
-    line = f"{name}: {points(total)}"
+    line = f"{name}: {counted(total)}"
     if skipped or expansion.merged:
         line += f" ({expansion.total} in the cross product, {skipped} skipped, {expansion.merged} merged)"
     return line
@@ -254,7 +299,8 @@ def _sweep(sweep: Sweep, console: Console) -> None:
     try:
         summary = sweep.run()
     except KeyboardInterrupt:
-        console.print(f"interrupted; run the study again to go on. Rows so far: {out}")
+        again = f"`dlas run {out}` goes on" if sweep.until == "measure" else "the same command goes on"
+        console.print(f"interrupted; {again}. Rows so far: {out}", highlight=False)
         raise
     except ServerDied as error:
         raise Unfinished(f"{error}; run the study again to go on") from None

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dlas.cli import parts, tuning
+from dlas.cli import parts, sweeps, tuning
 from dlas.console import terminal
 from dlas.errors import InputError, Unfinished
 
@@ -24,6 +24,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+app.command()(sweeps.run)
+app.command()(sweeps.status)
 app.command()(tuning.tune)
 app.command("list")(parts.list_parts)
 app.command()(parts.check)
@@ -82,44 +84,6 @@ def run_command() -> NoReturn:
         terminal.complain(error.format_message())
         code = 2
     sys.exit(code)
-
-
-@app.command()
-def run(
-    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
-    out: Annotated[Path, typer.Option(help="Folder for results.jsonl and logs/.")],
-    jobs: Annotated[int, typer.Option(min=1, help="Network and build steps at a time.")] = 1,
-    retry: Annotated[
-        list[str] | None, typer.Option(help="Run rows of this status again (failed, timeout, wrong, ...).")
-    ] = None,
-    cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
-    cache_gib: Annotated[float, typer.Option(min=0, help="Size that the cache is kept within.")] = 20.0,
-    keep_builds: Annotated[bool, typer.Option(help="Keep built libraries after their rows.")] = False,
-    in_process: Annotated[
-        bool,
-        typer.Option(
-            "--in-process", help="Run all steps in this process, without limits: for debuggers and profilers."
-        ),
-    ] = False,
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="Go on in a folder with rows of another machine.")
-    ] = False,
-) -> None:
-    """Run every point of a study that has no current row yet; resume where it was."""
-    from dlas.api.running import run_into
-    from dlas.study.reading import read_study
-
-    run_into(
-        read_study(study),
-        out,
-        jobs=jobs,
-        retry=retry or (),
-        cache=cache,
-        cache_gib=cache_gib,
-        keep_builds=keep_builds,
-        anyway=anyway,
-        steps="inline" if in_process else "forked",
-    )
 
 
 @app.command()

@@ -41,6 +41,11 @@ def default_root() -> Path:
     return Path(os.environ.get("DLAS_CACHE") or user / "dlas")
 
 
+def holds(root: Path, kind: str, key: str) -> bool:
+    """Return whether a cache has an artifact; neither is changed, and the cache need not exist."""
+    return (root / kind / key / MANIFEST).is_file()
+
+
 @dataclass(frozen=True)
 class Artifact:
     """A finished folder, with the facts that its step recorded."""

@@ -12,6 +12,21 @@ class FileInUse(Exception):
     """Another process is writing to the file."""
 
 
+def in_use(path: Path) -> bool:
+    """Return whether a process is writing to a journal."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
 class Journal:
     """The one writer of a file of lines.
 

@@ -100,7 +100,7 @@ def test_an_interrupted_sweep_leaves_its_folder_ready_to_go_on(tmp_path: Path) -
         text=True,
     )
     assert ran.returncode == 0, ran.stderr
-    assert "run the study again to go on" in ran.stdout and "rows: 2" in ran.stdout
+    assert "`dlas run out` goes on" in ran.stdout and "rows: 2" in ran.stdout
     rest = {**slow, "model": f"{STUB}Model"}
     frame = dlas.run({"axes": rest}, tmp_path / "out", progress="silent")
     assert sorted(frame["status"]) == ["failed", "ok"]

@@ -75,7 +75,7 @@ def test_a_step_can_be_debugged_in_process(tmp_path: Path, study: Path) -> None:
     (tmp_path / "cache" / "network").rename(tmp_path / "away")
     left = dlas(tmp_path, "run", "study.toml", "--out", "again", "--in-process", typed="q\n")
     assert left.returncode == 130
-    assert "run the study again to go on" in left.stdout
+    assert "`dlas run again` goes on" in left.stdout
 
 
 def damaged(tmp_path: Path) -> str:

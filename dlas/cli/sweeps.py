@@ -1,0 +1,100 @@
+"""The commands that run studies: ``dlas run`` and ``dlas status``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlas.console import terminal
+from dlas.errors import InputError
+
+if TYPE_CHECKING:
+    from dlas.study.study import Study
+
+
+def run(
+    study: Annotated[
+        Path,
+        typer.Argument(metavar="STUDY | FOLDER", help="A study file, or the results folder of one."),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Folder for results.jsonl and logs/.")] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            help="Run the points that match: algorithm=gemm, \"batch > 1 and model != 'vgg16'\".",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would run, what is cached, how long and how large.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Network and build steps at a time.")] = 1,
+    retry: Annotated[
+        list[str] | None, typer.Option(help="Run rows of this status again (failed, timeout, wrong, ...).")
+    ] = None,
+    cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
+    cache_gib: Annotated[float, typer.Option(min=0, help="Size that the cache is kept within.")] = 20.0,
+    keep_builds: Annotated[bool, typer.Option(help="Keep built libraries after their rows.")] = False,
+    in_process: Annotated[
+        bool,
+        typer.Option(
+            "--in-process", help="Run all steps in this process, without limits: for debuggers and profilers."
+        ),
+    ] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Go on in a folder with rows of another machine.")
+    ] = False,
+) -> None:
+    """Run every point of a study that has no current row yet; resume where it was."""
+    from dlas.api import running
+    from dlas.console import preview
+    from dlas.study.kept import kept_study
+    from dlas.study.reading import read_study
+
+    folder = out or (study if study.is_dir() else None)
+    chosen = read_study(kept_study(study) if study.is_dir() else study)
+    if dry_run:
+        found = running.preview_into(chosen, folder, where=where or (), retry=retry or (), cache=cache)
+        terminal.console().print(preview.render(found, chosen.varying()), highlight=False)
+        return
+    if folder is None:
+        raise InputError("give --out, the folder for the rows")
+    running.run_into(
+        chosen,
+        folder,
+        where=where or (),
+        jobs=jobs,
+        retry=retry or (),
+        cache=cache,
+        cache_gib=cache_gib,
+        keep_builds=keep_builds,
+        anyway=anyway,
+        steps="inline" if in_process else "forked",
+    )
+    _print_next(folder, chosen)
+
+
+def status(folder: Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]) -> None:
+    """Say how many points are done, how they ended, what is left and what happened last."""
+    from dlas.console.status import status as render
+
+    terminal.console().print(render(folder), highlight=False, soft_wrap=True)
+
+
+def _print_next(folder: Path, study: Study) -> None:
+    """Print the commands that make sense after a sweep."""
+    from dlas.rows.labels import short_id
+    from dlas.rows.results import read_rows
+
+    bad = next((row.id for row in read_rows(folder) if row.status not in ("ok", "unsupported")), None)
+    commands = [f"dlas table {folder}"]
+    if not {"dataset", "model", "hardware", "batch"}.intersection(study.varying()):
+        commands.append(f"dlas show {folder} --fastest")
+    commands += [f"dlas compare {folder} --axis {axis}" for axis in study.varying()[-1:]]
+    commands += [f"dlas report {folder}"]
+    commands += [f"dlas show {folder} {short_id(bad)}"] if bad else []
+    terminal.console().print(
+        "next: " + "\n      ".join(commands), highlight=False, markup=False, soft_wrap=True
+    )
