@@ -25,7 +25,7 @@ def of_comparison(comparison: Comparison) -> pd.DataFrame:
                 {"group": number, **group.key, comparison.axis: value, "status": row.status}
                 | dict(zip(("latency_s", "latency_low_s", "latency_high_s"), latency, strict=True))
                 | dict(zip(("speedup", "speedup_low", "speedup_high"), ratio, strict=True))
-                | {"tie": row.tie, "noisy": row.noisy, "reason": row.reason}
+                | {"tie": row.tie, "noisy": row.noisy, "coverage": row.coverage, "reason": row.reason}
                 | {"matched": number < len(comparison.groups)}
             )
     frame = pd.DataFrame(lines)
