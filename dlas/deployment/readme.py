@@ -149,7 +149,8 @@ def _files(files: Collection[str]) -> str:
 
 def _latency(row: Row) -> str:
     interval = interval_ms(*intervals.median(row.latency_s))
-    return f"{interval} ms (median of {len(row.latency_s)} samples, 95 % interval)"
+    doubt = f"; unstable, so no result: {row.unstable_reason}" if row.unstable else ""
+    return f"{interval} ms (median of {len(row.latency_s)} samples, 95 % interval{doubt})"
 
 
 def _threads(row: Row) -> str:
