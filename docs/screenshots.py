@@ -1,20 +1,24 @@
-"""Take the README's two pictures of a report: ``python -m docs.screenshots results/quickstart``.
+"""Take the two pictures of a report in this folder.
 
-Run from the root of the repository, where the development requirements, Chromium
-and chromedriver are installed.
+``python -m docs.screenshots experiments/sparse-break-even/rows`` took those that are here.  Run from
+the root of the repository, where the development requirements, Chromium and chromedriver are installed.
 """
 
 from __future__ import annotations
 
+import io
 import sys
 import tempfile
 from pathlib import Path
+
+from PIL import Image
 
 from dlas.reporting import report
 from tests.fixtures.browser import opened, resize
 
 PICTURES = {"report": (1280, 860, False, "summary"), "report-phone": (400, 860, True, "points")}
 """Width and height in pixels, whether in the dark, and the section at the top, by the picture's name."""
+COLOURS = 128
 SCROLL = """
 const done = arguments[1];
 document.getElementById(arguments[0]).scrollIntoView();
@@ -33,7 +37,9 @@ def main(folder: str) -> None:
                 resize(driver, width, dark, height)
                 driver.get(page.as_uri())
                 driver.execute_async_script(SCROLL, section)
-                driver.get_screenshot_as_file(str(Path(__file__).parent / f"{name}.png"))
+                picture = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
+                # A page has few colours: a palette halves the file.
+                picture.quantize(COLOURS).save(Path(__file__).parent / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

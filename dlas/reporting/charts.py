@@ -168,7 +168,8 @@ def intervals(
 
 def dumbbells(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
     """Return expected (``e``, hollow) and achieved values (``x``), with the ``share`` achieved as text."""
-    scale = alt.Scale(type="log", nice=False, padding=14)
+    # The share above a dot is wider than the dot.
+    scale = alt.Scale(type="log", nice=False, padding=24)
     base = _base()
     colour = _colour(colours)
     axis = alt.Axis(values=TICKS, format="~g")
@@ -341,7 +342,14 @@ def _reference(value: float, upright: bool = True) -> alt.Chart:
 def _base(offset: str = "", data: alt.NamedData | None = None) -> alt.Chart:
     """Return a chart with categories down the side, its marks within one apart by the field ``offset``."""
     # Grid lines between the categories, not through them.
-    axis = alt.Axis(tickBand="extent", grid=bool(offset), labelExpr=BROKEN, labelOverlap=False)
+    axis = alt.Axis(
+        tickBand="extent",
+        grid=bool(offset),
+        labelExpr=BROKEN,
+        labelOverlap=False,
+        # Vega centres the first of two lines.
+        labelOffset={"condition": {"test": f"length(datum.label) > {LONG}", "value": -5}, "value": 0},
+    )
     encoding: dict[str, Any] = {"y": alt.Y("y:N", sort=None, title=None, axis=axis)}
     if offset:
         encoding["yOffset"] = alt.YOffset(f"{offset}:N", sort="ascending" if offset == "k" else None)

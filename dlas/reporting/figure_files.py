@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from dlas.reporting import charts
 from dlas.reporting.blocks import Figure, Panel
-from dlas.rows.labels import shortened
 
 INK, PAPER = "#1b1f24", "#ffffff"
 WIDTH = 320
 """Pixels of a panel without its axis."""
 MOST_PANELS = 12
 """Most panels of a sheet; a figure of more has several sheets, ``latency-1``, ``latency-2``, ..."""
+CHARACTER, MOST_LINES = 8, 3
+"""Pixels of a character of a title, and most lines of it."""
 SCALE = 2
 """Pixels of the PNG per pixel of the SVG."""
 
@@ -42,7 +44,9 @@ def _drawn(figure: Figure, panel: Panel) -> dict[str, Any]:
     """Return one panel with its title and data."""
     spec = figure.specs[panel.variant]
     width = WIDTH if len(figure.panels) > 1 else 2 * WIDTH
-    title = {"title": shortened(panel.title, 70)} if panel.title else {}
+    # A title that is wider than its panel would push the next one away.
+    lines = textwrap.wrap(panel.title, width // CHARACTER, max_lines=MOST_LINES, placeholder=" …")
+    title = {"title": lines} if lines else {}
     height = charts.height(spec, panel.rows)
     return {**spec, **title, "width": width, "height": height, "data": {"values": panel.rows}}
 

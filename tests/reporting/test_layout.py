@@ -26,9 +26,9 @@ return [...document.querySelectorAll("td, th, h1, h4, .about, .lead, figcaption,
 """
 COVERED = """
 const found = [];
-for (const svg of document.querySelectorAll(".panel:not([hidden]) svg")) {
-  const place = svg.closest("[data-figure]").id;
-  const edge = svg.closest(".chart").getBoundingClientRect();
+for (const svg of document.querySelectorAll(".panel:not([hidden]) svg, svg:root")) {
+  const place = svg.closest("[data-figure]")?.id ?? location.pathname;
+  const edge = (svg.closest(".chart") ?? svg).getBoundingClientRect();
   const texts = [...svg.querySelectorAll("text")]
     .filter((text) => text.textContent.trim() && text.getAttribute("opacity") !== "0");
   const boxes = texts.map((text) => text.getBoundingClientRect());
@@ -90,7 +90,7 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         rows = compression_sweep()
         folder = write(out / "rows", rows)
         write_curves(folder, rows)
-    report([folder], out / "report.html")
+    report([folder], out / "report.html", files=out)
     return out / "report.html"
 
 
@@ -102,3 +102,13 @@ def test_no_text_leaves_its_place_or_covers_another(driver: Any, page: Path, wid
     assert driver.execute_script("return document.documentElement.scrollWidth") == width
     assert driver.execute_script(OVERFLOWING) == []
     assert driver.execute_script(COVERED) == []
+
+
+def test_no_label_of_a_figure_for_papers_is_cut_or_covers_another(driver: Any, page: Path) -> None:
+    resize(driver, 1280)
+    figures = sorted((page.parent / "figures").glob("*.svg"))
+    assert len(figures) > 5
+    for figure in figures:
+        driver.get(figure.as_uri())
+        assert driver.execute_script("return document.querySelectorAll('text').length") > 3
+        assert driver.execute_script(COVERED) == []

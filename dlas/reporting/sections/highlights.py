@@ -50,7 +50,7 @@ def against_runtimes(context: Context) -> Iterator[Item]:
             ratios.append(context.median_ms(theirs[0]) / context.median_ms(mine[0]))
             named = theirs[0]
     if len(ratios) == 1:
-        beaten = f"the fastest runtime, {context.name(named, CHOICE)}"
+        beaten = f"the fastest runtime, {context.value(named, 'compiler')}"
         yield f"The fastest code compiled here is {factor(ratios[0])} times as fast as {beaten}.", named
     elif ratios:
         span = f"{factor(min(ratios))} to {factor(max(ratios))} times as fast as the fastest runtime"
