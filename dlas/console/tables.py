@@ -28,6 +28,7 @@ from dlas.rows.labels import (
     short_id,
 )
 from dlas.rows.results import OUTCOMES, UNSTABLE
+from dlas.rows.short_labels import with_short_labels
 
 GROUP = SETTING_OF_SEEDS
 """Columns that the points of a group share; times are relative to the group's fastest."""
@@ -106,8 +107,8 @@ def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency")
     Returns
     -------
     Grid
-        To be printed.  Axes that do not vary are named above it, and the reasons of
-        points that are not ``ok`` below.
+        To be printed.  Axes and options that do not vary are named above it, and the
+        reasons of points that are not ``ok`` below.
 
     Raises
     ------
@@ -115,7 +116,8 @@ def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency")
         If a filter or ``sort`` names an unknown axis, column or value.
     """
     every = merge_repeats(frame)
-    lines = ordered(select(every, where), sort)
+    chosen, left_out = with_short_labels(select(every, where))
+    lines = ordered(chosen, sort)
     varying, constants = _split_names(lines)
     notes = Notes()
     outcome = _outcome_columns(lines, notes)
@@ -124,7 +126,8 @@ def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency")
     numbers = lines["group_number"].tolist()
     breaks = {i for i in range(len(numbers) - 1) if numbers[i] != numbers[i + 1]}
     below = [_counts(lines), *_partly(lines), *_repeats(lines), *notes.lines()]
-    return Grid(columns, breaks, _headline(every, lines, constants), below)
+    same = "; ".join(filter(None, (describe_constants(lines, constants), str(left_out))))
+    return Grid(columns, breaks, _headline(every, lines, same), below)
 
 
 def ordered(points: pd.DataFrame, sort: str = "latency") -> pd.DataFrame:
@@ -226,11 +229,10 @@ def _quantity_columns(frame: pd.DataFrame) -> list[GridColumn]:
     return columns
 
 
-def _headline(frame: pd.DataFrame, shown: pd.DataFrame, constants: Sequence[str]) -> list[Text]:
+def _headline(frame: pd.DataFrame, shown: pd.DataFrame, same: str) -> list[Text]:
     studies = ", ".join(sorted(frame["study"].dropna().unique())) or "no study"
     count = points(len(frame)) if len(shown) == len(frame) else f"{len(shown):,} of {points(len(frame))}"
     lines = [Text(f"{studies}: {count}", style="bold")]
-    same = describe_constants(shown, constants)
     return [*lines, Text(f"all: {same}")] if same else lines
 
 

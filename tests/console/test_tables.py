@@ -138,7 +138,7 @@ def test_without_a_terminal_each_point_has_one_whole_line(tmp_path: Path) -> Non
     text = printed(wide(tmp_path))
     lines = [line for line in body(text) if "Imag" not in line][:9]
     assert all(re.search(r"(ok|unsupported \(1\)) ", line) for line in lines)
-    assert sum("compact_channel_pruning(level=0.5)+int8" in line for line in lines) == 4
+    assert sum("compact_channel_pruning+int8" in line for line in lines) == 4
     assert "left out" not in text
     assert not any(line.endswith(" ") for line in text.split("\n"))
 
@@ -238,7 +238,7 @@ def test_a_table_shows_what_compression_changes_where_it_varies(tmp_path: Path) 
     frame = read(write(tmp_path, rows))
     text = printed(table(frame, sort="csr"), 200)
     assert "pruned %" in text and "95.0" in text and "as CSR" in text and "nonzeros" not in text
-    assert [line.split()[0] for line in body(text)[:2]] == ["weight_pruning(level=0.95)", "none"]
+    assert [line.split()[0] for line in body(text)[:2]] == ["weight_pruning", "none"]
     narrow = body(printed(table(frame), 80, terminal=True))
     assert not [line for line in narrow if "3 kB" in line]
 
@@ -305,3 +305,11 @@ def test_a_prefix_that_fits_none_or_several_lists_candidates(tmp_path: Path) -> 
 def test_a_whole_id_is_never_ambiguous(tmp_path: Path) -> None:
     folder = write(tmp_path, [row(id="abc"), row(id="abcd", batch=2)])
     assert find(folder, "abc").batch == 1
+
+
+def test_options_that_all_rows_of_a_part_share_are_said_once(tmp_path: Path) -> None:
+    technique = {"name": "weight_pruning", "recipe": "none"}
+    rows = [row(compression={**technique, "level": level}) for level in (0.5, 0.9)]
+    told = printed(table(read(write(tmp_path, rows))), 160)
+    assert "weight_pruning(level=0.5)" in told and "weight_pruning(level=0.9)" in told
+    assert told.count("recipe") == 1 and "; weight_pruning with recipe=none" in told
