@@ -1,6 +1,6 @@
 """The command line.
 
-- ``app``: the commands; ``parts`` and ``tuning``: those for parts and for tuning
+- ``app``: the commands that read rows; ``sweeps``: those that run studies; ``parts``, ``tuning``
 """
 
 from typing import NoReturn

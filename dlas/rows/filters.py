@@ -51,7 +51,10 @@ class Pattern:
         return any(self._matches(value) for value in facts[self.name])
 
     def _matches(self, value: object) -> bool:
-        return fnmatchcase(str(value), self.pattern) or _number(value) == (_number(self.pattern) or self)
+        # Truths are written as in study files.
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        number = _number(self.pattern)
+        return fnmatchcase(text, self.pattern) or (number is not None and _number(text) == number)
 
 
 @dataclass(frozen=True)

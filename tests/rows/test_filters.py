@@ -19,7 +19,7 @@ def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
         write(
             tmp_path_factory.mktemp("rows"),
             [
-                row(algorithm="gemm"),
+                row(algorithm="gemm", compiler={"name": "torch_eager", "channels_last": True}),
                 row(algorithm="gemm", compression={"name": "weight_pruning", "level": 0.5}),
                 row(algorithm="csr_gemm", compression={"name": "weight_pruning", "level": 0.95}),
                 row(algorithm={"name": "winograd", "tile": 2}, batch=8),
@@ -49,6 +49,9 @@ def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
         ("compression.level=0.50", [1]),
         ("compression.level=0.*", [1, 2]),
         ("algorithm.tile=2", [3]),
+        ("seed=0.0", [0, 1, 2, 3, 4, 5]),
+        ("compiler.channels_last=true", [0]),
+        ("compiler.channels_last == True", [0]),
         ("algorithm=*gemm", [0, 1, 2]),
     ],
 )
