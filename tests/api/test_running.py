@@ -90,6 +90,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_an_interrupted_sweep_leaves_its_folder_ready_to_go_on(tmp_path: Path) -> None:
     slow = {**AXES, "model": [f"{STUB}Model", {"name": f"{STUB}Model", "seconds": 600.0}]}
     ran = subprocess.run(

@@ -94,6 +94,7 @@ def test_an_exported_module_keeps_the_contract_of_a_model(module: Own, tmp_path:
     check_model(Torch(dlas.models.from_torch(module, SHAPE, folder=tmp_path)["path"]), noise(8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("technique", [WeightPruning, CompactChannelPruning])
 def test_an_exported_module_is_compressed_like_any_other(
     technique: Callable[..., Any], module: Own, tmp_path: Path
