@@ -283,10 +283,12 @@ class Sweep:
             run.facts.update(facts)
             run.done += 1
         run.ended = 0
-        if end.complete:
-            run.job = None
-        else:
+        if not end.complete:
             self._failed(run, end)
+            return
+        run.job = None
+        if run.ready and self.until != "measure":
+            self._finish(run, OK)
 
     def _measured(self, run: PointRun, end: Ended) -> None:
         """Finish a point whose measurement has ended, or measure it again later if its times are unstable."""

@@ -184,3 +184,10 @@ def test_nothing_starts_while_another_sweep_has_the_device(tmp_path: Path) -> No
     turns.start(runs, [])
     assert (turns.taken, recorder.new()) == (True, [("launch", 1)])
     turns.ended(1)
+
+
+@pytest.mark.parametrize("until", ["build", "check"])
+def test_a_sweep_that_ends_before_measuring_measures_nothing(tmp_path: Path, until: str) -> None:
+    summary = run(study_of("batch = [1, 2]"), tmp_path, until=until, keep_builds=True)
+    assert summary.measured == 0
+    assert [(row.status, row.latency_s) for row in rows(tmp_path)] == [("ok", [])] * 2
