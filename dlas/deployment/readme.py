@@ -71,6 +71,8 @@ def _summary(row: Row, notes: Sequence[str]) -> str:
         f"An inference of {_images_number(row.batch)} takes {_latency(row)} "
         f"with {_threads(row)} on {machine_name(row.device)}."
     )
+    if row.unstable:
+        text += f" That time is not reliable: {row.unstable_reason}."
     differing = [f"This build was not measured itself: {note}." for note in notes]
     return _filled(" ".join([text, *differing]))
 

@@ -16,6 +16,8 @@ from dlas.deployment.run import CPUINFO, DESCRIPTION, HASHES, check_files
 from dlas.rows.results import FILE
 from tests.fixtures import commands
 from tests.fixtures.deployed import hash_again, row_of, run, swept
+from tests.fixtures.rows import failing, write
+from tests.fixtures.rows import row as made_up
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +32,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def home(sweep: Path) -> Path:
     """The deployed row of a compiler that builds with TVM."""
     assert not list((sweep / "cache" / "build").iterdir()), "sweeps drop builds"
-    fastest = ("--fastest", "--where", "compiler=untuned")
-    done = commands.dlas(sweep, "deploy", "out", *fastest, "--to", "new/home")
+    done = commands.dlas(sweep, "deploy", "out", row_of(sweep, "untuned").id, "--to", "new/home")
     assert done.returncode == 0, done.stderr
     assert row_of(sweep, "untuned").id in done.stdout
     assert "right on 64 images" in done.stdout and "note" not in done.stdout
@@ -78,6 +79,18 @@ def test_an_onnx_row_is_deployed_with_its_graph(sweep: Path) -> None:
     images, expected = (np.load(sweep / "graph" / f"example{name}.npy") for name in ("", "_outputs"))
     outputs = dlas.load(sweep / "graph")(images)
     np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+
+
+def test_the_fastest_is_the_fastest_whose_time_can_be_relied_on(
+    tmp_path: Path, dlas_here: commands.Command
+) -> None:
+    unstable = made_up(1.0, compiler="onnxruntime", unstable=True, unstable_reason="twice as slow at the end")
+    fastest, slower = made_up(2.0, algorithm="gemm"), made_up(3.0)
+    write(tmp_path / "rows", [slower, unstable, fastest, failing(compiler="hand")])
+    chosen = dlas_here("deploy", "rows", "--fastest", "--to", "home")
+    assert chosen.stdout.startswith(fastest.id)
+    # It was measured on a machine that does not exist.
+    assert chosen.returncode == 2 and f"row {fastest.id} was measured on another machine" in chosen.stderr
 
 
 def test_what_cannot_be_deployed_is_refused_with_the_reason(
