@@ -32,7 +32,7 @@ class Onnx(Model):
 
     def verify(self) -> None:
         """Read and check the file."""
-        read_model(Path(self.path).expanduser())
+        read_model(Path(self.path).expanduser(), fold=True)
 
     def files(self) -> list[Path]:
         """Return the file and the external files with its weights."""
@@ -49,7 +49,7 @@ class Onnx(Model):
             or does not match the images and classes of ``data``.
         """
         path = Path(self.path).expanduser()
-        model = read_model(path)
+        model = read_model(path, fold=True)
         network = OnnxNetwork(model, Facts(data.shape, data.classes, trained=True, note="trained elsewhere"))
         try:
             _check_fit(network, data)

@@ -16,8 +16,14 @@ LARGEST = 2**31 - 1
 """Limit for file and weights together, bytes: a protocol buffer holds no more."""
 
 
-def read_model(path: Path) -> onnx.ModelProto:
-    """Read and check an ONNX file and its external weights; what it computes from constants is computed.
+def read_model(path: Path, fold: bool = False) -> onnx.ModelProto:
+    """Read and check an ONNX file and its external weights.
+
+    Parameters
+    ----------
+    path : Path
+    fold : bool
+        Replace what the graph computes from constants by the results, as a file from elsewhere needs.
 
     Raises
     ------
@@ -33,7 +39,8 @@ def read_model(path: Path) -> onnx.ModelProto:
         load_external_data_for_model(model, str(path.absolute().parent))
         onnx.checker.check_model(model)
         graph_input(model)
-        model = fold_constants(model, LARGEST - model.ByteSize())
+        if fold:
+            model = fold_constants(model, LARGEST - model.ByteSize())
     except Exception as error:  # protobuf and the checker raise their own types
         raise InputError(f"ONNX file {str(path)!r} cannot be used: {error}") from error
     return model

@@ -38,7 +38,7 @@ def test_its_points_are_those_of_its_study_today() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says", "writes"),
     [
-        (["table"], "metaschedule(trials=2)", ""),
+        (["table"], "metaschedule with trials=2", ""),
         (["compare", "--axis", "compiler"], "times as fast", ""),
         (["observations"], "XIII", ""),
         (["export", "--to", "rows.csv"], "", "rows.csv"),
