@@ -12,6 +12,7 @@ import torch
 
 from dlas.compilers.onnxruntime import OnnxRuntime
 from dlas.compilers.openvino import OpenVino
+from dlas.compilers.programs.openvino import PROPERTIES
 from dlas.compilers.programs.torch import TorchRuntime, module_of
 from dlas.compilers.programs.tvm import TvmCompiler
 from dlas.compilers.torch_compile import TorchCompile
@@ -80,7 +81,7 @@ def pack(compiler: Backend, network: Callable[[], Network], batch: int, build: P
         packed = Packed("onnxruntime", ("onnxruntime", "numpy"))
     elif isinstance(compiler, OpenVino):
         _copy(openvino_files.FILES, build, folder)
-        packed = Packed("openvino", ("openvino", "numpy"))
+        packed = Packed("openvino", ("openvino", "numpy"), {"properties": PROPERTIES})
     else:
         assert isinstance(compiler, TorchRuntime)
         _export(network(), batch, folder / torch_files.FILES[0])

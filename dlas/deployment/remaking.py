@@ -78,7 +78,8 @@ def _cached(cache: Cache, keys: Mapping[str, Any]) -> tuple[Artifact, Artifact] 
 def _make(point: Point, cache: Cache, say: Say) -> None:
     """Run a point's steps up to its build, as a sweep does."""
     rows = CollectedRows(cache.workspace(f"deploy-{point.id}"))
-    with closing(Server()) as runner:
+    # The calling process may have run kernels, and then must not fork steps.
+    with closing(Server(spawned=True)) as runner:
         # Its measure and limits count: the points are given.
         study = Study({"batch": point.batch}, name="deploy")
         Sweep(study, rows, cache, runner, _Lines(say), until="build", points=[point], keep_builds=True).run()

@@ -6,20 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.commands import Command, dlas
+from tests.fixtures.commands import STUBS, Command, dlas
 
-STUBS = """
-name = "s"
-[axes]
-dataset = ["tests.fixtures.stubs:StubDataset"]
-model = ["tests.fixtures.stubs:StubModel"]
-algorithm = ["tests.fixtures.stubs:StubAlgorithm"]
-compiler = [
-    {name = "tests.fixtures.stubs:StubCompiler", number = [0, 1]},
-    {name = "tests.fixtures.stubs:StubCompiler", trouble = "exception"},
-]
-hardware = ["tests.fixtures.stubs:StubHardware"]
-"""
 DEBUGGED = """
 from dataclasses import dataclass
 from tests.fixtures.stubs import StubModel

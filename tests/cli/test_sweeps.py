@@ -10,21 +10,9 @@ import pytest
 from dlas.store.journal import Journal
 from dlas.study.kept import HEADING
 from dlas.study.reading import read_study
-from tests.fixtures.commands import Command, dlas
+from tests.fixtures.commands import STUBS, Command, dlas
 from tests.fixtures.rows import row, write
 
-STUBS = """
-name = "s"
-[axes]
-dataset = ["tests.fixtures.stubs:StubDataset"]
-model = ["tests.fixtures.stubs:StubModel"]
-algorithm = ["tests.fixtures.stubs:StubAlgorithm"]
-compiler = [
-    {name = "tests.fixtures.stubs:StubCompiler", number = [0, 1]},
-    {name = "tests.fixtures.stubs:StubCompiler", trouble = "exception"},
-]
-hardware = ["tests.fixtures.stubs:StubHardware"]
-"""
 SMALL = 'name = "small"\n[axes]\nbatch = [1, 8]\n'
 
 

@@ -19,6 +19,15 @@ import onnx
 from dlas.networks.layer_names import CallNames, layer_of_node
 from dlas.stack import Images, Program
 
+PROPERTIES = {
+    "PERFORMANCE_HINT": "LATENCY",
+    "NUM_STREAMS": 1,
+    "ENABLE_CPU_PINNING": False,
+    # On processors that have it OpenVINO takes bfloat16 otherwise.
+    "INFERENCE_PRECISION_HINT": "f32",
+}
+"""OpenVINO's properties that all programs share."""
+THREADS = "INFERENCE_NUM_THREADS"
 TELEMETRY = "openvino_telemetry"
 """A package that sends a message over the network when OpenVINO is imported."""
 WITHOUT_BIAS = "/WithoutBiases"
@@ -93,15 +102,7 @@ def compile_graph(path: Path, threads: int, options: dict[str, Any] | None = Non
     RuntimeError
         If OpenVINO does not support the graph.
     """
-    properties = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "NUM_STREAMS": 1,
-        "INFERENCE_NUM_THREADS": threads,
-        "ENABLE_CPU_PINNING": False,
-        # On processors that have it OpenVINO takes bfloat16 otherwise.
-        "INFERENCE_PRECISION_HINT": "f32",
-        **(options or {}),
-    }
+    properties = {**PROPERTIES, THREADS: threads, **(options or {})}
     core = imported().Core()
     return core.compile_model(core.read_model(str(path)), "CPU", properties)
 

@@ -23,21 +23,14 @@ class Program:
     folder : Path
     threads : int
     options : dict
-        Not used.
+        ``properties`` of OpenVINO.
     """
 
     def __init__(self, folder: Path, threads: int, options: dict[str, Any]) -> None:
         # OpenVINO imports it to send messages over the network; without it, it sends none.
         sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
         openvino = importlib.import_module("openvino")
-        settings = {
-            "PERFORMANCE_HINT": "LATENCY",
-            "NUM_STREAMS": 1,
-            "INFERENCE_NUM_THREADS": threads,
-            "ENABLE_CPU_PINNING": False,
-            # It would take bfloat16 where the processor has it.
-            "INFERENCE_PRECISION_HINT": "f32",
-        }
+        settings = {**options["properties"], "INFERENCE_NUM_THREADS": threads}
         core = openvino.Core()
         compiled = core.compile_model(core.read_model(str(folder / FILES[0])), "CPU", settings)
         self._tensor = lambda images: openvino.Tensor(images, shared_memory=True)
