@@ -130,6 +130,7 @@ def describe_otherwise(folder: Path, **changes: Any) -> None:
     hash_again(folder)
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_a_loaded_network_returns(copy: Path) -> None:
     images = np.random.default_rng(0).standard_normal((5, 3, 8, 8)).astype(np.float32)
     np.save(copy / "images.npy", images)

@@ -123,7 +123,7 @@ def test_a_turn_is_waited_for_and_its_clock_stands(server: Server, tmp_path: Pat
         server.turn(job)
     end = until_end(server)[1]
     assert end.stopped is None
-    assert end.waited[0] >= 2.4, "the time in which the test kept it waiting"
+    assert end.waited[0] > 2.0, "nearly all of the time in which the test kept it waiting"
 
 
 def test_a_paused_job_does_nothing_and_its_clock_stands(server: Server, tmp_path: Path) -> None:
