@@ -208,6 +208,8 @@ class Measure(TypedDict, total=False):
         Shortest sample: a fast program is called several times a sample.
     slices : int
         Turns that the samples are spread over.
+    layer_repeats : int
+        Runs whose layers are timed; 0 for none. Rows without it: 20.
     """
 
     repeats: int
@@ -215,6 +217,7 @@ class Measure(TypedDict, total=False):
     minimum: int
     sample_seconds: float
     slices: int
+    layer_repeats: int
 
 
 class Device(TypedDict, total=False):

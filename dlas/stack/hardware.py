@@ -31,6 +31,8 @@ class MeasureSettings:
         Shortest sample: fast programs are called several times a sample.
     slices : int
         Number of turns to spread the samples over.
+    layer_repeats : int
+        Runs whose layers are timed; 0 for none: layers of rows then hold no times.
     """
 
     repeats: Annotated[int, Field(ge=1)] = 150
@@ -38,6 +40,7 @@ class MeasureSettings:
     minimum: Annotated[int, Field(ge=1)] = 5
     sample_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-3
     slices: Annotated[int, Field(ge=1)] = 5
+    layer_repeats: Annotated[int, Field(ge=0)] = 20
 
 
 class Hardware(Part, ABC):

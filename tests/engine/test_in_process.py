@@ -44,6 +44,18 @@ def test_the_rows_are_the_same(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     )
 
 
+def test_layers_have_no_times_where_none_are_asked_for(tmp_path: Path) -> None:
+    times = {}
+    for repeats in (1, 0):
+        folder = tmp_path / str(repeats)
+        folder.mkdir()
+        run(study_of("batch = [1]").with_measure(layer_repeats=repeats), folder, Inline)
+        (found,) = rows(folder)
+        assert found.status == "ok" and found.measure["layer_repeats"] == repeats
+        times[repeats] = [layer.get("latency_s") for layer in found.layers]
+    assert times == {1: [0.001], 0: [None]}
+
+
 def test_a_step_runs_in_the_sweeps_own_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pids: list[int] = []
     build = StubModel.build

@@ -118,9 +118,8 @@ def test_the_rule_by_which_builds_are_accepted_is_in_the_keys_of_rows_and_of_not
 
 
 def test_how_builds_are_timed_is_in_the_keys_of_rows_and_of_nothing_else() -> None:
-    assert changed(replaced("dlas.engine.steps.measure", "LAYER_REPEATS = 20", "LAYER_REPEATS = 21")) == {
-        "row"
-    }
+    edit = {"dlas.engine.steps.measure": SourceTree().text("dlas.engine.steps.measure") + "RUNS = 3\n"}
+    assert changed(edit) == {"row"}
 
 
 def test_how_a_network_is_trained_is_in_all_that_follows() -> None:

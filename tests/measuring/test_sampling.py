@@ -251,7 +251,15 @@ def test_a_program_that_fails_is_not_swallowed() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"repeats": 0}, {"seconds": 0}, {"seconds": float("inf")}, {"minimum": 0}, {"slices": 0}]
+    "wrong",
+    [
+        {"repeats": 0},
+        {"seconds": 0},
+        {"seconds": float("inf")},
+        {"minimum": 0},
+        {"slices": 0},
+        {"layer_repeats": -1},
+    ],
 )
 def test_impossible_settings_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValidationError):

@@ -13,8 +13,6 @@ from dlas.stack import Hardware, MeasureSettings
 from dlas.store.cache import Cache
 from dlas.study.point import Point
 
-LAYER_REPEATS = 20
-
 
 def run(
     content: dict[str, Any],
@@ -30,8 +28,11 @@ def run(
     images = fill_batch(load_sample(cache, network_key)["images"], point.batch)
     memory = PeakMemory.start()
     program = load_program(cache, network_key, build_key, point)
-    measured = device.measure(program, images, MeasureSettings(**settings), channel.turn)
+    wanted = MeasureSettings(**settings)
+    measured = device.measure(program, images, wanted, channel.turn)
     peak = memory.bytes_above()
-    channel.turn()
-    layers = program.layers(images, LAYER_REPEATS)
+    layers = None
+    if wanted.layer_repeats:
+        channel.turn()
+        layers = program.layers(images, wanted.layer_repeats)
     return {**measured, "peak_memory_bytes": peak, "layer_seconds": layers, "device": device.describe()}
