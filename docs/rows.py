@@ -34,7 +34,7 @@ GROUPS = {
 ABOVE = f"""\
 # The fields of a row
 
-<!-- Written by `python -m docs.rows` from dlas/rows/ and dlas/stack/compiler.py. -->
+<!-- Written by `python -m docs.rows` from dlas/rows/ and dlas/stack/layer.py. -->
 
 `dlas run STUDY --out FOLDER` appends one row a point to `FOLDER/{results.FILE}`: one JSON object a line,
 {{count}} fields, never edited. Where an id occurs twice, because the point ran again, the last row counts.

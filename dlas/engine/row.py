@@ -40,7 +40,7 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
         status=outcome.status,
         reason=outcome.reason,
         step=None if outcome.status == "ok" else run.step.name,
-        layers=_layers(build.get("layers", []), run.facts.get("layer_seconds") or {}),
+        layers=_layers(build.get("layers", []), run.facts.get("timed_layers") or []),
         edges=build.get("edges", []),
         coverage=build.get("coverage"),
         tuning=_summary(tuning),
@@ -68,12 +68,12 @@ def _summary(tuning: Mapping[str, Any]) -> TuningSummary | None:
     return cast(TuningSummary, {name: value for name, value in tuning.items() if name != "curves"}) or None
 
 
-def _layers(convolutions: list[dict[str, Any]], seconds: Mapping[str, float]) -> list[Layer]:
-    """Return the convolutions with their times, then the other operators."""
-    names = {layer["name"] for layer in convolutions}
-    timed = [{**layer, "latency_s": seconds.get(layer["name"])} for layer in convolutions]
-    others = [{"name": name, "latency_s": s} for name, s in seconds.items() if name not in names]
-    return cast(list[Layer], timed + others)
+def _layers(built: list[Layer], timed: list[Layer]) -> list[Layer]:
+    """Return the build's layers with what the program measured of them, then its other operators."""
+    by_name = {layer["name"]: layer for layer in timed}
+    untimed: Layer = {"latency_s": None}
+    joined: list[Layer] = [{**layer, **by_name.pop(layer["name"], untimed)} for layer in built]
+    return joined + list(by_name.values())
 
 
 def _facts(cache: Cache, kind: str, artifacts: Mapping[str, str]) -> dict[str, Any]:

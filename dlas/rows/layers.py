@@ -111,5 +111,5 @@ def _kinds() -> dict[str, type]:
             own |= {f"type_{each}": str for each in typing.get_type_hints(hint)}
         else:
             kinds = {hint, *typing.get_args(hint)}
-            own[RENAMED.get(name, name)] = int if int in kinds else float if float in kinds else str
+            own[RENAMED.get(name, name)] = next((each for each in (bool, int, float) if each in kinds), str)
     return {name: own.pop(name) for name in FIRST} | own

@@ -12,21 +12,12 @@ can be used where neither is installed.  Parts import interfaces from ``dlas.sta
 from dlas.errors import InputError, MissingData, Unsupported, unknown
 from dlas.stack.algorithm import Algorithm, Decisions
 from dlas.stack.array import Array
-from dlas.stack.compiler import (
-    Backend,
-    Build,
-    Compiler,
-    Edge,
-    Layer,
-    Program,
-    Runtime,
-    Types,
-    describe_layer,
-)
+from dlas.stack.compiler import Backend, Build, Compiler, Program, Runtime
 from dlas.stack.compression import Compression
 from dlas.stack.convolution import CHANGE_LAYOUT, Conv, Tail, blocked_shape, channel_block
 from dlas.stack.dataset import Arrays, Data, Dataset, Images, Labels, Split
 from dlas.stack.hardware import Hardware, MeasureSettings
+from dlas.stack.layer import Edge, Layer, Types, describe_layer
 from dlas.stack.model import Model, Workspace
 from dlas.stack.network import INDEX_BYTES, Facts, Network, Outputs, SavedNetwork, csr_bytes
 from dlas.stack.part import PART_AXES, Part

@@ -106,9 +106,11 @@ def _check_outputs(program: Program, network: Network, images: Images) -> None:
 
 def _check_times(program: Program, build: Build, images: Images) -> None:
     """Check the times of layers, if there are any."""
-    times = program.layers(images, REPEATS)
-    if times is None:
+    layers = program.layers(images, REPEATS)
+    if layers is None:
         return
+    times = {layer["name"]: layer["latency_s"] or 0.0 for layer in layers}
+    assert len(times) == len(layers), "it times two layers of one name"
     untimed = sorted({layer["name"] for layer in build.layers} - set(times))
     assert not untimed, f"it times layers, and not {', '.join(untimed)}"
     assert all(0 < seconds < 60 for seconds in times.values()), f"times of layers are not in seconds: {times}"

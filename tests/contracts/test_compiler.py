@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dlas.compilers.torch_eager import TorchEager
-from dlas.stack import Backend, Build, Images, Network, Outputs, Program, Target
+from dlas.stack import Backend, Build, Images, Layer, Network, Outputs, Program, Target
 from dlas.study import parts
 from dlas.testing import check_compiler
 from tests.fixtures.optional import make_or_skip
@@ -37,7 +37,7 @@ class Wrong(Program):
 
     program: Program
     outputs: Callable[[Outputs], Any]
-    times: Callable[[dict[str, float]], dict[str, float] | None]
+    times: Callable[[list[Layer]], list[Layer] | None]
 
     def bind(self, images: Images) -> Callable[[], Any]:
         return self.program.bind(images)
@@ -45,8 +45,8 @@ class Wrong(Program):
     def run(self, images: Images) -> Any:
         return self.outputs(self.program.run(images))
 
-    def layers(self, images: Images, repeats: int) -> dict[str, float] | None:
-        return self.times(self.program.layers(images, repeats) or {})
+    def layers(self, images: Images, repeats: int) -> list[Layer] | None:
+        return self.times(self.program.layers(images, repeats) or [])
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Changed(TorchEager):
 
     layers: Callable[[list[Any]], list[Any]] = list
     outputs: Callable[[Outputs], Any] = np.asarray
-    times: Callable[[dict[str, float]], dict[str, float] | None] = dict
+    times: Callable[[list[Layer]], list[Layer] | None] = list
 
     def prepare(self, network: Network, target: Target, batch: int, folder: Path) -> Build:
         build = super().prepare(network, target, batch, folder)
@@ -83,8 +83,12 @@ def test_times_of_layers_may_be_left_out() -> None:
             Changed(layers=lambda layers: [{**layer, "algorithm": "direct"} for layer in layers]),
             "computed by 'direct', with own_kernels = True",
         ),
-        (Changed(times=lambda times: {"stem.0": 1e-6}), "it times layers, and not depthwise"),
-        (Changed(times=lambda times: dict.fromkeys(times, 0.0)), "not in seconds"),
+        (
+            Changed(times=lambda times: [{"name": "stem.0", "latency_s": 1e-6}]),
+            "it times layers, and not depthwise",
+        ),
+        (Changed(times=lambda times: [{**layer, "latency_s": 0.0} for layer in times]), "not in seconds"),
+        (Changed(times=lambda times: [*times, times[0]]), "two layers of one name"),
     ],
 )
 def test_a_broken_contract_is_noticed(wrong: Backend, complaint: str) -> None:

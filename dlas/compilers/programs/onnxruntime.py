@@ -18,7 +18,7 @@ import onnxruntime
 
 from dlas.networks.layer_names import layer_of_node
 from dlas.networks.onnx_network import session_options
-from dlas.stack import Images, Program
+from dlas.stack import Images, Layer, Program
 
 KERNEL = "_kernel_time"
 """Suffix that ONNX Runtime's profiler appends to a node's name."""
@@ -58,8 +58,8 @@ class OnnxProgram(Program):
         name = self._session.get_inputs()[0].name
         return np.asarray(self._session.run(None, {name: images})[0])
 
-    def layers(self, images: Images, repeats: int) -> dict[str, float]:
-        """Return seconds a node, median over ``repeats``; a convolution by its layer's name."""
+    def layers(self, images: Images, repeats: int) -> list[Layer]:
+        """Return the nodes with their median seconds over ``repeats``; a convolution by its layer's name."""
         with tempfile.TemporaryDirectory() as folder:
             options = self._options()
             options.enable_profiling = True
@@ -96,13 +96,16 @@ def kernel_layers(graph: onnx.GraphProto) -> dict[str, str]:
     return layers
 
 
-def _median_by_layer(events: list[dict[str, Any]], repeats: int, layers: dict[str, str]) -> dict[str, float]:
-    """Return the median seconds of every node over the last ``repeats`` runs."""
+def _median_by_layer(events: list[dict[str, Any]], repeats: int, layers: dict[str, str]) -> list[Layer]:
+    """Return every node with its median seconds over the last ``repeats`` runs."""
     samples: dict[str, list[float]] = defaultdict(list)
     for event in events:
         if event.get("cat") == "Node" and event["name"].endswith(KERNEL):
             samples[event["name"].removesuffix(KERNEL)].append(event["dur"] * 1e-6)
-    return {
-        layers.get(INSERTED.sub("", name), name): statistics.median(seconds[-repeats:])
+    return [
+        {
+            "name": layers.get(INSERTED.sub("", name), name),
+            "latency_s": statistics.median(seconds[-repeats:]),
+        }
         for name, seconds in samples.items()
-    }
+    ]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import onnx
 
 from dlas.networks.layer_names import CallNames, layer_of_node
-from dlas.stack import Images, Program
+from dlas.stack import Images, Layer, Program
 
 PROPERTIES = {
     "PERFORMANCE_HINT": "LATENCY",
@@ -65,8 +65,8 @@ class OpenVinoProgram(Program):
         request.infer(share_outputs=True)
         return np.array(request.get_output_tensor().data)
 
-    def layers(self, images: Images, repeats: int) -> dict[str, float]:
-        """Return seconds an operator, mean over ``repeats``; a convolution by its layer's name.
+    def layers(self, images: Images, repeats: int) -> list[Layer]:
+        """Return the operators with their mean seconds over ``repeats``; a convolution by its layer's name.
 
         OpenVINO counts in whole microseconds and tells the mean of all inferences alone;
         that of the first one, which is slower, is taken out.
@@ -82,7 +82,7 @@ class OpenVinoProgram(Program):
             warm = max(((repeats + 1) * mean - first[name]) / repeats, SHORTEST_S)
             layer = layers.get(name.removesuffix(WITHOUT_BIAS), name)
             seconds[layer] = seconds.get(layer, 0.0) + warm
-        return seconds
+        return [{"name": layer, "latency_s": mean} for layer, mean in seconds.items()]
 
 
 def compile_graph(path: Path, threads: int, options: dict[str, Any] | None = None) -> Any:

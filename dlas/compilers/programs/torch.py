@@ -19,7 +19,7 @@ from dlas.errors import Unsupported
 from dlas.networks.convolutions import library_layers
 from dlas.networks.layer_names import CallNames
 from dlas.networks.torch_network import TorchNetwork
-from dlas.stack import Build, Images, Network, Program, Runtime, Target
+from dlas.stack import Build, Images, Layer, Network, Program, Runtime, Target
 
 DEVICES = {"llvm": "cpu", "cuda": "cuda"}
 """Torch's device for a kind of TVM target."""
@@ -164,8 +164,8 @@ class TorchProgram(Program):
         result: npt.NDArray[np.float32] = outputs.float().cpu().numpy()
         return result
 
-    def layers(self, images: Images, repeats: int) -> dict[str, float] | None:
-        """Return the median seconds of each layer over ``repeats``; None for a compiled module."""
+    def layers(self, images: Images, repeats: int) -> list[Layer] | None:
+        """Return each layer with its median seconds over ``repeats``; None for a compiled module."""
         if self._run is not self._module:
             return None
         clock = _LayerClock(self._device)
@@ -175,7 +175,7 @@ class TorchProgram(Program):
                 clock.next_run()
                 self._module(bound)
         warm = clock.runs[1:]
-        return {name: statistics.median(run[name] for run in warm) for name in warm[0]}
+        return [{"name": name, "latency_s": statistics.median(run[name] for run in warm)} for name in warm[0]]
 
     def _on_device(self, images: Images) -> torch.Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(images))

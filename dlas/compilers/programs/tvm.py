@@ -206,8 +206,8 @@ class TvmProgram(Program):
         result = self._machine["main"](self._on_device(images), *self._parameters)
         return np.asarray(result.numpy())
 
-    def layers(self, images: Images, repeats: int) -> dict[str, float]:
-        """Return seconds a layer, median over ``repeats``; other operators by their kernel's name."""
+    def layers(self, images: Images, repeats: int) -> list[Layer]:
+        """Return the layers, other operators by their kernel's name, with median seconds over ``repeats``."""
         # A separate machine: an instrument slows every later run.
         machine = relax.VirtualMachine(self._library, self._device)
         arguments = [self._on_device(images), *self._parameters]
@@ -230,7 +230,9 @@ class TvmProgram(Program):
             seconds = {}
             machine["main"](*arguments)
             runs.append(seconds)
-        return {layer: statistics.median(run[layer] for run in runs) for layer in runs[0]}
+        return [
+            {"name": layer, "latency_s": statistics.median(run[layer] for run in runs)} for layer in runs[0]
+        ]
 
     def _on_device(self, array: npt.NDArray[Any]) -> tvm.runtime.Tensor:
         return tvm.runtime.tensor(np.ascontiguousarray(array), self._device)

@@ -35,4 +35,4 @@ def run(
     if wanted.layer_repeats:
         channel.turn()
         layers = program.layers(images, wanted.layer_repeats)
-    return {**measured, "peak_memory_bytes": peak, "layer_seconds": layers, "device": device.describe()}
+    return {**measured, "peak_memory_bytes": peak, "timed_layers": layers, "device": device.describe()}

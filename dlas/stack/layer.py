@@ -1,0 +1,226 @@
+"""The layers that builds and programs report, as rows hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal, TypedDict, cast
+
+from dlas.stack.convolution import Conv
+
+
+class Types(TypedDict, total=False):
+    """Types of a convolution's values, such as ``float32``.
+
+    Attributes
+    ----------
+    input : str
+        Of the input.
+    weight : str
+        Of the weight.
+    accumulator : str
+        Of the sums.
+    output : str
+        Of the output.
+    """
+
+    input: str
+    weight: str
+    accumulator: str
+    output: str
+
+
+class Layer(TypedDict, total=False):
+    """An operator of the network: a convolution of the build, or another that the program runs.
+
+    Sizes that an operator lacks are left out.  Convolutions and pooling have all of ``n`` to ``dilation``
+    but pooling ``k``; linear layers have ``n`` rows of ``c`` inputs and ``k`` outputs.
+
+    Attributes
+    ----------
+    name : str
+        The layer's name in the network; of other operators the kernel's.
+    operator : str
+        What it computes: the name in ONNX's operator set where it has one there, such as ``Conv``,
+        ``Gemm`` or ``Add``, else the runtime's own.
+    inputs : list of list of int
+        Shapes of the tensors that it reads, without weights and other stored ones.
+    output : list of int
+        Shape of the tensor that it writes.
+    latency_s : float, s
+        Median of the profiled runs, seconds (``openvino``: mean); the profiler's cost is in it, and
+        :mod:`dlas.rows.layer_times` takes it out. Null where the runtime cannot time its layers.
+    backward_s : float, s
+        The same of its backward pass, in training steps.
+    algorithm : str
+        The algorithm that computes it; ``library`` for a runtime's own kernel.
+    options : mapping
+        That algorithm's options where they differ from their defaults.
+    declined : str
+        Why the requested algorithm does not compute it. Null where it does.
+    n : int
+        Batch.
+    c : int
+        Input channels.
+    h : int
+        Input height.
+    w : int
+        Input width.
+    k : int
+        Filters.
+    r : int
+        Kernel height.
+    s : int
+        Kernel width.
+    p : int
+        Output height.
+    q : int
+        Output width.
+    strides : list of int
+        Along height and width.
+    padding : list of int
+        Top, left, bottom, right.
+    dilation : list of int
+        Along height and width.
+    groups : int
+        Groups of channels.
+    bias : bool
+        Whether a convolution or a linear layer adds a bias.
+    ceil_mode : bool
+        Whether pooling rounds its output's size up.
+    axis : int
+        Axis that a concatenation joins its inputs along.
+    padding_value : float
+        Value of the padding: zero, or the zero point of a quantised input.
+    input_layout : str
+        ``NCHW``, or in blocks of channels, ``NCHW16c``.
+    output_layout : str
+        ``NCHW``, or in blocks of channels, ``NCHW16c``.
+    types : Types
+        Types of its values.
+    macs : int
+        Multiply-adds of the dense convolution, the whole batch.
+    nonzeros : int
+        Weights that are not zero.
+    tail : list of str
+        Operators computed in the same kernel.
+    kernel : str
+        Name of the kernel in the build.
+    decisions : mapping or str
+        Decisions of the schedule: a point of the algorithm's own space, or a shortened trace. Null where the
+        algorithm follows fixed rules.
+    space : str
+        Space that was searched.
+    trials : int
+        Programs tried for this kernel.
+    valid_trials : int
+        Trials that compiled and computed the right result.
+    trial : int
+        Number of the trial that was chosen.
+    tuned_s : float, s
+        Time of a call of the chosen program, measured on its own during tuning.
+    """
+
+    name: str
+    operator: str
+    inputs: Sequence[Sequence[int]]
+    output: Sequence[int]
+    latency_s: float | None
+    backward_s: float | None
+    algorithm: str
+    options: Mapping[str, Any]
+    declined: str | None
+    n: int
+    c: int
+    h: int
+    w: int
+    k: int
+    r: int
+    s: int
+    p: int
+    q: int
+    strides: Sequence[int]
+    padding: Sequence[int]
+    dilation: Sequence[int]
+    groups: int
+    bias: bool
+    ceil_mode: bool
+    axis: int
+    padding_value: float
+    input_layout: str
+    output_layout: str
+    types: Types
+    macs: int
+    nonzeros: int
+    tail: list[str]
+    kernel: str
+    decisions: dict[str, Any] | str | None
+    space: str
+    trials: int
+    valid_trials: int
+    trial: int
+    tuned_s: float
+
+
+class Edge(TypedDict):
+    """A convolution's output that another convolution reads: where a layout may have to change.
+
+    Attributes
+    ----------
+    writer : str
+        Layer that wrote it. Null for the network's input and for other operators.
+    value : int
+        Number of the value; readers of the same value have the same.
+    bytes : int, B
+        Size of what the writer wrote.
+    reader : str
+        Layer that reads it. Null for other operators.
+    port : str
+        ``input`` where it is convolved, ``output`` where it is added to the result.
+    """
+
+    writer: str | None
+    value: int
+    bytes: int
+    reader: str | None
+    port: Literal["input", "output"]
+
+
+def describe_layer(
+    conv: Conv,
+    algorithm: str,
+    nonzeros: int,
+    tail: Sequence[str] = (),
+    declined: str | None = None,
+) -> Layer:
+    """Return one convolution as rows describe it.
+
+    Parameters
+    ----------
+    conv : Conv
+    algorithm : str
+        The part that computes it, or ``library`` for a runtime's own kernel.
+    nonzeros : int
+        Weights that are not zero.
+    tail : sequence of str
+        Operators computed in the same kernel.
+    declined : str, optional
+        Why the requested algorithm does not compute it.
+    """
+    convolution = asdict(conv)
+    types = {kind: convolution.pop(f"{kind}_type") for kind in ("input", "weight", "accumulator", "output")}
+    layer = {
+        **convolution,
+        "operator": "Conv",
+        "inputs": [[conv.n, conv.c, conv.h, conv.w]],
+        "output": [conv.n, conv.k, conv.p, conv.q],
+        "p": conv.p,
+        "q": conv.q,
+        "types": types,
+        "algorithm": algorithm,
+        "declined": declined,
+        "macs": conv.macs,
+        "nonzeros": nonzeros,
+        "tail": list(tail),
+    }
+    return cast(Layer, layer)
