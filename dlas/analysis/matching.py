@@ -20,8 +20,8 @@ from dlas.rows.columns import AXES, MACHINE
 from dlas.rows.results import UNSTABLE
 from dlas.study.parts import LIBRARY
 
-SETTING = ("dataset", "model", "hardware", MACHINE, "batch", "seed")
-"""Columns of a setting: one network on one device, with one batch size and seed."""
+SETTING = ("dataset", "model", "hardware", MACHINE, "batch", "task", "seed")
+"""Columns of a setting: one network on one device, with one batch size, task and seed."""
 
 
 def _without(*names: str) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def _without(*names: str) -> tuple[str, ...]:
 SETTING_OF_SEEDS = _without("seed")
 """Columns of a setting over all seeds, which are repetitions."""
 PLACE = _without("model")
-"""Columns of a place: one dataset, device, batch size and seed, where networks are compared."""
+"""Columns of a place: one dataset, device, batch size, task and seed, where networks are compared."""
 PLACE_OF_SEEDS = _without("model", "seed")
 """Columns of a place over all seeds."""
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)")

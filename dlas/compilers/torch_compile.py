@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from dlas.compilers.programs.torch import TorchProgram, TorchRuntime, module_of, torch_device
+from dlas.compilers.programs.torch import TorchProgram, TorchRuntime, is_pruned, module_of, torch_device
 from dlas.stack import Network, Program, Target
 
 
@@ -18,6 +18,7 @@ class TorchCompile(TorchRuntime):
 
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the compiled module; it compiles in its first run."""
-        module, device = module_of(network()).eval(), torch_device(target)
+        loaded = network()
+        module, device = module_of(loaded).eval(), torch_device(target)
         compiled = torch.compile(module, backend="inductor", dynamic=False)
-        return TorchProgram(module, compiled, device, self.channels_last)
+        return TorchProgram(module, compiled, device, self.channels_last, is_pruned(loaded))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlas.compilers.programs.torch import TorchProgram, TorchRuntime, module_of, torch_device
+from dlas.compilers.programs.torch import TorchProgram, TorchRuntime, is_pruned, module_of, torch_device
 from dlas.stack import Network, Program, Target
 
 
@@ -21,5 +21,6 @@ class TorchEager(TorchRuntime):
 
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the module on its device."""
-        module = module_of(network())
-        return TorchProgram(module, module, torch_device(target), self.channels_last)
+        loaded = network()
+        module = module_of(loaded)
+        return TorchProgram(module, module, torch_device(target), self.channels_last, is_pruned(loaded))

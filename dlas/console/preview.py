@@ -32,7 +32,7 @@ def render(preview: Preview, axes: Sequence[str]) -> RenderableType:
         done = ", ".join(f"{count} {status}" for status, count in sorted(preview.current.items()))
         head += f"; {current:,} have their row ({done})"
     if preview.unsupported:
-        head += f"; {preview.unsupported:,} on devices that cannot be reached"
+        head += f"; {preview.unsupported:,} that this machine or their compiler does not support"
     lines = [*_time(preview), *_disk(preview), "Nothing was run, and nothing was written."]
     pieces: list[RenderableType] = [Text(head, "bold")]
     if preview.to_run:

@@ -17,6 +17,7 @@ from dlas.console.cells import COLOURS
 from dlas.rows import intervals
 from dlas.rows.labels import duration, milliseconds, short_id
 from dlas.rows.results import Row
+from dlas.stack import INFERENCE
 from dlas.study.point import Choice
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ MOST_SHOWN = 4
 """Most points under way that are named."""
 USUAL_STEPS = 4
 """Steps of a point, before any point is planned."""
-COMPARABLE = ("dataset", "model", "hardware", "batch")
+COMPARABLE = ("dataset", "model", "hardware", "batch", "task")
 """Points with equal values compete for the best time."""
 
 
@@ -161,7 +162,12 @@ class SweepProgress:
 
     def _names(self, content: Mapping[str, Any]) -> str:
         """Return the values that identify a point within its study."""
-        shown = [content[axis] for axis in self.axes]
+        shown = [content.get(axis, INFERENCE) for axis in self.axes]
         return " / ".join(
-            f"batch {value}" if isinstance(value, int) else str(Choice.of(value)) for value in shown
+            f"batch {value}"
+            if isinstance(value, int)
+            else value
+            if isinstance(value, str)
+            else str(Choice.of(value))
+            for value in shown
         )

@@ -81,7 +81,8 @@ class PointRun:
     @property
     def comparison(self) -> tuple[object, ...]:
         """Points with equal values will be compared, so they are measured in turns."""
-        return self.point.dataset, self.point.model, self.point.hardware, self.point.batch
+        point = self.point
+        return point.dataset, point.model, point.hardware, point.batch, point.task
 
     @property
     def device(self) -> Hardware:

@@ -10,8 +10,8 @@ from statistics import median
 from typing import Any
 
 from dlas.engine.planning import Plan, Planner, Step
+from dlas.engine.unsupported import unsupported
 from dlas.rows.results import Row
-from dlas.stack import Hardware
 from dlas.store.cache import holds
 from dlas.study.point import Point
 from dlas.study.study import Study
@@ -35,7 +35,7 @@ class Preview:
     current : Counter of str
         Points that have a row, by its status.
     unsupported : int
-        Points whose device cannot be reached: they get a row without any step.
+        Points whose device cannot be used, or whose compiler does not train: they get a row without a step.
     to_run : list of (Point, tuple of str)
         Points without a current row, and the steps that they need.
     needed, cached : Counter of str
@@ -85,10 +85,9 @@ def preview(
     for point in points:
         plan = planner.plan(point)
         row = existing.get(point.id)
-        device: Hardware = point.hardware.make("hardware")
         if row is not None and row.settled and row.key == plan.key and row.status not in retry:
             found.current[row.status] += 1
-        elif device.unsupported():
+        elif unsupported(point):
             found.unsupported += 1
         else:
             found.to_run.append((point, _needed(found, history, point, plan, root, seen)))

@@ -30,7 +30,7 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
     network = _facts(cache, "network", artifacts)
     build = _facts(cache, "build", artifacts)
     tuning = _facts(cache, "tuning", artifacts)
-    facts = {**network, **run.facts}
+    facts = {**network, **run.facts, "note": _note(network.get("note"), run.facts.get("training_note"))}
     return Row(
         **run.point.content(),
         **{name: value for name, value in facts.items() if name in Row.__dataclass_fields__},
@@ -61,6 +61,11 @@ def tuning_curves(plan: Plan, cache: Cache) -> list[dict[str, Any]]:
     """Return the curves of a point's search, one for each workload; empty without a search."""
     curves: list[dict[str, Any]] = _facts(cache, "tuning", plan.artifacts()).get("curves", [])
     return curves
+
+
+def _note(*remarks: str | None) -> str | None:
+    """Return remarks as one, None without any."""
+    return "; ".join(remark for remark in remarks if remark) or None
 
 
 def _summary(tuning: Mapping[str, Any]) -> TuningSummary | None:

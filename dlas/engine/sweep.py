@@ -18,6 +18,7 @@ from dlas.engine.progress import Progress
 from dlas.engine.rounds import steadier, without_second
 from dlas.engine.row import make_row, tuning_curves
 from dlas.engine.turns import INTERLEAVE, Turns
+from dlas.engine.unsupported import unsupported
 from dlas.measuring.machine import Machine
 from dlas.processes.events import Ended, Event, Said, Task, TaskEnded, TurnAsked
 from dlas.processes.interface import Runner
@@ -162,7 +163,7 @@ class Sweep:
         return first <= self._turns.most and len(self._runs) < AHEAD * window
 
     def _take(self, point: Point) -> None:
-        """Take a point unless it has a current row; finish it at once if its device is unsupported."""
+        """Take a point unless it has a current row; finish it at once if it needs no step."""
         plan = self._planner.plan(point).until(self.until)
         status, key = self.results.existing.get(point.id, (None, None))
         if key == plan.key and status not in self.retry:
@@ -170,9 +171,8 @@ class Sweep:
             return
         run = PointRun(point, plan, self._logs / f"{point.id}.log")
         self._runs.append(run)
-        unsupported = run.device.unsupported()
-        if unsupported:
-            self._finish(run, Outcome("unsupported", f"{point.hardware.name}: {unsupported}"))
+        if reason := unsupported(point):
+            self._finish(run, Outcome("unsupported", reason))
 
     def _start_steps(self) -> None:
         """Advance every point as far as possible, in order, within the number of jobs."""

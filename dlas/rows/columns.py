@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dlas.stack import PART_AXES
 
-AXES = (*PART_AXES, "batch", "seed")
+AXES = (*PART_AXES, "batch", "task", "seed")
 """Columns that identify a point."""
 MACHINE = "machine"
 MACHINE_ID = "machine_id"

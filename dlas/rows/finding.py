@@ -7,7 +7,7 @@ from pathlib import Path
 from dlas.errors import InputError
 from dlas.rows.labels import label
 from dlas.rows.results import Row, read_rows
-from dlas.stack import PART_AXES
+from dlas.stack import INFERENCE, PART_AXES
 
 MOST_CANDIDATES = 10
 
@@ -41,5 +41,6 @@ def find(folder: Path, prefix: str) -> Row:
 
 
 def point_label(row: Row) -> str:
-    """Return the parts and the batch of a row's point."""
-    return " / ".join(label(getattr(row, axis)) for axis in PART_AXES) + f" / batch {row.batch}"
+    """Return the parts, the batch and, unless it is inference, the task of a row's point."""
+    parts = " / ".join(label(getattr(row, axis)) for axis in PART_AXES)
+    return f"{parts} / batch {row.batch}" + ("" if row.task == INFERENCE else f" / {row.task}")

@@ -32,7 +32,7 @@ from dlas.stack import PART_AXES
 def record(folder: str, row: Row) -> dict[str, Any]:
     """Return the table's record of a row; each axis's options are a mapping under ``<axis>.``."""
     record: dict[str, Any] = {"folder": folder, SAMPLES: np.asarray(row.latency_s or [], dtype=float)}
-    for name in ("id", "study", "status", *TEXTS, *FLOATS, *INTEGERS, *TRUTHS):
+    for name in ("id", "study", "status", "task", *TEXTS, *FLOATS, *INTEGERS, *TRUTHS):
         record[name] = getattr(row, name)
     record |= {axis: label(getattr(row, axis)) for axis in PART_AXES}
     record |= {f"{axis}_name": _part_name(getattr(row, axis)) for axis in PART_AXES}

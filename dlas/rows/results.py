@@ -33,6 +33,7 @@ from dlas.rows.schema import (
     Seconds,
     TuningSummary,
 )
+from dlas.stack import INFERENCE
 from dlas.store.journal import FileInUse, Journal
 from dlas.store.replacing import make_folder
 
@@ -58,7 +59,7 @@ class Row:
     Parameters
     ----------
     id : str
-        Hash of the parts, batch and seed: the same point has the same id in every study and folder.
+        Hash of the parts, batch, seed and task: the same point has the same id in every study and folder.
     key : str
         Hash of everything else that the result depends on: artifacts, their
         sources, toolchain, target and measurement settings.
@@ -77,9 +78,11 @@ class Row:
     hardware : mapping
         The hardware profile: its ``name`` and options.
     batch : int
-        Images an inference.
+        Images an inference, or a training step.
     seed : int
         Seed of all random numbers.
+    task : {"inference", "training"}
+        What was timed: an inference, or a training step.
     status : {"ok", "failed", "timeout", "unsupported", "wrong"}
         How the point ended; ``wrong`` is a build whose outputs differ from its network's.
     reason : str
@@ -87,13 +90,15 @@ class Row:
     step : str
         The step in which it ended: network, tune, build, check or measure. Null where all were completed.
     latency_s : list of float, s
-        Samples: time of an inference of the whole batch. Empty where nothing was measured.
+        Samples: time of an inference of the whole batch, or of a training step on it. Empty where nothing
+        was measured.
     calls_per_sample : int
-        Inferences that a sample is the mean of: fast programs are called several times.
+        Inferences or training steps that a sample is the mean of: fast programs are called several times.
     bound : str
         What ended the measurement: ``repeats`` or ``seconds``, as the study limits them.
     first_run_s : float, s
-        Time of the first inference, which is no sample: it loads, and some runtimes compile in it.
+        Time of the first inference or training step, which is no sample: it loads, and some runtimes
+        compile in it.
     sentinel_s : list of float, s
         Times of a small fixed program, before and after each slice of samples: the machine's speed.
     load : float
@@ -129,19 +134,20 @@ class Row:
         Speed-up expected from the compression alone: 1 / (1 - ratio) for pruning, times 32 / bits for types.
     error : float
         Largest difference between the build's outputs and its network's, as a share of the network's
-        largest output.
+        largest output. Null for training, whose check looks at the loss and the weights.
     accuracy : float
-        Share of all test images that the network classifies correctly in its framework. Null where it is
-        untrained or images have no labels.
+        Share of all test images that the network classifies correctly in its framework; for training,
+        before the steps that were timed. Null where it is untrained or images have no labels.
     validation_accuracy : float
         The same share of the validation images, on which levels are chosen. Null where it is untrained or
         images have no labels.
     test_images : int
         Test images behind ``accuracy``. Null where ``accuracy`` is.
     compiled_accuracy : CompiledAccuracy
-        Accuracy of the build, on a bounded number of test images. Null where ``accuracy`` is.
+        Accuracy of the build, on a bounded number of test images. Null where ``accuracy`` is, and for
+        training.
     note : str
-        A remark on the network. Null where there is none.
+        A remark on the network or on how it is trained. Null where there is none.
     reached : Reached
         What the compression reached. Empty for the dense network.
     parameters : int
@@ -194,6 +200,7 @@ class Row:
     batch: int
     seed: int
     status: str
+    task: str = INFERENCE
     reason: str | None = None
     step: str | None = None
     latency_s: list[float] = field(default_factory=list)

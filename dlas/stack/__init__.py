@@ -22,13 +22,17 @@ from dlas.stack.model import Model, Workspace
 from dlas.stack.network import INDEX_BYTES, Facts, Network, Outputs, SavedNetwork, csr_bytes
 from dlas.stack.part import PART_AXES, Part
 from dlas.stack.target import GENERIC, Target
+from dlas.stack.task import INFERENCE, TASKS, TRAINING, TrainingStep
 from dlas.stack.tuning import Bench, TuningCompiler
 
 __all__ = [
     "CHANGE_LAYOUT",
     "GENERIC",
     "INDEX_BYTES",
+    "INFERENCE",
     "PART_AXES",
+    "TASKS",
+    "TRAINING",
     "Algorithm",
     "Array",
     "Arrays",
@@ -60,6 +64,7 @@ __all__ = [
     "Split",
     "Tail",
     "Target",
+    "TrainingStep",
     "TuningCompiler",
     "Types",
     "Unsupported",

@@ -11,12 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dlas.errors import Unsupported
 from dlas.stack.algorithm import Algorithm
-from dlas.stack.dataset import Images
+from dlas.stack.dataset import Images, Labels
 from dlas.stack.layer import Edge, Layer
 from dlas.stack.network import Network
 from dlas.stack.part import Part
 from dlas.stack.target import Target
+from dlas.stack.task import TrainingStep
 
 
 class Program(ABC):
@@ -38,6 +40,16 @@ class Program(ABC):
         build's name, and what is said here is added to what the build says.
         """
         return None
+
+    def training(self, images: Images, labels: Labels) -> TrainingStep:
+        """Return training steps on ``images`` with ``labels``; the program is theirs from then on.
+
+        Raises
+        ------
+        Unsupported
+            If this program, or its network, cannot be trained; by default always.
+        """
+        raise Unsupported("its compiler builds programs for inference only")
 
 
 @dataclass
@@ -70,6 +82,8 @@ class Backend(Part, ABC):
 
     own_kernels: ClassVar[bool]
     """True for a runtime with kernels of its own; the algorithm axis is then ``library``."""
+    trains: ClassVar[bool] = False
+    """Whether its programs have a training step."""
 
     @abstractmethod
     def build(

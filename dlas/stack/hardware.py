@@ -9,10 +9,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from dlas.errors import Unsupported
 from dlas.stack.compiler import Program
 from dlas.stack.dataset import Images
 from dlas.stack.part import Part
 from dlas.stack.target import Target
+from dlas.stack.task import TrainingStep
 
 
 @dataclass(frozen=True)
@@ -80,3 +82,15 @@ class Hardware(Part, ABC):
         ``turn`` blocks until this program may use the device for its next slice
         of samples; between slices the other points of the comparison use it.
         """
+
+    def measure_training(
+        self, step: TrainingStep, settings: MeasureSettings, turn: Callable[[], None]
+    ) -> dict[str, Any]:
+        """Return what :meth:`measure` returns, for a training step.
+
+        Raises
+        ------
+        Unsupported
+            If the device does not train; by default always.
+        """
+        raise Unsupported("this device runs inference only")

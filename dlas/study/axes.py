@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dlas.stack import PART_AXES
+from dlas.stack import INFERENCE, PART_AXES
 
-AXES = (*PART_AXES, "batch")
+AXES = (*PART_AXES, "batch", "task")
 DEFAULTS: dict[str, list[Any]] = {
     "dataset": ["digits"],
     "model": ["cifar_resnet18"],
@@ -15,5 +15,6 @@ DEFAULTS: dict[str, list[Any]] = {
     "compiler": ["untuned"],
     "hardware": ["local_cpu"],
     "batch": [1],
+    "task": [INFERENCE],
 }
 """Values of an axis that a study leaves out."""

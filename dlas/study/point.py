@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dlas.stack import PART_AXES
+from dlas.stack import INFERENCE, PART_AXES
 from dlas.study import parts
 from dlas.study.chain import Chain
 
@@ -117,17 +117,20 @@ class Point:
     hardware: Choice
     batch: int
     seed: int
+    task: str = INFERENCE
 
     def content(self) -> dict[str, Any]:
-        """Return everything that identifies the point, JSON-able."""
+        """Return everything that identifies the point, JSON-able; the task where it is not inference."""
         axes = {axis: getattr(self, axis).content() for axis in PART_AXES}
-        return {**axes, "batch": self.batch, "seed": self.seed}
+        content = {**axes, "batch": self.batch, "seed": self.seed}
+        return content if self.task == INFERENCE else {**content, "task": self.task}
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Point:
         """Return the point that :meth:`content` described."""
         axes = {axis: Choice.of(content[axis]) for axis in PART_AXES}
-        return cls(**axes, batch=content["batch"], seed=content["seed"])
+        task = content.get("task", INFERENCE)
+        return cls(**axes, batch=content["batch"], seed=content["seed"], task=task)
 
     @property
     def id(self) -> str:
@@ -136,4 +139,6 @@ class Point:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
-        return " / ".join(str(getattr(self, axis)) for axis in PART_AXES) + f" / batch {self.batch}"
+        parts_of = " / ".join(str(getattr(self, axis)) for axis in PART_AXES)
+        task = "" if self.task == INFERENCE else f" / {self.task}"
+        return f"{parts_of} / batch {self.batch}{task}"

@@ -46,7 +46,8 @@ def select_points(study: Study, where: Sequence[str]) -> list[Point]:
 def _facts(study: Study, point: Point) -> dict[str, Values]:
     """Return what each name in a filter stands for in a point."""
     content = point.content()
-    facts: dict[str, Values] = {"batch": (point.batch,), "seed": (point.seed,), "study": (study.name,)}
+    facts: dict[str, Values] = {name: (getattr(point, name),) for name in ("batch", "task", "seed")}
+    facts["study"] = (study.name,)
     for axis in PART_AXES:
         facts[axis] = (label(content[axis]), content[axis]["name"])
         values: dict[str, Any] = options(content[axis])

@@ -50,7 +50,7 @@ def _toml(value: Any) -> str:
 
 
 def _matches(axis: str, value: Any, pattern: Any) -> bool:
-    """Return whether a choice or a batch size matches a skip pattern."""
+    """Return whether a choice, a batch size or a task matches a skip pattern."""
     if not isinstance(value, Choice):
         return bool(value == pattern)
     if isinstance(pattern, str):

@@ -58,7 +58,7 @@ class Study:
     Attributes
     ----------
     axes : mapping of str to tuple
-        Choices by axis; integers for ``batch``.
+        Choices by axis; integers for ``batch``, texts for ``task``.
     skip : tuple of Skip
     measure : MeasureSettings
     limits : Limits
@@ -135,7 +135,7 @@ class Study:
         """
         counts = expansion or self.expansion()
         digests: set[bytes] = set()
-        order = ("dataset", "model", "compression", "hardware", "batch", "algorithm", "compiler")
+        order = ("dataset", "model", "compression", "hardware", "batch", "task", "algorithm", "compiler")
         for combination in itertools.product(*(self.axes[axis] for axis in order)):
             point = _collapse(Point(**dict(zip(order, combination, strict=True)), seed=self.seed))
             digest = bytes.fromhex(point.id)

@@ -13,7 +13,7 @@ import pydantic
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from dlas.errors import InputError, unknown
-from dlas.stack import MeasureSettings
+from dlas.stack import TASKS, MeasureSettings
 from dlas.study import parts
 from dlas.study.axes import AXES, DEFAULTS
 from dlas.study.limits import Limits
@@ -76,6 +76,7 @@ class AxesTable(BaseModel):
     compiler: Entries = DEFAULTS["compiler"]
     hardware: Entries = DEFAULTS["hardware"]
     batch: Batches = DEFAULTS["batch"]
+    task: Entries = DEFAULTS["task"]
 
     @pydantic.model_validator(mode="after")
     def _names_an_axis(self) -> AxesTable:
@@ -96,6 +97,7 @@ class SkipTable(BaseModel):
     compiler: Any = None
     hardware: Any = None
     batch: Any = None
+    task: Any = None
     reason: Annotated[str, StringConstraints(pattern=r"\S")]
 
     def patterns(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
@@ -207,10 +209,14 @@ def _skip(number: int, rule: SkipTable) -> Skip:
     return Skip(rule.patterns(), rule.reason)
 
 
-def _values(axis: str, entries: list[Any]) -> Iterator[Choice | int]:
-    """Yield the values of an axis: the choices of its entries, or batch sizes."""
+def _values(axis: str, entries: list[Any]) -> Iterator[Choice | int | str]:
+    """Yield the values of an axis: the choices of its entries, or batch sizes or tasks."""
     for entry in entries:
         if axis == "batch":
+            yield entry
+        elif axis == "task":
+            if entry not in TASKS:
+                raise unknown("task", str(entry), TASKS)
             yield entry
         elif axis == "compression" and isinstance(entry, dict) and set(entry) == {"chain"}:
             links = [tuple(_choices(axis, link)) for link in _validated(ChainTable, entry).chain]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -190,7 +191,7 @@ def test_a_table_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def build_key(algorithm: PerLayer, edits: dict[str, str] | None = None) -> str:
     """Return the key of a build with a table, with the sources as they are or as edits would make them."""
-    stub = {
+    stub: dict[str, Any] = {
         axis: Choice(f"tests.fixtures.stubs:Stub{axis.capitalize()}")
         for axis in ("dataset", "model", "compiler")
     }

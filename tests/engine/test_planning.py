@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,11 +31,15 @@ def chained(path: Path) -> Choice:
 
 
 def network_key(compression: Choice, root: Path) -> str:
-    stub = {
+    stub: dict[str, Any] = {
         axis: Choice(f"tests.fixtures.stubs:Stub{axis.capitalize()}")
         for axis in ("dataset", "model", "compiler")
     }
-    choices = {"algorithm": Choice("direct"), "hardware": Choice("local_cpu"), "compression": compression}
+    choices: dict[str, Any] = {
+        "algorithm": Choice("direct"),
+        "hardware": Choice("local_cpu"),
+        "compression": compression,
+    }
     planner = Planner(MeasureSettings(), root)
     return planner.plan(Point(**stub, **choices, batch=1, seed=0)).artifacts()["network"]
 

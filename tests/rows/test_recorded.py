@@ -17,6 +17,7 @@ RECORDED = Path(__file__).parent / "recorded"
 LATER = {
     **{"packed_bytes": "Int64", "machine_id": "string", "unstable": "boolean", "unstable_reason": "string"},
     **dict.fromkeys((*WAITS, *CACHED), "float64"),
+    "task": "string",
 }
 """Columns that version 0.1.0 did not have."""
 
@@ -26,7 +27,8 @@ def test_its_table_has_the_columns_that_it_had_and_nothing_in_those_added_later(
     columns = json.loads((RECORDED / "columns.json").read_text())
     assert not LATER.keys() & columns.keys()
     assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == columns | LATER
-    assert frame[[name for name in LATER if name != "machine_id"]].isna().all(axis=None)
+    assert frame[[name for name in LATER if name not in ("machine_id", "task")]].isna().all(axis=None)
+    assert set(frame["task"]) == {"inference"}
     assert frame["status"].value_counts().to_dict() == {"ok": 15, "unsupported": 7}
 
 

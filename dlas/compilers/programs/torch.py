@@ -8,18 +8,19 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
+from dlas.compilers.programs.torch_training import TorchTrainingStep
 from dlas.errors import Unsupported
 from dlas.networks.convolutions import library_layers
 from dlas.networks.layer_names import CallNames
 from dlas.networks.torch_network import TorchNetwork
-from dlas.stack import Build, Images, Layer, Network, Program, Runtime, Target
+from dlas.stack import Build, Images, Labels, Layer, Network, Program, Runtime, Target, TrainingStep
 
 DEVICES = {"llvm": "cpu", "cuda": "cuda"}
 """Torch's device for a kind of TVM target."""
@@ -54,6 +55,11 @@ def module_of(network: Network) -> nn.Module:
     return network.module
 
 
+def is_pruned(network: Network) -> bool:
+    """Return whether a technique has set weights of the network to zero, or removed them."""
+    return "ratio" in network.facts.reached
+
+
 @dataclass(frozen=True)
 class TorchRuntime(Runtime):
     """A runtime that calls the torch module, as it is or compiled.
@@ -65,6 +71,7 @@ class TorchRuntime(Runtime):
     """
 
     channels_last: bool = False
+    trains: ClassVar[bool] = True
 
     def prepare(self, network: Network, target: Target, batch: int, folder: Path) -> Build:
         """Check that torch can run the network on the target; nothing is written."""
@@ -123,6 +130,8 @@ class TorchProgram(Program):
     device : torch.device
     channels_last : bool
         Whether module and images are stored channels last.
+    pruned : bool
+        Whether zeros in its convolutions are pruned weights, which training keeps at zero.
     """
 
     def __init__(
@@ -131,7 +140,9 @@ class TorchProgram(Program):
         run: Callable[[torch.Tensor], torch.Tensor],
         device: torch.device,
         channels_last: bool = False,
+        pruned: bool = False,
     ) -> None:
+        self._pruned = pruned
         self._format = torch.channels_last if channels_last else torch.contiguous_format
         self._module = module.eval().to(device)
         self._module.to(memory_format=self._format)  # type: ignore[call-overload]
@@ -176,6 +187,11 @@ class TorchProgram(Program):
                 self._module(bound)
         warm = clock.runs[1:]
         return [{"name": name, "latency_s": statistics.median(run[name] for run in warm)} for name in warm[0]]
+
+    def training(self, images: Images, labels: Labels) -> TrainingStep:
+        """Return training steps of the module itself, which they change."""
+        target = torch.from_numpy(np.ascontiguousarray(labels)).to(self._device)
+        return TorchTrainingStep(self._module, self._run, self._on_device(images), target, self._pruned)
 
     def _on_device(self, images: Images) -> torch.Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(images))

@@ -19,11 +19,12 @@ from pydantic import Field
 
 from dlas.compression.pruning.elbow import knee, last_within
 from dlas.compression.pruning.importance import Criterion
-from dlas.compression.pruning.masks import Scope, keep_zeros
+from dlas.compression.pruning.masks import Scope
 from dlas.errors import InputError, Unsupported
 from dlas.networks.recipes import FINE_TUNING, Recipe
 from dlas.networks.scoring import score
 from dlas.networks.torch_network import TorchNetwork, conv_weights
+from dlas.networks.zeros import keep_zeros
 from dlas.stack import Compression, Data, Network, SavedNetwork, Workspace
 
 Level = Annotated[float, Field(gt=0, lt=1)] | Literal["elbow"]

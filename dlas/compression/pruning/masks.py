@@ -1,8 +1,8 @@
-"""Masks of the weights that stay, and a hook that keeps pruned weights at zero during training."""
+"""Masks of the weights that stay."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
@@ -53,22 +53,6 @@ def apply(module: nn.Module, stay: Masks) -> None:
     weights = conv_weights(module)
     for name, mask in stay.items():
         weights[name].masked_fill_(~mask, 0)
-
-
-def keep_zeros(module: nn.Module) -> Callable[[nn.Module], None]:
-    """Return a hook that resets the convolution weights that are zero now after each training step.
-
-    Weights that an earlier technique of a chain pruned stay pruned, too.
-    """
-    zeros = {name: weight.detach() == 0 for name, weight in conv_weights(module).items()}
-
-    @torch.no_grad()
-    def reset(trained: nn.Module) -> None:
-        for name, weight in conv_weights(trained).items():
-            zeros[name] = zeros[name].to(weight.device)
-            weight.masked_fill_(zeros[name], 0)
-
-    return reset
 
 
 def _keep(importance: torch.Tensor, nonzero: torch.Tensor, level: float) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Compare a build with its network's reference function."""
+"""Compare a build with its network's reference function, or try a training step."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from scipy.stats import binomtest
 
 from dlas.engine.steps.artifacts import load_artifact
 from dlas.engine.steps.programs import load_program
-from dlas.engine.steps.samples import fill_batch, load_sample
+from dlas.engine.steps.samples import fill_batch, load_batch, load_sample
 from dlas.errors import WrongOutput
 from dlas.processes.interface import Channel
-from dlas.stack import Images, Program
+from dlas.stack import TRAINING, Images, Program, TrainingStep
 from dlas.store.cache import Cache
 from dlas.study.point import Point
 
@@ -27,8 +27,14 @@ CHECK_SECONDS = 60.0
 def run(
     content: dict[str, Any], root: str, network_key: str, build_key: str, channel: Channel
 ) -> dict[str, Any]:
-    """Compare the build with the network's reference function, and compute its accuracy."""
+    """Compare the build with the network's reference function, and compute its accuracy.
+
+    A training point's build is tried for a step instead.
+    """
     cache, point = Cache(Path(root)), Point.of(content)
+    if point.task == TRAINING:
+        images, labels = load_batch(cache, network_key, point)
+        return check_training(load_program(cache, network_key, build_key, point).training(images, labels))
     sample = load_sample(cache, network_key)
     program = load_program(cache, network_key, build_key, point)
     outputs = run_in_batches(program, sample["images"], point.batch)
@@ -78,3 +84,24 @@ def run_in_batches(
         elif clock() > end:
             break
     return np.concatenate(outputs)
+
+
+def check_training(training: TrainingStep) -> dict[str, Any]:
+    """Train one step; return what the row should remark.
+
+    Raises
+    ------
+    WrongOutput
+        If the loss or a weight is no finite number afterwards, or no weight has changed.
+    """
+    before = training.weights()
+    loss = training.step()
+    if not math.isfinite(loss):
+        raise WrongOutput(f"the loss of a training step is {loss}")
+    after = training.weights()
+    broken = next((name for name, values in after.items() if not np.isfinite(values).all()), None)
+    if broken is not None:
+        raise WrongOutput(f"after a training step, {broken} holds a number that is not finite")
+    if all(np.array_equal(values, after[name]) for name, values in before.items()):
+        raise WrongOutput(f"a training step with loss {loss:.4g} has changed no weight")
+    return {"training_note": training.note}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from dlas.engine.steps.programs import load_program
-from dlas.engine.steps.samples import fill_batch, load_sample
+from dlas.engine.steps.samples import load_batch
 from dlas.measuring.memory import PeakMemory
 from dlas.processes.interface import Channel
-from dlas.stack import Hardware, MeasureSettings
+from dlas.stack import TRAINING, Hardware, Layer, MeasureSettings
 from dlas.store.cache import Cache
 from dlas.study.point import Point
 
@@ -25,14 +27,20 @@ def run(
     """Time the build, alone on its device."""
     cache, point = Cache(Path(root)), Point.of(content)
     device: Hardware = point.hardware.make("hardware")
-    images = fill_batch(load_sample(cache, network_key)["images"], point.batch)
+    images, labels = load_batch(cache, network_key, point)
     memory = PeakMemory.start()
     program = load_program(cache, network_key, build_key, point)
     wanted = MeasureSettings(**settings)
-    measured = device.measure(program, images, wanted, channel.turn)
+    time_layers: Callable[[int], list[Layer] | None]
+    if point.task == TRAINING:
+        training = program.training(images, labels)
+        measured, time_layers = device.measure_training(training, wanted, channel.turn), training.layers
+    else:
+        measured = device.measure(program, images, wanted, channel.turn)
+        time_layers = functools.partial(program.layers, images)
     peak = memory.bytes_above()
     layers = None
     if wanted.layer_repeats:
         channel.turn()
-        layers = program.layers(images, wanted.layer_repeats)
+        layers = time_layers(wanted.layer_repeats)
     return {**measured, "peak_memory_bytes": peak, "timed_layers": layers, "device": device.describe()}

@@ -9,8 +9,9 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from dlas.engine.steps.artifacts import load_verified
-from dlas.stack import Data, Images, Network
+from dlas.stack import Data, Images, Labels, Network
 from dlas.store.cache import Cache
+from dlas.study.point import Point
 
 SAMPLE_IMAGES = 256
 SAMPLE_BYTES = 64 * 2**20
@@ -45,3 +46,17 @@ def load_sample(cache: Cache, network_key: str) -> dict[str, Any]:
 def fill_batch(images: Images, batch: int) -> Images:
     """Return exactly ``batch`` images, repeated if there are fewer."""
     return np.ascontiguousarray(np.resize(images, (batch, *images.shape[1:])))
+
+
+def load_batch(cache: Cache, network_key: str, point: Point) -> tuple[Images, Labels]:
+    """Return the images [n, c, h, w] that a point is timed on, and their labels [n].
+
+    Labels are drawn from the point's seed where those of the data set say nothing.
+    """
+    sample = load_sample(cache, network_key)
+    if point.dataset.make("dataset").labelled:
+        labels = np.resize(sample["labels"], point.batch)
+    else:
+        classes = sample["outputs"].shape[1]
+        labels = np.random.default_rng(point.seed).integers(classes, size=point.batch)
+    return fill_batch(sample["images"], point.batch), labels

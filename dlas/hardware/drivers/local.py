@@ -14,7 +14,7 @@ from dlas.errors import InputError
 from dlas.hardware.profile import Profile
 from dlas.measuring import sampling
 from dlas.measuring.machine import Machine, use_threads
-from dlas.stack import Hardware, Images, MeasureSettings, Program, Target
+from dlas.stack import Hardware, Images, MeasureSettings, Program, Target, TrainingStep
 
 HIDEABLE = re.compile(r"avx2?|avx512\w*|avxvnni\w*|fma|f16c")
 """Features that LLVM assumes of a processor by its name, and that a hypervisor may hide."""
@@ -96,6 +96,12 @@ class Local(Hardware):
     ) -> dict[str, Any]:
         """Return what :func:`dlas.measuring.sampling.sample` returns for one inference on ``images``."""
         return sampling.sample(program.bind(images), settings, turn)
+
+    def measure_training(
+        self, step: TrainingStep, settings: MeasureSettings, turn: Callable[[], None]
+    ) -> dict[str, Any]:
+        """Return what :func:`dlas.measuring.sampling.sample` returns for one training step."""
+        return sampling.sample(step.step, settings, turn)
 
     def _detected(self) -> dict[str, Any]:
         """Return LLVM's name of this processor, without features that a hypervisor hides."""
