@@ -42,6 +42,7 @@ def run(
     jobs: int = 1,
     retry: str | Collection[str] = (),
     where: str | Sequence[str] = (),
+    sample: int | None = None,
     cache: str | os.PathLike[str] | None = None,
     cache_gib: float = 20.0,
     keep_builds: bool = False,
@@ -65,6 +66,8 @@ def run(
         Run rows of this status again: ``failed``, ``timeout``, ...
     where : str or collection of str
         Run the points that match: ``"algorithm=gemm"``, or ``"algorithm == 'gemm' and batch > 1"``.
+    sample : int, optional
+        Draw so many points at random: in place of the study's own number, or from its cross product.
     cache : path, optional
         Artifact cache; by default ``$DLAS_CACHE``, or else ``~/.cache/dlas``.
     cache_gib : float
@@ -90,7 +93,7 @@ def run(
     Unfinished
         If the disk is full, or the process that starts the steps was killed.
     """
-    study = as_study(study)
+    study = as_study(study, sample)
     run_into(
         study,
         Path(out),
@@ -241,7 +244,7 @@ def _announce(study: Study, console: Console, in_process: bool, chosen: Sequence
     """Print the size of the study; return the number of points to run."""
     expansion = study.expansion()
     total = sum(1 for _ in study.points(expansion))
-    line = _expansion_line(study.name, total, expansion)
+    line = _expansion_line(study, total, expansion)
     if chosen is not None:
         line, total = f"{line}; {counted(len(chosen))} chosen", len(chosen)
     console.print(line, highlight=False)
@@ -274,19 +277,23 @@ def _check_parts(study: Study) -> None:
     from dlas.study.parts import HOMES
 
     for axis in HOMES:
-        for choice in dict.fromkeys(study.axes[axis]):
+        for choice in dict.fromkeys(study.values(axis)):
             try:
                 choice.make(axis).verify()
             except (MissingPackage, MissingData, ValueError, OSError) as error:
                 raise InputError(f"{axis} {choice}: {error}") from None
 
 
-def _expansion_line(name: str, total: int, expansion: Expansion) -> str:
-    """Return the line that accounts for every point of the cross product."""
+def _expansion_line(study: Study, total: int, expansion: Expansion) -> str:
+    """Return the line that accounts for every point of the cross product, or of the draws."""
     skipped = sum(expansion.skipped.values())
-    line = f"{name}: {counted(total)}"
+    line = f"{study.name}: {counted(total)}"
+    if study.sample:
+        drawn = [axis for axis in study.varying() if axis in study.sample.axes]
+        line += f" of {study.sample.points:,} draws of {', '.join(drawn or study.sample.axes)}"
     if skipped or expansion.merged:
-        line += f" ({expansion.total} in the cross product, {skipped} skipped, {expansion.merged} merged)"
+        of = "drawn" if study.sample else "in the cross product"
+        line += f" ({expansion.total} {of}, {skipped} skipped, {expansion.merged} merged)"
     return line
 
 

@@ -27,6 +27,12 @@ def run(
             help="Run the points that match: algorithm=gemm, \"batch > 1 and model != 'vgg16'\".",
         ),
     ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Draw N points at random, from [sample] axes or from the cross product."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would run, what is cached, how long and how large.")
     ] = False,
@@ -54,7 +60,7 @@ def run(
     from dlas.study.reading import read_study
 
     folder = out or (study if study.is_dir() else None)
-    chosen = read_study(kept_study(study) if study.is_dir() else study)
+    chosen = read_study(kept_study(study) if study.is_dir() else study, sample)
     if dry_run:
         found = running.preview_into(chosen, folder, where=where or (), retry=retry or (), cache=cache)
         terminal.console().print(preview.render(found, chosen.varying()), highlight=False)
@@ -92,7 +98,9 @@ def _print_next(folder: Path, study: Study) -> None:
     commands = [f"dlas table {folder}"]
     if not {"dataset", "model", "hardware", "batch"}.intersection(study.varying()):
         commands.append(f"dlas show {folder} --fastest")
-    commands += [f"dlas compare {folder} --axis {axis}" for axis in study.varying()[-1:]]
+    drawn = study.sample.axes if study.sample else ()
+    crossed = [axis for axis in study.varying() if axis not in drawn]
+    commands += [f"dlas compare {folder} --axis {axis}" for axis in crossed[-1:]]
     commands += [f"dlas report {folder}"]
     commands += [f"dlas show {folder} {short_id(bad)}"] if bad else []
     terminal.console().print(

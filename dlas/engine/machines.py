@@ -81,7 +81,7 @@ def check_machine(study: Study, folder: Path, anyway: bool = False) -> list[str]
 def _here(study: Study) -> dict[str, dict[str | None, Mapping[str, Any]]]:
     """Return the devices that the study can use here, by profile and by machine."""
     here: dict[str, dict[str | None, Mapping[str, Any]]] = {}
-    for choice in study.axes["hardware"]:
+    for choice in study.values("hardware"):
         device: Hardware = choice.make("hardware")
         if not device.unsupported():
             described = device.describe()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from dlas.errors import MissingPackage
 
@@ -32,6 +35,14 @@ class Part:
                 )
         for part in self.delegates():
             part.verify()
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator) -> Mapping[str, Any]:
+        """Return a value at random for each option that can be drawn: by default for none.
+
+        A study leaves an option to this with the value ``"drawn"``.  The values follow from ``rng`` alone.
+        """
+        return {}
 
     def files(self) -> list[Path]:
         """Return the external files that affect the part: by default those that its options name."""

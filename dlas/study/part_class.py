@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from types import ModuleType
 from typing import Any
@@ -64,13 +65,12 @@ class PartClass:
             For an unknown or missing option, or a value that its field refuses.
         """
         defaults = self.options()
-        hints = typing.get_type_hints(self.cls, include_extras=True)
         options = {}
         for key, value in values.items():
             if key not in defaults:
                 raise unknown(f"option of {self.axis} {name!r}", key, defaults or ["none at all"])
             try:
-                checked = pydantic.TypeAdapter(hints[key]).validate_python(value, strict=True)
+                checked = _adapter(typing.cast(Hashable, self.cls), key).validate_python(value, strict=True)
             except pydantic.ValidationError as error:
                 problem = ", or: ".join(dict.fromkeys(problem["msg"] for problem in error.errors()))
                 raise InputError(f"{self.axis} {name!r}: option {key} = {value!r}: {problem}") from None
@@ -84,6 +84,12 @@ class PartClass:
     def make(self, options: Mapping[str, Any]) -> Any:
         """Return the part with its (validated) options."""
         return self.cls(**self.fixed, **options)
+
+
+@functools.cache
+def _adapter(cls: Hashable, option: str) -> pydantic.TypeAdapter[Any]:
+    """Return what checks the values of an option; it takes long to make, and a study has thousands."""
+    return pydantic.TypeAdapter(typing.get_type_hints(cls, include_extras=True)[option])
 
 
 def part_in(axis: str, module: ModuleType) -> type[Any]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated, Any, TypeVar
 
@@ -16,8 +15,9 @@ from dlas.errors import InputError, unknown
 from dlas.stack import TASKS, MeasureSettings
 from dlas.study import parts
 from dlas.study.axes import AXES, DEFAULTS
+from dlas.study.entries import Chained, Entry, Given, Listed, Values
 from dlas.study.limits import Limits
-from dlas.study.point import Choice, chained
+from dlas.study.sampling import Sample, check_drawable
 from dlas.study.skipping import Skip
 
 SettingsT = TypeVar("SettingsT", MeasureSettings, Limits)
@@ -45,10 +45,14 @@ def checked(written: Mapping[str, Any]) -> dict[str, Any]:
         If anything is invalid; quotes the value.
     """
     table = _validated(StudyTable, written)
+    axes = {axis: Values(tuple(_entry(axis, entry) for entry in entries)) for axis, entries in table.axes}
+    sample = table.sample.value() if table.sample else None
+    check_drawable(axes, sample)
     return {
         "name": table.name,
-        "axes": {axis: tuple(_values(axis, entries)) for axis, entries in table.axes},
+        "axes": axes,
         "seed": table.seed,
+        "sample": sample,
         "skip": tuple(_skip(number, rule) for number, rule in enumerate(table.skip, start=1)),
         "measure": _settings(MeasureSettings, "measure", table.measure),
         "limits": _settings(Limits, "limits", table.limits),
@@ -106,6 +110,24 @@ class SkipTable(BaseModel):
         return tuple((axis, tuple(_entry_list(getattr(self, axis)))) for axis in named)
 
 
+class SampleTable(BaseModel):
+    """How many points to draw, and on which axes; all of them by default."""
+
+    model_config = STRICT
+
+    points: Annotated[int, Field(ge=1)] | None = None
+    axes: Annotated[list[str], BeforeValidator(_entry_list), Field(min_length=1)] = list(AXES)
+
+    def value(self) -> Sample:
+        """Return the sample, which needs a number of points and axes that there are."""
+        for axis in self.axes:
+            if axis not in AXES:
+                raise unknown("axis in [sample] axes", axis, AXES)
+        if self.points is None:
+            raise InputError("[sample] does not say how many points to draw: write points = 100")
+        return Sample(self.points, tuple(axis for axis in AXES if axis in self.axes))
+
+
 class StudyTable(BaseModel):
     """A study file."""
 
@@ -114,6 +136,7 @@ class StudyTable(BaseModel):
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
     axes: AxesTable
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    sample: SampleTable | None = None
     skip: list[SkipTable] = []
     measure: dict[str, Any] = {}
     limits: dict[str, Any] = {}
@@ -136,6 +159,9 @@ EXPECTED = {
     "skip": "skip = {value!r}: a list is expected (write [[skip]])",
     "skip *": "skip rule {number}: {value!r} is not a table",
     "skip * reason": 'skip rule {number} has no reason: say why in reason = "..."',
+    "sample": "sample = {value!r}: a table is expected (write [sample])",
+    "sample points": "[sample] points = {value!r}: the number of points to draw, a whole number above 0",
+    "sample axes": "[sample] axes is an empty list: leave it out to draw all axes",
     "measure": "measure = {value!r}: a table is expected (write [measure])",
     "limits": "limits = {value!r}: a table is expected (write [limits])",
     "chain": "compression: chain = {value!r}: a list of techniques is expected, and an empty chain has none",
@@ -173,6 +199,8 @@ def _unknown_key(where: tuple[int | str, ...], table: type[BaseModel]) -> InputE
             return unknown("axis", str(key), AXES)
         case ["skip", int(index)]:
             return unknown(f"axis in skip rule {index + 1}", str(key), AXES)
+        case ["sample"]:
+            return unknown("setting in [sample]", str(key), SampleTable.model_fields)
         case _:
             return unknown(f"setting in [{above[0]}]", str(key), table.model_fields)
 
@@ -209,31 +237,25 @@ def _skip(number: int, rule: SkipTable) -> Skip:
     return Skip(rule.patterns(), rule.reason)
 
 
-def _values(axis: str, entries: list[Any]) -> Iterator[Choice | int | str]:
-    """Yield the values of an axis: the choices of its entries, or batch sizes or tasks."""
-    for entry in entries:
-        if axis == "batch":
-            yield entry
-        elif axis == "task":
-            if entry not in TASKS:
-                raise unknown("task", str(entry), TASKS)
-            yield entry
-        elif axis == "compression" and isinstance(entry, dict) and set(entry) == {"chain"}:
-            links = [tuple(_choices(axis, link)) for link in _validated(ChainTable, entry).chain]
-            yield from map(chained, itertools.product(*links))
-        else:
-            yield from _choices(axis, entry)
+def _entry(axis: str, entry: Any) -> Entry:
+    """Return an entry of an axis: a plain value, a part with values of its options, or a chain of those."""
+    if axis == "task" and entry not in TASKS:
+        raise unknown("task", str(entry), TASKS)
+    if axis in ("batch", "task"):
+        return Given(entry)
+    if axis == "compression" and isinstance(entry, dict) and set(entry) == {"chain"}:
+        return Chained(tuple(_listed(axis, link) for link in _validated(ChainTable, entry).chain))
+    return _listed(axis, entry)
 
 
-def _choices(axis: str, entry: Any) -> Iterator[Choice]:
-    """Yield the choices of one entry: a name, or a table; options with lists give a choice for each value."""
+def _listed(axis: str, entry: Any) -> Listed:
+    """Return the part of an entry, a name or a table, with the values of its options."""
     table = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(table, dict) or not isinstance(table.get("name"), str):
         raise InputError(f"axis {axis!r}: {entry!r} is neither a part's name nor a table with a name")
-    name, options = table["name"], {key: value for key, value in table.items() if key != "name"}
-    values = [_entry_list(value) for value in options.values()]
+    name = table["name"]
+    options = {key: tuple(_entry_list(value)) for key, value in table.items() if key != "name"}
     parts.find(axis, name)  # report an unknown part before an empty list
-    if not all(values):
+    if not all(options.values()):
         raise InputError(f"{axis} {name!r}: an option with an empty list")
-    for combination in itertools.product(*values):
-        yield Choice.checked(axis, name, dict(zip(options, combination, strict=True)))
+    return Listed.checked(axis, name, options)

@@ -111,3 +111,45 @@ def test_status_tells_what_it_can_of_a_folder_without_a_study_and_of_a_sweep_tha
     journal.close()
     assert "small: 1 of 2 points have their row" in running and "1 row of points that are not" in running
     assert "a sweep is running" in running and "to go on" not in running
+
+
+DRAWN = STUBS.replace(
+    'model = ["tests.fixtures.stubs:StubModel"]',
+    'model = [{ name = "tests.fixtures.stubs:StubModel", factor = "drawn" }]',
+)
+
+
+def test_a_sample_is_drawn_kept_gone_on_with_and_extended(tmp_path: Path, dlas_here: Command) -> None:
+    (tmp_path / "study.toml").write_text(DRAWN)
+    ahead = dlas_here("run", "study.toml", "--sample", "4", "--dry-run")
+    assert ahead.returncode == 0 and "4 points to run" in ahead.stdout, ahead.stderr
+    assert "1 point to run" in dlas_here("run", "study.toml", "--sample", "1", "--dry-run").stdout
+    ran = dlas_here("run", "study.toml", "--sample", "2", "--out", "out", "--in-process")
+    assert ran.returncode == 0, ran.stderr
+    assert "s: 2 points of 2 draws of model" in ran.stdout.replace("\n", " ")
+    assert "2 of 2 points have their row" in dlas_here("status", "out").stdout
+    assert "0 points to run; 2 have their row" in dlas_here("run", "out", "--dry-run").stdout
+    more = dlas_here("run", "out", "--sample", "4", "--in-process")
+    assert "kept from before: 2" in more.stdout
+    assert "--axis" not in more.stdout  # no two points differ in one drawn axis alone
+    assert "4 of 4 points have their row" in dlas_here("status", "out").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        (DRAWN, [], 'factor = "drawn" needs a table [sample]'),
+        (STUBS, ["--sample", "4"], "more points than there are"),
+        (STUBS, ["--sample", "0"], "[sample] points = 0: the number of points to draw"),
+        (DRAWN + "[sample]\npoints = -3", [], "[sample] points = -3"),
+        (DRAWN + "[sample]\npoints = 3\naxes = ['models']", [], "unknown axis in [sample] axes 'models'"),
+        (DRAWN.replace("factor", "seconds"), ["--sample", "2"], "cannot draw seconds = 'drawn'"),
+    ],
+)
+def test_a_bad_sample_writes_nothing(
+    tmp_path: Path, dlas_here: Command, text: str, words: list[str], said: str
+) -> None:
+    (tmp_path / "study.toml").write_text(text)
+    refused = dlas_here("run", "study.toml", "--out", "out", *words)
+    assert refused.returncode == 2 and said in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
