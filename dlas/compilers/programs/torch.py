@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,10 +12,10 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from dlas.compilers.programs.torch_layers import time_layers
 from dlas.compilers.programs.torch_training import TorchTrainingStep
 from dlas.errors import Unsupported
 from dlas.networks.convolutions import library_layers
-from dlas.networks.layer_names import CallNames
 from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Build, Images, Labels, Layer, Network, Program, Runtime, Target, TrainingStep
 
@@ -80,44 +77,6 @@ class TorchRuntime(Runtime):
         return Build(library_layers(network, batch))
 
 
-class _LayerClock:
-    """Times the modules without submodules; functions called outside a module are not timed."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.runs: list[dict[str, float]] = []
-        self._wait = (lambda: None) if device.type == "cpu" else (lambda: torch.cuda.synchronize(device))
-        self._started = 0.0
-        self._calls = CallNames()
-
-    def next_run(self) -> None:
-        """Begin a new mapping from layer to seconds."""
-        self.runs.append({})
-        self._calls = CallNames()
-
-    @contextlib.contextmanager
-    def watching(self, module: nn.Module) -> Iterator[None]:
-        """Time the layers of ``module`` while the context lasts."""
-        leaves = [(name, layer) for name, layer in module.named_modules() if not list(layer.children())]
-        handles = [layer.register_forward_pre_hook(self._before) for _, layer in leaves]
-        handles += [layer.register_forward_hook(self._after(name)) for name, layer in leaves]
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-
-    def _before(self, layer: nn.Module, inputs: object) -> None:
-        self._wait()
-        self._started = time.perf_counter()
-
-    def _after(self, name: str) -> Callable[..., None]:
-        def hook(layer: nn.Module, inputs: object, output: object) -> None:
-            self._wait()
-            self.runs[-1][self._calls.next(name)] = time.perf_counter() - self._started
-
-        return hook
-
-
 class TorchProgram(Program):
     """A torch module as a program.
 
@@ -176,17 +135,10 @@ class TorchProgram(Program):
         return result
 
     def layers(self, images: Images, repeats: int) -> list[Layer] | None:
-        """Return each layer with its median seconds over ``repeats``; None for a compiled module."""
+        """Return the operators with their median seconds over ``repeats``; None for a compiled module."""
         if self._run is not self._module:
             return None
-        clock = _LayerClock(self._device)
-        with torch.inference_mode(), clock.watching(self._module):
-            bound = self._on_device(images)
-            for _ in range(repeats + 1):
-                clock.next_run()
-                self._module(bound)
-        warm = clock.runs[1:]
-        return [{"name": name, "latency_s": statistics.median(run[name] for run in warm)} for name in warm[0]]
+        return time_layers(self._module, self.bind(images), repeats, self._device)
 
     def training(self, images: Images, labels: Labels) -> TrainingStep:
         """Return training steps of the module itself, which they change."""
