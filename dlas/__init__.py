@@ -3,7 +3,8 @@
 ``dlas.run(study, out=folder)`` runs a study, a file or a ``dlas.Study(axes={...})``.
 ``dlas.read(folder)`` gives its rows as a DataFrame, and ``dlas.read(folder, layers=True)`` their layers.
 ``dlas.table``, ``compare``, ``observations`` and ``choose`` return tables that a notebook shows, each a
-DataFrame as ``.frame``; ``dlas.report`` writes the HTML page, ``dlas.export`` Parquet or CSV.
+DataFrame as ``.frame``; ``dlas.report`` writes the HTML page, ``dlas.export`` Parquet or CSV, and
+``dlas.import_rows(table, folder)`` makes rows of such a table from elsewhere.
 ``dlas.models.from_torch(module, shape)`` makes a network of one's own a part of a study.
 ``dlas.deploy(folder, row, to=...)`` writes the program of a row with all that it needs to run elsewhere, and
 ``dlas.load(folder)(images)`` runs it.
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dlas import models as models
     from dlas.api.results import choose as choose
     from dlas.api.results import compare as compare
+    from dlas.api.results import import_rows as import_rows
     from dlas.api.results import observations as observations
     from dlas.api.results import report as report
     from dlas.api.results import table as table
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
 EXPORTS = {
     "Study": "dlas.study.study",
-    **dict.fromkeys(("choose", "compare", "observations", "report", "table"), "dlas.api.results"),
+    **dict.fromkeys(
+        ("choose", "compare", "import_rows", "observations", "report", "table"), "dlas.api.results"
+    ),
     "deploy": "dlas.deployment.deploying",
     "export": "dlas.rows.export",
     "load": "dlas.deployment.loading",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
+
+MOST_LISTED = 40
+"""Most names that a message lists."""
 
 
 class InputError(ValueError):
@@ -38,8 +41,13 @@ def unknown(kind: str, name: str, valid: Iterable[str]) -> InputError:
     names = sorted(valid)
     nearest = difflib.get_close_matches(name, names, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-    listed = ", ".join(names[:40]) + (f", and {len(names) - 40} more" if len(names) > 40 else "")
-    return InputError(f"unknown {kind} {name!r}{hint} (there are: {listed})")
+    return InputError(f"unknown {kind} {name!r}{hint} (there are: {listed(names)})")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names with commas between them, of very many the first :data:`MOST_LISTED` and how many more."""
+    more = len(names) - MOST_LISTED
+    return ", ".join(names[:MOST_LISTED]) + (f", and {more:,} more" if more > 0 else "")
 
 
 class PointError(Exception):

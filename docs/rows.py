@@ -28,7 +28,7 @@ GROUPS = {
     ),
     "The build": "error compiled_accuracy coverage layers edges tuning library_bytes packed_bytes",
     "Memory": "peak_memory_bytes",
-    "Provenance": "device environment artifacts key schema",
+    "Provenance": "device environment artifacts imported key schema",
 }
 """Fields by heading."""
 ABOVE = f"""\

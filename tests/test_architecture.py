@@ -19,7 +19,7 @@ STOREYS = """
     cli
     api
     console reporting testing deployment
-    analysis engine compilers choosers
+    analysis importing engine compilers choosers
     study tuning
     rows hardware processes lowering sparse models compression
     measuring networks schedules datasets

@@ -15,7 +15,7 @@ import pandas as pd
 
 from dlas.analysis.matching import SETTING, groups, natural, timed
 from dlas.analysis.roles import DENSE, TUNINGS
-from dlas.errors import InputError
+from dlas.errors import InputError, listed
 
 Lines = npt.NDArray[np.intp]
 
@@ -109,7 +109,7 @@ def fastest_id(frame: pd.DataFrame) -> str:
 
 
 def _listed(column: pd.Series) -> str:
-    return ", ".join(sorted({str(value) for value in column}, key=natural))
+    return listed(sorted({str(value) for value in column}, key=natural))
 
 
 def standings(points: pd.DataFrame) -> list[Standing]:

@@ -108,6 +108,28 @@ def choose(
     return chosen(paths, _patterns(where), Path(to) if to is not None else paths[0] / "choices.toml")
 
 
+def import_rows(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> pd.DataFrame:
+    """Write the rows of a table from elsewhere into a new folder, and return them as :func:`dlas.read` does.
+
+    Parameters
+    ----------
+    path : path
+        ``*.csv``, ``*.csv.xz`` or ``*.parquet``, with the columns that ``dlas.export`` writes, or some of
+        them: a part that does not exist here is a name, and ``machine`` is a column.
+    folder : path
+        It must not hold rows.
+
+    Raises
+    ------
+    InputError
+        If the file is no such table; nothing has been written then.
+    """
+    from dlas.importing.rows import import_rows as write
+
+    write(path, folder)
+    return read(folder)
+
+
 def report(
     folders: Folders,
     out: str | os.PathLike[str] | None = None,

@@ -196,6 +196,21 @@ def export(
     write(select(read(folders, layers=layers), where or ()), path)
 
 
+@app.command("import")
+def import_rows(
+    file: Annotated[Path, typer.Argument(help="A table of measurements: *.csv, *.csv.xz or *.parquet.")],
+    out: Annotated[Path, typer.Option(help="A new folder for the rows.")],
+) -> None:
+    """Make rows of a table from elsewhere, with the columns that `dlas export` writes, or some of them."""
+    from dlas.importing.rows import import_rows as write
+    from dlas.rows.labels import rows
+
+    done = write(file, out)
+    machines = ", ".join(f"{count:,} of {name}" for name, count in done.machines.items())
+    terminal.say(f"{rows(done.rows)} imported ({machines or 'none with a machine'}): {out}")
+    terminal.say(f"next: dlas table {out}")
+
+
 @app.command()
 def choose(
     folders: Folders,

@@ -32,6 +32,7 @@ from dlas.rows.labels import (
 )
 from dlas.rows.layer_times import compared_sums, profile
 from dlas.rows.results import CURVES, Row
+from dlas.rows.schema import Imported
 from dlas.stack import PART_AXES
 
 Value = TypeVar("Value")
@@ -100,16 +101,11 @@ def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
     yield "status", row.status + (f" in step {row.step}" if row.step else "")
     if row.reason:
         yield "reason", row.reason
-    yield "log", str(log) if log.exists() else f"{log} (not there)"
-    if row.latency_s:
-        fastest, slowest = min(row.latency_s), max(row.latency_s)
-        yield "latency", f"{interval_ms(*intervals.median(row.latency_s))} ms (median, 95 % interval)"
-        calls = f" of {row.calls_per_sample} calls" if (row.calls_per_sample or 1) > 1 else ""
-        bound = f", ended by {row.bound}" if row.bound else ""
-        yield (
-            "samples",
-            (f"{len(row.latency_s)}{calls}, {milliseconds(fastest)} to {milliseconds(slowest)} ms{bound}"),
-        )
+    if row.imported:
+        yield "imported", _origin(row.imported)
+    else:
+        yield "log", str(log) if log.exists() else f"{log} (not there)"
+    yield from _times(row)
     if row.first_run_s is not None:
         yield "first run", f"{milliseconds(row.first_run_s)} ms"
     if row.noisy is not None:
@@ -129,6 +125,34 @@ def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
     yield from _costs(row)
 
 
+def _times(row: Row) -> Iterator[tuple[str, str]]:
+    """Yield the latency and what is known of its samples: of an imported row, what its file says."""
+    if not row.latency_s:
+        return
+    said = (row.imported or {}).get("derived", {})
+    median, low, high = intervals.median(row.latency_s)
+    low, high = said.get("latency_low_s", low), said.get("latency_high_s", high)
+    if row.imported and low == high:
+        yield "latency", f"{milliseconds(median)} ms"
+    else:
+        yield "latency", f"{interval_ms(median, low, high)} ms (median, 95 % interval)"
+    count = said.get("samples", len(row.latency_s))
+    calls = f" of {row.calls_per_sample} calls" if (row.calls_per_sample or 1) > 1 else ""
+    bound = f", ended by {row.bound}" if row.bound else ""
+    extremes = f", {milliseconds(min(row.latency_s))} to {milliseconds(max(row.latency_s))} ms"
+    if count == len(row.latency_s) and not (row.imported and count == 1):
+        yield "samples", f"{count}{calls}{extremes}{bound}"
+    elif count > 1:
+        yield "samples", f"{count}{calls}{bound}; the samples themselves were not imported"
+
+
+def _origin(imported: Imported) -> str:
+    """Return the file that a row was imported from, and where in it the row stands."""
+    line, row = imported.get("line"), imported.get("row")
+    place = f", line {line:,}" if line else f", row {row:,}" if row else ""
+    return f"from {imported.get('file')}{place} (SHA-256 {imported.get('sha256')})"
+
+
 def _costs(row: Row) -> Iterator[tuple[str, str]]:
     if row.error is not None:
         yield "error", f"{row.error:.3g} of the largest output"
@@ -141,11 +165,12 @@ def _costs(row: Row) -> Iterator[tuple[str, str]]:
     if row.coverage:
         yield "coverage", ", ".join(f"{value:.1%} of {name}" for name, value in row.coverage.items())
     if row.tuning:
-        counts = [f"{row.tuning.get('trials', 0):,} trials", f"{row.tuning.get('valid', 0):,} of them valid"]
-        yield (
-            "search",
-            ", ".join([*counts, f"{duration(row.tuning.get('seconds', 0.0))} when they were made"]),
-        )
+        told = [
+            _maybe(row.tuning.get("trials"), lambda count: f"{count:,} trials"),
+            _maybe(row.tuning.get("valid"), lambda count: f"{count:,} of them valid"),
+            _maybe(row.tuning.get("seconds"), lambda time_s: f"{duration(time_s)} when they were made"),
+        ]
+        yield "search", ", ".join(text for text in told if text != MISSING)
     for what, seconds in (("took", row.seconds), ("waited", row.waited), ("in the cache", row.cached)):
         times = cast(Mapping[str, float], seconds)
         if shown := [f"{step} {duration(time_s)}" for step, time_s in times.items() if time_s]:

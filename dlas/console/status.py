@@ -12,6 +12,7 @@ from rich.text import Text
 from dlas.console.cells import COLOURS
 from dlas.errors import InputError
 from dlas.rows import intervals
+from dlas.rows.files import imported_from
 from dlas.rows.labels import duration, label, milliseconds, points, rows, short_id
 from dlas.rows.results import FILE, STATUSES, Row, read_rows
 from dlas.stack import PART_AXES
@@ -29,6 +30,8 @@ def status(folder: Path) -> Text:
         If the folder has no rows.
     """
     every = list(read_rows(folder))
+    if origin := imported_from(folder):
+        return Text("\n").join([*_ends(every), Text(f"imported from {origin}: nothing is left to run")])
     try:
         study = read_study(kept_study(folder))
     except InputError as error:

@@ -101,7 +101,12 @@ def _check_free(target: Path) -> None:
 
 
 def _check_row(row: Row) -> None:
-    """Refuse a row that came to nothing."""
+    """Refuse a row that came to nothing, and one whose program never was here."""
+    if row.imported:
+        raise InputError(
+            f"row {row.id} cannot be deployed: it was imported from {row.imported.get('file')!r}, "
+            "and its program is not here"
+        )
     if row.status != "ok":
         raise InputError(
             f"row {row.id} cannot be deployed: it is {row.status} in step {row.step}: {row.reason}"

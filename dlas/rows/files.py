@@ -6,6 +6,7 @@ it unpacks to, their ratio to its size, the length of a line and the memory of t
 
 from __future__ import annotations
 
+import json
 import lzma
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ def results_file(folder: Path) -> Path:
 
 
 def check_appendable(folder: Path) -> None:
-    """Refuse a file in the place of a results folder, and a folder whose rows are packed.
+    """Refuse a file in the place of a results folder, and a folder whose rows are packed or imported.
 
     Raises
     ------
@@ -79,18 +80,42 @@ def check_appendable(folder: Path) -> None:
         raise InputError(
             f"{str(folder)!r} holds packed rows ({PACKED_FILE}), which stay as they are; give another --out"
         )
+    if origin := imported_from(folder):
+        raise InputError(
+            f"{str(folder)!r} holds rows imported from {origin!r}, which stay as they are; give another "
+            f"--out, and read both: `dlas table {folder} OTHER`"
+        )
+
+
+def imported_from(folder: Path) -> str | None:
+    """Return the name of the file that a folder's rows were imported from; None for rows of a sweep.
+
+    An import fills a new folder, so that the first row tells.
+    """
+    try:
+        with (folder / FILE).open("rb") as file:
+            origin = json.loads(file.readline(BOUNDS.line_bytes))["imported"]
+        return str(origin["file"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 def complete_lines(path: Path, bounds: Bounds = BOUNDS) -> Iterator[str]:
-    """Yield the lines of a plain or packed file, but not an incomplete last one.
+    """Yield the lines of a plain or packed file, but not an incomplete last one; raises as :func:`lines`."""
+    return (line for line in lines(path, bounds) if line.endswith("\n"))
+
+
+def lines(path: Path, bounds: Bounds = BOUNDS) -> Iterator[str]:
+    """Yield the lines of a plain or packed file, each with its end.
 
     Raises
     ------
     InputError
         If a line is not UTF-8, or a packed file is damaged or exceeds its bounds.
     """
-    lines = _packed_lines(path, bounds) if path.suffix == ".xz" else _plain_lines(path)
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(
+        _packed_lines(path, bounds) if path.suffix == ".xz" else _plain_lines(path), 1
+    ):
         try:
             yield line.decode()
         except UnicodeDecodeError as error:
@@ -99,7 +124,7 @@ def complete_lines(path: Path, bounds: Bounds = BOUNDS) -> Iterator[str]:
 
 def _plain_lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        yield from (line for line in file if line.endswith(b"\n"))
+        yield from file
 
 
 def _packed_lines(path: Path, bounds: Bounds) -> Iterator[bytes]:
@@ -113,6 +138,8 @@ def _packed_lines(path: Path, bounds: Bounds) -> Iterator[bytes]:
             rest = others[-1]
         if len(rest) > bounds.line_bytes:
             raise InputError(f"{path} has a line of more than {bounds.line_bytes:,} bytes: it holds no rows")
+    if rest:
+        yield rest
 
 
 def _unpacked(path: Path, bounds: Bounds) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from dlas.errors import InputError, unknown
+from dlas.errors import InputError, listed, unknown
 from dlas.rows.columns import AXES, MACHINE
 from dlas.stack import PART_AXES
 
@@ -242,7 +242,7 @@ def _nothing(chosen: Pattern | Condition, columns: Mapping[str, Sequence[Values]
     values = {name: dict.fromkeys(map(str, _flat(columns[name]))) for name in chosen.names}
     if isinstance(chosen, Pattern):
         return unknown(f"{chosen.name} in --where", chosen.pattern, values[chosen.name])
-    there = "; ".join(f"{name}: {', '.join(sorted(found)) or 'none'}" for name, found in values.items())
+    there = "; ".join(f"{name}: {listed(sorted(found)) or 'none'}" for name, found in values.items())
     return InputError(f"--where {chosen.text!r} matches nothing (there are {there})")
 
 

@@ -155,6 +155,11 @@ def _explicit_threads(hardware: pd.Series, threads: pd.Series) -> pd.Series:
     return hardware.where(~several, labelled)
 
 
+def _or_imported(records: list[dict[str, Any]], name: str, values: Iterable[Any]) -> list[Any]:
+    """Return what is derived from samples; of imported rows without samples, what their file says."""
+    return [record.get(name, value) for record, value in zip(records, values, strict=True)]
+
+
 def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
     samples = [record[SAMPLES] for record in records]
     samples_column = np.empty(len(records), dtype=object)
@@ -162,9 +167,9 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
     median, low, high = intervals.medians(samples).T
     derived = {
         "latency_s": median,
-        "latency_low_s": low,
-        "latency_high_s": high,
-        "samples": number([len(values) for values in samples], whole=True),
+        "latency_low_s": _or_imported(records, "latency_low_s", low),
+        "latency_high_s": _or_imported(records, "latency_high_s", high),
+        "samples": number(_or_imported(records, "samples", map(len, samples)), whole=True),
     }
     columns: dict[str, Any] = {}
     for name in ORDER:

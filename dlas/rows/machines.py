@@ -27,6 +27,8 @@ CACHES = ("l1d_bytes", "l1i_bytes", "l2_bytes", "l3_bytes")
 MODEL = ("family", "model", "stepping")
 IDENTITY = ("cpu", "gpu", "vendor", *MODEL, "architecture", "extensions", *CACHES, "physical_cores")
 """Facts of a row's device that make a machine."""
+NAMED = ("machine", "machine_id")
+"""Facts of a machine elsewhere, in imported rows: what its name and its fingerprint are."""
 FALLBACK = ("title", "name")
 """Facts that stand for a device of which neither processor nor GPU is known."""
 DIGITS = 8
@@ -56,7 +58,8 @@ def machine_facts(device: object) -> dict[str, Any]:
     """
     if not isinstance(device, Mapping):
         return {}
-    named = IDENTITY if device.get("cpu") or device.get("gpu") or device.get("model") else FALLBACK
+    known = device.get("cpu") or device.get("gpu") or device.get("model")
+    named = NAMED if device.get("machine") else IDENTITY if known else FALLBACK
     facts = {name: device.get(name) for name in named}
     return {name: value for name, value in facts.items() if value is not None}
 
@@ -64,6 +67,8 @@ def machine_facts(device: object) -> dict[str, Any]:
 def machine_id(device: object) -> str | None:
     """Return a machine's fingerprint, the same for equal facts; None where the device is unknown."""
     facts = machine_facts(device)
+    if "machine_id" in facts:
+        return str(facts["machine_id"])
     return fingerprint.key(**facts)[:DIGITS] if facts else None
 
 
@@ -76,7 +81,7 @@ def machine_name(device: object) -> str | None:
     if not facts:
         return None
     if not set(facts) & set(IDENTITY):
-        return str(facts.get("title") or facts["name"])
+        return str(facts.get("machine") or facts.get("title") or facts["name"])
     numbers = "/".join(str(facts.get(name, "?")) for name in MODEL) if set(facts) & set(MODEL) else ""
     processor = _plain(str(facts.get("cpu") or facts.get("vendor") or ""))
     pieces = [facts.get("gpu"), " ".join(filter(None, (processor, numbers))), _vectors(facts)]

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from dlas.rows.columns import (
-    CACHED,
     FINE_TUNING,
     FLOATS,
     INTEGERS,
@@ -16,11 +15,9 @@ from dlas.rows.columns import (
     MACHINE_ID,
     REACHED,
     SAMPLES,
-    SECONDS,
     STEPS,
     TEXTS,
     TRUTHS,
-    WAITS,
 )
 from dlas.rows.labels import label, options
 from dlas.rows.machines import machine_id
@@ -28,30 +25,45 @@ from dlas.rows.results import Row
 from dlas.rows.trajectories import fine_tuning_seconds
 from dlas.stack import PART_AXES
 
+FIELDS: dict[str, tuple[str, ...]] = {
+    **{name: (name,) for name in ("study", "status", "task", *TEXTS, *FLOATS, *INTEGERS, *TRUTHS)},
+    "compiled_accuracy": ("compiled_accuracy", "accuracy"),
+    "compiled_accuracy_low": ("compiled_accuracy", "low"),
+    "compiled_accuracy_high": ("compiled_accuracy", "high"),
+    **{name: ("reached", name) for name in REACHED},
+    "coverage": ("coverage", "macs"),
+    **{"trials": ("tuning", "trials"), "search_s": ("tuning", "seconds")},
+    **{f"{step}_s": ("seconds", step) for step in STEPS},
+    **{f"{step}_waited_s": ("waited", step) for step in STEPS},
+    **{f"{step}_cached_s": ("cached", step) for step in STEPS},
+    "host": ("environment", "host", "name"),
+    **{"cpu": ("device", "cpu"), "threads": ("device", "threads")},
+}
+"""Where a row has the columns that are copied from it: a field, or a key of a mapping in a field."""
+
 
 def record(folder: str, row: Row) -> dict[str, Any]:
     """Return the table's record of a row; each axis's options are a mapping under ``<axis>.``."""
-    record: dict[str, Any] = {"folder": folder, SAMPLES: np.asarray(row.latency_s or [], dtype=float)}
-    for name in ("id", "study", "status", "task", *TEXTS, *FLOATS, *INTEGERS, *TRUTHS):
-        record[name] = getattr(row, name)
+    record: dict[str, Any] = {"folder": folder, "id": row.id}
+    record[SAMPLES] = np.asarray(row.latency_s or [], dtype=float)
+    record |= {column: _at(row, place) for column, place in FIELDS.items()}
     record |= {axis: label(getattr(row, axis)) for axis in PART_AXES}
     record |= {f"{axis}_name": _part_name(getattr(row, axis)) for axis in PART_AXES}
     record |= {f"{axis}.": options(getattr(row, axis)) for axis in PART_AXES}
-    for suffix, key in (("", "accuracy"), ("_low", "low"), ("_high", "high")):
-        record[f"compiled_accuracy{suffix}"] = _of(row.compiled_accuracy, key)
-    record |= {name: _of(row.reached, name) for name in REACHED}
     record[FINE_TUNING] = fine_tuning_seconds(row)
-    record["coverage"] = _of(row.coverage, "macs")
     record["image_height"] = _of(row.layers[0], "h") if isinstance(row.layers, list) and row.layers else None
-    record |= {"trials": _of(row.tuning, "trials"), "search_s": _of(row.tuning, "seconds")}
     record["drift"] = _drift(row.sentinel_s)
-    for columns, durations in ((SECONDS, row.seconds), (WAITS, row.waited), (CACHED, row.cached)):
-        record |= {column: _of(durations, step) for column, step in zip(columns, STEPS, strict=True)}
-    record["host"] = _of(_of(row.environment, "host"), "name")
-    record |= {"cpu": _of(row.device, "cpu"), "threads": _of(row.device, "threads")}
     record[MACHINE_ID], record["processor"] = machine_id(row.device), _processor(row.device)
     record[MACHINE] = None  # a name tells machines apart only beside the others
-    return record
+    return record | dict(_of(row.imported, "derived") or {})
+
+
+def _at(row: Row, place: tuple[str, ...]) -> Any:
+    """Return what a row has at a place; None where it has none."""
+    value = getattr(row, place[0])
+    for key in place[1:]:
+        value = _of(value, key)
+    return value
 
 
 def _part_name(content: object) -> str | None:

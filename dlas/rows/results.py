@@ -25,6 +25,7 @@ from dlas.rows.schema import (
     Device,
     Edge,
     Environment,
+    Imported,
     Layer,
     Measure,
     OtherRound,
@@ -47,6 +48,8 @@ CURVES = "tuning"
 LEADING_ID = re.compile(r'\{"id":"(\w+)"')
 """A row starts with its id, so that the last row of each id is found without parsing all rows."""
 
+_as_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
 
 @dataclass
 class Row:
@@ -62,7 +65,7 @@ class Row:
         Hash of the parts, batch, seed and task: the same point has the same id in every study and folder.
     key : str
         Hash of everything else that the result depends on: artifacts, their
-        sources, toolchain, target and measurement settings.
+        sources, toolchain, target and measurement settings. Empty in an imported row.
     study : str
         Name of the study.
     dataset : mapping
@@ -181,6 +184,8 @@ class Row:
         The device in full. Empty where the point ended before measuring.
     environment : Environment
         Versions and host.
+    imported : Imported
+        The file that it was imported from. Null for a row that was measured here.
     started : str
         When its measurement began, or the last steps of a point that ended before; ISO 8601 in UTC. In rows
         of schema 1, when the sweep planned the point.
@@ -244,6 +249,7 @@ class Row:
     measure: Measure = field(default_factory=Measure)
     device: Device = field(default_factory=Device)
     environment: Environment = field(default_factory=Environment)
+    imported: Imported | None = None
     started: str | None = None
     schema: int = SCHEMA
 
@@ -277,7 +283,12 @@ class Row:
 
     def line(self) -> str:
         """Return the row as one line of JSON, newline included."""
-        return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False) + "\n"
+        return _as_json(asdict(self)) + "\n"
+
+    def short_line(self) -> str:
+        """Return the row as :meth:`line` does, without the fields that are null or empty."""
+        fields = {name: value for name, value in vars(self).items() if value or value == 0 or name == "key"}
+        return _as_json(fields) + "\n"
 
 
 def read_rows(folder: Path) -> Iterator[Row]:

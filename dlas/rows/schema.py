@@ -253,6 +253,8 @@ class Device(TypedDict, total=False):
         The processor's vector instructions.
     memory_bytes : int, B
         Main memory.
+    machine, machine_id : str
+        Name and fingerprint of the machine, in imported rows: they stand for the facts that make one.
     kernel : str
         Release of the operating system's kernel.
     governor : str
@@ -285,6 +287,8 @@ class Device(TypedDict, total=False):
     l3_bytes: int
     extensions: list[str]
     memory_bytes: int
+    machine: str
+    machine_id: str
     kernel: str | None
     governor: str | None
     clock_min_hz: float | None
@@ -292,6 +296,31 @@ class Device(TypedDict, total=False):
     clock_limit_hz: float | None
     boost: bool | None
     hypervisor: bool | None
+
+
+class Imported(TypedDict, total=False):
+    """The file that a row was imported from.
+
+    Attributes
+    ----------
+    file : str
+        Its name.
+    sha256 : str
+        Hash of its content.
+    line : int
+        Line of a CSV file that the row is on; left out for Parquet.
+    row : int
+        Number of the row in a Parquet file, from 1; left out for CSV.
+    derived : mapping
+        Columns of the table of rows that are derived from what the file does not hold: the interval
+        and the number of samples, the drift, and others.
+    """
+
+    file: str
+    sha256: str
+    line: int
+    row: int
+    derived: dict[str, Any]
 
 
 class Code(TypedDict, total=False):

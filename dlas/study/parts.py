@@ -82,6 +82,10 @@ class Finder:
         """Return the name of every part of an axis, built in or installed."""
         return sorted({claim.name for claim in self._claims_of(axis)} | set(self._other_names(axis)))
 
+    def plain_names(self, axis: str) -> frozenset[str]:
+        """Return the names of an axis's parts that are a file's or an entry point's: nothing is imported."""
+        return frozenset(claim.name for claim in self._claims_of(axis))
+
     def modules(self, axis: str) -> list[list[str]]:
         """Return the names of an axis's parts, those together that one module defines."""
         by_place: dict[str, list[str]] = {}
@@ -155,6 +159,7 @@ class Finder:
 FINDER = Finder()
 """Finds the parts of this process."""
 names = FINDER.names
+plain_names = FINDER.plain_names
 find = FINDER.find
 make = FINDER.make
 

@@ -12,6 +12,9 @@ from dlas.stack import INFERENCE, PART_AXES
 from dlas.study import parts
 from dlas.study.chain import Chain
 
+_as_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+"""Made once, because a study has thousands of points."""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -135,8 +138,7 @@ class Point:
     @property
     def id(self) -> str:
         """Sixteen hexadecimal digits that identify the content."""
-        text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return hashlib.sha256(_as_json(self.content()).encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
         parts_of = " / ".join(str(getattr(self, axis)) for axis in PART_AXES)
