@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dlas.engine.planning import STEP_AXES
 from dlas.engine.preview import Preview
-from dlas.rows.labels import amount, duration, points, short_id
+from dlas.rows.labels import MOST_OF_A_VALUE, amount, duration, points, short_id, shortened
 from dlas.study.point import Point
 
 MOST_LISTED = 40
@@ -43,7 +43,10 @@ def render(preview: Preview, axes: Sequence[str]) -> RenderableType:
 
 def names(point: Point, axes: Iterable[str]) -> str:
     """Return the values that identify a point within its study."""
-    values = [f"batch {point.batch}" if axis == "batch" else str(getattr(point, axis)) for axis in axes]
+    values = [
+        f"batch {point.batch}" if axis == "batch" else shortened(str(getattr(point, axis)), MOST_OF_A_VALUE)
+        for axis in axes
+    ]
     return " / ".join(values) or str(point.model)
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dlas.console.cells import COLOURS
 from dlas.rows import intervals
-from dlas.rows.labels import duration, milliseconds, short_id
+from dlas.rows.labels import MOST_OF_A_VALUE, duration, milliseconds, short_id, shortened
 from dlas.rows.results import Row
 from dlas.stack import INFERENCE
 from dlas.study.point import Choice
@@ -168,6 +168,6 @@ class SweepProgress:
             if isinstance(value, int)
             else value
             if isinstance(value, str)
-            else str(Choice.of(value))
+            else shortened(str(Choice.of(value)), MOST_OF_A_VALUE)
             for value in shown
         )

@@ -17,6 +17,8 @@ PARTLY_MEANS = (
 )
 MOST_CHARACTERS = 160
 """A reason longer than this is shortened; ``dlas show`` prints it whole."""
+MOST_OF_A_VALUE = 100
+"""The same for one part among others on a line."""
 ID_CHARACTERS = 8
 
 
