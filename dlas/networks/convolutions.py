@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import torch
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 from torch import nn
 
 from dlas.networks.exporting import as_onnx
 from dlas.networks.forward import hooked, run_on_zeros
 from dlas.networks.layer_names import CallNames, layer_of_node
 from dlas.networks.onnx_counting import infer_shapes
+from dlas.networks.onnx_operators import attributes_of, placed
 from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Conv, Layer, Network, describe_layer
 
@@ -56,19 +57,13 @@ def _geometry(node: onnx.NodeProto, weight: tuple[int, ...], shapes: dict[str, l
     read, written = shapes.get(node.input[0], []), shapes.get(node.output[0], [])
     if len(read) != 4 or len(written) != 4 or 0 in (*read, *written):
         raise ValueError(f"the shapes at node {node.name or node.output[0]!r} cannot be inferred")
-    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-    strides, dilation = (tuple(attributes.get(name, (1, 1))) for name in ("strides", "dilations"))
+    attributes = attributes_of(node)
     k, _, r, s = weight
-    padding = tuple(attributes.get("pads", (0, 0, 0, 0)))
-    if attributes.get("auto_pad", b"NOTSET").startswith(b"SAME"):
-        spans = zip(read[2:], written[2:], (r, s), strides, dilation, strict=True)
-        total = [max((p - 1) * stride + step * (r - 1) + 1 - h, 0) for h, p, r, stride, step in spans]
-        less, more = [size // 2 for size in total], [size - size // 2 for size in total]
-        padding = (*less, *more) if attributes["auto_pad"] == b"SAME_UPPER" else (*more, *less)
+    placement = placed(attributes, (r, s), read, written)
     return {
         **dict(zip("nchw", read, strict=True)),
-        **{"k": k, "r": r, "s": s, "strides": strides, "padding": padding},
-        **{"dilation": dilation, "groups": attributes.get("group", 1)},
+        **{"k": k, "r": r, "s": s, "groups": attributes.get("group", 1)},
+        **{name: tuple(placement[name]) for name in ("strides", "padding", "dilation")},
     }
 
 

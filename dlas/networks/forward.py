@@ -45,9 +45,15 @@ def run_module(module: nn.Module, images: Images, batch: int = EVALUATION_BATCH)
 
 def run_on_zeros(module: nn.Module, shape: tuple[int, int, int], batch: int = 1) -> None:
     """Run the module once on zeros [batch, c, h, w], in evaluation mode and its own number type."""
-    first = next(module.parameters(), torch.zeros(0))
+    images = zeros(module, shape, batch)
     with evaluating(module):
-        module(torch.zeros(batch, *shape, device=first.device, dtype=first.dtype))
+        module(images)
+
+
+def zeros(module: nn.Module, shape: tuple[int, int, int], batch: int) -> torch.Tensor:
+    """Return zeros [batch, c, h, w] in the module's number type, on its device."""
+    first = next(module.parameters(), torch.zeros(0))
+    return torch.zeros(batch, *shape, device=first.device, dtype=first.dtype)
 
 
 @contextlib.contextmanager

@@ -160,10 +160,10 @@ def infer_shapes(model: onnx.ModelProto) -> tuple[dict[str, list[int]], int]:
     layers = [node for node in graph.node if node.op_type in (*WEIGHT_OF_CONVOLUTION, *WEIGHT_OF_PRODUCT)]
     around = {name for node in layers for name in (node.input[0], node.output[0])}
     unknown = sorted(name for name in around if not all(shapes.get(name) or [0]))
-    return {**shapes, **_run_for_shapes(single, unknown)}, int(batch.dim_value)
+    return {**shapes, **run_for_shapes(single, unknown)}, int(batch.dim_value)
 
 
-def _run_for_shapes(model: onnx.ModelProto, names: list[str]) -> dict[str, list[int]]:
+def run_for_shapes(model: onnx.ModelProto, names: list[str]) -> dict[str, list[int]]:
     """Return the shapes of tensors that depend on computed sizes, by running the graph on zeros."""
     value = graph_input(model)
     shape = [size.dim_value for size in value.type.tensor_type.shape.dim]

@@ -12,6 +12,8 @@ from onnx import TensorProto
 
 from dlas.networks.forward import EVALUATION_BATCH
 from dlas.networks.onnx_counting import count_graph, graph_input
+from dlas.networks.onnx_operators import graph_operators
+from dlas.networks.operators import Operators, by_batch
 from dlas.stack import Facts, Images, Network, Outputs
 
 ONNX_FILE = "model.onnx"
@@ -78,6 +80,12 @@ class OnnxNetwork(Network):
         self.facts.effective_macs = counts.effective_macs
         self.facts.model_bytes = counts.model_bytes
         self.facts.csr_bytes = counts.csr_bytes
+
+    def operators(self) -> Operators:
+        """Return the operators of the graph at its batch, or at one image and at two where it takes any."""
+        if self.batch:
+            return {self.batch: graph_operators(self.model, self.batch)}
+        return by_batch(lambda batch: graph_operators(self.model, batch))
 
     def save(self, folder: Path) -> None:
         """Write ``model.onnx``, one file with its weights."""

@@ -9,9 +9,11 @@ from safetensors.torch import save_file
 from torch import nn
 
 from dlas.networks.counting import count_macs, count_skippable_macs
-from dlas.networks.forward import run_module
+from dlas.networks.forward import evaluating, run_module, zeros
+from dlas.networks.operators import Operators, by_batch
+from dlas.networks.torch_recording import record
 from dlas.networks.weights import WEIGHTS_FILE
-from dlas.stack import Facts, Images, Network, Outputs, csr_bytes
+from dlas.stack import Facts, Images, Layer, Network, Outputs, csr_bytes
 
 
 def conv_weights(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -58,6 +60,16 @@ class TorchNetwork(Network):
             - weight.numel() * weight.element_size()
             for weight in conv_weights(self.module).values()
         )
+
+    def operators(self) -> Operators:
+        """Return the operators that torch dispatches in an inference of one image, and of two."""
+        return by_batch(self._operators_at)
+
+    def _operators_at(self, batch: int) -> list[Layer]:
+        images = zeros(self.module, self.facts.shape, batch)
+        with evaluating(self.module), torch.inference_mode():
+            recording = record(self.module, lambda: self.module(images))
+        return recording.layers if recording else []
 
     def save(self, folder: Path) -> None:
         """Write ``weights.safetensors``."""

@@ -143,7 +143,7 @@ def tensors(value: object) -> Iterator[torch.Tensor]:
     """Yield the tensors in an argument or a result, in order."""
     if isinstance(value, torch.Tensor):
         yield value
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for each in value.values():
             yield from tensors(each)
     elif isinstance(value, list | tuple):

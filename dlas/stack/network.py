@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dlas.stack.dataset import Images
+from dlas.stack.layer import Layer
 
 
 @dataclass
@@ -74,6 +75,14 @@ class Network(ABC):
     @abstractmethod
     def reference(self, images: Images) -> npt.NDArray[np.float32]:
         """Return the outputs [n, classes] that a build is compared with."""
+
+    def operators(self) -> Mapping[int, Sequence[Layer]]:
+        """Return the operators of one inference in order, by batch; empty if they are not known.
+
+        One that takes any batch tells those of 1 and 2 at least: :mod:`dlas.networks.operators` derives
+        others.
+        """
+        return {}
 
     @abstractmethod
     def save(self, folder: Path) -> None:

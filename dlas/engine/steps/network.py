@@ -8,6 +8,7 @@ from typing import Any
 
 from dlas.engine.steps.artifacts import saved_network
 from dlas.engine.steps.samples import save_sample
+from dlas.networks.operators import save_operators
 from dlas.processes.interface import Channel
 from dlas.stack import Compression, Workspace
 from dlas.store.cache import Cache
@@ -33,6 +34,7 @@ def run(
         network = point.model.make("model").build(data, workspace)
     with cache.create("network", key) as (folder, facts):
         network.save(folder)
+        save_operators(network, folder)
         save_sample(network, data, folder)
         facts.update(asdict(network.facts), tolerance=network.tolerance)
     cache.drop_workspace(key)

@@ -1,0 +1,73 @@
+"""The features of points come from their networks, whether or not they ran."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlas.engine.operators import operators_of
+from dlas.engine.planning import Planner
+from dlas.errors import CorruptArtifact
+from dlas.processes.inline import Inline
+from dlas.stack import Layer
+from dlas.store.cache import Cache
+from dlas.study.reading import parse_study
+from tests.fixtures.engine import rows, run
+
+STUDY = """
+name = "operators"
+[axes]
+dataset = [{ name = "random", size = 8, images = 16, classes = 4 }]
+model = ["tests.fixtures.tiny:TinyModel"]
+compiler = ["torch_eager"]
+hardware = [{ name = "local_cpu", threads = 1 }]
+batch = [8]
+[measure]
+repeats = 2
+slices = 1
+seconds = 0.1
+layer_repeats = 2
+"""
+NOT_OF_THE_NETWORK = {
+    "latency_s",
+    "algorithm",
+    "options",
+    "declined",
+    "nonzeros",
+    "fused",
+    "tail",
+    "padding_value",
+}
+NOT_OF_THE_NETWORK |= {"input_layout", "output_layout"}
+
+
+@pytest.fixture(autouse=True)
+def same_threads_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TVM_BIND", "TVM_NUM", "OMP_NUM", "MKL_NUM", "OPENBLAS_NUM", "NUMEXPR_NUM"):
+        monkeypatch.setenv(f"{name}_THREADS", os.environ.get(f"{name}_THREADS", "1"))
+
+
+def of_network(layer: Layer) -> dict[str, object]:
+    """Return what the network decides of a row's layer."""
+    return {name: value for name, value in layer.items() if name not in NOT_OF_THE_NETWORK}
+
+
+def test_operators_of_a_point_are_those_of_its_row_and_known_before_it_runs(tmp_path: Path) -> None:
+    study = parse_study(STUDY)
+    run(study, tmp_path, Inline)
+    (row,) = rows(tmp_path)
+    assert row.status == "ok", row.reason
+    cache = Cache(tmp_path / "cache")
+    planner = Planner(study.measure, cache.root)
+    (point,) = study.points()
+    found = {layer["name"]: of_network(layer) for layer in operators_of(cache, planner.plan(point))}
+    assert found == {layer["name"]: of_network(layer) for layer in row.layers}
+    assert {"Conv", "BatchNormalization", "Relu", "Gemm"} <= {layer["operator"] for layer in found.values()}
+    never = operators_of(cache, planner.plan(replace(point, batch=5)))
+    assert {layer["inputs"][0][0] for layer in never} == {5} and len(never) == len(found)
+    other = replace(point, seed=point.seed + 1)
+    with pytest.raises(CorruptArtifact, match="not in the cache"):
+        operators_of(cache, planner.plan(other))
