@@ -35,7 +35,7 @@ class SpeedCurve:
     Parameters
     ----------
     setting : mapping
-        Dataset, model, hardware, machine, batch and seed.
+        Dataset, model, hardware, machine, batch, task and seed.
     technique, algorithm, compiler : str
         The compression without its level; the algorithm and compiler.
     dense : int

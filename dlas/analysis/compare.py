@@ -24,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.matching import by_device, groups, identity, latest, natural, outcomes
+from dlas.analysis.matching import COMPARED, by_device, groups, identity, latest, natural, outcomes
 from dlas.analysis.repeats import merge_repeats
 from dlas.errors import InputError, unknown
 from dlas.rows import intervals
-from dlas.rows.columns import AXES, SAMPLES
+from dlas.rows.columns import SAMPLES
 from dlas.study.axes import DEFAULTS
 from dlas.study.parts import LIBRARY
 
@@ -159,8 +159,10 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
     InputError
         If there is no such axis or value, or the rows have a single value.
     """
-    if axis not in AXES:
-        raise unknown("axis", axis, AXES)
+    if axis == "task":
+        raise InputError("tasks are not compared: an inference and a training step are no alternatives")
+    if axis not in COMPARED:
+        raise unknown("axis", axis, COMPARED)
     lines = frame.reset_index(drop=True)
     lines = by_device(lines) if axis == "hardware" else lines
     compared = lines[lines["algorithm"] != LIBRARY] if axis == "algorithm" else lines
@@ -211,7 +213,7 @@ def _accuracies(frame: pd.DataFrame, baseline: str) -> dict[str, tuple[float, fl
 
 
 def _refuse_single(frame: pd.DataFrame, axis: str, labels: Sequence[str]) -> None:
-    varying = [name for name in AXES if frame[name].nunique() > 1]
+    varying = [name for name in COMPARED if frame[name].nunique() > 1]
     only = f"the one value {labels[0]!r}" if labels else "no value"
     varied = f"; what varies is: {', '.join(varying)}" if varying else "; nothing varies in them"
     raise InputError(f"the rows have {only} on the axis {axis!r}, so there is nothing to compare{varied}")

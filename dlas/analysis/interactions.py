@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.matching import Blocks, blocks, timed
-from dlas.rows.columns import AXES
+from dlas.analysis.matching import COMPARED, Blocks, blocks, timed
 
 Numbers = npt.NDArray[np.float64]
 Z = 1.959963984540054
@@ -87,8 +86,8 @@ def interactions(points: pd.DataFrame) -> list[Interaction]:
 
 
 def pairs(points: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """Yield each pair of axes that have more than one value."""
-    varying = [axis for axis in AXES if points[axis].nunique() > 1]
+    """Yield each pair of compared axes that have more than one value."""
+    varying = [axis for axis in COMPARED if points[axis].nunique() > 1]
     yield from itertools.combinations(varying, 2)
 
 

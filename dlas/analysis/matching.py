@@ -41,6 +41,10 @@ MOST_VALUES = 40
 """Most values of an axis in blocks; those with the fewest points are left out."""
 
 
+COMPARED = tuple(name for name in AXES if name != "task")
+"""Axes whose values are compared with one another; an inference and a training step are no alternatives."""
+
+
 def identity(axes: Sequence[str] = ()) -> list[str]:
     """Return the columns that are equal in points that differ along ``axes`` only.
 

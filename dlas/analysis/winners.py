@@ -71,7 +71,7 @@ class Standing:
     Parameters
     ----------
     setting : mapping
-        Dataset, model, hardware, machine, batch and seed.
+        Dataset, model, hardware, machine, batch, task and seed.
     compiler, tuning : str
         The compiler and its place in :data:`dlas.analysis.roles.TUNINGS`.
     by_compression : mapping of str to Winner

@@ -152,7 +152,8 @@ def report(
     Raises
     ------
     InputError
-        If a folder holds no rows, a filter names what does not exist, or a file cannot be written.
+        If a folder holds no rows, a filter names what does not exist, the rows are of two tasks, or a
+        file cannot be written.
     """
     from dlas.reporting import report as write
 

@@ -15,6 +15,7 @@ from dlas.console import terminal
 from dlas.engine.point_run import Summary
 from dlas.engine.preview import Preview, preview
 from dlas.engine.sweep import RowWriter, Sweep
+from dlas.engine.unsupported import check_training
 from dlas.errors import InputError, Unfinished, unknown
 from dlas.processes.interface import Runner
 from dlas.rows.files import check_appendable
@@ -167,10 +168,12 @@ def preview_into(
     """
     check_size(study)
     _check_parts(study)
+    chosen = select_points(study, where)
+    check_training(chosen)
     if out is not None:
         check_appendable(out)
     rows = list(read_rows(out)) if out is not None and (out / FILE).exists() else []
-    return preview(study, select_points(study, where), rows, cache or caches.default_root(), retry)
+    return preview(study, chosen, rows, cache or caches.default_root(), retry)
 
 
 def run_study(
@@ -217,6 +220,7 @@ def run_study(
     console = terminal.console(progress)
     check_size(study)
     _check_parts(study)
+    check_training(study.points() if points is None else points)
     from dlas.console.progress import SweepProgress
 
     total = _announce(study, console, steps == "inline", points)

@@ -96,12 +96,12 @@ def _print_next(folder: Path, study: Study) -> None:
 
     bad = next((row.id for row in read_rows(folder) if row.status not in ("ok", "unsupported")), None)
     commands = [f"dlas table {folder}"]
-    if not {"dataset", "model", "hardware", "batch"}.intersection(study.varying()):
+    if not {"dataset", "model", "hardware", "batch", "task"}.intersection(study.varying()):
         commands.append(f"dlas show {folder} --fastest")
     drawn = study.sample.axes if study.sample else ()
-    crossed = [axis for axis in study.varying() if axis not in drawn]
-    commands += [f"dlas compare {folder} --axis {axis}" for axis in crossed[-1:]]
-    commands += [f"dlas report {folder}"]
+    compared = [axis for axis in study.varying() if axis not in (*drawn, "task")]
+    commands += [f"dlas compare {folder} --axis {axis}" for axis in compared[-1:]]
+    commands += [f"dlas report {folder}" + (" --where task=training" if "task" in study.varying() else "")]
     commands += [f"dlas show {folder} {short_id(bad)}"] if bad else []
     terminal.console().print(
         "next: " + "\n      ".join(commands), highlight=False, markup=False, soft_wrap=True

@@ -24,6 +24,7 @@ from dlas.choosers.per_layer import write
 from dlas.console.cells import GridCell, GridColumn, names
 from dlas.console.grid import Grid
 from dlas.console.views import View
+from dlas.rows.columns import UNSAID
 from dlas.rows.frame import distinct, read, select
 from dlas.rows.labels import MISSING, factor, label, milliseconds, points, times_as_fast
 from dlas.rows.results import Row, read_rows
@@ -73,7 +74,9 @@ def _rows(folders: Sequence[Path], where: Sequence[str]) -> Iterator[Row]:
 
 def _setting(measured: LayerTimes) -> str:
     return ", ".join(
-        f"batch {value}" if name == "batch" else value for name, value in measured.setting.items()
+        f"batch {value}" if name == "batch" else value
+        for name, value in measured.setting.items()
+        if UNSAID.get(name) != value
     )
 
 

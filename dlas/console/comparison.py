@@ -11,6 +11,7 @@ from dlas.analysis.compare import ComparedRow, Comparison, Matched
 from dlas.analysis.matching import natural
 from dlas.console.cells import COLOURS, NOISY, GridCell, GridColumn, names
 from dlas.console.grid import Grid, Notes
+from dlas.rows.columns import UNSAID
 from dlas.rows.labels import MISSING, PARTLY_MEANS, coverage_mark, duration, factor, interval_ms, points, rows
 from dlas.rows.results import OUTCOMES, UNSTABLE
 
@@ -62,7 +63,7 @@ def _keys(groups: Sequence[Matched]) -> tuple[list[str], str]:
     varying = [name for name in keys if len({group.key.get(name) for group in groups}) > 1]
     first = groups[0].key if groups else {}
     same = [(name, first[name]) for name in keys if name not in varying and first[name] is not None]
-    return varying, ", ".join(f"{name} {value}" for name, value in same if (name, value) != ("seed", "0"))
+    return varying, ", ".join(f"{name} {value}" for name, value in same if UNSAID.get(name) != value)
 
 
 def _cell(row: ComparedRow | None, is_baseline: bool, notes: Notes, counted: set[int]) -> GridCell:

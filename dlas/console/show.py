@@ -92,6 +92,7 @@ def _heading(row: Row) -> Text:
 def _asked(row: Row) -> dict[str, str]:
     return {axis: label(getattr(row, axis)) for axis in PART_AXES} | {
         "batch": str(row.batch),
+        "task": row.task,
         "seed": str(row.seed),
     }
 

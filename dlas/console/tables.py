@@ -14,7 +14,7 @@ from dlas.analysis.repeats import merge_repeats
 from dlas.console.cells import COLOURS, NOISY, UNSTABLE_MARK, GridCell, GridColumn, names
 from dlas.console.grid import Grid, Notes
 from dlas.errors import unknown
-from dlas.rows.columns import AXES
+from dlas.rows.columns import AXES, UNSAID
 from dlas.rows.frame import select
 from dlas.rows.labels import (
     MISSING,
@@ -144,7 +144,7 @@ def ordered(points: pd.DataFrame, sort: str = "latency") -> pd.DataFrame:
 def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:
     """Return each row's speed over that of its group's fastest; NaN where it has no time or it is unstable.
 
-    A group has the same dataset, model, batch, hardware and machine, and any
+    A group has the same dataset, model, batch, task, hardware and machine, and any
     compression, algorithm and compiler.
     """
     latency = frame["latency_s"].where(timed(frame))
@@ -154,7 +154,7 @@ def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:
 def describe_constants(frame: pd.DataFrame, same: Sequence[str]) -> str:
     """Return the values that all rows share: ``dataset digits, batch 1``."""
     values = [(name, frame[name].iloc[0]) for name in same if len(frame) and pd.notna(frame[name].iloc[0])]
-    return ", ".join(f"{name} {value}" for name, value in values if (name, value) != ("seed", 0))
+    return ", ".join(f"{name} {value}" for name, value in values if UNSAID.get(name) != str(value))
 
 
 def _sorted(frame: pd.DataFrame, sort: str) -> pd.DataFrame:

@@ -28,7 +28,7 @@ from dlas.rows.finding import find, point_label
 from dlas.rows.frame import read, select
 from dlas.rows.machines import differences
 from dlas.rows.results import Row
-from dlas.stack import Hardware
+from dlas.stack import INFERENCE, Hardware
 from dlas.store.cache import Cache, default_root
 from dlas.study.point import Point
 
@@ -101,7 +101,7 @@ def _check_free(target: Path) -> None:
 
 
 def _check_row(row: Row) -> None:
-    """Refuse a row that came to nothing, and one whose program never was here."""
+    """Refuse a row that came to nothing, one whose program never was here, and one of a training step."""
     if row.imported:
         raise InputError(
             f"row {row.id} cannot be deployed: it was imported from {row.imported.get('file')!r}, "
@@ -110,6 +110,11 @@ def _check_row(row: Row) -> None:
     if row.status != "ok":
         raise InputError(
             f"row {row.id} cannot be deployed: it is {row.status} in step {row.step}: {row.reason}"
+        )
+    if row.task != INFERENCE:
+        raise InputError(
+            f"row {row.id} cannot be deployed: its task is {row.task}, and programs are deployed for "
+            f"{INFERENCE}; choose a row of that task"
         )
     if not row.latency_s:
         raise InputError(f"row {row.id} cannot be deployed: it was not measured")

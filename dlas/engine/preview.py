@@ -20,8 +20,8 @@ SIMILAR: dict[str, tuple[tuple[str, ...], ...]] = {
     "network": (("dataset", "model", "compression"), ("dataset", "model")),
     "tune": (("model", "algorithm", "compiler"), ("model", "compiler")),
     "build": (("model", "algorithm", "compiler"), ("model", "compiler name"), ("compiler name",)),
-    "check": (("model", "compiler"), ("model",), ()),
-    "measure": (("model", "algorithm", "compiler"), ("model",), ()),
+    "check": (("task", "model", "compiler"), ("task", "model"), ()),
+    "measure": (("task", "model", "algorithm", "compiler"), ("task", "model"), ()),
 }
 """For each step, what an earlier row that tells its time is equal in: as much as there is such a row."""
 
@@ -116,7 +116,7 @@ def _needed(
 
 def _estimate(found: Preview, history: History, point: Point, step: Step, networks: int) -> None:
     """Add a step's time and disk to what was found."""
-    content = point.content()
+    content = {**point.content(), "task": point.task}
     seconds = history.seconds(step.name, content)
     if seconds is None:
         found.unknown[step.name] += 1

@@ -1,8 +1,11 @@
-"""Points that end before their first step."""
+"""Points that end before their first step, and those that are refused before a sweep."""
 
 from __future__ import annotations
 
-from dlas.stack import TRAINING, Hardware
+from collections.abc import Iterable
+
+from dlas.errors import InputError
+from dlas.stack import TRAINING, Data, Hardware, Model
 from dlas.study import parts
 from dlas.study.point import Point
 
@@ -16,3 +19,22 @@ def unsupported(point: Point) -> str | None:
         able = [name for name in parts.names("compiler") if parts.find("compiler", name).cls.trains]
         return f"{point.compiler.name} builds for inference only; {' and '.join(able)} train"
     return None
+
+
+def check_training(points: Iterable[Point]) -> None:
+    """Refuse points that train a network on one image, where its batch norms need two.
+
+    Raises
+    ------
+    InputError
+    """
+    tried = (point for point in points if point.task == TRAINING and point.batch == 1)
+    able = (point for point in tried if not unsupported(point))
+    for dataset, model in dict.fromkeys((point.dataset, point.model) for point in able):
+        made: Model = model.make("model")
+        try:
+            data: Data = dataset.make("dataset").load()
+        except Exception:  # the row of a data set that cannot be read says so
+            continue
+        if reason := made.untrainable(data, batch=1):
+            raise InputError(f"model {model}: {reason}")

@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import nn
 
 from dlas.errors import InputError, Unsupported
+from dlas.networks.norms import too_few_values
 from dlas.networks.recipes import RECIPES, Recipe
 from dlas.networks.scoring import score
 from dlas.networks.torch_network import TorchNetwork
@@ -128,6 +129,15 @@ class TorchModel(Model):
             score(network, data)
         network.count()
         return network
+
+    def untrainable(self, data: Data, batch: int) -> str | None:
+        """Return that a batch norm gets too few values from ``batch`` images, or None."""
+        with torch.device("meta"):  # without memory, so that nothing is computed
+            try:
+                module = self.module(data.shape, data.classes)
+            except (RuntimeError, ValueError, AssertionError, NotImplementedError):
+                return None  # making the network tells what is wrong
+        return too_few_values(module, (batch, *data.shape))
 
     def restore(self, folder: Path, facts: Facts) -> Network:
         """Return the network whose weights were saved in ``folder``."""

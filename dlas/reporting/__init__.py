@@ -19,6 +19,7 @@ from dlas.reporting.sections import SECTIONS
 from dlas.rows.details import read_details
 from dlas.rows.frame import distinct, read, select
 from dlas.rows.short_labels import with_short_labels
+from dlas.stack import TASKS
 from dlas.store.replacing import replacing
 
 SUFFIXES = (".html", ".htm")
@@ -49,12 +50,17 @@ def report(
     ------
     InputError
         If ``out`` is no HTML file, a folder holds no results, a filter names what
-        does not exist, or a file cannot be written.
+        does not exist, the rows are of two tasks, or a file cannot be written.
     """
     if out.suffix.lower() not in SUFFIXES:
         raise InputError(f"cannot write {str(out)!r}: the report is one HTML page (*.html); {FIGURES}")
     names = [str(folder) for folder in distinct(folders)]
     frame = select(read(names), where)
+    if frame["task"].nunique() > 1:
+        raise InputError(
+            "the rows are of two tasks, which one page does not show side by side; choose one with "
+            f"{' or '.join(f'--where task={task}' for task in TASKS)}"
+        )
     points, abbreviations = with_short_labels(with_roles(frame))
     left_out = len(frame) - int(points["runs"].sum())
     context = Context(names, points, left_out, read_details(names, points), abbreviations)

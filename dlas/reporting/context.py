@@ -18,7 +18,7 @@ from dlas.analysis.rankings import Ranking, rankings
 from dlas.analysis.winners import Standing, standings
 from dlas.reporting.blocks import Where
 from dlas.reporting.palette import colours
-from dlas.rows.columns import AXES, MACHINE
+from dlas.rows.columns import AXES, MACHINE, UNSAID
 from dlas.rows.details import Details
 from dlas.rows.labels import MISSING, PARTLY_MEANS, coverage_mark, interval_ms, milliseconds, shortened
 from dlas.rows.short_labels import Abbreviations
@@ -83,7 +83,7 @@ class Context:
         axes = [
             f"{axis} {value}"
             for axis, value in self.constant.items()
-            if axis != MACHINE and (axis, value) != ("seed", "0")
+            if axis != MACHINE and UNSAID.get(axis) != value
         ]
         return "; ".join(filter(None, (", ".join(axes), str(self.abbreviations))))
 

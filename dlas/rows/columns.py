@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dlas.stack import PART_AXES
+from dlas.stack import INFERENCE, PART_AXES
 
 AXES = (*PART_AXES, "batch", "task", "seed")
 """Columns that identify a point."""
+UNSAID = {"seed": "0", "task": INFERENCE}
+"""Values that go without saying where all rows have them."""
 MACHINE = "machine"
 MACHINE_ID = "machine_id"
 """Column of a machine's fingerprint, see :mod:`dlas.rows.machines`."""

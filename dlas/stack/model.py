@@ -39,6 +39,13 @@ class Model(Part, ABC):
     def build(self, data: Data, workspace: Workspace) -> Network:
         """Return the network for ``data``: constructed, and trained or loaded."""
 
+    def untrainable(self, data: Data, batch: int) -> str | None:
+        """Return why the network for ``data`` cannot be trained on ``batch`` images, as far as it is known.
+
+        By default None: what stands against it is found when the step is tried.
+        """
+        return None
+
     @abstractmethod
     def restore(self, folder: Path, facts: Facts) -> Network:
         """Return the network that :meth:`Network.save` wrote into ``folder``."""

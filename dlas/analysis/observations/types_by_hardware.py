@@ -18,7 +18,7 @@ def gain_depends_on_hardware_and_type(evidence: Evidence) -> list[Claim]:
     points = evidence.points
     gains = evidence.speedups
     types = by_device(gains[(gains["kind"] == "types") & gains["achieved"].notna()])
-    network = ["dataset", "model", "batch", "seed", "compiler"]
+    network = ["dataset", "model", "batch", "task", "seed", "compiler"]
     return [
         _spread(
             points,

@@ -11,10 +11,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from dlas.compilers.programs.torch_layers import time_layers
 from dlas.errors import Unsupported
 from dlas.networks.norms import too_few_values
 from dlas.networks.zeros import keep_zeros
-from dlas.stack import TrainingStep
+from dlas.stack import Layer, TrainingStep
 
 LEARNING_RATE = 1e-3
 """Small, so that thousands of steps on the same images neither diverge nor end in zeros."""
@@ -70,11 +71,17 @@ class TorchTrainingStep(TrainingStep):
         self._optimizer.step()
         if self._images.device.type == "cuda":
             torch.cuda.synchronize(self._images.device)
-        return float(loss)
+        return loss.item()
 
     def weights(self) -> dict[str, npt.NDArray[np.float32]]:
         """Return a copy of all trained weights, by name."""
         return {name: each.detach().cpu().numpy().copy() for name, each in self._parameters.items()}
+
+    def layers(self, repeats: int) -> list[Layer] | None:
+        """Return the operators of a step, forward and backward; None for a compiled module."""
+        if self._run is not self._module:
+            return None
+        return time_layers(self._module, self.step, repeats, self._images.device)
 
     def _outputs(self) -> torch.Tensor:
         """Return the outputs [n, classes]; of several, as auxiliary classifiers add them, the first."""

@@ -17,6 +17,7 @@ ROWS = {
     "compiler": "what turns it into code",
     "hardware": "what it runs on",
     "batch": "images at a time",
+    "task": "what is timed",
     "seed": "of everything random",
     "machine": "where it was measured",
 }
