@@ -154,11 +154,21 @@ def _origin(imported: Imported) -> str:
     return f"from {imported.get('file')}{place} (SHA-256 {imported.get('sha256')})"
 
 
+def _memory(row: Row) -> Iterator[tuple[str, str]]:
+    if row.peak_memory_bytes is not None:
+        running = row.running_memory_bytes
+        after = "" if running is None else f", {amount(running, 'B')} of it once loaded"
+        yield "peak memory", amount(row.peak_memory_bytes, "B") + after
+    if row.memory_note:
+        yield "memory note", row.memory_note
+    if row.resident_bytes is not None:
+        yield "resident", f"{amount(row.resident_bytes, 'B')} added to the timed process"
+
+
 def _costs(row: Row) -> Iterator[tuple[str, str]]:
     if row.error is not None:
         yield "error", f"{row.error:.3g} of the largest output"
-    if row.peak_memory_bytes is not None:
-        yield "peak memory", amount(row.peak_memory_bytes, "B")
+    yield from _memory(row)
     if row.energy_j is not None:
         yield "energy", amount(row.energy_j, "J")
     if row.library_bytes is not None:

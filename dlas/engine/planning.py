@@ -1,6 +1,6 @@
 """Planning: the steps that a point needs, and the keys of what they make.
 
-    network -> [compress ...] -> [tune] -> build -> check -> measure -> row
+    network -> [compress ...] -> [tune] -> build -> memory -> check -> measure -> row
 
 The steps themselves, which run in child processes, are in ``steps/``.
 """
@@ -37,6 +37,7 @@ STEP_AXES: dict[str, tuple[str, ...]] = {
     "network": ("dataset", "model", "compression"),
     "tune": ("algorithm", "compiler"),
     "build": ("algorithm", "compiler"),
+    "memory": (),
     "check": (),
     "measure": ("hardware",),
 }
@@ -52,7 +53,7 @@ class Step:
     Parameters
     ----------
     name : str
-        ``network``, ``tune``, ``build``, ``check`` or ``measure``.
+        ``network``, ``tune``, ``build``, ``memory``, ``check`` or ``measure``.
     key : str
         Of the artifact that it makes, or of its input if it makes none.
     arguments : dict
@@ -61,6 +62,8 @@ class Step:
         Kind of the artifact that it makes, if any.
     alone : bool
         Whether it needs exclusive use of the device.
+    fresh : bool
+        Whether it must be the first in its process.
     imports : tuple of str
         Its slow imports.
     """
@@ -70,12 +73,18 @@ class Step:
     arguments: dict[str, Any]
     kind: str | None = None
     alone: bool = False
+    fresh: bool = False
     imports: tuple[str, ...] = ()
 
     @property
     def function(self) -> str:
         """The function to run, ``package.module:function``."""
         return f"{STEPS}.{self.name}:run"
+
+    @property
+    def time_limit(self) -> str:
+        """The name of the study's limit of its seconds; ``memory`` is one of bytes."""
+        return "check" if self.name == "memory" else self.name
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,7 @@ class Plan:
         return {step.kind: step.key for step in self.steps if step.kind}
 
     def until(self, last: str) -> Plan:
-        """Return the plan without the steps after ``last``: ``network``, ``tune``, ``build`` or ``check``."""
+        """Return the plan without the steps after ``last``, the name of one before measuring."""
         order = tuple(STEP_AXES)
         kept = order[: order.index(last) + 1]
         return replace(self, steps=tuple(step for step in self.steps if step.name in kept))
@@ -130,10 +139,11 @@ class Planner:
         steps = [
             *networks,
             Step("build", build_key, {**tuned, **built}, "build"),
+            Step("memory", build_key, built, fresh=True),
             Step("check", build_key, built, imports=("scipy.stats",)),
         ]
         if tuning_key:
-            steps.insert(-2, Step("tune", tuning_key, tuned, "tuning", alone=True))
+            steps.insert(-3, Step("tune", tuning_key, tuned, "tuning", alone=True))
         measure = Step("measure", build_key, {**built, "settings": asdict(self.settings)})
         return Plan(tuple(steps), measure, self._row_key(point, build_key))
 
@@ -198,7 +208,8 @@ class Planner:
         )
 
     def _row_key(self, point: Point, build_key: str) -> str:
-        code = self._digest(self.modules("check", point) | self.modules("measure", point))
+        modules = (self.modules(step, point) for step in ("memory", "check", "measure"))
+        code = self._digest(frozenset().union(*modules))
         return fingerprint.key(id=point.id, build=build_key, settings=asdict(self.settings), code=code)
 
     def _key_content(self, step: str, point: Point) -> dict[str, Any]:

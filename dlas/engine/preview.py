@@ -20,6 +20,7 @@ SIMILAR: dict[str, tuple[tuple[str, ...], ...]] = {
     "network": (("dataset", "model", "compression"), ("dataset", "model")),
     "tune": (("model", "algorithm", "compiler"), ("model", "compiler")),
     "build": (("model", "algorithm", "compiler"), ("model", "compiler name"), ("compiler name",)),
+    "memory": (("task", "model", "compiler"), ("task", "model"), ()),
     "check": (("task", "model", "compiler"), ("task", "model"), ()),
     "measure": (("task", "model", "algorithm", "compiler"), ("task", "model"), ()),
 }

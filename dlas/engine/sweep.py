@@ -219,7 +219,7 @@ class Sweep:
         """Start a step, and the following steps that make no artifact, in one child."""
         steps = [run.step]
         for step in run.plan.steps[run.done + 1 :]:
-            if step.kind:
+            if step.kind or step.fresh:
                 break
             steps.append(step)
         tasks = [self._task(step) for step in steps]
@@ -240,7 +240,7 @@ class Sweep:
 
     def _seconds(self, step: Step) -> float:
         """Return the time limit of a step."""
-        seconds: float = getattr(self.study.limits, step.name)
+        seconds: float = getattr(self.study.limits, step.time_limit)
         return seconds
 
     def _handle(self, event: Event) -> None:

@@ -75,6 +75,8 @@ class Inline(Runner):
 class _PrintingChannel(Channel):
     """Prints a step's progress, and appends it to the point's log."""
 
+    own_process = False
+
     def __init__(self, log: Path) -> None:
         self._log = log
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from dlas.processes.events import Event, Task
 
 
 class Channel(ABC):
     """A step's connection to the sweep while it runs."""
+
+    own_process: ClassVar[bool] = True
+    """Whether the step's process runs nothing else, before it or beside it, but the steps of its job."""
 
     @abstractmethod
     def say(self, text: str) -> None:

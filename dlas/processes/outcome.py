@@ -57,7 +57,9 @@ def failure(step: str, end: Ended, seconds: float, memory: int) -> Outcome:
     if end.stopped == "timeout":
         return Outcome("timeout", f"{step} took longer than {seconds:g} s")
     if end.stopped == "memory":
-        return Outcome("failed", f"{step} used more than {memory / 2**30:.3g} GiB of memory")
+        return Outcome(
+            "failed", f"the step {step} used more than the limit of {memory / 2**30:.3g} GiB of memory"
+        )
     if end.raised is not None:
         return _by_exception(step, end.raised)
     if end.exit < 0:

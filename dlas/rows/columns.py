@@ -13,8 +13,8 @@ MACHINE_ID = "machine_id"
 """Column of a machine's fingerprint, see :mod:`dlas.rows.machines`."""
 SAMPLES = "latency_samples_s"
 """Column of the raw samples: an ndarray of seconds in every cell, empty where nothing was measured."""
-STEPS = ("network", "tune", "build", "check", "measure")
-TEXTS = ("reason", "step", "bound", "noisy_reason", "unstable_reason", "note", "started")
+STEPS = ("network", "tune", "build", "memory", "check", "measure")
+TEXTS = ("reason", "step", "bound", "noisy_reason", "unstable_reason", "memory_note", "note", "started")
 TRUTHS = ("noisy", "unstable")
 FLOATS = (
     "first_run_s",
@@ -35,6 +35,8 @@ INTEGERS = (
     "seed",
     "calls_per_sample",
     "peak_memory_bytes",
+    "running_memory_bytes",
+    "resident_bytes",
     "test_images",
     "parameters",
     "nonzeros",
@@ -69,7 +71,8 @@ LATENCY = (
 )
 DISTURBANCES = ("noisy", "noisy_reason", "unstable", "unstable_reason", "load", "steal", "drift")
 COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
-SIZES = ("model_bytes", "csr_bytes", "packed_bytes", "library_bytes", "peak_memory_bytes")
+SIZES = ("model_bytes", "csr_bytes", "packed_bytes", "library_bytes")
+MEMORY = ("peak_memory_bytes", "running_memory_bytes", "resident_bytes", "memory_note")
 PROVENANCE = ("cpu", "threads", "processor", MACHINE, MACHINE_ID, "host", "started", "folder")
 ORDER = (
     *("id", "study", *AXES, "status", "reason", "step"),
@@ -78,6 +81,7 @@ ORDER = (
     *("error", *ACCURACIES, "test_images", "note"),
     *COUNTS,
     *SIZES,
+    *MEMORY,
     *("energy_j", "expected_speedup", *REACHED, FINE_TUNING, "coverage", "trials", "search_s"),
     *DURATIONS,
     *PROVENANCE,

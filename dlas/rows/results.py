@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from dlas.errors import InputError
 from dlas.rows.files import FILE as FILE
@@ -38,7 +39,7 @@ from dlas.stack import INFERENCE
 from dlas.store.journal import FileInUse, Journal
 from dlas.store.replacing import make_folder
 
-SCHEMA = 2
+SCHEMA = 3
 STATUSES = ("ok", "failed", "timeout", "unsupported", "wrong")
 UNSTABLE = "unstable"
 OUTCOMES = (*STATUSES, UNSTABLE)
@@ -91,7 +92,8 @@ class Row:
     reason : str
         Why the status is not ``ok``. Null where it is ``ok``.
     step : str
-        The step in which it ended: network, tune, build, check or measure. Null where all were completed.
+        The step in which it ended: network, tune, build, memory, check or measure. Null where all were
+        completed.
     latency_s : list of float, s
         Samples: time of an inference of the whole batch, or of a training step on it. Empty where nothing
         was measured.
@@ -121,7 +123,17 @@ class Row:
     other_round : OtherRound
         What is left of the other of two measurements. Null for a point that was measured once.
     peak_memory_bytes : int, B
-        Peak memory that loading and running the program added. Null where the system does not report it.
+        Peak of what loading the program and running it allocate, weights included, in a process of its own;
+        without pages of files, and without what is done once for all programs, such as importing modules.
+        Null where ``memory_note`` says why, and in rows of schema 1 and 2.
+    running_memory_bytes : int, B
+        The same of running it alone, after it is loaded. Null where ``peak_memory_bytes`` is.
+    memory_note : str
+        Why the peaks are null, or may differ between equal runs. Null where neither is so.
+    resident_bytes : int, B
+        Memory that the timed process added, at its peak: with pages of files, and with what the allocator
+        kept, so that equal runs differ. Rows of schema 1 and 2 name it ``peak_memory_bytes``. Null where the
+        system does not report it.
     energy_j : float, J
         Energy of an inference. Null: no driver measures it yet.
     layers : list of Layer
@@ -221,6 +233,9 @@ class Row:
     unstable_reason: str | None = None
     other_round: OtherRound | None = None
     peak_memory_bytes: int | None = None
+    running_memory_bytes: int | None = None
+    memory_note: str | None = None
+    resident_bytes: int | None = None
     energy_j: float | None = None
     layers: list[Layer] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
@@ -265,6 +280,7 @@ class Row:
         raw = json.loads(line)
         if not isinstance(raw, dict) or raw.get("status") not in STATUSES:
             raise ValueError("not a row: no known status")
+        _rename(raw)
         names = {f.name for f in fields(cls)}
         try:
             return cls(**{key: value for key, value in raw.items() if key in names})
@@ -289,6 +305,13 @@ class Row:
         """Return the row as :meth:`line` does, without the fields that are null or empty."""
         fields = {name: value for name, value in vars(self).items() if value or value == 0 or name == "key"}
         return _as_json(fields) + "\n"
+
+
+def _rename(raw: dict[str, Any]) -> None:
+    """Give the values of a row of an older schema the names that they have now."""
+    schema = raw.get("schema", 1)
+    if isinstance(schema, int) and schema < 3 and raw.get("resident_bytes") is None:
+        raw["resident_bytes"] = raw.pop("peak_memory_bytes", None)
 
 
 def read_rows(folder: Path) -> Iterator[Row]:

@@ -162,6 +162,8 @@ class Seconds(TypedDict, total=False):
         Searching for schedules.
     build : float, s
         Compiling.
+    memory : float, s
+        Measuring its memory.
     check : float, s
         Comparing the build with the network.
     measure : float, s
@@ -171,6 +173,7 @@ class Seconds(TypedDict, total=False):
     network: float
     tune: float
     build: float
+    memory: float
     check: float
     measure: float
 

@@ -15,7 +15,7 @@ class Limits:
     Parameters
     ----------
     network, tune, build, check, measure : float
-        Seconds.
+        Seconds; ``check`` also limits the step ``memory``.
     memory : int
         Bytes of anonymous memory of the step's processes together.
     """

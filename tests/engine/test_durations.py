@@ -101,7 +101,7 @@ def test_the_time_of_an_artifact_survives_an_interruption_and_is_marked_where_ot
     run(study, tmp_path, keep_builds=True)
     (own,) = rows(tmp_path)
     assert own.seconds["network"] >= 0.1
-    assert own.seconds.keys() == {"network", "build", "check", "measure"}
+    assert own.seconds.keys() == {"network", "build", "memory", "check", "measure"}
     assert own.cached == {}
 
     elsewhere = tmp_path / "elsewhere"
@@ -110,5 +110,5 @@ def test_the_time_of_an_artifact_survives_an_interruption_and_is_marked_where_ot
     run(study, elsewhere)
     (other,) = rows(elsewhere)
     assert other.cached == {step: own.seconds[step] for step in ("network", "build")}
-    assert other.seconds.keys() == {"check", "measure"}
+    assert other.seconds.keys() == {"memory", "check", "measure"}
     assert len(list((tmp_path / "cache" / "network").iterdir())) == 1

@@ -74,7 +74,7 @@ def test_each_end_has_its_status_and_reason(
     bad, good = sorted(rows(tmp_path), key=lambda row: row.status == "ok")
     assert (bad.status, good.status) == (status, "ok")
     assert reason in (bad.reason or "")
-    assert bad.step == ("build" if at == "compile" else "check")
+    assert bad.step == {"compile": "build", "load": "memory", "run": "check"}[at]
     assert bad.latency_s == []
 
 
@@ -90,14 +90,16 @@ def test_a_hang_is_a_timeout_and_leaves_no_process(tmp_path: Path, trouble: str)
     assert reason == "build took longer than 3 s"
 
 
-def test_memory_over_the_limit_is_a_failure_that_says_so(tmp_path: Path) -> None:
-    study = study_of(
-        'compiler = [{name = "tests.fixtures.stubs:StubCompiler", trouble = ["memory", "none"]}]'
-    )
+@pytest.mark.parametrize(("at", "step"), [("compile", "build"), ("load", "memory")])
+def test_memory_over_the_limit_is_a_failure_that_says_so(tmp_path: Path, at: str, step: str) -> None:
+    options = f'trouble = ["memory", "none"], at = "{at}"'
+    study = study_of(f'compiler = [{{name = "tests.fixtures.stubs:StubCompiler", {options}}}]')
     study = study.with_limits(memory=2**29)
     run(study, tmp_path)
-    assert sorted(row.status for row in rows(tmp_path)) == ["failed", "ok"]
-    assert "used more than 0.5 GiB" in next(row.reason or "" for row in rows(tmp_path) if row.status != "ok")
+    bad, good = sorted(rows(tmp_path), key=lambda row: row.status)
+    assert (bad.status, good.status) == ("failed", "ok")
+    assert (bad.step, bad.latency_s) == (step, [])
+    assert bad.reason == f"the step {step} used more than the limit of 0.5 GiB of memory"
 
 
 @pytest.mark.parametrize("trouble", ["wrong", "nan"])

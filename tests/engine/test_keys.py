@@ -68,7 +68,7 @@ def pruned(compiler: str) -> Point:
     )
 
 
-@pytest.mark.parametrize("step", ["network", "tune", "build", "check", "measure"])
+@pytest.mark.parametrize("step", ["network", "tune", "build", "memory", "check", "measure"])
 def test_nothing_that_reads_rows_is_in_the_key_of_a_step(step: str) -> None:
     modules = Planner(MeasureSettings(), Path("cache")).modules(step, pruned("metaschedule"))
     assert f"dlas.engine.steps.{step}" in modules

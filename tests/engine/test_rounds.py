@@ -122,6 +122,6 @@ def test_the_build_stays_until_the_second_round(tmp_path: Path, keep_builds: boo
     study = study_of(f"hardware = [{shaky(tmp_path, 'here', '3 0.5')}]")
     run(study, tmp_path, keep_builds=keep_builds)
     (row,) = rows(tmp_path)
-    assert row.seconds.keys() == {"network", "build", "check", "measure"}
+    assert row.seconds.keys() == {"network", "build", "memory", "check", "measure"}
     assert len((tmp_path / "out" / "logs" / f"{row.id}.log").read_text().split("built a stub")) == 2
     assert any((tmp_path / "cache" / "build").iterdir()) == keep_builds

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dlas.measuring import disturbance
 from dlas.measuring.disturbance import Disturbance, Reading, fraction, read, sentinel, spread, worst
-from dlas.measuring.memory import PeakMemory
+from dlas.measuring.memory import ResidentMemory
 from dlas.measuring.sampling import RETRIES_IN_ALL, Instruments, sample
 from dlas.stack import MeasureSettings
 
@@ -335,8 +335,8 @@ def test_the_sentinel_takes_all_processors_at_once_and_the_slowest_counts(
     assert os.sched_getaffinity(0) == allowed
 
 
-def test_peak_memory_sees_what_was_freed_again() -> None:
-    memory = PeakMemory.start()
+def test_resident_memory_sees_what_was_freed_again() -> None:
+    memory = ResidentMemory.start()
     held = np.ones(8_000_000)
     del held
     peak = memory.bytes_above()
@@ -347,13 +347,13 @@ def status(folder: Path, resident: int, peak: int) -> None:
     (folder / "status").write_text(f"Name:\tpython\nVmHWM:\t{peak} kB\nVmRSS:\t{resident} kB\n")
 
 
-def test_peak_memory_without_a_reset(tmp_path: Path) -> None:
+def test_resident_memory_without_a_reset(tmp_path: Path) -> None:
     status(tmp_path, resident=100_000, peak=300_000)
-    memory = PeakMemory.start(tmp_path)
+    memory = ResidentMemory.start(tmp_path)
     assert memory.bytes_above() is None, "the old peak hides what came since"
     status(tmp_path, resident=100_000, peak=350_000)
     assert memory.bytes_above() == 250_000 * 1024
 
 
-def test_peak_memory_where_nothing_is_shown(tmp_path: Path) -> None:
-    assert PeakMemory.start(tmp_path / "absent").bytes_above() is None
+def test_resident_memory_where_nothing_is_shown(tmp_path: Path) -> None:
+    assert ResidentMemory.start(tmp_path / "absent").bytes_above() is None

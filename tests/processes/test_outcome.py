@@ -22,7 +22,11 @@ def by(error: BaseException) -> Ended:
     ("end", "status", "reason"),
     [
         (Ended(1, exit=-9, stopped="timeout"), "timeout", "build took longer than 5 s"),
-        (Ended(1, exit=-9, stopped="memory"), "failed", "build used more than 1 GiB of memory"),
+        (
+            Ended(1, exit=-9, stopped="memory"),
+            "failed",
+            "the step build used more than the limit of 1 GiB of memory",
+        ),
         (
             Ended(1, exit=-9),
             "failed",

@@ -18,6 +18,8 @@ LATER = {
     **{"packed_bytes": "Int64", "machine_id": "string", "unstable": "boolean", "unstable_reason": "string"},
     **dict.fromkeys((*WAITS, *CACHED), "float64"),
     "task": "string",
+    **{"memory_s": "float64", "resident_bytes": "Int64", "running_memory_bytes": "Int64"},
+    "memory_note": "string",
 }
 """Columns that version 0.1.0 did not have."""
 
@@ -27,7 +29,9 @@ def test_its_table_has_the_columns_that_it_had_and_nothing_in_those_added_later(
     columns = json.loads((RECORDED / "columns.json").read_text())
     assert not LATER.keys() & columns.keys()
     assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == columns | LATER
-    assert frame[[name for name in LATER if name not in ("machine_id", "task")]].isna().all(axis=None)
+    known = ("machine_id", "task", "resident_bytes")
+    assert frame[[name for name in LATER if name not in known]].isna().all(axis=None)
+    assert frame["peak_memory_bytes"].isna().all() and frame["resident_bytes"].notna().any()
     assert set(frame["task"]) == {"inference"}
     assert frame["status"].value_counts().to_dict() == {"ok": 15, "unsupported": 7}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dlas.engine.steps.programs import load_program
 from dlas.engine.steps.samples import load_batch
-from dlas.measuring.memory import PeakMemory
+from dlas.measuring.memory import ResidentMemory
 from dlas.processes.interface import Channel
 from dlas.stack import TRAINING, Hardware, Layer, MeasureSettings
 from dlas.store.cache import Cache
@@ -28,7 +28,7 @@ def run(
     cache, point = Cache(Path(root)), Point.of(content)
     device: Hardware = point.hardware.make("hardware")
     images, labels = load_batch(cache, network_key, point)
-    memory = PeakMemory.start()
+    memory = ResidentMemory.start()
     program = load_program(cache, network_key, build_key, point)
     wanted = MeasureSettings(**settings)
     time_layers: Callable[[int], list[Layer] | None]
@@ -38,9 +38,9 @@ def run(
     else:
         measured = device.measure(program, images, wanted, channel.turn)
         time_layers = functools.partial(program.layers, images)
-    peak = memory.bytes_above()
+    resident = memory.bytes_above()
     layers = None
     if wanted.layer_repeats:
         channel.turn()
         layers = time_layers(wanted.layer_repeats)
-    return {**measured, "peak_memory_bytes": peak, "timed_layers": layers, "device": device.describe()}
+    return {**measured, "resident_bytes": resident, "timed_layers": layers, "device": device.describe()}
