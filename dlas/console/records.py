@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dlas.rows.labels import MISSING, convolution, duration, factor, milliseconds
+from dlas.rows.older import with_operator
 
 if TYPE_CHECKING:
     from dlas.tuning.records import Records
@@ -32,7 +33,7 @@ def cells(records: Records) -> Iterable[str]:
     best = min((trial.median_s for trial in records.valid), default=None)
     minimal = min(records.baseline.run_s) if records.baseline else None
     yield convolution(about) or str(about.get("name", MISSING))
-    yield " ".join(about.get("tail", []))
+    yield " ".join(with_operator(about).get("fused", []))
     yield str(identity.get("algorithm", {}).get("name", MISSING))
     yield str(identity.get("space", {}).get("name", MISSING))
     yield str(identity.get("machine", MISSING))

@@ -24,7 +24,7 @@ COMPILES = "The first inference compiles the program, for which torch needs a C+
 PLACES = {
     "library.so": "the compiled network",
     "parameters.safetensors": "its parameters, packed for the kernels",
-    "program.json": "the order of the parameters, and the kernel of each layer",
+    "program.json": "the order of the parameters, and the layers that each kernel computes",
     "model.onnx": "the network as an ONNX graph",
     "program.pt2": "the network as `torch.export` wrote it",
     "program.py": "loads the program in its runtime",

@@ -74,11 +74,10 @@ def _summary(tuning: Mapping[str, Any]) -> TuningSummary | None:
 
 
 def _layers(built: list[Layer], timed: list[Layer]) -> list[Layer]:
-    """Return the build's layers with what the program measured of them, then its other operators."""
-    by_name = {layer["name"]: layer for layer in timed}
-    untimed: Layer = {"latency_s": None}
-    joined: list[Layer] = [{**layer, **by_name.pop(layer["name"], untimed)} for layer in built]
-    return joined + list(by_name.values())
+    """Return what the program ran, in its order, with what the build says of it; then the untimed."""
+    by_name = {layer["name"]: layer for layer in built}
+    joined: list[Layer] = [{**by_name.pop(layer["name"], Layer()), **layer} for layer in timed]
+    return joined + [{**layer, "latency_s": None} for layer in by_name.values()]
 
 
 def _facts(cache: Cache, kind: str, artifacts: Mapping[str, str]) -> dict[str, Any]:

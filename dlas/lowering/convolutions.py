@@ -16,6 +16,7 @@ from dlas.lowering.layouts import block_array, block_shape
 from dlas.lowering.regions import Region
 from dlas.lowering.simplify import OPAQUE, shape_of
 from dlas.lowering.tail import Chain, Operand, Step, fold_affine
+from dlas.networks.operator_names import of_relax
 from dlas.schedules.direct import Direct
 from dlas.stack import GENERIC, Algorithm, Array, Conv, Decisions, Layer, Target, describe_layer
 
@@ -66,9 +67,19 @@ class ConvolutionKernel(Kernel):
     def describe(self) -> Layer:
         """Return the kernel as a layer of a row."""
         nonzeros = int(np.count_nonzero(self.weight))
-        tail = [step.operator.rpartition(".")[2] for step in self.steps]
-        layer = describe_layer(self.conv, algorithm_name(self.algorithm), nonzeros, tail, self.declined)
+        bias = self._has_bias()
+        fused = [of_relax(step.operator) for step in self.steps[bias:]]
+        name = algorithm_name(self.algorithm)
+        layer = describe_layer(self.conv, name, nonzeros, fused, self.declined, bias)
         return {**layer, "options": dict(self.options), "kernel": self.name}
+
+    def _has_bias(self) -> bool:
+        """Whether the tail begins with the addition of a stored tensor."""
+        first = self.steps[0] if self.steps else None
+        if first is None or first.operator != "relax.add":
+            return False
+        read = [int(which) for kind, which in first.inputs if kind == "operand"]
+        return any(isinstance(self.operands[operand], np.ndarray) for operand in read)
 
     @property
     def layer(self) -> str:

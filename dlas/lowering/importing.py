@@ -40,6 +40,8 @@ class Imported:
     convolutions : tuple of str
         Names of the 2-D convolutions in the order of the function, where the
         format names them by node and not by weight.
+    linear : tuple of str
+        Names of the products with a stored matrix, likewise.
     operators : dict
         PrimFuncs by global variable: operators that the importer lowered itself.
     """
@@ -48,6 +50,7 @@ class Imported:
     weights: dict[relax.Var, Array]
     owners: dict[relax.Var, str]
     convolutions: tuple[str, ...] = ()
+    linear: tuple[str, ...] = ()
     operators: dict[tvm.ir.GlobalVar, tirx.PrimFunc] = field(default_factory=dict)
 
 
@@ -103,13 +106,15 @@ def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> Imported:
     with quiet():
         imported = from_onnx(model, shape_dict={graph_input(model).name: list(shape)})
     ranks = {tensor.name: len(tensor.dims) for tensor in model.graph.initializer}
-    names = tuple(
-        layer_of_node(node, f"node{index}")
-        for index, node in enumerate(model.graph.node)
-        if node.op_type == "Conv" and ranks.get(node.input[1], 4) == 4
+    named = [(node, layer_of_node(node, f"node{index}")) for index, node in enumerate(model.graph.node)]
+    convolutions = tuple(
+        name for node, name in named if node.op_type == "Conv" and ranks.get(node.input[1], 4) == 4
+    )
+    linear = tuple(
+        name for node, name in named if node.op_type in ("Gemm", "MatMul") and node.input[1] in ranks
     )
     written = {v: f for v, f in imported.functions_items() if isinstance(f, tvm.tirx.PrimFunc)}
-    return Imported(imported["main"], {}, {}, names, written)
+    return Imported(imported["main"], {}, {}, convolutions, linear, written)
 
 
 def as_array(constant: tvm.ir.GenericConst) -> Array:

@@ -42,6 +42,11 @@ class Layouts:
         """Return the layout that a value has."""
         return self._blocked[value][0] if value in self._blocked else PLAIN
 
+    def shape(self, value: relax.Expr) -> tuple[int, ...]:
+        """Return the shape of a value in NCHW, whatever its layout."""
+        shape = shape_of(value)
+        return (shape[0], self._blocked[value][1], *shape[2:4]) if value in self._blocked else shape
+
     def emit(self, expression: relax.Expr, layout: str, channels: int) -> relax.Var:
         """Return a new variable bound to ``expression``, which has ``channels`` channels in ``layout``."""
         return self._record(self.builder.emit(expression), layout, channels)

@@ -17,10 +17,11 @@ import numpy as np
 import tvm
 from tvm import relax, tirx
 
-from dlas.lowering import pooling, scalars
-from dlas.lowering.attention import legalisation, schedule_attention
+from dlas.lowering.attention import schedule_attention
 from dlas.lowering.convolutions import ConvolutionKernel, make_kernel, read_conv
+from dlas.lowering.described import KernelLayers
 from dlas.lowering.edges import Edges
+from dlas.lowering.fusing import fuse_operators
 from dlas.lowering.importing import as_array, import_network
 from dlas.lowering.kernels import Kernel, schedule_kernel
 from dlas.lowering.layout_changes import schedule_changes
@@ -33,9 +34,6 @@ from dlas.lowering.reshapes import in_rows, multiplies_rows
 from dlas.lowering.simplify import FUSES_BEHIND, Graph, is_constant, shape_of, simplify
 from dlas.lowering.tail import Operand
 from dlas.stack import GENERIC, Algorithm, Array, Edge, Layer, Network, Target
-
-WRITTEN = {**pooling.WRITTEN, **scalars.WRITTEN}
-"""Legalisation functions of operators that TVM's own would be slow for."""
 
 
 @dataclass
@@ -51,7 +49,9 @@ class Lowered:
     kernels : dict of Kernel
         Convolutions and linear layers by PrimFunc name; every other PrimFunc is an ordinary operator.
     layers : list of Layer
-        One a 2-D convolution, ready for a row.
+        The 2-D convolutions, ready for a row.
+    operators : list of Layer
+        All kernels that ``main`` calls in order, convolutions too, ready for a row.
     coverage : dict or None
         Shares of the ``convolutions`` and of their multiply-adds (``macs``) that
         use the requested algorithm; None where there is no convolution.
@@ -63,6 +63,7 @@ class Lowered:
     parameters: dict[str, Array]
     kernels: dict[str, Kernel]
     layers: list[Layer]
+    operators: list[Layer]
     coverage: dict[str, float] | None
     edges: list[Edge]
 
@@ -84,7 +85,7 @@ def lower_graph(graph: Graph, algorithm: Algorithm, target: Target = GENERIC) ->
     """Return an imported network with its convolutions computed by ``algorithm``."""
     algorithm.check_layers(tuple(graph.names.values()))
     graph = in_rows(graph)
-    emitter = _Emitter(algorithm, target)
+    emitter = _Emitter(algorithm, target, graph.linear)
     regions = {region.output: region for region in find_regions(graph)}
     replaced = {variable for region in regions.values() for variable in region.variables}
     for variable, function in graph.operators.items():
@@ -99,13 +100,15 @@ def lower_graph(graph: Graph, algorithm: Algorithm, target: Target = GENERIC) ->
             emitter.edges.read(graph.output, None)
             output = emitter.builder.emit_output(emitter.plain(graph.output))
         emitter.builder.emit_func_output(output, params=[graph.images, *emitter.parameters])
-    module = _fuse_operators(emitter.builder.get(), target)
+    fused = fuse_operators(emitter.builder.get(), target)
+    module = fused.module
     kernels: dict[str, Kernel] = {**emitter.kernels, **_linear_kernels(module)}
+    operators = KernelLayers(kernels, emitter.layouts, emitter.panels, emitter.stock).describe(fused)
     for name, kernel in kernels.items():
         module.update_func(module.get_global_var(name), kernel.function)
     arrays = {parameter.name: array for parameter, array in emitter.parameters.items()}
     coverage = _coverage(emitter.layers, emitter.kernels)
-    return Lowered(module, arrays, kernels, emitter.layers, coverage, emitter.edges.reads)
+    return Lowered(module, arrays, kernels, emitter.layers, operators, coverage, emitter.edges.reads)
 
 
 def schedule(
@@ -128,14 +131,20 @@ def schedule(
 
 @dataclass
 class _Emitter:
-    """Writes the new ``main``, binding by binding."""
+    """Writes the new ``main``, binding by binding.
+
+    It notes whose weight a parameter is (``panels``), and convolutions that are TVM's own (``stock``).
+    """
 
     algorithm: Algorithm
     target: Target
+    linear: Mapping[relax.Var, str]
     builder: relax.BlockBuilder = field(default_factory=relax.BlockBuilder)
     parameters: dict[relax.Var, Array] = field(default_factory=dict)
     kernels: dict[str, ConvolutionKernel] = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)
+    panels: dict[str, str] = field(default_factory=dict)
+    stock: dict[relax.Var, Layer] = field(default_factory=dict)
     values: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
     edges: Edges = field(default_factory=Edges)
 
@@ -162,30 +171,35 @@ class _Emitter:
 
     def operator(self, variable: relax.Var, value: relax.Expr, layer: str | None) -> None:
         """Emit any other operator; a convolution among them (``layer`` names it) is recorded as declined."""
-        if layer is not None:
-            self.layers.append(_stock_layer(layer, value))
         self.edges.passed(variable, value)
+        emitted = self._emitted(variable, value)
+        self.values[variable] = emitted
+        if layer is not None:
+            self.stock[emitted] = _stock_layer(layer, value)
+            self.layers.append(self.stock[emitted])
+
+    def _emitted(self, variable: relax.Var, value: relax.Expr) -> relax.Var:
         if multiplies_rows(value):
-            self.values[variable] = self._linear(value)
-            return
+            return self._linear(value, self.linear.get(variable))
         if isinstance(value, relax.Call):
             arguments = [self.of(argument) for argument in value.args]
             followed = self.layouts.follow(value, arguments)
             if followed is not None:
-                self.values[variable] = followed
-                return
+                return followed
             arguments = [self.layouts.read(argument, PLAIN) for argument in arguments]
             value = relax.Call(value.op, arguments, value.attrs, value.ty_args)
         elif isinstance(value, relax.TupleGetItem):
             value = relax.TupleGetItem(self.of(value.tuple_value), value.index)
         else:
             value = self.plain(value)
-        self.values[variable] = self.builder.emit(value)
+        return self.builder.emit(value)
 
-    def _linear(self, call: relax.Call) -> relax.Var:
+    def _linear(self, call: relax.Call, layer: str | None) -> relax.Var:
         """Emit a linear layer with its weight in panels."""
         packed = pack_linear(as_array(call.args[1]), self.target)
         panels = self.parameter(f"linear{len(self.parameters)}", packed)
+        if layer is not None:
+            self.panels[panels.name] = layer
         compute = partial(linear, outputs=shape_of(call)[-1], target=self.target)
         kernel = {"primfunc_name_hint": "linear", "primfunc_attrs": {"op_pattern": FUSES_BEHIND}}
         return self.builder.emit_te(compute, self.plain(call.args[0]), panels, **kernel)
@@ -267,18 +281,3 @@ def _linear_kernels(module: tvm.IRModule) -> dict[str, LinearKernel]:
         if isinstance(function, tirx.PrimFunc)
     )
     return {kernel.name: kernel for kernel in found if kernel is not None}
-
-
-def _fuse_operators(module: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """Return the module with all but the kernels legalised and fused by TVM."""
-    module["main"] = module["main"].with_attr("num_input", 1)
-    return tvm.transform.Sequential(
-        [
-            relax.transform.LegalizeOps({**WRITTEN, **legalisation(target)}),
-            relax.transform.AnnotateTIROpPattern(),
-            relax.transform.FuseOps(),
-            relax.transform.FuseTIR(),
-            relax.transform.RewriteDataflowReshape(),
-            relax.transform.DeadCodeElimination(),
-        ]
-    )(module)

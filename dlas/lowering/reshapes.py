@@ -23,7 +23,8 @@ def in_rows(graph: Graph) -> Graph:
     written = (each for binding in graph.bindings for each in rewriter.rewritten(*binding))
     bindings = [(variable, builder.normalize(value)) for variable, value in written]
     output = rewriter.of(graph.output)
-    return replace(graph, bindings=live(bindings, output), output=output)
+    linear = {rows: graph.linear[layer] for rows, layer in rewriter.rows.items() if layer in graph.linear}
+    return replace(graph, bindings=live(bindings, output), output=output, linear=linear)
 
 
 def multiplies_rows(call: relax.Expr) -> bool:
@@ -43,14 +44,15 @@ class _Rewriter:
     ----------
     origins : dict
         By variable, what it is a reshape of.
-    rows : set
-        Variables [m, k] that linear layers and operators behind them have computed.
+    rows : dict
+        Variables [m, k] that linear layers and operators behind them have computed, each with the
+        variable whose value it holds.
     same : dict
         By variable, another that is equal.
     """
 
     origins: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
-    rows: set[relax.Expr] = field(default_factory=set)
+    rows: dict[relax.Expr, relax.Var] = field(default_factory=dict)
     same: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
 
     def of(self, expression: relax.Expr) -> relax.Expr:
@@ -116,7 +118,7 @@ class _Rewriter:
             yield from self._reshape(given, argument)
             inner.append(self.of(given))
         rows = relax.Var(f"{variable.name}_rows", _in_rows(variable))
-        self.rows.add(rows)
+        self.rows[rows] = variable
         yield rows, relax.Call(call.op, [*inner, *others], call.attrs)
         yield from self._reshape(variable, rows)
 

@@ -38,6 +38,8 @@ class Graph:
     output : relax.Expr
     names : dict
         Layer names of the 2-D convolutions, by the variable that holds the result.
+    linear : dict
+        Layer names of products with a stored matrix, by the variable that holds the result.
     operators : dict
         PrimFuncs that bindings call, by global variable.
     """
@@ -46,6 +48,7 @@ class Graph:
     bindings: list[Binding]
     output: relax.Expr
     names: dict[relax.Var, str]
+    linear: dict[relax.Var, str] = field(default_factory=dict)
     operators: dict[tvm.ir.GlobalVar, tirx.PrimFunc] = field(default_factory=dict)
 
 
@@ -101,6 +104,8 @@ NUMPY: dict[str, Callable[..., Array]] = {
     "relax.where": lambda call, condition, x, y: np.asarray(np.where(condition, x, y), x.dtype),
 }
 """How numpy evaluates an operator on constants; other operators are not folded."""
+WEIGHTED = ("relax.nn.conv2d", "relax.matmul")
+"""Operators whose second argument may be a layer's weight."""
 RESTORED = {"maximum": relax.op.maximum, "minimum": relax.op.minimum}
 """Operators that the ONNX importer lowers to TIR, by name; as Relax operators they can join a tail."""
 
@@ -122,7 +127,8 @@ def simplify(imported: Imported) -> Graph:
         for binding in block.bindings
     ]
     names = _name_convolutions(bindings, rewriter.owners, imported.convolutions)
-    return Graph(images, live(bindings, output), output, names, imported.operators)
+    linear = _name_linear(bindings, rewriter.owners, imported.linear)
+    return Graph(images, live(bindings, output), output, names, linear, imported.operators)
 
 
 @dataclass
@@ -153,7 +159,7 @@ class _Rewriter:
             result = self._call(value)
             if is_constant(result) and owner is not None:
                 self.owners[binding.var] = owner
-            elif is_call(value, "relax.nn.conv2d") and value.args[1] in self.owners:
+            elif is_call(value) and value.op.name in WEIGHTED and value.args[1] in self.owners:
                 self.owners[result] = self.owners[value.args[1]]
         elif isinstance(value, relax.TupleGetItem):
             held = self.of(value.tuple_value)
@@ -211,6 +217,20 @@ def _name_convolutions(
         seen[name] = seen.get(name, 0) + 1
         names[variable] = name if seen[name] == 1 else f"{name}#{seen[name]}"
     return names
+
+
+def _name_linear(
+    bindings: list[Binding], owners: dict[relax.Var, str], in_order: tuple[str, ...]
+) -> dict[relax.Var, str]:
+    """Return the names of the linear layers that are known; calls of one layer share its name."""
+    results = [
+        variable
+        for variable, value in bindings
+        if is_call(value, "relax.matmul") and is_constant(value.args[1])
+    ]
+    if len(in_order) == len(results):
+        return dict(zip(results, in_order, strict=True))
+    return {variable: owners[variable] for variable in results if variable in owners}
 
 
 def live(bindings: list[Binding], output: relax.Expr) -> list[Binding]:

@@ -72,7 +72,7 @@ def layer_records(line: int, row: Row) -> Iterator[dict[str, Any]]:
     times = profile(row)
     for index, layer in enumerate(row.layers or ()):
         if isinstance(layer, Mapping):
-            own = layer.get("macs") is not None and layer.get("algorithm") != LIBRARY
+            own = layer.get("algorithm") not in (None, LIBRARY)
             known = {
                 "line": line,
                 "number": index,

@@ -51,7 +51,7 @@ def record(folder: str, row: Row) -> dict[str, Any]:
     record |= {f"{axis}_name": _part_name(getattr(row, axis)) for axis in PART_AXES}
     record |= {f"{axis}.": options(getattr(row, axis)) for axis in PART_AXES}
     record[FINE_TUNING] = fine_tuning_seconds(row)
-    record["image_height"] = _of(row.layers[0], "h") if isinstance(row.layers, list) and row.layers else None
+    record["image_height"] = _first_height(row.layers)
     record["drift"] = _drift(row.sentinel_s)
     record[MACHINE_ID], record["processor"] = machine_id(row.device), _processor(row.device)
     record[MACHINE] = None  # a name tells machines apart only beside the others
@@ -83,6 +83,12 @@ def _drift(sentinel_s: Sequence[float] | None) -> float | None:
     """Return how much slower the sentinel's slowest run was than its fastest, as a fraction."""
     times = [time for time in sentinel_s or () if time]
     return max(times) / min(times) - 1 if times else None
+
+
+def _first_height(layers: object) -> Any:
+    """Return the height that the first layer with one reads."""
+    heights = [_of(layer, "h") for layer in layers] if isinstance(layers, list) else []
+    return next((height for height in heights if height is not None), None)
 
 
 def _of(mapping: object, key: str) -> Any:

@@ -19,6 +19,7 @@ from typing import Any
 from dlas.errors import InputError
 from dlas.rows.files import FILE as FILE
 from dlas.rows.files import check_appendable, complete_lines, results_file
+from dlas.rows.older import with_operator
 from dlas.rows.schema import (
     Artifacts,
     CompiledAccuracy,
@@ -137,7 +138,8 @@ class Row:
     energy_j : float, J
         Energy of an inference. Null: no driver measures it yet.
     layers : list of Layer
-        The build's convolutions with their times, then its other operators.
+        The operators in the order in which the build runs them, with their times. Rows written before
+        operators were told apart have the convolutions first, and of others a name and a time alone.
     edges : list of Edge
         Which convolution reads the output of which: where a layout may have to change. Empty where the
         compiler does not report it.
@@ -282,6 +284,8 @@ class Row:
             raise ValueError("not a row: no known status")
         _rename(raw)
         names = {f.name for f in fields(cls)}
+        if isinstance(raw.get("layers"), list):
+            raw["layers"] = [with_operator(layer) for layer in raw["layers"]]
         try:
             return cls(**{key: value for key, value in raw.items() if key in names})
         except TypeError as error:

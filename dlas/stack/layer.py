@@ -42,7 +42,11 @@ class Layer(TypedDict, total=False):
         The layer's name in the network; of other operators the kernel's.
     operator : str
         What it computes: the name in ONNX's operator set where it has one there, such as ``Conv``,
-        ``Gemm`` or ``Add``, else the runtime's own.
+        ``Gemm`` or ``Add``, else the runtime's own; ``LayoutChange`` where TVM copies a tensor into another
+        layout. Of several in a kernel the one with the most work. Null where it is not known.
+    fused : list of str
+        The other operators computed in the same kernel, in order, named likewise. Scales of a batch norm
+        that are part of the weights, the ``bias`` and reshapes are none.
     inputs : list of list of int
         Shapes of the tensors that it reads, without weights and other stored ones.
     output : list of int
@@ -102,8 +106,6 @@ class Layer(TypedDict, total=False):
         Multiply-adds of the dense convolution, the whole batch.
     nonzeros : int
         Weights that are not zero.
-    tail : list of str
-        Operators computed in the same kernel.
     kernel : str
         Name of the kernel in the build.
     decisions : mapping or str
@@ -122,7 +124,8 @@ class Layer(TypedDict, total=False):
     """
 
     name: str
-    operator: str
+    operator: str | None
+    fused: Sequence[str]
     inputs: Sequence[Sequence[int]]
     output: Sequence[int]
     latency_s: float | None
@@ -152,7 +155,6 @@ class Layer(TypedDict, total=False):
     types: Types
     macs: int
     nonzeros: int
-    tail: list[str]
     kernel: str
     decisions: dict[str, Any] | str | None
     space: str
@@ -190,8 +192,9 @@ def describe_layer(
     conv: Conv,
     algorithm: str,
     nonzeros: int,
-    tail: Sequence[str] = (),
+    fused: Sequence[str] = (),
     declined: str | None = None,
+    bias: bool | None = None,
 ) -> Layer:
     """Return one convolution as rows describe it.
 
@@ -202,10 +205,12 @@ def describe_layer(
         The part that computes it, or ``library`` for a runtime's own kernel.
     nonzeros : int
         Weights that are not zero.
-    tail : sequence of str
-        Operators computed in the same kernel.
+    fused : sequence of str
+        The operators computed in the same kernel.
     declined : str, optional
         Why the requested algorithm does not compute it.
+    bias : bool, optional
+        Whether it adds a bias, where that is known.
     """
     convolution = asdict(conv)
     types = {kind: convolution.pop(f"{kind}_type") for kind in ("input", "weight", "accumulator", "output")}
@@ -221,6 +226,7 @@ def describe_layer(
         "declined": declined,
         "macs": conv.macs,
         "nonzeros": nonzeros,
-        "tail": list(tail),
+        "fused": list(fused),
+        **({} if bias is None else {"bias": bias}),
     }
     return cast(Layer, layer)

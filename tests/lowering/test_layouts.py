@@ -58,7 +58,7 @@ def test_a_layer_blocked_by_16_in_and_out_with_bias_and_relu(tmp_path: Path) -> 
     lowered = lower(module, Blocks(), 2)
     (layer,) = lowered.layers
     assert (layer["input_layout"], layer["output_layout"]) == ("NCHW16c", "NCHW16c")
-    assert layer["tail"] == ["add", "relu"] and layer["declined"] is None
+    assert layer["bias"] and layer["fused"] == ["Relu"] and layer["declined"] is None
     assert error(run(lowered, tmp_path, x), module.reference(x)) < 1e-5
 
 

@@ -82,7 +82,7 @@ def test_every_point_computes_the_layer_and_what_is_behind_it(
     dense, x = network(Rows(inputs, outputs), shape), images(batch, shape)
     lowered = lower(dense, Direct(), batch)
     kernel = linear_kernel(lowered)
-    assert kernel.describe()["tail"] == ["add", "gelu"]
+    assert kernel.describe()["bias"] and kernel.describe()["fused"] == ["Gelu"]
     expected = dense.module.double()(torch.from_numpy(x).double()).detach().numpy()
     space = kernel.space(HOST)
     copied = next((point for point in space if point["copied"]), space[-1])
@@ -118,23 +118,24 @@ def test_a_gpu_has_no_tiles_and_a_schedule() -> None:
 
 
 @pytest.mark.parametrize(
-    ("behind", "tail"),
+    ("behind", "fused"),
     [
-        (lambda y: y, ["add"]),
-        (lambda y: F.gelu(y.reshape(-1, 6)).reshape(2, 3, 4, 6), ["add", "gelu"]),
+        (lambda y: y, []),
+        (lambda y: F.gelu(y.reshape(-1, 6)).reshape(2, 3, 4, 6), ["Gelu"]),
         (lambda y: torch.tanh(F.gelu(y)), None),
-        (lambda y: y + y.mean(1, keepdim=True), ["add"]),
-        (lambda y: y + y.permute(0, 2, 1, 3).reshape(2, 3, 4, 6), ["add"]),
+        (lambda y: y + y.mean(1, keepdim=True), []),
+        (lambda y: y + y.permute(0, 2, 1, 3).reshape(2, 3, 4, 6), []),
     ],
     ids=["bias", "reshapes", "two formulas", "broadcast", "permuted"],
 )
 def test_what_is_behind_a_layer_is_fused_as_far_as_it_may(
-    behind: Callable[[torch.Tensor], torch.Tensor], tail: list[str] | None, tmp_path: Path
+    behind: Callable[[torch.Tensor], torch.Tensor], fused: list[str] | None, tmp_path: Path
 ) -> None:
     shape = (3, 4, 9)
     dense, x = network(Rows(9, 6, behind), shape), images(2, shape)
     lowered = lower(dense, Direct(), 2)
-    assert [kernel.describe()["tail"] for kernel in lowered.kernels.values()] == ([tail] if tail else [])
+    told = [kernel.describe() for kernel in lowered.kernels.values()]
+    assert [layer["fused"] for layer in told if layer["bias"]] == ([] if fused is None else [fused])
     assert error(run(lowered, tmp_path, x), dense.reference(x)) < 1e-5
 
 
@@ -155,10 +156,9 @@ def test_a_residual_addition_is_fused(tmp_path: Path) -> None:
     shape = (3, 5, 8)
     block, x = network(Block(), shape), images(2, shape)
     lowered = lower(block, Direct(), 2)
-    assert sorted(kernel.describe()["tail"] for kernel in lowered.kernels.values()) == [
-        ["add", "add"],
-        ["add", "gelu"],
-    ]
+    told = [kernel.describe() for kernel in lowered.kernels.values()]
+    assert all(layer["bias"] for layer in told)
+    assert sorted(list(layer["fused"]) for layer in told) == [["Add"], ["Gelu"]]
     assert error(run(lowered, tmp_path, x), block.reference(x)) < 1e-5
 
 

@@ -57,12 +57,13 @@ def test_one_kernel_a_convolution_with_the_layers_name(lowered: Lowered) -> None
 
 
 def test_batch_norm_bias_residual_and_activation_are_in_the_kernel(lowered: Lowered) -> None:
-    tails = {layer["name"]: layer["tail"] for layer in lowered.layers}
-    assert tails["stem.0"] == ["add", "relu"]
-    assert tails["second"] == ["add", "add", "relu"]
-    assert tails["depthwise"] == ["add", "clip"]
-    assert tails["pointwise"] == ["add", "silu"]
-    assert tails["squeeze"] == ["add", "sigmoid"]
+    fused = {layer["name"]: layer["fused"] for layer in lowered.layers}
+    assert all(layer["bias"] for layer in lowered.layers)
+    assert fused["stem.0"] == ["Relu"]
+    assert fused["second"] == ["Add", "Relu"]
+    assert fused["depthwise"] == ["Clip"]
+    assert fused["pointwise"] == ["Swish"]
+    assert fused["squeeze"] == ["Sigmoid"]
 
 
 def test_layers_tell_shapes_and_counts(lowered: Lowered) -> None:
@@ -114,25 +115,25 @@ def test_the_same_program_is_written_twice_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("use", "tail"),
+    ("use", "fused"),
     [
-        (lambda conv, x: torch.softmax(conv(x), 1), ["add"]),
-        (lambda conv, x: (y := conv(x)) + F.max_pool2d(y, 3, 1, 1), ["add"]),
-        (lambda conv, x: F.hardswish(conv(x)), ["add", "add", "clip", "divide", "multiply"]),
-        (lambda conv, x: F.leaky_relu(conv(x), 0.3) * 2 - x, ["add", "leakyrelu", "multiply", "subtract"]),
-        (lambda conv, x: torch.tanh(conv(x)) * x.mean((2, 3), keepdim=True), ["add", "tanh", "multiply"]),
-        (lambda conv, x: F.gelu(conv(x)), ["add", "gelu"]),
-        (lambda conv, x: conv(x).mean((2, 3), keepdim=True) * x, ["add"]),
+        (lambda conv, x: torch.softmax(conv(x), 1), []),
+        (lambda conv, x: (y := conv(x)) + F.max_pool2d(y, 3, 1, 1), []),
+        (lambda conv, x: F.hardswish(conv(x)), ["Add", "Clip", "Div", "Mul"]),
+        (lambda conv, x: F.leaky_relu(conv(x), 0.3) * 2 - x, ["LeakyRelu", "Mul", "Sub"]),
+        (lambda conv, x: torch.tanh(conv(x)) * x.mean((2, 3), keepdim=True), ["Tanh", "Mul"]),
+        (lambda conv, x: F.gelu(conv(x)), ["Gelu"]),
+        (lambda conv, x: conv(x).mean((2, 3), keepdim=True) * x, []),
     ],
     ids=["softmax", "read twice", "hardswish", "leaky relu", "broadcast operand", "gelu", "shape changes"],
 )
 def test_tails_reach_as_far_as_they_may(
-    use: Callable[..., torch.Tensor], tail: list[str], tmp_path: Path
+    use: Callable[..., torch.Tensor], fused: list[str], tmp_path: Path
 ) -> None:
     shape = (4, 9, 9)
     calls, x = network(Calls(use), shape), images(2, shape)
     lowered = lower(calls, Direct(), 2)
-    assert lowered.layers[0]["tail"] == tail
+    assert lowered.layers[0]["fused"] == fused and lowered.layers[0]["bias"]
     assert error(run(lowered, tmp_path, x), calls.reference(x)) < 1e-5
 
 
@@ -168,7 +169,7 @@ def test_a_very_long_tail_is_cut(tmp_path: Path) -> None:
     shape = (4, 6, 6)
     calls, x = network(Calls(use), shape), images(1, shape)
     lowered = lower(calls, Direct(), 1)
-    assert 4 < len(lowered.layers[0]["tail"]) < 20
+    assert 4 < len(lowered.layers[0]["fused"]) < 20
     assert error(run(lowered, tmp_path, x), calls.reference(x)) < 1e-5
 
 

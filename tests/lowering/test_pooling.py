@@ -11,7 +11,7 @@ import tvm
 from torch.nn import functional as F
 from tvm import relax, s_tir, tirx
 
-from dlas.lowering.lower import _fuse_operators as fuse_operators
+from dlas.lowering.fusing import fuse_operators
 from dlas.lowering.operators.schedule import schedule_operators
 from dlas.lowering.pooling import WRITTEN, schedule_pooling
 from dlas.lowering.target import tvm_target
@@ -69,7 +69,7 @@ def test_rows_are_taken_in_one_pass_with_what_follows() -> None:
             pooled = builder.emit(relax.op.nn.max_pool2d(x, (3, 3), (2, 2), (1, 1)))
             output = builder.emit_output(builder.emit(relax.op.nn.relu(pooled)))
         builder.emit_func_output(output)
-    module = schedule_pooling(fuse_operators(builder.get(), HOST), HOST)
+    module = schedule_pooling(fuse_operators(builder.get(), HOST).module, HOST)
     (function,) = (each for each in module.functions.values() if isinstance(each, tirx.PrimFunc))
     schedule = s_tir.Schedule(function)
     stages = schedule.get_child_blocks(schedule.get_sblock("root"))

@@ -83,6 +83,7 @@ def test_networks_are_right_and_every_convolution_is_accounted_for(given: Given,
 
     assert {layer["name"] for layer in lowered.layers} == given.convolutions
     assert len(lowered.layers) == len(given.convolutions)
+    assert [layer["kernel"] for layer in lowered.operators if layer["operator"] is None] == []
     for layer in lowered.layers:
         assert (layer["algorithm"] == algorithm) == (layer["declined"] is None)
         assert layer["declined"] is None or layer["declined"].strip()

@@ -27,7 +27,9 @@ CONV: Layer = {
     "padding": [1, 2, 3, 4],
     "types": {"input": "float32"},
     "macs": 1_000_000,
-    "tail": ["add", "relu"],
+    "operator": "Conv",
+    "fused": ["Add", "Relu"],
+    "inputs": [[1, 64, 28, 28], [1, 128, 28, 28]],
     "decisions": {"tile": 8},
 }
 DECLINED: Layer = {**CONV, "name": "conv2", "algorithm": "direct", "options": {}, "declined": "too small"}
@@ -54,7 +56,8 @@ def test_each_layer_of_each_row_is_a_line(tmp_path: Path) -> None:
     assert (first["c"], first["k"], first["stride_h"], first["stride_w"]) == (64, 128, 2, 1)
     assert first[["padding_top", "padding_left", "padding_bottom", "padding_right"]].tolist() == [1, 2, 3, 4]
     assert (first["ran_options"], first["type_input"]) == ("layout=blocked", "float32")
-    assert (first["tail"], first["decisions"]) == ('["add", "relu"]', '{"tile": 8}')
+    assert (first["fused"], first["decisions"]) == ('["Add", "Relu"]', '{"tile": 8}')
+    assert (first["operator"], first["inputs"]) == ("Conv", "[[1, 64, 28, 28], [1, 128, 28, 28]]")
     assert (first["compression"], first["compression.level"]) == ("weight_pruning(level=0.8)", 0.8)
     assert frame["machine"].nunique() == 1 and frame["id"].nunique() == 2
     assert first["network_latency_s"] == pytest.approx(10e-3, rel=0.05)

@@ -59,7 +59,7 @@ PASSED_OVER = (parts.LIBRARY, "per_layer")
 """Values of the algorithm axis that cannot be chosen for a layer."""
 PLAIN = "NCHW"
 PORTS = ("input", "output")
-CHANGES = re.compile(rf"{CHANGE_LAYOUT}_?\d*")
+CHANGES = re.compile(rf"{CHANGE_LAYOUT}_?\d*(#\d+)?")
 Layouts = tuple[str, str]
 """The layouts in which a layer reads and writes."""
 

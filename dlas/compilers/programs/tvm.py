@@ -6,7 +6,8 @@ import json
 import statistics
 import time
 from abc import abstractmethod
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from dlas.lowering.kernels import Kernel
 from dlas.lowering.lower import Lowered, lower, schedule
 from dlas.lowering.simplify import OPAQUE
 from dlas.lowering.target import tvm_target
+from dlas.networks.layer_names import CallNames
 from dlas.stack import Algorithm, Build, Compiler, Images, Layer, Network, Program, Target
 
 LIBRARY = "library.so"
@@ -42,7 +44,7 @@ class ScheduledNetwork:
     module : tvm.IRModule
         ``lowered.module`` with its loops scheduled.
     layers : list of Layer
-        The layers of ``lowered``, with the decisions of their schedules.
+        The operators of ``lowered``, with the decisions of their schedules.
     """
 
     lowered: Lowered
@@ -77,7 +79,7 @@ class TvmCompiler(Compiler):
 
         module = schedule(lowered, target, scheduled)
         layers: list[Layer] = [
-            {**layer, **details.get(layer.get("kernel", ""), {})} for layer in lowered.layers
+            {**layer, **details.get(layer.get("kernel", ""), {})} for layer in lowered.operators
         ]
         return ScheduledNetwork(lowered, module, layers)
 
@@ -109,13 +111,13 @@ def write_program(lowered: Lowered, module: tvm.IRModule, target: Target, folder
     library = folder / LIBRARY
     build_module(module, target, lowered.module).export_library(str(library))
     save_file(lowered.parameters, folder / PARAMETERS)
-    contents = {
-        "parameters": list(lowered.parameters),
-        "layers": {name: kernel.layer for name, kernel in lowered.kernels.items()},
-    }
+    layers: dict[str, list[str]] = defaultdict(list)
+    for layer in lowered.operators:
+        layers[layer["kernel"]].append(layer["name"])
+    contents = {"parameters": list(lowered.parameters), "layers": layers}
     (folder / CONTENTS).write_text(json.dumps(contents, indent=1))
     return Build(
-        lowered.layers,
+        lowered.operators,
         lowered.coverage,
         library_bytes=library.stat().st_size,
         packed_bytes=sum(array.nbytes for array in lowered.parameters.values()),
@@ -179,7 +181,7 @@ class TvmProgram(Program):
         kind = target.kind
         self._device = tvm.device("cpu" if kind == "llvm" else kind)
         self._library = tvm.runtime.load_module(str(folder / LIBRARY))
-        self._layer_names: dict[str, str] = contents["layers"]
+        self._layers: dict[str, list[str]] = contents["layers"]
         arrays = load_file(folder / PARAMETERS)
         self._parameters = [self._on_device(arrays[name]) for name in contents["parameters"]]
         self._machine = relax.VirtualMachine(self._library, self._device)
@@ -207,12 +209,12 @@ class TvmProgram(Program):
         return np.asarray(result.numpy())
 
     def layers(self, images: Images, repeats: int) -> list[Layer]:
-        """Return the layers, other operators by their kernel's name, with median seconds over ``repeats``."""
+        """Return the layers that the build names, in order, with median seconds over ``repeats``."""
         # A separate machine: an instrument slows every later run.
         machine = relax.VirtualMachine(self._library, self._device)
         arguments = [self._on_device(images), *self._parameters]
         machine["main"](*arguments)
-        seconds: dict[str, float] = {}
+        calls: list[tuple[str, float]] = []
         started = 0.0
 
         def watch(_function: object, name: str, before: bool, _result: object, *_arguments: object) -> None:
@@ -221,18 +223,25 @@ class TvmProgram(Program):
                 started = time.perf_counter()
             elif not name.startswith("vm."):
                 self._device.sync()
-                layer = self._layer_names.get(name, name)
-                seconds[layer] = seconds.get(layer, 0.0) + time.perf_counter() - started
+                calls.append((name, time.perf_counter() - started))
 
         machine.set_instrument(watch)
         runs = []
         for _ in range(repeats):
-            seconds = {}
+            calls = []
             machine["main"](*arguments)
-            runs.append(seconds)
+            runs.append([seconds for _, seconds in calls])
+        names = self._layers_of([kernel for kernel, _ in calls])
         return [
-            {"name": layer, "latency_s": statistics.median(run[layer] for run in runs)} for layer in runs[0]
+            {"name": name, "latency_s": statistics.median(seconds)}
+            for name, *seconds in zip(names, *runs, strict=True)
         ]
+
+    def _layers_of(self, kernels: Sequence[str]) -> list[str]:
+        """Return the layer of each call of a kernel, in order; the kernel's name where it has none."""
+        layers = {kernel: iter(self._layers.get(kernel, ())) for kernel in kernels}
+        unnamed = CallNames()
+        return [next(layers[kernel], None) or unnamed.next(kernel) for kernel in kernels]
 
     def _on_device(self, array: npt.NDArray[Any]) -> tvm.runtime.Tensor:
         return tvm.runtime.tensor(np.ascontiguousarray(array), self._device)

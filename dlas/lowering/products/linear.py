@@ -15,6 +15,7 @@ from dlas.lowering.operators.schedule import schedule_one
 from dlas.lowering.products.registers import COPIED, LINEAR, ROWS, compute_linear_in_registers
 from dlas.lowering.products.tiles import copy_block, panel_width, row_tiles, whole_rows
 from dlas.lowering.simplify import OPAQUE
+from dlas.networks.operator_names import of_topi
 from dlas.stack import Algorithm, Array, Decisions, Layer, Target
 
 
@@ -95,10 +96,20 @@ class LinearKernel(Kernel):
 
     def describe(self) -> Layer:
         """Return the kernel as a layer of a row."""
-        # TVM names a stage by its operator, the second one with a number: ``T_add_1``.
-        tail = [_operator(block.name_hint) for block in self._stages[3:]]
-        macs = self.rows * self._terms * self._outputs
-        return {"name": self.layer, "algorithm": "linear", "macs": macs, "tail": tail, "kernel": self.name}
+        behind = self._stages[3:]
+        # A bias is one row; what is added element by element is another operator.
+        bias = bool(behind) and any(len(region.region) == 1 for region in behind[0].reads)
+        return {
+            "name": self.layer,
+            "operator": "Gemm",
+            "fused": [_operator(block.name_hint) for block in behind[bias:]],
+            "bias": bias,
+            "n": self.rows,
+            "c": self._terms,
+            "k": self._outputs,
+            "macs": self.rows * self._terms * self._outputs,
+            "kernel": self.name,
+        }
 
     def space(self, target: Target) -> Sequence[Decisions]:
         """Return the register tiles; none for a GPU."""
@@ -129,7 +140,9 @@ class LinearKernel(Kernel):
 
 
 def _operator(stage: str) -> str:
-    return stage.removeprefix("T_").rstrip("0123456789").rstrip("_")
+    """Return the operator of a stage: TVM names it so, the second one with a number, ``T_add_1``."""
+    name = stage.removeprefix("T_").rstrip("0123456789").rstrip("_")
+    return of_topi(name) or name
 
 
 def stages(function: tirx.PrimFunc) -> list[s_tir.SBlock]:
