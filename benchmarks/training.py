@@ -30,9 +30,10 @@ from dlas.datasets.digits import Digits
 from dlas.measuring.machine import Machine
 from dlas.models.cifar_mobilenet_v2 import CifarMobilenetV2
 from dlas.models.cifar_resnet18 import CifarResnet18
+from dlas.networks.channels_last import channels_last_is_safe
 from dlas.networks.forward import EVALUATION_BATCH
 from dlas.networks.recipes import RECIPES, Recipe
-from dlas.networks.training import channels_last_is_safe, fit
+from dlas.networks.training import fit
 from dlas.stack import Data, Facts, Workspace
 
 MODELS = (CifarResnet18(width=0.25), CifarMobilenetV2(width=0.25))

@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn import functional
 from torch.optim import lr_scheduler
 
+from dlas.networks.channels_last import channels_last_is_safe
 from dlas.networks.forward import run_module
 from dlas.networks.recipes import Recipe
 from dlas.networks.scoring import accuracy
@@ -94,21 +95,6 @@ def fit(
         )
     module.cpu().eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     return learner.curve
-
-
-def channels_last_is_safe(module: nn.Module) -> bool:
-    """Return whether the module has no layer that oneDNN gets wrong with channels last.
-
-    The weight gradient of a strided 1x1 convolution of fewer channels than a
-    vector has overwrites memory: https://github.com/uxlfoundation/oneDNN/issues/6035.
-    """
-    return not any(
-        isinstance(layer, nn.Conv2d)
-        and layer.kernel_size == (1, 1)
-        and max(layer.stride) > 1
-        and layer.in_channels // layer.groups < 16
-        for layer in module.modules()
-    )
 
 
 class _Learner(lightning.LightningModule):

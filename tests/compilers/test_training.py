@@ -140,6 +140,14 @@ def test_a_network_without_weights_is_unsupported() -> None:
         training_of(nn.Flatten())
 
 
+def test_what_crashes_with_channels_last_is_unsupported_there() -> None:
+    narrow = nn.Sequential(nn.Conv2d(SHAPE[0], 8, 1, stride=2), nn.Flatten(), nn.LazyLinear(CLASSES))
+    narrow(torch.from_numpy(random_images(1)))
+    with pytest.raises(Unsupported, match="with channels last, oneDNN gets the gradient"):
+        training_of(narrow, channels_last=True)
+    assert training_of(narrow).step() > 0
+
+
 def test_layers_tell_forward_and_backward_of_the_steps_own_operators() -> None:
     module = network()
     training = training_of(module, pruned=True)

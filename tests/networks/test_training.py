@@ -16,7 +16,7 @@ from torch import nn
 
 from dlas.datasets.digits import random_affine
 from dlas.models.cifar_resnet18 import CifarResnet18
-from dlas.networks import training
+from dlas.networks.channels_last import channels_last_is_safe
 from dlas.networks.recipes import RECIPES, Recipe
 from dlas.networks.training import CHECKPOINT, Diverged, fit
 from dlas.stack import Arrays, Data, Images, Labels, Workspace
@@ -163,8 +163,8 @@ def test_divergence_is_said_and_leaves_no_checkpoint(tmp_path: Path) -> None:
 def test_channels_last_is_kept_from_the_convolutions_that_it_breaks() -> None:
     # Seen to end training with a corrupted heap, on two threads.
     narrow, wide = (CifarResnet18(width=width).module((3, 32, 32), 10) for width in (0.125, 0.25))
-    assert not training.channels_last_is_safe(narrow)
-    assert training.channels_last_is_safe(wide)
+    assert not channels_last_is_safe(narrow)
+    assert channels_last_is_safe(wide)
 
 
 # ---------------------------------------------------------------- resuming

@@ -15,6 +15,7 @@ from torch import nn
 from dlas.compilers.programs.torch_layers import time_layers
 from dlas.compilers.programs.torch_training import TorchTrainingStep
 from dlas.errors import Unsupported
+from dlas.networks.channels_last import channels_last_is_safe
 from dlas.networks.convolutions import library_layers
 from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Build, Images, Labels, Layer, Network, Program, Runtime, Target, TrainingStep
@@ -141,7 +142,19 @@ class TorchProgram(Program):
         return time_layers(self._module, self.bind(images), repeats, self._device)
 
     def training(self, images: Images, labels: Labels) -> TrainingStep:
-        """Return training steps of the module itself, which they change."""
+        """Return training steps of the module itself, which they change.
+
+        Raises
+        ------
+        Unsupported
+            If it cannot be trained on these images, or a fault of oneDNN forbids it with channels last.
+        """
+        on_cpu, last = self._device.type == "cpu", self._format is torch.channels_last
+        if on_cpu and last and not channels_last_is_safe(self._module):
+            raise Unsupported(
+                "with channels last, oneDNN gets the gradient of a strided 1x1 convolution of fewer than 16 "
+                "channels wrong, and the network has one: train it without"
+            )
         target = torch.from_numpy(np.ascontiguousarray(labels)).to(self._device)
         return TorchTrainingStep(self._module, self._run, self._on_device(images), target, self._pruned)
 
