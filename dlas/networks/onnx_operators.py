@@ -53,6 +53,14 @@ def graph_operators(model: onnx.ModelProto, batch: int) -> list[Layer]:
     return layers
 
 
+def parameters_of(node: onnx.NodeProto, shapes: Mapping[str, list[int]]) -> Layer:
+    """Return a node's parameters by the fields of a layer, from the shapes of what it reads and writes."""
+    try:
+        return _parameters(node, _Graph(shapes, {}), set())
+    except ValueError:  # a scalar, or a stored tensor that the node takes in a form of its own
+        return {}
+
+
 def placed(
     attributes: Mapping[str, Any], window: Sequence[int], read: Sequence[int], written: Sequence[int]
 ) -> Layer:

@@ -153,6 +153,23 @@ def test_fused_kernels_keep_their_layer() -> None:
     assert names["/stem/stem.2/Relu_output_0_nchwc"] == "stem.0"
 
 
+def test_onnxruntime_tells_what_its_nodes_compute_together(tmp_path: Path) -> None:
+    compiler, small = parts.make("compiler", "onnxruntime", {}), network()
+    build = compiler.prepare(small, HOST, 2, tmp_path)
+    layers = compiler.load(tmp_path, lambda: small, HOST).layers(images(2), 2)
+    told = {layer["name"]: layer for layer in layers}
+    assert all(layer["operator"] and layer["inputs"] and layer["output"] for layer in layers)
+    assert told["stem.0"]["operator"] == "Conv" and told["stem.0"]["fused"] == ["Relu"]
+    for layer in build.layers:
+        assert told[layer["name"]]["output"][0] == 2
+        assert told[layer["name"]]["inputs"][0] == layer["inputs"][0]
+    pools = [layer for layer in layers if layer["operator"] == "MaxPool"]
+    assert pools and all({"r", "s", "strides", "padding", "p", "q"} <= set(layer) for layer in pools)
+    linear = [layer for layer in layers if layer["operator"] == "Gemm"]
+    assert [(layer["n"], layer["c"], layer["k"]) for layer in linear] == [(2, 40, 256), (2, 256, 10)]
+    assert any("Add" in layer["fused"] for layer in layers), "the residual addition is in a convolution"
+
+
 ZOO = [
     "resnet18",
     "mobilenet_v2",

@@ -16,6 +16,8 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
+from dlas.compilers.programs.onnx_graph import MODEL
+from dlas.compilers.programs.onnxruntime_nodes import describe_node, nodes_of
 from dlas.networks.layer_names import layer_of_node
 from dlas.networks.onnx_network import session_options
 from dlas.stack import Images, Layer, Program
@@ -26,6 +28,8 @@ BLOCKED = "_nchwc"
 """Suffix of a tensor's name in the name of the kernel that writes it in blocks of channels."""
 INSERTED = re.compile("^InsertedPrecisionFreeCast_|_token_[0-9]+$")
 """Additions to the names of kernels whose number type or layout ONNX Runtime has changed."""
+ERRORS = 3
+"""ONNX Runtime's level of messages from errors on."""
 ACTIVATIONS = {"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"}
 
 
@@ -64,12 +68,15 @@ class OnnxProgram(Program):
             options = self._options()
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(folder) / "profile")
+            options.optimized_model_filepath = str(Path(folder) / MODEL)
+            options.log_severity_level = ERRORS  # it warns that the graph is for this processor alone
             session = self._open(options)
             name = session.get_inputs()[0].name
             for _ in range(repeats + 1):
                 session.run(None, {name: images})
             events = json.loads(Path(session.end_profiling()).read_text())
-        return _median_by_layer(events, repeats, kernel_layers(onnx.load(str(self._path)).graph))
+            optimised = onnx.load(str(Path(folder) / MODEL)).graph
+        return _timed(events, repeats, kernel_layers(onnx.load(str(self._path)).graph), optimised)
 
     def _options(self) -> onnxruntime.SessionOptions:
         options = session_options(self._threads)
@@ -96,15 +103,22 @@ def kernel_layers(graph: onnx.GraphProto) -> dict[str, str]:
     return layers
 
 
-def _median_by_layer(events: list[dict[str, Any]], repeats: int, layers: dict[str, str]) -> list[Layer]:
-    """Return every node with its median seconds over the last ``repeats`` runs."""
+def _timed(
+    events: list[dict[str, Any]], repeats: int, layers: dict[str, str], optimised: onnx.GraphProto
+) -> list[Layer]:
+    """Return every node with what it computes and its median seconds over the last ``repeats`` runs."""
     samples: dict[str, list[float]] = defaultdict(list)
+    told: dict[str, dict[str, Any]] = {}
     for event in events:
         if event.get("cat") == "Node" and event["name"].endswith(KERNEL):
-            samples[event["name"].removesuffix(KERNEL)].append(event["dur"] * 1e-6)
+            name = event["name"].removesuffix(KERNEL)
+            samples[name].append(event["dur"] * 1e-6)
+            told[name] = event["args"]
+    nodes, stored = nodes_of(optimised)
     return [
         {
             "name": layers.get(INSERTED.sub("", name), name),
+            **describe_node(nodes.get(name), told[name], stored),
             "latency_s": statistics.median(seconds[-repeats:]),
         }
         for name, seconds in samples.items()
