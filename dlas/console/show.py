@@ -31,6 +31,7 @@ from dlas.rows.labels import (
     times_as_fast,
 )
 from dlas.rows.layer_times import compared_sums, profile
+from dlas.rows.operators import Kind, kinds
 from dlas.rows.results import CURVES, Row
 from dlas.rows.schema import Imported
 from dlas.stack import PART_AXES
@@ -79,6 +80,8 @@ def _grids(folder: str | os.PathLike[str], row: Row) -> Iterator[Grid]:
     """Yield the tables of a network: its compression, its layers, its tuning."""
     if curve := _list(row.reached, "curve"):
         yield _compressed(curve)
+    if found := kinds(row):
+        yield _kinds(found)
     if row.layers or _shares(row):
         yield _layers(row)
     if row.layers and row.tuning:
@@ -258,6 +261,20 @@ def _percent(share: float) -> str:
 
 def _decimal(number: float) -> str:
     return f"{number:g}"
+
+
+def _kinds(found: Sequence[Kind]) -> Grid:
+    """Return the operators by kind: what is computed together, how often, and its share of the time."""
+    total = sum(kind.latency_s for kind in found)
+    columns = [
+        names("operators", [kind.name for kind in found]),
+        _column("layers", [str(kind.count) for kind in found]),
+        _column("ms", [milliseconds(kind.latency_s) for kind in found]),
+        _column("share", [f"{kind.latency_s / total:.1%}" if total else MISSING for kind in found]),
+        _column("backward ms", [_maybe(kind.backward_s, milliseconds) for kind in found]),
+    ]
+    above = Text("operators", style="bold").append(f": {len(found)} kinds by time", style="not bold")
+    return Grid([column for column in columns if _has_values(column)], above=[above])
 
 
 def _layers(row: Row) -> Grid:
