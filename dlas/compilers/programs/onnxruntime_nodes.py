@@ -25,12 +25,14 @@ SUMMED = 3
 """Index of the input that a convolution adds to its result."""
 
 
-def nodes_of(graph: onnx.GraphProto) -> tuple[dict[str, onnx.NodeProto], set[str]]:
-    """Return the nodes of an optimised graph by name, and the names of its stored tensors."""
-    return {node.name: node for node in graph.node}, {tensor.name for tensor in graph.initializer}
+def nodes_of(graph: onnx.GraphProto) -> tuple[dict[str, onnx.NodeProto], dict[str, list[int]]]:
+    """Return the nodes of an optimised graph and the shapes of its stored tensors, by name."""
+    return {node.name: node for node in graph.node}, {t.name: list(t.dims) for t in graph.initializer}
 
 
-def describe_node(node: onnx.NodeProto | None, told: Mapping[str, Any], stored: set[str]) -> Layer:
+def describe_node(
+    node: onnx.NodeProto | None, told: Mapping[str, Any], stored: Mapping[str, list[int]]
+) -> Layer:
     """Return what a node computes, without name and time.
 
     Parameters
@@ -39,23 +41,40 @@ def describe_node(node: onnx.NodeProto | None, told: Mapping[str, Any], stored: 
         Of the optimised graph; None where it has none of that name.
     told : mapping
         The arguments of the node's event in a profile.
-    stored : set of str
-        Names of weights and other stored tensors, which are no ``inputs``.
+    stored : mapping of str to list of int
+        Shapes of weights and other stored tensors, which are no ``inputs``.
     """
     operator, fused = OPERATORS.get(told["op_name"], (told["op_name"], []))
     read, written = (_shapes(told.get(f"{side}_type_shape", ())) for side in ("input", "output"))
     layer: Layer = {"operator": operator, "fused": list(fused), "inputs": read}
     if written:
         layer["output"] = written[0]
-    given = [name for name in node.input if name] if node is not None else []
-    if node is None or len(given) != len(read):
+    shapes = _by_name(node, read, stored) if node is not None else {}
+    if node is None or not shapes:
         return layer
-    layer["inputs"] = [shape for name, shape in zip(given, read, strict=True) if name not in stored]
+    layer["inputs"] = [shapes[name] for name in node.input if name in shapes and name not in stored]
     layer["fused"] = [*fused, *_joined(node, operator)]
     if operator == "Conv":  # its sizes are the build's: here channels may be padded
         return {**layer, "bias": len(node.input) > 2 and bool(node.input[2])}
-    shapes = {**dict(zip(given, read, strict=True)), **dict(zip(node.output, written, strict=False))}
-    return {**layer, **parameters_of(node, shapes)}
+    plain = onnx.NodeProto()
+    plain.CopyFrom(node)
+    plain.op_type = operator
+    return {**layer, **parameters_of(plain, {**shapes, **dict(zip(node.output, written, strict=False))})}
+
+
+def _by_name(
+    node: onnx.NodeProto, read: Sequence[list[int]], stored: Mapping[str, list[int]]
+) -> dict[str, list[int]]:
+    """Return the shapes of a node's inputs; {} where the profile lists others.
+
+    The profile leaves out weights that were packed when the session began.
+    """
+    given = [name for name in node.input if name]
+    packed = [name for name in given if name in stored][: max(0, len(given) - len(read))]
+    listed = [name for name in given if name not in packed]
+    if len(listed) != len(read):
+        return {}
+    return {**dict(zip(listed, read, strict=True)), **{name: stored[name] for name in packed}}
 
 
 def _joined(node: onnx.NodeProto, operator: str) -> list[str]:
