@@ -132,10 +132,10 @@ def curves(points: pd.DataFrame) -> list[SpeedCurve]:
     labels, library = points["compression"].astype(str), (points["algorithm"] == LIBRARY).to_numpy()
     labelled = points.assign(technique=labels.map({label: technique(label) for label in labels.unique()}))
     times, pruned = Times(points), (points["kind"] == "pruned").to_numpy(dtype=bool)
-    speed_curves = []
+    speed_curves, is_dense = [], (labels == DENSE).to_numpy(dtype=bool)
     for inside in groups(points, SETTING):
-        dense = times.fastest(inside[(labels.to_numpy() == DENSE)[inside]])
-        if not dense.points:
+        dense = times.fastest(inside[is_dense[inside]])
+        if not dense.points or not pruned[inside].any():
             continue
         timed = inside[~np.isnan(times.median[inside])]
         libraries = _stand_ins(labelled.iloc[timed[library[timed]]], timed[library[timed]])

@@ -18,7 +18,13 @@ Folders = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """A folder that ``dlas.run`` wrote, or several."""
 
 
-def table(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = (), sort: str = "latency") -> View:
+def table(
+    rows: Folders | pd.DataFrame,
+    *,
+    where: str | Sequence[str] = (),
+    sort: str = "latency",
+    every: bool = False,
+) -> View:
     """Return the table of all points, each beside the fastest of its kind.
 
     Parameters
@@ -29,6 +35,8 @@ def table(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = (), sort
         Filters, such as ``model=cifar_*``.
     sort : str
         ``latency``, ``accuracy``, ``error``, ``memory``, ``size``, ... or an axis.
+    every : bool
+        Show all lines, not the first thousand; ``.frame`` has all.
 
     Raises
     ------
@@ -36,12 +44,12 @@ def table(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = (), sort
         If a folder holds no rows, or a filter or ``sort`` names what does not exist.
     """
     from dlas.analysis.repeats import merge_repeats
-    from dlas.console.tables import ordered
+    from dlas.console.tables import MOST_LINES, ordered
     from dlas.console.tables import table as grid
 
     chosen = _rows(rows, where)
     lines = ordered(merge_repeats(chosen), sort).drop(columns=["group_number", "bad"])
-    return View(lines.reset_index(drop=True), grid(chosen, sort=sort))
+    return View(lines.reset_index(drop=True), grid(chosen, sort=sort, most=None if every else MOST_LINES))
 
 
 def compare(
@@ -66,9 +74,10 @@ def compare(
     from dlas.analysis.compare import compare as matched
     from dlas.api.frames import of_comparison
     from dlas.console.comparison import grid
+    from dlas.console.tables import MOST_LINES
 
     comparison = matched(_rows(rows, where), axis, baseline)
-    return View(of_comparison(comparison), grid(comparison))
+    return View(of_comparison(comparison), grid(comparison, MOST_LINES))
 
 
 def observations(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:

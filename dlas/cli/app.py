@@ -43,6 +43,7 @@ Where = Annotated[
 ]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: times in seconds, null for what is missing.")]
+All = Annotated[bool, typer.Option("--all", help="Print all lines, also where there are thousands.")]
 
 
 def _version(asked: bool) -> None:
@@ -118,6 +119,7 @@ def table(
     sort: Annotated[
         str, typer.Option(help="latency, accuracy, error, memory, size, ... or an axis.")
     ] = "latency",
+    every: All = False,
     json: Json = False,
 ) -> None:
     """Print every point's row, beside the fastest of its kind."""
@@ -128,7 +130,7 @@ def table(
     if json:
         terminal.show_json(as_json.of_table(rows, sort))
     else:
-        terminal.show(results.table(rows, sort=sort))
+        terminal.show(results.table(rows, sort=sort, every=every))
 
 
 @app.command()
@@ -137,18 +139,20 @@ def compare(
     axis: Annotated[str, typer.Option(help="The axis whose values are compared.")],
     baseline: Annotated[str | None, typer.Option(help="The value that the others are divided by.")] = None,
     where: Where = None,
+    every: All = False,
     json: Json = False,
 ) -> None:
     """Compare the values of one axis on matched points."""
     from dlas.analysis.compare import compare as matched
     from dlas.console import as_json
     from dlas.console.comparison import grid
+    from dlas.console.tables import MOST_LINES
 
     comparison = matched(_read(folders, where), axis, baseline)
     if json:
         terminal.show_json(as_json.of_comparison(comparison))
     else:
-        terminal.show(grid(comparison))
+        terminal.show(grid(comparison, None if every else MOST_LINES))
 
 
 @app.command()

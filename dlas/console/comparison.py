@@ -11,6 +11,7 @@ from dlas.analysis.compare import ComparedRow, Comparison, Matched
 from dlas.analysis.matching import natural
 from dlas.console.cells import COLOURS, NOISY, GridCell, GridColumn, names
 from dlas.console.grid import Grid, Notes
+from dlas.console.tables import first_shown
 from dlas.rows.columns import UNSAID
 from dlas.rows.labels import MISSING, PARTLY_MEANS, coverage_mark, duration, factor, interval_ms, points, rows
 from dlas.rows.results import OUTCOMES, UNSTABLE
@@ -21,16 +22,23 @@ MOST_NAMED = 20
 """Most unmatched groups that are named; others are counted."""
 
 
-def grid(comparison: Comparison) -> Grid:
-    """Return the comparison as a grid: ratios above 1 are faster than the baseline."""
-    groups, notes = comparison.groups, Notes()
+def grid(comparison: Comparison, most: int | None = None) -> Grid:
+    """Return the comparison as a grid: ratios above 1 are faster than the baseline.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    most : int, optional
+        Most matched groups to show, by default all; the geometric means are of all.
+    """
+    groups, notes = comparison.groups[:most], Notes()
     unit = "ms an image" if comparison.axis == "batch" else "ms"
-    varying, same = _keys(groups)
+    varying, same = _keys(comparison.groups)
     columns = [
         names(name, [group.key.get(name) or MISSING for group in groups], shared=True) for name in varying
     ] or [names("points", ["all" for _ in groups])]
     counted: set[int] = set()
-    means = comparison.means() if len(groups) > 1 else {}
+    means = comparison.means() if len(comparison.groups) > 1 else {}
     for value in comparison.values if groups else ():
         cells = [
             _cell(group.rows.get(value), value == comparison.baseline, notes, counted) for group in groups
@@ -53,7 +61,8 @@ def grid(comparison: Comparison) -> Grid:
     if same:
         above.append(Text(f"all: {same}"))
     missing = [*_never(comparison, notes, counted), *_unmatched(comparison, notes, counted)]
-    below = [*_counts(comparison), *missing, *notes.lines()]
+    fewer = first_shown(len(groups), len(comparison.groups), "matched groups")
+    below = [*fewer, *_counts(comparison), *missing, *notes.lines()]
     return Grid(columns, above=above, below=below, summary=label)
 
 

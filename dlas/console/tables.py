@@ -30,6 +30,8 @@ from dlas.rows.labels import (
 from dlas.rows.results import OUTCOMES, UNSTABLE
 from dlas.rows.short_labels import with_short_labels
 
+MOST_LINES = 1000
+"""Most lines that commands print unless they are asked for all."""
 GROUP = SETTING_OF_SEEDS
 """Columns that the points of a group share; times are relative to the group's fastest."""
 NAMES = (*GROUP, "compression", "algorithm", "compiler", "seed")
@@ -92,7 +94,9 @@ SORTS = {
 """Columns by the names that ``sort`` takes besides the axes; accuracy descends, the others ascend."""
 
 
-def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency") -> Grid:
+def table(
+    frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency", most: int | None = None
+) -> Grid:
     """Return the table of all points, repeats merged by :func:`dlas.analysis.repeats.merge_repeats`.
 
     Parameters
@@ -103,6 +107,8 @@ def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency")
         Filters, ``axis=pattern``.
     sort : str
         Order within a group: one of :data:`SORTS`, or an axis.
+    most : int, optional
+        Most lines to show; by default all.
 
     Returns
     -------
@@ -119,13 +125,14 @@ def table(frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency")
     chosen, left_out = with_short_labels(select(every, where))
     lines = ordered(chosen, sort)
     varying, constants = _split_names(lines)
-    notes = Notes()
-    outcome = _outcome_columns(lines, notes)
-    columns = [_name_column(lines, name) for name in varying] + outcome + _quantity_columns(lines)
-    columns.append(GridColumn(GridCell("id"), [GridCell(short_id(row)) for row in lines["id"]], drop=1))
-    numbers = lines["group_number"].tolist()
+    notes, shown = Notes(), lines.head(len(lines) if most is None else most)
+    outcome = _outcome_columns(shown, notes)
+    columns = [_name_column(shown, name) for name in varying] + outcome + _quantity_columns(shown)
+    columns.append(GridColumn(GridCell("id"), [GridCell(short_id(row)) for row in shown["id"]], drop=1))
+    numbers = shown["group_number"].tolist()
     breaks = {i for i in range(len(numbers) - 1) if numbers[i] != numbers[i + 1]}
-    below = [_counts(lines), *_partly(lines), *_repeats(lines), *notes.lines()]
+    below = [*first_shown(len(shown), len(lines), "lines"), _counts(lines), *_partly(lines), *_repeats(lines)]
+    below += notes.lines()
     same = "; ".join(filter(None, (describe_constants(lines, constants), str(left_out))))
     return Grid(columns, breaks, _headline(every, lines, same), below)
 
@@ -139,6 +146,14 @@ def ordered(points: pd.DataFrame, sort: str = "latency") -> pd.DataFrame:
         If ``sort`` names an unknown column.
     """
     return _sorted(points.assign(relative=relative_to_fastest(points)), sort)
+
+
+def first_shown(shown: int, total: int, what: str) -> Iterator[Text]:
+    """Yield that the first of very many lines are shown, where others are not."""
+    if shown < total:
+        yield Text(
+            f"the first {shown:,} of {total:,} {what}; --where chooses some of them, --all shows all", "bold"
+        )
 
 
 def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:

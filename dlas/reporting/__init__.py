@@ -13,6 +13,7 @@ from dlas.errors import InputError
 from dlas.reporting.blocks import Section
 from dlas.reporting.context import Context
 from dlas.reporting.data import figures
+from dlas.reporting.fewer import fewer
 from dlas.reporting.files import write_files
 from dlas.reporting.page import page
 from dlas.reporting.sections import SECTIONS
@@ -61,9 +62,10 @@ def report(
             "the rows are of two tasks, which one page does not show side by side; choose one with "
             f"{' or '.join(f'--where task={task}' for task in TASKS)}"
         )
+    frame, left_aside = fewer(frame)
     points, abbreviations = with_short_labels(with_roles(frame))
     left_out = len(frame) - int(points["runs"].sum())
-    context = Context(names, points, left_out, read_details(names, points), abbreviations)
+    context = Context(names, points, left_out, read_details(names, points), abbreviations, left_aside)
     sections_or_gaps = [section(context) for section in SECTIONS]
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     html = page(context, sections_or_gaps, f"Made by dlas {dlas.__version__} on {now}.")

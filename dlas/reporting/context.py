@@ -45,6 +45,8 @@ class Context:
     details : Details
     abbreviations : Abbreviations
         What the labels of ``points`` leave out.
+    fewer : str
+        Which rows are left out because they are very many, as a sentence.
     """
 
     def __init__(
@@ -54,12 +56,14 @@ class Context:
         left_out: int = 0,
         details: Details | None = None,
         abbreviations: Abbreviations | None = None,
+        fewer: str = "",
     ) -> None:
         self.folders = list(folders)
         self.points = points
         self.left_out = left_out
         self.details = details or Details()
         self.abbreviations = abbreviations or Abbreviations()
+        self.fewer = fewer
         self.evidence = Evidence(points)
         self.timed = timed(points).to_numpy(dtype=bool)
 

@@ -121,7 +121,7 @@ def _about(context: Context) -> str:
     if len(days):
         first, last = days.min().date(), days.max().date()
         about += f", {first}" + (f" to {last}" if last != first else "")
-    return about + "."
+    return f"{about}. {context.fewer}".rstrip()
 
 
 def _filters(context: Context) -> dict[str, list[str]]:

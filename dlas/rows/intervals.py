@@ -54,6 +54,9 @@ def medians(samples: Sequence[Array]) -> Array:
         Median, low, high, in the samples' unit.
     """
     intervals = np.full((len(samples), 3), np.nan)
+    # A single sample is its own interval.
+    for row in (row for row, values in enumerate(samples) if len(values) == 1):
+        intervals[row] = samples[row][0]
     for rows in _portions(samples):
         with_samples = [samples[row] for row in rows]
         intervals[rows, 0] = [np.median(values) for values in with_samples]
@@ -83,9 +86,15 @@ def ratios(
         Ratio, low, high.
     """
     intervals = np.empty((len(numerators), 3))
-    for start in range(0, len(numerators), ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
-        above, below = numerators[rows], denominators[rows]
+    # Two single samples have one ratio, which needs no resampling.
+    pairs = zip(numerators, denominators, strict=True)
+    single = np.array([len(a) == 1 == len(b) for a, b in pairs], dtype=bool)
+    for row in np.flatnonzero(single).tolist():
+        intervals[row] = np.log(numerators[row][0]) - np.log(denominators[row][0])
+    several = np.flatnonzero(~single)
+    for start in range(0, len(several), ROWS_AT_ONCE):
+        rows = several[start : start + ROWS_AT_ONCE]
+        above, below = [numerators[row] for row in rows], [denominators[row] for row in rows]
         intervals[rows, 0] = [
             np.log(np.median(a)) - np.log(np.median(b)) for a, b in zip(above, below, strict=True)
         ]
@@ -128,8 +137,8 @@ def _correlations(x: Array, y: Array) -> Array:
 
 
 def _portions(samples: Sequence[Array]) -> Iterator[list[int]]:
-    """Yield the rows that have samples, :data:`ROWS_AT_ONCE` at a time."""
-    rows = [row for row, values in enumerate(samples) if len(values)]
+    """Yield the rows that have several samples, :data:`ROWS_AT_ONCE` at a time."""
+    rows = [row for row, values in enumerate(samples) if len(values) > 1]
     for start in range(0, len(rows), ROWS_AT_ONCE):
         yield rows[start : start + ROWS_AT_ONCE]
 

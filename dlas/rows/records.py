@@ -61,6 +61,8 @@ def record(folder: str, row: Row) -> dict[str, Any]:
 def _at(row: Row, place: tuple[str, ...]) -> Any:
     """Return what a row has at a place; None where it has none."""
     value = getattr(row, place[0])
+    if len(place) == 1 or value is None:
+        return value
     for key in place[1:]:
         value = _of(value, key)
     return value

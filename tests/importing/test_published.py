@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import dlas
+from dlas.reporting.fewer import fewer
 from dlas.rows.results import read_rows
 from tests.fixtures.commands import Command, runner
 from tests.fixtures.package import ROOT
@@ -62,6 +63,29 @@ def test_every_command_reads_them(imported: Path, dlas_there: Command, tmp_path:
         done = dlas_there(*words)
         assert done.returncode == 0, done.stderr
         assert says in done.stdout, words
+
+
+def test_of_thousands_the_first_are_printed_and_some_networks_are_on_the_page(
+    imported: Path, dlas_there: Command, tmp_path: Path
+) -> None:
+    def lines(*words: str) -> list[str]:
+        return [line for line in dlas_there(*words).stdout.splitlines() if "(subnet=" in line]
+
+    both = ("ofa_gpus", "ofa_note10")
+    assert (len(lines("table", *both)), len(lines("table", *both, "--all"))) == (1000, 1700)
+    assert "the first 1,000 of 1,700 lines; --where" in dlas_there("table", *both).stdout
+    assert "--all shows all" not in dlas_there("table", "ofa_note10").stdout
+    assert len(json.loads(dlas_there("table", *both, "--json").stdout)) == 1700
+    page = tmp_path / "report.html"
+    dlas_there("report", *both, "--out", str(page))
+    assert "Of 1,700 rows of 600 networks this page shows" in page.read_text()
+    frame = dlas.read([imported / name for name in both])
+    shown, left_out = fewer(frame)
+    per_network = frame.groupby(["dataset", "model"])["id"].transform("size")
+    here = shown.groupby(["dataset", "model"])["id"].transform("size")
+    assert 0 < len(shown) < 1700 and (here == per_network[shown.index]).all()
+    whole, nothing = fewer(frame.head(1200))
+    assert len(whole) == 1200 and not nothing and "--where chooses others" in left_out
 
 
 def test_what_needs_their_programs_says_so(imported: Path, dlas_there: Command, tmp_path: Path) -> None:
