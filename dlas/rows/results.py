@@ -86,10 +86,10 @@ class Row:
         Images an inference, or a training step.
     seed : int
         Seed of all random numbers.
-    task : {"inference", "training"}
-        What was timed: an inference, or a training step.
     status : {"ok", "failed", "timeout", "unsupported", "wrong"}
         How the point ended; ``wrong`` is a build whose outputs differ from its network's.
+    task : {"inference", "training"}
+        What was timed: an inference, or a training step.
     reason : str
         Why the status is not ``ok``. Null where it is ``ok``.
     step : str
