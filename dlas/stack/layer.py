@@ -53,7 +53,8 @@ class Layer(TypedDict, total=False):
         Shape of the tensor that it writes.
     latency_s : float, s
         Median of the profiled runs, seconds (``openvino``: mean); the profiler's cost is in it, and
-        :mod:`dlas.rows.layer_times` takes it out. Null where the runtime cannot time its layers.
+        :mod:`dlas.rows.layer_times` takes it out (torch's is taken out where it is measured).
+        Null where the runtime cannot time its layers.
     backward_s : float, s
         The same of its backward pass, in training steps.
     algorithm : str

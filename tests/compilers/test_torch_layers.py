@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import torch
 from torch import nn
@@ -46,13 +47,32 @@ def test_a_training_step_is_timed_forward_and_backward() -> None:
     assert times["add"][1] == 0, "the gradient of a sum is passed on as it is"
 
 
+def test_what_python_does_counts_to_the_operator_that_follows() -> None:
+    class Waits(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = torch.relu(x)
+            time.sleep(0.02)
+            return torch.sigmoid(x.flatten(1))
+
+    module, images = Waits(), torch.randn(1, 3, 4, 4)
+
+    def run() -> None:
+        with torch.inference_mode():
+            module(images)
+
+    layers = time_layers(module, run, 3, CPU)
+    assert layers is not None and [layer["operator"] for layer in layers] == ["Relu", "Sigmoid"]
+    relu_s, sigmoid_s = (layer["latency_s"] or 0.0 for layer in layers)
+    assert sigmoid_s > 0.01 and sigmoid_s > relu_s
+
+
 def test_runs_that_differ_are_not_timed() -> None:
     module, calls = nn.ReLU(), itertools.count()
 
     def run() -> None:
         with torch.inference_mode():
             x = module(torch.ones(2))
-            if next(calls) > 1:
+            if next(calls) > 2:
                 x.sum()
 
     assert time_layers(module, run, 2, CPU) is None

@@ -1,8 +1,11 @@
 """Times of the operators of a torch module, in a run of it or in a training step.
 
-They are timed where torch dispatches them, in runs of their own.  What Python does between
-them, above all the calls of modules, and operators that return views belong to no
-layer: the layers add up to less than the network takes, in large networks by a few percent.
+They are timed where torch dispatches them, in runs of their own.  On a CPU an operator's time
+begins where that of the one before it ends: what Python does in between, above all the calls of modules,
+and views count to the operator that follows, since eager execution waits for them.  Missing
+is only what passes after the last operator.  What the clock itself costs an operator is measured by runs
+without it in turn, and taken off.  A GPU computes while Python runs, and so an operator's time
+begins with it there, and the cost of waiting for it stays in.
 """
 
 from __future__ import annotations
@@ -20,8 +23,6 @@ from dlas.networks.torch_operators import Operator
 from dlas.networks.torch_recording import Recording, Time, record
 from dlas.stack import Layer
 
-PROBES = 300
-"""Calls of a tiny operator that the clock's own cost is measured with."""
 LARGEST_COST = 0.9
 """Largest part of an operator's time that may be the clock's: no operator takes no time."""
 
@@ -33,14 +34,14 @@ def time_layers(
 
     In a training step each layer has the time of its backward pass as ``backward_s``: that of the
     operators that autograd runs for what the layer did.  The loss and what the optimizer does are
-    layers of their own, ``loss`` and ``sgd``.  What dispatching in Python costs is measured and taken off.
+    layers of their own, ``loss`` and ``sgd``.
 
     Parameters
     ----------
     module : nn.Module
     run : callable
         Calls the module: one inference, or one training step from ``zero_grad`` to the optimizer.
-        It is called ``repeats + 2`` times.
+        It is called ``2 * repeats + 2`` times.
     repeats : int
     device : torch.device
 
@@ -56,15 +57,18 @@ def time_layers(
         return None
     expected = [each.operator for each in recording.dispatched]
     wait = waiting(device)
-    cost_s = clock_cost(device)
-    runs = []
+    clocks: list[Clock] = []
+    plain_s, clocked_s = [], []
     for _ in range(repeats):
-        clock = Clock(wait)
-        with clock:
-            run()
-        if clock.operators != expected:
+        plain_s.append(_seconds(run))
+        clocks.append(Clock(wait))
+        with clocks[-1]:
+            clocked_s.append(_seconds(run))
+        if clocks[-1].operators != expected:
             return None
-        runs.append(_totals(recording, clock.seconds, cost_s))
+    excess_s = statistics.median(clocked_s) - statistics.median(plain_s)
+    cost_s = 0.0 if wait else max(0.0, excess_s) / max(1, len(expected))
+    runs = [_totals(recording, clock.seconds, cost_s) for clock in clocks]
     return [_with_medians(layer, runs, index) for index, layer in enumerate(recording.layers)]
 
 
@@ -73,60 +77,58 @@ class Clock(TorchDispatchMode):
 
     Parameters
     ----------
-    wait : callable
-        Waits until the device has done what it was given.
+    wait : callable, optional
+        Waits until the device has done what it was given; none for a CPU, which always has.
     """
 
-    def __init__(self, wait: Callable[[], object]) -> None:
+    def __init__(self, wait: Callable[[], object] | None = None) -> None:
         super().__init__()
         self.operators: list[Operator] = []
         self.seconds: list[float] = []
         self._wait = wait
+        self._last = time.perf_counter()
 
     def __torch_dispatch__(
         self, func: Operator, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run an operator and note its time."""
-        self._wait()
-        started = time.perf_counter()
+        if self._wait:
+            self._wait()
+            self._last = time.perf_counter()
         result = func(*args, **kwargs) if kwargs else func(*args)
-        self._wait()
-        self.seconds.append(time.perf_counter() - started)
+        if self._wait:
+            self._wait()
+        now = time.perf_counter()
+        self.seconds.append(now - self._last)
         self.operators.append(func)
+        self._last = now
         return result
 
 
-def waiting(device: torch.device) -> Callable[[], object]:
-    """Return a function that waits for a device; the CPU has always done what it was given."""
-    return (lambda: None) if device.type == "cpu" else (lambda: torch.cuda.synchronize(device))
+def waiting(device: torch.device) -> Callable[[], object] | None:
+    """Return a function that waits for a device, None for a CPU."""
+    return None if device.type == "cpu" else lambda: torch.cuda.synchronize(device)
 
 
-def clock_cost(device: torch.device) -> float:
-    """Return what an operator takes longer under the clock than without it, in seconds.
-
-    It is what a tiny operator takes longer, which does next to nothing itself.
-    """
-    one, wait = torch.ones(1, device=device), waiting(device)
-    clock, plain = Clock(wait), []
-    with torch.inference_mode():
-        for _ in range(PROBES):
-            with clock:
-                torch.add(one, one)
-            wait()
-            started = time.perf_counter()
-            torch.add(one, one)
-            wait()
-            plain.append(time.perf_counter() - started)
-    return max(0.0, statistics.median(clock.seconds) - statistics.median(plain))
+def _seconds(run: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    run()
+    return time.perf_counter() - started
 
 
 def _totals(recording: Recording, seconds: Sequence[float], cost_s: float) -> dict[Time, list[float]]:
-    """Return the times of each layer in one run, those of the backward pass only if there is one."""
+    """Return the times of each layer in one run, those of the backward pass only if there is one.
+
+    What is no layer, such as a view, counts to the layer of the operator that follows.
+    """
     kinds = sorted({each.time for each in recording.dispatched})
     totals: dict[Time, list[float]] = {kind: [0.0] * len(recording.layers) for kind in kinds}
+    before_s = 0.0
     for each, time_s in zip(recording.dispatched, seconds, strict=True):
+        before_s += time_s - min(cost_s, LARGEST_COST * time_s)
         if each.layer is not None:
-            totals[each.time][each.layer] += time_s - min(cost_s, LARGEST_COST * time_s)
+            totals[each.time][each.layer] += before_s
+            before_s = 0.0
     return totals
 
 
