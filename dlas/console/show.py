@@ -159,9 +159,9 @@ def _origin(imported: Imported) -> str:
 
 def _memory(row: Row) -> Iterator[tuple[str, str]]:
     if row.peak_memory_bytes is not None:
-        running = row.running_memory_bytes
-        after = "" if running is None else f", {amount(running, 'B')} of it once loaded"
-        yield "peak memory", amount(row.peak_memory_bytes, "B") + after
+        loading = row.loading_memory_bytes
+        before = "" if loading is None else f", {amount(loading, 'B')} while it was loaded"
+        yield "peak memory", amount(row.peak_memory_bytes, "B") + before
     if row.memory_note:
         yield "memory note", row.memory_note
     if row.resident_bytes is not None:

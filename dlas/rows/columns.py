@@ -35,7 +35,7 @@ INTEGERS = (
     "seed",
     "calls_per_sample",
     "peak_memory_bytes",
-    "running_memory_bytes",
+    "loading_memory_bytes",
     "resident_bytes",
     "test_images",
     "parameters",
@@ -72,7 +72,7 @@ LATENCY = (
 DISTURBANCES = ("noisy", "noisy_reason", "unstable", "unstable_reason", "load", "steal", "drift")
 COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
 SIZES = ("model_bytes", "csr_bytes", "packed_bytes", "library_bytes")
-MEMORY = ("peak_memory_bytes", "running_memory_bytes", "resident_bytes", "memory_note")
+MEMORY = ("peak_memory_bytes", "loading_memory_bytes", "resident_bytes", "memory_note")
 PROVENANCE = ("cpu", "threads", "processor", MACHINE, MACHINE_ID, "host", "started", "folder")
 ORDER = (
     *("id", "study", *AXES, "status", "reason", "step"),

@@ -124,11 +124,11 @@ class Row:
     other_round : OtherRound
         What is left of the other of two measurements. Null for a point that was measured once.
     peak_memory_bytes : int, B
-        Peak of what loading the program and running it allocate, weights included, in a process of its own;
-        without pages of files, and without what is done once for all programs, such as importing modules.
+        Peak of what the program holds while it runs, weights included, in a process of its own; without
+        pages of files, and without what is done once for all programs, such as importing modules.
         Null where ``memory_note`` says why, and in rows of schema 1 and 2.
-    running_memory_bytes : int, B
-        The same of running it alone, after it is loaded. Null where ``peak_memory_bytes`` is.
+    loading_memory_bytes : int, B
+        The same while it is loaded, which may need copies of the weights. Null where ``peak_memory_bytes`` is.
     memory_note : str
         Why the peaks are null, or may differ between equal runs. Null where neither is so.
     resident_bytes : int, B
@@ -235,7 +235,7 @@ class Row:
     unstable_reason: str | None = None
     other_round: OtherRound | None = None
     peak_memory_bytes: int | None = None
-    running_memory_bytes: int | None = None
+    loading_memory_bytes: int | None = None
     memory_note: str | None = None
     resident_bytes: int | None = None
     energy_j: float | None = None

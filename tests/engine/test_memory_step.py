@@ -43,7 +43,7 @@ def test_the_peak_is_what_a_program_holds_and_what_it_frees_again(tmp_path: Path
     first, again = (point(tmp_path / name, f"compiler = [{STUB}]") for name in ("first", "again"))
     for row in (first, again):
         assert row.memory_note is None
-        assert row.peak_memory_bytes == row.running_memory_bytes
+        assert row.peak_memory_bytes == row.loading_memory_bytes
         assert row.peak_memory_bytes == pytest.approx(WEIGHTS + SCRATCH, rel=0.005)
         assert row.seconds["memory"] > 0
         assert row.resident_bytes is not None
@@ -52,5 +52,5 @@ def test_the_peak_is_what_a_program_holds_and_what_it_frees_again(tmp_path: Path
 
 def test_nothing_is_measured_in_the_sweeps_own_process(tmp_path: Path) -> None:
     row = point(tmp_path / "here", f"compiler = [{STUB}]", runner=Inline)
-    assert row.peak_memory_bytes is None and row.running_memory_bytes is None
+    assert row.peak_memory_bytes is None and row.loading_memory_bytes is None
     assert row.memory_note == SHARED_PROCESS

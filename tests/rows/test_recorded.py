@@ -18,7 +18,7 @@ LATER = {
     **{"packed_bytes": "Int64", "machine_id": "string", "unstable": "boolean", "unstable_reason": "string"},
     **dict.fromkeys((*WAITS, *CACHED), "float64"),
     "task": "string",
-    **{"memory_s": "float64", "resident_bytes": "Int64", "running_memory_bytes": "Int64"},
+    **{"memory_s": "float64", "resident_bytes": "Int64", "loading_memory_bytes": "Int64"},
     "memory_note": "string",
 }
 """Columns that version 0.1.0 did not have."""

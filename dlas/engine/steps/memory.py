@@ -37,8 +37,8 @@ def run(
     Returns
     -------
     dict
-        ``peak_memory_bytes``: the peak of loading the program and of running it, weights included;
-        ``running_memory_bytes``: that of running it alone, once it is loaded; ``memory_note``: why they are
+        ``peak_memory_bytes``: the peak of running the program, weights included;
+        ``loading_memory_bytes``: that of loading it, which may copy weights; ``memory_note``: why they are
         None, or may differ between equal runs.
     """
     cache, point = Cache(Path(root)), Point.of(content)
@@ -72,7 +72,7 @@ def measure(load: Callable[[], Run], runs: int) -> dict[str, int | None] | None:
     Returns
     -------
     dict or None
-        ``peak_memory_bytes`` and ``running_memory_bytes``; None where the system does not tell.
+        ``peak_memory_bytes`` and ``loading_memory_bytes``; None where the system does not tell.
     """
     load()()
     memory = AllocatedMemory.start()
@@ -85,8 +85,8 @@ def measure(load: Callable[[], Run], runs: int) -> dict[str, int | None] | None:
     running = memory.peak_bytes()
     if loading is None or running is None:
         return None
-    return {"peak_memory_bytes": max(loading, running), "running_memory_bytes": running}
+    return {"peak_memory_bytes": running, "loading_memory_bytes": loading}
 
 
 def _unknown(why: str) -> dict[str, Any]:
-    return {"peak_memory_bytes": None, "running_memory_bytes": None, "memory_note": why}
+    return {"peak_memory_bytes": None, "loading_memory_bytes": None, "memory_note": why}
