@@ -17,7 +17,7 @@ from dlas.study.point import Point
 
 INFERENCES = 2
 """ONNX Runtime's memory grows in its second inference too."""
-TRAINING_STEPS = 3
+TRAINING_STEPS = 2
 """The peak is in the backward pass, and the optimiser keeps momentum from the second step on."""
 SHARED_PROCESS = "not measured: steps run in the sweep's own process, whose earlier work would count"
 ELSEWHERE = "not measured: the device is not this machine"
