@@ -43,7 +43,7 @@ def test_the_peak_is_what_a_program_holds_and_what_it_frees_again(tmp_path: Path
     first, again = (point(tmp_path / name, f"compiler = [{STUB}]") for name in ("first", "again"))
     for row in (first, again):
         assert row.memory_note is None
-        assert row.peak_memory_bytes == row.loading_memory_bytes
+        assert row.loading_memory_bytes == pytest.approx(WEIGHTS, rel=0.02)
         assert row.peak_memory_bytes == pytest.approx(WEIGHTS + SCRATCH, rel=0.005)
         assert row.seconds["memory"] > 0
         assert row.resident_bytes is not None
