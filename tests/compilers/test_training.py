@@ -111,7 +111,9 @@ class Auxiliary(nn.Module):
         return self.kind(outputs, torch.full_like(outputs, torch.nan)) if self.training else outputs
 
 
-@pytest.mark.parametrize("kind", [Outputs, lambda *both: both, lambda *both: [*both]], ids=str)
+@pytest.mark.parametrize(
+    "kind", [Outputs, lambda *both: both, lambda *both: [*both]], ids=["named tuple", "tuple", "list"]
+)
 def test_of_several_outputs_the_first_is_trained_and_a_note_says_so(kind: Callable[..., Any]) -> None:
     expected, training = network(), training_of(Auxiliary(kind))
     torch.manual_seed(1)
