@@ -128,7 +128,7 @@ class Row:
         pages of files, and without what is done once for all programs, such as importing modules.
         Null where ``memory_note`` says why, and in rows of schema 1 and 2.
     loading_memory_bytes : int, B
-        The same while it is loaded, which may need copies of the weights. Null where ``peak_memory_bytes`` is.
+        The same while it is loaded, which may need copies of weights. Null where ``peak_memory_bytes`` is.
     memory_note : str
         Why the peaks are null, or may differ between equal runs. Null where neither is so.
     resident_bytes : int, B
