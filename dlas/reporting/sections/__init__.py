@@ -8,6 +8,7 @@ from dlas.reporting.blocks import Absent, Section
 from dlas.reporting.context import Context
 from dlas.reporting.sections import (
     accuracy,
+    batches,
     break_even,
     checks,
     compression,
@@ -32,6 +33,7 @@ SECTIONS: tuple[Callable[[Context], Section | Absent], ...] = (
     matrix.section,
     winners.section,
     latency.section,
+    batches.section,
     ratios.tuning,
     ratios.runtimes,
     promises.section,
