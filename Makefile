@@ -9,10 +9,11 @@ WORKERS ?= 3
 # GiB: about 5 for the environment, the rest for the archives while they are unpacked.
 DISK_GIB ?= 9
 
-.PHONY: help install quickstart test test-all check clean
+.PHONY: help install quickstart predictor test test-all check clean
 
 help:
 	@echo 'make quickstart  run a small study and print its table (first use installs into .venv)'
+	@echo 'make predictor   measure 108 training steps, fit a predictor, predict ten more and measure them'
 	@echo 'make test        the tests that take seconds'
 	@echo 'make test-all    every test'
 	@echo 'make check       ruff, formatting, mypy and the tests'
@@ -42,6 +43,15 @@ quickstart: $(STAMP)
 	@$(BIN)/dlas table results/quickstart
 	@$(BIN)/dlas compare results/quickstart --axis compiler
 	@$(BIN)/dlas report results/quickstart
+
+predictor: $(STAMP)
+	@$(BIN)/dlas run experiments/training-digits/study.toml --out results/training-digits
+	@rm -rf results/training-digits/predictor
+	@$(BIN)/dlas fit additive results/training-digits --target latency_s --hold-out compression.level \
+	  --to results/training-digits/predictor
+	@$(BIN)/dlas predict results/training-digits/predictor experiments/training-digits/ahead.toml --out results/ahead
+	@$(BIN)/dlas run experiments/training-digits/ahead.toml --out results/ahead
+	@$(BIN)/dlas predict results/training-digits/predictor results/ahead
 
 test: $(STAMP)
 	@$(PYTEST)

@@ -5,6 +5,8 @@
 ``dlas.table``, ``compare``, ``observations`` and ``choose`` return tables that a notebook shows, each a
 DataFrame as ``.frame``; ``dlas.report`` writes the HTML page, ``dlas.export`` Parquet or CSV, and
 ``dlas.import_rows(table, folder)`` makes rows of such a table from elsewhere.
+``dlas.fit(part, folder, target="latency_s", to=...)`` fits a predictor to rows, and
+``dlas.predict(folder, study)`` and ``dlas.predictor(folder).predict(rows)`` predict with it.
 ``dlas.models.from_torch(module, shape)`` makes a network of one's own a part of a study.
 ``dlas.deploy(folder, row, to=...)`` writes the program of a row with all that it needs to run elsewhere, and
 ``dlas.load(folder)(images)`` runs it.
@@ -18,6 +20,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dlas import errors as errors
     from dlas import models as models
+    from dlas.api.predicting import evaluate as evaluate
+    from dlas.api.predicting import fit as fit
+    from dlas.api.predicting import predict as predict
+    from dlas.api.predicting import predictor as predictor
     from dlas.api.results import choose as choose
     from dlas.api.results import compare as compare
     from dlas.api.results import import_rows as import_rows
@@ -38,6 +44,7 @@ EXPORTS = {
     **dict.fromkeys(
         ("choose", "compare", "import_rows", "observations", "report", "table"), "dlas.api.results"
     ),
+    **dict.fromkeys(("evaluate", "fit", "predict", "predictor"), "dlas.api.predicting"),
     "deploy": "dlas.deployment.deploying",
     "export": "dlas.rows.export",
     "load": "dlas.deployment.loading",

@@ -19,9 +19,9 @@ STOREYS = """
     cli
     api
     console reporting testing deployment
-    analysis importing engine compilers choosers
+    analysis importing learning engine compilers choosers
     study tuning
-    rows hardware processes lowering sparse models compression
+    rows hardware processes lowering sparse models compression predictors
     measuring networks schedules datasets
     stack store
     errors

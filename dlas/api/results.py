@@ -113,8 +113,8 @@ def choose(
     """
     from dlas.console.choices import choose as chosen
 
-    paths = _paths(folders)
-    return chosen(paths, _patterns(where), Path(to) if to is not None else paths[0] / "choices.toml")
+    paths = paths_of(folders)
+    return chosen(paths, patterns(where), Path(to) if to is not None else paths[0] / "choices.toml")
 
 
 def import_rows(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> pd.DataFrame:
@@ -145,6 +145,7 @@ def report(
     *,
     where: str | Sequence[str] = (),
     files: bool = False,
+    predictors: Sequence[str | os.PathLike[str]] = (),
 ) -> Path:
     """Write one HTML page that shows everything, and return its path.
 
@@ -157,6 +158,8 @@ def report(
         As for :func:`table`.
     files : bool
         Also write every figure (SVG, PDF, PNG) and table (Markdown, CSV, LaTeX) into ``<page>_files``.
+    predictors : sequence of path
+        Folders that :func:`dlas.fit` wrote, whose evaluations the page shows.
 
     Raises
     ------
@@ -166,9 +169,9 @@ def report(
     """
     from dlas.reporting import report as write
 
-    paths = _paths(folders)
+    paths = paths_of(folders)
     page = Path(out) if out is not None else paths[0] / "report.html"
-    write(paths, page, _patterns(where), files_beside(page) if files else None)
+    write(paths, page, patterns(where), files_beside(page) if files else None, [*map(Path, predictors)])
     return page
 
 
@@ -179,12 +182,14 @@ def files_beside(page: Path) -> Path:
 
 def _rows(rows: Folders | pd.DataFrame, where: str | Sequence[str]) -> pd.DataFrame:
     """Return the rows that match every filter."""
-    return select(rows if isinstance(rows, pd.DataFrame) else read(rows), _patterns(where))
+    return select(rows if isinstance(rows, pd.DataFrame) else read(rows), patterns(where))
 
 
-def _patterns(where: str | Sequence[str]) -> Sequence[str]:
+def patterns(where: str | Sequence[str]) -> Sequence[str]:
+    """Return the filters in an argument that is one or several."""
     return [where] if isinstance(where, str) else where
 
 
-def _paths(folders: Folders) -> list[Path]:
+def paths_of(folders: Folders) -> list[Path]:
+    """Return the folders in an argument that is one or several."""
     return [Path(folders)] if isinstance(folders, str | os.PathLike) else list(map(Path, folders))

@@ -278,9 +278,9 @@ def _check_parts(study: Study) -> None:
     InputError
     """
     from dlas.errors import MissingData, MissingPackage
-    from dlas.study.parts import HOMES
+    from dlas.stack import PART_AXES
 
-    for axis in HOMES:
+    for axis in PART_AXES:
         for choice in dict.fromkeys(study.values(axis)):
             try:
                 choice.make(axis).verify()

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dlas.cli import parts, sweeps, tuning
+from dlas.cli import parts, predictors, sweeps, tuning
 from dlas.console import terminal
 from dlas.errors import InputError, Unfinished
 
@@ -29,6 +29,9 @@ app.command()(sweeps.status)
 app.command()(tuning.tune)
 app.command("list")(parts.list_parts)
 app.command()(parts.check)
+app.command()(predictors.fit)
+app.command()(predictors.evaluate)
+app.command()(predictors.predict)
 app.add_typer(tuning.records)
 
 Folder = Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]
@@ -165,11 +168,14 @@ def report(
         bool, typer.Option("--files", help="Also write figures (SVG, PDF, PNG) and tables (md, csv, tex).")
     ] = False,
     where: Where = None,
+    predictors: Annotated[
+        list[Path] | None, typer.Option("--predictor", help="Show how wrong this predictor is.")
+    ] = None,
 ) -> None:
     """Write one HTML page that shows everything, and opens without a network."""
     from dlas.api import results
 
-    page = results.report(folders, out, where=where or (), files=files)
+    page = results.report(folders, out, where=where or (), files=files, predictors=predictors or ())
     beside = results.files_beside(page) if files else None
     terminal.console().print(
         f"{page}" + (f", figures and tables: {beside}" if beside else ""), highlight=False, markup=False

@@ -63,7 +63,7 @@ def check(
     if axis not in parts.HOMES:
         raise unknown("axis", axis, parts.HOMES)
     part_class = parts.find(axis, name)
-    values = dict(map(_option, options or ()))
+    values = dict(map(option_of, options or ()))
     defaults = part_class.options()
     if missing := [key for key in defaults if defaults[key] is dataclasses.MISSING and key not in values]:
         raise InputError(f"{axis} {name!r} needs options ({', '.join(missing)}), which a check cannot guess")
@@ -83,7 +83,7 @@ def check(
         terminal.console().print(f"{shown}: keeps the contract of a {axis}", highlight=False, markup=False)
 
 
-def _option(text: str) -> tuple[str, Any]:
+def option_of(text: str) -> tuple[str, Any]:
     """Return an option's name and value; a text needs no quotes, which shells remove."""
     key, equals, value = text.partition("=")
     if not equals:

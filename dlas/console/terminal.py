@@ -61,6 +61,13 @@ def say(message: str) -> None:
     console().print(message, highlight=False, markup=False)
 
 
+def progress(message: str) -> None:
+    """Show a line of progress on standard error, where that is a terminal."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        console.print(message, highlight=False, markup=False, style="dim")
+
+
 def complain(message: str) -> None:
     """Print an error message on standard error."""
     Console(stderr=True, soft_wrap=True).print(f"[red]dlas:[/red] {escape(message)}", highlight=False)

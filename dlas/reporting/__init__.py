@@ -10,6 +10,7 @@ from pathlib import Path
 import dlas
 from dlas.analysis.roles import with_roles
 from dlas.errors import InputError
+from dlas.learning import stored
 from dlas.reporting.blocks import Section
 from dlas.reporting.context import Context
 from dlas.reporting.data import figures
@@ -32,6 +33,7 @@ def report(
     out: Path,
     where: Sequence[str] = (),
     files: Path | None = None,
+    predictors: Sequence[Path] = (),
 ) -> None:
     """Write the report of one folder or of several.
 
@@ -46,6 +48,8 @@ def report(
     files : Path, optional
         A folder for every figure as SVG, PDF and PNG, and every table as
         Markdown, CSV and LaTeX.
+    predictors : sequence of Path
+        Folders that ``dlas fit`` wrote, whose evaluations are shown.
 
     Raises
     ------
@@ -55,6 +59,7 @@ def report(
     """
     if out.suffix.lower() not in SUFFIXES:
         raise InputError(f"cannot write {str(out)!r}: the report is one HTML page (*.html); {FIGURES}")
+    known = [stored.read(folder) for folder in predictors]
     names = [str(folder) for folder in distinct(folders)]
     frame = select(read(names), where)
     if frame["task"].nunique() > 1:
@@ -65,7 +70,7 @@ def report(
     frame, left_aside = fewer(frame)
     points, abbreviations = with_short_labels(with_roles(frame))
     left_out = len(frame) - int(points["runs"].sum())
-    context = Context(names, points, left_out, read_details(names, points), abbreviations, left_aside)
+    context = Context(names, points, left_out, read_details(names, points), abbreviations, left_aside, known)
     sections_or_gaps = [section(context) for section in SECTIONS]
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     html = page(context, sections_or_gaps, f"Made by dlas {dlas.__version__} on {now}.")

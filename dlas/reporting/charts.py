@@ -209,6 +209,20 @@ def scatter(x: str, y: str, colours: Mapping[str, str], *, logarithmic: bool) ->
     return specification(alt.layer(line, dots, data=alt.NamedData(name=ROWS)).properties(height=230))
 
 
+def agreement(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
+    """Return predicted over measured values on logarithmic axes, with the line on which they are equal."""
+    scale = alt.Scale(type="log", nice=False, padding=10)
+    axis = alt.Axis(format="~s", tickCount=5)
+    base = alt.Chart().transform_calculate(e="datum.x")
+    dots = base.mark_point(filled=True, size=45, opacity=0.7).encode(
+        x=alt.X("x:Q", title=f"measured {quantity}", scale=scale, axis=axis),
+        y=alt.Y("y:Q", title=f"predicted {quantity}", scale=scale, axis=axis),
+        color=_colour(colours),
+    )
+    equal = base.mark_line(strokeDash=[4, 3], opacity=0.5, color=INK).encode(x="x:Q", y="e:Q", order="x:Q")
+    return specification(alt.layer(equal, dots, data=alt.NamedData(name=ROWS)).properties(height=300))
+
+
 def lines(x: str, y: str, colours: Mapping[str, str], *, step: bool = False) -> dict[str, Any]:
     """Return a line with dots for each ``d``."""
     base = alt.Chart()

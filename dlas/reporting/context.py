@@ -16,6 +16,7 @@ from dlas.analysis.matching import SETTING, outcomes, timed
 from dlas.analysis.observations import Evidence
 from dlas.analysis.rankings import Ranking, rankings
 from dlas.analysis.winners import Standing, standings
+from dlas.learning.stored import Stored
 from dlas.reporting.blocks import Where
 from dlas.reporting.palette import colours
 from dlas.rows.columns import AXES, MACHINE, UNSAID
@@ -47,6 +48,8 @@ class Context:
         What the labels of ``points`` leave out.
     fewer : str
         Which rows are left out because they are very many, as a sentence.
+    predictors : sequence of Stored
+        Predictors to show.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Context:
         details: Details | None = None,
         abbreviations: Abbreviations | None = None,
         fewer: str = "",
+        predictors: Sequence[Stored] = (),
     ) -> None:
         self.folders = list(folders)
         self.points = points
@@ -64,6 +68,7 @@ class Context:
         self.details = details or Details()
         self.abbreviations = abbreviations or Abbreviations()
         self.fewer = fewer
+        self.predictors = predictors
         self.evidence = Evidence(points)
         self.timed = timed(points).to_numpy(dtype=bool)
 

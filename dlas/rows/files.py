@@ -65,6 +65,11 @@ def results_file(folder: Path) -> Path:
     return plain if plain.is_file() else packed
 
 
+def holds_rows(folder: Path) -> bool:
+    """Return whether a folder has a file of rows, plain or packed."""
+    return (folder / FILE).is_file() or (folder / PACKED_FILE).is_file()
+
+
 def check_appendable(folder: Path) -> None:
     """Refuse a file in the place of a results folder, and a folder whose rows are packed or imported.
 

@@ -8,7 +8,7 @@ type of a column does not depend on how many rows have a value.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,11 +26,13 @@ from dlas.rows.columns import (
     SAMPLES,
     TRUTHS,
 )
+from dlas.rows.files import holds_rows
 from dlas.rows.filters import Values, kept, parse
 from dlas.rows.layers import layer_records, layers_frame
 from dlas.rows.machines import machine_names, with_threads
+from dlas.rows.predictions import PredictedPoint, bound_names, read_predictions
 from dlas.rows.records import record
-from dlas.rows.results import read_rows
+from dlas.rows.results import Row, read_rows
 from dlas.rows.schema import Device
 from dlas.rows.typed import number, option_columns, text, times, truth
 from dlas.stack import PART_AXES
@@ -39,7 +41,10 @@ PathT = TypeVar("PathT", bound="str | os.PathLike[str]")
 
 
 def read(
-    folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, layers: bool = False
+    folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    layers: bool = False,
+    predictions: bool = False,
 ) -> pd.DataFrame:
     """Return the rows of one folder or of several, or the layers of their builds.
 
@@ -49,6 +54,9 @@ def read(
         What ``dlas run --out`` wrote; a folder that is given twice counts once.
     layers : bool
         Return one line for each layer of each row, as :func:`dlas.rows.layers.layers_frame` describes.
+    predictions : bool
+        Return the points that ``dlas predict --out`` wrote, too: their status is ``predicted``, ``origin`` is
+        the predictor's digest, and the column of what was predicted holds the prediction.
 
     Returns
     -------
@@ -83,16 +91,53 @@ def read(
     found: list[dict[str, Any]] = []
     # Layers are most of a row's size: each row is reduced to its record before the next one is read.
     for path in paths:
+        if predictions and not holds_rows(Path(path)):
+            continue
         for row in read_rows(Path(path)):
             if layers:
                 found += layer_records(len(records), row)
             records.append(record(str(path), row))
             devices.setdefault(records[-1][MACHINE_ID], row.device)
+    guesses = (
+        [(path, point) for path in paths for point in read_predictions(Path(path))] if predictions else []
+    )
+    for path, point in guesses:
+        records.append(record(str(path), point.row))
+        devices.setdefault(records[-1][MACHINE_ID], point.row.device)
+    frame = _of_records(records, devices)
+    if predictions:
+        _fill_in(frame, [point for _, point in guesses])
+    return layers_frame(frame, found) if layers else frame
+
+
+def frame_of(folder: str, rows: Iterable[Row]) -> pd.DataFrame:
+    """Return rows that are in memory, as :func:`read` returns those of a folder."""
+    kept_rows = list(rows)
+    records = [record(folder, row) for row in kept_rows]
+    devices: dict[str | None, Device] = {}
+    for known, row in zip(records, kept_rows, strict=True):
+        devices.setdefault(known[MACHINE_ID], row.device)
+    return _of_records(records, devices)
+
+
+def _of_records(records: list[dict[str, Any]], devices: Mapping[str | None, Device]) -> pd.DataFrame:
+    """Return the frame of records, with the machines named."""
     frame = _frame(records)
     frame[MACHINE_ID], threads = _filled(frame, MACHINE_ID), _filled(frame, "threads")
     frame[MACHINE] = frame[MACHINE_ID].map(machine_names(devices.values())).astype("string")
     frame["hardware"] = _explicit_threads(frame["hardware"], threads)
-    return layers_frame(frame, found) if layers else frame
+    return frame
+
+
+def _fill_in(frame: pd.DataFrame, points: Sequence[PredictedPoint]) -> None:
+    """Write what was predicted into the last lines of a frame, those of the predicted points."""
+    first = len(frame) - len(points)
+    frame["origin"] = pd.Series(["measured"] * first + [point.predictor for point in points], dtype="string")
+    for target in dict.fromkeys(name for point in points for name in point.predictions):
+        for column, key in zip((target, *bound_names(target)), ("value", "low", "high"), strict=True):
+            told = [dict(point.predictions.get(target) or {}).get(key) for point in points]
+            before = frame[column].iloc[:first] if column in frame else [None] * first
+            frame[column] = pd.Series([*before, *told], dtype="Float64").astype("float64")
 
 
 def distinct(folders: Iterable[PathT]) -> list[PathT]:

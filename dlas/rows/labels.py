@@ -156,14 +156,19 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def number_of(count: int, noun: str) -> str:
+    """Return ``1 row`` or ``1,234 rows``."""
+    return f"{count:,} {noun}" + ("s" if count != 1 else "")
+
+
 def points(count: int) -> str:
     """Return ``1 point`` or ``1,234 points``."""
-    return f"{count:,} point" + ("s" if count != 1 else "")
+    return number_of(count, "point")
 
 
 def rows(count: int) -> str:
     """Return ``1 row`` or ``1,234 rows``."""
-    return f"{count:,} row" + ("s" if count != 1 else "")
+    return number_of(count, "row")
 
 
 def convolution(layer: Mapping[str, Any]) -> str:

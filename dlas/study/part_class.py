@@ -24,6 +24,7 @@ INTERFACES: dict[str, type] = {
     "algorithm": stack.Algorithm,
     "compiler": stack.Backend,
     "hardware": stack.Hardware,
+    "predictor": stack.Predictor,
 }
 
 

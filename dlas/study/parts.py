@@ -33,8 +33,12 @@ HOMES: dict[str, tuple[str, ...]] = {
     "algorithm": ("dlas.schedules", "dlas.sparse", "dlas.choosers"),
     "compiler": ("dlas.compilers",),
     "hardware": ("dlas.hardware_profiles",),
+    "predictor": ("dlas.predictors",),
 }
-"""The packages whose files are an axis's parts: modules, and for hardware profiles (``*.toml``)."""
+"""The packages whose files are parts: modules, and for hardware profiles (``*.toml``).
+
+By axis; ``predictor`` is none of a study's.
+"""
 DRIVERS = "dlas.hardware.drivers"
 PROFILES = Path(next(iter(importlib.import_module("dlas.hardware_profiles").__path__)))
 LIBRARY = "library"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dlas.testing.datasets import check_dataset
     from dlas.testing.hardware import check_hardware
     from dlas.testing.models import check_model
+    from dlas.testing.predictors import check_predictor
 
 __all__ = [
     "check_algorithm",
@@ -23,6 +24,7 @@ __all__ = [
     "check_dataset",
     "check_hardware",
     "check_model",
+    "check_predictor",
 ]
 HOMES = {
     "check_algorithm": "algorithms",
@@ -31,6 +33,7 @@ HOMES = {
     "check_dataset": "datasets",
     "check_hardware": "hardware",
     "check_model": "models",
+    "check_predictor": "predictors",
 }
 
 

@@ -1,0 +1,169 @@
+"""Tables of predictors: how wrong they are on what was held out, and what they predict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import pandas as pd
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from dlas.console.cells import GridCell, GridColumn, names
+from dlas.console.grid import Grid
+from dlas.learning.evaluation import Evaluation
+from dlas.learning.intervals import LEVEL, fewest_groups
+from dlas.learning.metrics import WITHIN, Scores
+from dlas.learning.settings import Evaluated
+from dlas.rows.columns import AXES
+from dlas.rows.labels import MISSING, number_of, points, shortened
+from dlas.rows.predictions import MEASURED, bound_names
+
+MOST_FOLDS = 40
+"""Most held-out groups that have lines of their own."""
+MOST_LINES = 40
+"""Most predicted points that a table shows."""
+WORST = 3
+"""Rows with the largest errors that are named."""
+
+
+def evaluation(
+    setting: str, target: str, hold_out: str, evaluations: Sequence[Evaluation], floor: float | None
+) -> RenderableType:
+    """Return the table of predictors on the groups that were held out in one setting.
+
+    Parameters
+    ----------
+    setting : str
+        Machine, compiler, ... of the rows.
+    target, hold_out : str
+    evaluations : sequence of Evaluation
+        At least one; the predictors before the baselines.
+    floor : float or None
+        The noise floor.
+    """
+    scores = {each.name: each.overall() for each in evaluations}
+    shown: list[RenderableType] = [_overall(f"{target} on what was held out ({hold_out}): {setting}", scores)]
+    folds = {each.name: each.by_fold() for each in evaluations}
+    if 1 < len(folds[evaluations[0].name]) <= MOST_FOLDS:
+        shown.append(_by_fold(folds))
+    return Group(*shown, *_notes(evaluations[0], scores[evaluations[0].name], floor))
+
+
+def _overall(title: str, scores: Mapping[str, Scores]) -> Grid:
+    """Return one line a predictor."""
+    rows = list(scores.values())
+    columns = [names("predictor", list(scores)), _column("rows", [str(row.rows) for row in rows])]
+    columns.append(_column("mean error", [_percent(row.mape) for row in rows]))
+    for place, limit in enumerate(WITHIN):
+        columns.append(
+            _column(f"within {limit:.0%}", [f"{row.within[place]:.0%}" for row in rows], drop=4 - place)
+        )
+    columns += [
+        _column("RMSE / mean", [_percent(row.rmse_of_mean) for row in rows]),
+        _column("Spearman", [_number(row.spearman) for row in rows]),
+        _column("Kendall", [_number(row.kendall) for row in rows], drop=5),
+        _column("covered", [_percent(row.coverage) for row in rows]),
+        _column("width", [_percent(row.width) for row in rows]),
+    ]
+    return Grid(columns, above=[Text(title, style="bold")])
+
+
+def _by_fold(folds: Mapping[str, Mapping[str, Scores]]) -> Grid:
+    """Return the mean error by group, one column a predictor."""
+    groups = list(next(iter(folds.values())))
+    first = next(iter(folds.values()))
+    columns = [names("held out", groups), _column("rows", [str(first[group].rows) for group in groups])]
+    for name, scores in folds.items():
+        columns.append(_column(name, [_percent(scores[group].mape) for group in groups]))
+    return Grid(columns, above=[Text("mean error by what was held out", style="bold")])
+
+
+def _notes(first: Evaluation, scores: Scores, floor: float | None) -> list[Text]:
+    """Return what is to be known beside the scores of the first predictor."""
+    notes = [
+        "noise floor: no point was measured twice (in two folders), so nobody knows it"
+        if floor is None
+        else f"noise floor: {_percent(floor)}, by which measuring a point again differs"
+    ]
+    if scores.coverage is None:
+        notes.append(f"no interval: one of {LEVEL:.0%} takes at least {fewest_groups(LEVEL)} other groups")
+    else:
+        notes.append(
+            f"covered: rows within their {LEVEL:.0%} interval; width: its upper over its lower bound, less 1"
+        )
+    worst = ", ".join(f"{row} by {abs(guess / known - 1):.0%}" for row, guess, known in first.worst(WORST))
+    notes.append(f"largest errors of {first.name}: {worst}")
+    return [Text(note, style="dim") for note in notes]
+
+
+def predicted(frame: pd.DataFrame, target: str, total: int, failed: Mapping[str, int]) -> RenderableType:
+    """Return the table of predicted points, the smallest prediction first.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The points that are shown, with their predictions.
+    target : str
+        The column that was predicted.
+    total : int
+        Points that were predicted.
+    failed : mapping of str to int
+        Numbers of points that were not, by reason.
+    """
+    lines = frame.sort_values(target).head(MOST_LINES)
+    axes = [axis for axis in AXES if frame[axis].nunique() > 1] or ["model"]
+    low, high = bound_names(target)
+    unit = "ms" if target.endswith("_s") else "MB"
+    scale = 1e3 if target.endswith("_s") else 1e-6
+    columns = [names(axis, [str(value) for value in lines[axis]], shared=True) for axis in axes]
+    columns.append(
+        _column(f"{target.rpartition('_')[0]}, {unit}", [f"{scale * x:.4g}" for x in lines[target]])
+    )
+    if MEASURED in lines:
+        columns.append(_column(MEASURED, [f"{scale * x:.4g}" for x in lines[MEASURED]]))
+        errors = lines[target] / lines[MEASURED] - 1
+        columns.append(_column("error", [f"{error:+.1%}" for error in errors]))
+    bounds = zip(lines[low], lines[high], strict=True)
+    columns.append(_column("90 % interval", [_interval(scale * a, scale * b) for a, b in bounds]))
+    columns.append(_column("doubt", [shortened(text, 60) or MISSING for text in lines["doubt"]], drop=1))
+    notes = [f"{points(len(frame))} of {points(total)} that were predicted"]
+    if len(frame) > len(lines):
+        notes.append(f"the {len(lines):,} smallest are shown")
+    notes += [f"not predicted: {points(count)}: {reason}" for reason, count in failed.items()]
+    return Grid(columns, below=[Text("; ".join(notes[:2])), *map(Text, notes[2:])])
+
+
+def _interval(low: float, high: float) -> str:
+    return MISSING if low != low else f"{low:.4g} to {high:.4g}"
+
+
+def scores_frame(evaluated: Sequence[Evaluated]) -> pd.DataFrame:
+    """Return the scores of every predictor in every setting, one line each and one for each group."""
+    lines = [
+        {"setting": each.name, "predictor": one.name, "held_out": name, **asdict(scores)}
+        for each in evaluated
+        for one in each.evaluations
+        for name, scores in {"": one.overall(), **one.by_fold()}.items()
+    ]
+    return pd.DataFrame(lines)
+
+
+def left_out(counts: Mapping[str, int]) -> str:
+    """Return what was left out: ``left out: 12 rows not ok``; empty where nothing was."""
+    listed = ", ".join(f"{number_of(count, 'row')} {reason}" for reason, count in counts.items())
+    return f"left out: {listed}" if listed else ""
+
+
+def _column(header: str, texts: Sequence[str], drop: int = 0) -> GridColumn:
+    return GridColumn(GridCell(header), [GridCell(text) for text in texts], drop=drop)
+
+
+def _percent(share: float | None) -> str:
+    if share is None:
+        return MISSING
+    return f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
+
+
+def _number(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.3f}"

@@ -1,0 +1,179 @@
+"""Fit a predictor to the rows of each setting, with intervals from rows that were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.errors import InputError
+from dlas.learning.intervals import half_width
+from dlas.learning.points import NETWORK, Points, describe_left_out
+from dlas.learning.splits import Criterion, Fold, check_leaks, folds
+from dlas.rows.labels import number_of
+from dlas.stack import Fitted, Predictor, Samples, Workspace
+
+Array = npt.NDArray[np.float64]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a predictor says of rows that it was not fitted to.
+
+    Parameters
+    ----------
+    fold : Fold
+        Its places count in the samples of the setting.
+    predicted : array [rows of the fold]
+    half_width : float or None
+        Of the intervals, in natural logarithms; None where groups are too few.
+    """
+
+    fold: Fold
+    predicted: Array
+    half_width: float | None
+
+
+def values_of(points: Points, criterion: Criterion) -> list[str]:
+    """Return the value of a criterion's column in each point.
+
+    The level of a network that was not compressed is 0.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or a point has no value in it.
+    """
+    if criterion.column not in points.frame:
+        raise InputError(
+            f"--hold-out {criterion.column!r} is no column; there are: {', '.join(map(str, points.frame))}"
+        )
+    column = points.frame[criterion.column]
+    if criterion.column.startswith("compression."):
+        column = column.where(~points.frame["compression"].eq("none"), 0)
+    if column.isna().any():
+        row = points.frame["id"][column.isna()].iloc[0]
+        raise InputError(f"--hold-out {criterion.column}: row {row} has no value in this column")
+    return [format(value, "g") if isinstance(value, float) else str(value) for value in column]
+
+
+def fit(predictor: Predictor, samples: Samples, seed: int = 0, say: Say = print) -> Fitted:
+    """Return a predictor fitted to samples.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than the predictor takes.
+    """
+    if len(samples) < predictor.fewest:
+        raise InputError(
+            f"{number_of(len(samples), 'usable row')} to fit on; "
+            f"{type(predictor).__name__} takes at least {predictor.fewest}"
+        )
+    with TemporaryDirectory(prefix="dlas-fit-") as folder:
+        return predictor.fit(samples, Workspace(seed, Path(folder), say))
+
+
+def cross_fit(
+    predictor: Predictor, points: Points, target: str, criterion: Criterion, seed: int = 0, say: Say = print
+) -> tuple[Samples, list[Tried]]:
+    """Fit without each fold, and predict it.
+
+    The intervals of a fold come from the groups of the other folds, each predicted by the
+    predictor that was fitted without it; of a single fold, from the groups of the rows that it was
+    fitted to, held out in turn among them.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    points : Points
+        Of one setting.
+    target : str
+    criterion : Criterion
+    seed : int
+    say : callable
+        Takes a line of progress.
+
+    Raises
+    ------
+    InputError
+        If nothing can be held out, a network would be on both sides, or the rows are too few.
+    """
+    groups = values_of(points, criterion)
+    samples = points.samples(predictor.families(target), target, groups)
+    networks = points.frame[NETWORK].tolist()
+    parts = list(folds(criterion, groups, seed))
+    predicted = []
+    for fold in parts:
+        if criterion.makes_networks:
+            check_leaks(fold, samples.ids, networks)
+        fitted = fit(predictor, samples.take(fold.fitted), seed, say)
+        predicted.append(fitted.predict(samples.take(fold.tried)))
+        say(f"{type(predictor).__name__.lower()}: {fold.name}")
+    if len(parts) == 1:
+        widths = [_inner_width(predictor, samples.take(parts[0].fitted), criterion, seed, say)]
+    else:
+        widths = [_outer_width(samples, parts, predicted, place) for place in range(len(parts))]
+    return samples, [Tried(*each) for each in zip(parts, predicted, widths, strict=True)]
+
+
+def calibrated(samples: Samples, tried: Sequence[Tried]) -> float | None:
+    """Return half of the width of the intervals of new groups, from all groups that were held out."""
+    return _outer_width(samples, [each.fold for each in tried], [each.predicted for each in tried], None)
+
+
+def _outer_width(
+    samples: Samples, parts: Sequence[Fold], predicted: Sequence[Array], without: int | None
+) -> float | None:
+    """Return half of the interval's width from the errors in all folds but one."""
+    chosen = [place for place in range(len(parts)) if place != without]
+    if not chosen:
+        return None
+    places = np.concatenate([parts[place].tried for place in chosen])
+    groups = [samples.groups[place] for place in places]
+    return half_width(np.concatenate([predicted[place] for place in chosen]), samples.target[places], groups)
+
+
+def _inner_width(
+    predictor: Predictor, samples: Samples, criterion: Criterion, seed: int, say: Say
+) -> float | None:
+    """Return half of the interval's width from groups of these samples, each held out in turn."""
+    if len(set(samples.groups)) < 2:
+        return None
+    parts = list(folds(Criterion(criterion.column), samples.groups, seed))
+    predicted = [
+        fit(predictor, samples.take(part.fitted), seed, say).predict(samples.take(part.tried))
+        for part in parts
+    ]
+    return _outer_width(samples, parts, predicted, None)
+
+
+def check_enough(points: Points, fewest: int) -> None:
+    """Refuse fewer rows than a predictor takes.
+
+    Raises
+    ------
+    InputError
+        It says what was left out, and why.
+    """
+    if len(points) < fewest:
+        raise InputError(
+            f"{number_of(len(points), 'usable row')}, and at least {fewest} are needed; "
+            f"{describe_left_out(points)}"
+        )
+
+
+def default_criterion(points: Points) -> Criterion:
+    """Return what to hold out where nobody says: models if there are three, else levels, else batch sizes."""
+    frame: Mapping[str, object] = {name: points.frame[name].nunique() for name in ("model", "batch")}
+    if points.frame["model"].nunique() >= 3:
+        return Criterion("model")
+    level = "compression.level"
+    if level in points.frame and points.frame[level].nunique() >= 2:
+        return Criterion(level)
+    return Criterion("batch" if frame["batch"] != 1 else "id")

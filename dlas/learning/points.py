@@ -1,0 +1,204 @@
+"""Points with what is known of them: the rows that a predictor is fitted to, or a study's points to predict.
+
+What cannot be used is left out, and counted by reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dlas.errors import InputError
+from dlas.learning.features import columns, matrix
+from dlas.networks.operators import Operators
+from dlas.rows.frame import frame_of, read, select
+from dlas.rows.labels import number_of
+from dlas.rows.results import Row, read_rows
+from dlas.stack import Layer, Samples
+
+SETTING = ("machine_id", "threads", "task", "compiler", "algorithm")
+"""Columns that make a setting: its rows have a predictor of their own, for nothing carries over unasked."""
+NETWORK = "network"
+"""Column with the digest of a point's network."""
+KEPT = ("operator", "c", "h", "w", "k", "r", "s", "p", "q", "strides", "padding", "dilation", "groups")
+"""Fields of an operator that make a network what it is, whatever the batch; names and times do not."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points, their networks, and what was left out.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns of :func:`dlas.rows.frame.read`, and ``network``.
+    networks : mapping of (str, int) to Operators
+        By digest and batch size, what is known of the operators.
+    left_out : Counter
+        Numbers of rows that cannot be used, by reason.
+    """
+
+    frame: pd.DataFrame
+    networks: Mapping[tuple[str, int], Operators]
+    left_out: Counter[str]
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def samples(self, families: Sequence[str], target: str, groups: Sequence[str]) -> Samples:
+        """Return the table that a predictor reads.
+
+        Parameters
+        ----------
+        families : sequence of str
+            Of features.
+        target : str
+            A column of the frame; NaN where it is missing.
+        groups : sequence of str
+            One for each point.
+        """
+        batches = [int(batch) for batch in self.frame["batch"]]
+        networks = [self.networks[key] for key in zip(self.frame[NETWORK], batches, strict=True)]
+        known = self.frame[target] if target in self.frame else pd.Series(np.nan, self.frame.index)
+        return Samples(
+            ids=tuple(self.frame["id"]),
+            columns=columns(families),
+            features=matrix(families, networks, batches),
+            target=np.asarray(known.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64),
+            groups=tuple(groups),
+        )
+
+    def keys(self) -> pd.Series:
+        """Return the setting of each point: the values of :data:`SETTING`."""
+        return self.frame[list(SETTING)].astype("string").fillna("").apply(tuple, axis=1)
+
+    def merged(self, target: str) -> Points:
+        """Return each point once, its target the mean of its measurements."""
+        keys = ["id", *SETTING]
+        means = self.frame.groupby(keys, sort=False, dropna=False)[target].transform("mean")
+        merged = self.frame.assign(**{target: means}).drop_duplicates(keys)
+        return replace(self, frame=merged.reset_index(drop=True))
+
+    def settings(self) -> dict[tuple[str, ...], Points]:
+        """Return the points of each setting, by the values of :data:`SETTING`."""
+        keys = self.keys()
+        return {
+            key: replace(self, frame=self.frame[keys == key].reset_index(drop=True)) for key in keys.unique()
+        }
+
+
+def read_points(folders: Sequence[Path], target: str, where: Sequence[str] = ()) -> Points:
+    """Return the rows of folders that a predictor of ``target`` can be fitted to.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        What ``dlas run --out`` wrote.
+    target : str
+        A column: ``latency_s``, ``peak_memory_bytes``.
+    where : sequence of str
+        Filters, as :func:`dlas.rows.frame.select` reads them.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or no row has a value in it.
+    """
+    frame = select(read(folders), where)
+    numeric = [name for name in map(str, frame) if pd.api.types.is_numeric_dtype(frame[name])]
+    if target not in numeric:
+        raise InputError(f"--target {target!r} is no column of numbers; there are: {', '.join(numeric)}")
+    frame, networks = _with_networks(frame)
+    reasons = pd.Series("", frame.index, dtype="string")
+    unusable = {
+        "not ok": ~frame["status"].eq("ok"),
+        "unstable": frame["unstable"].fillna(False),
+        f"without {target}": frame[target].isna(),
+        f"with {target} of zero": frame[target].eq(0).fillna(False),
+        "without operators": frame[NETWORK].isna(),
+    }
+    for reason, marked in unusable.items():
+        reasons = reasons.mask(marked.astype(bool) & reasons.eq(""), reason)
+    left_out = Counter(reason for reason in reasons if reason)
+    kept = frame[reasons.eq("")].reset_index(drop=True)
+    points = Points(kept, networks, left_out)
+    if not len(points):
+        raise InputError(f"no row can be used: {describe_left_out(points)}")
+    return points
+
+
+def points_of(frame: pd.DataFrame) -> Points:
+    """Return the points of rows, whatever became of them.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What :func:`dlas.rows.frame.read` returned.
+
+    Raises
+    ------
+    InputError
+        If a row does not tell its network's operators.
+    """
+    known, networks = _with_networks(frame.reset_index(drop=True))
+    if (missing := known[NETWORK].isna()).any():
+        raise InputError(f"row {known['id'][missing].iloc[0]} does not tell its network's operators")
+    return Points(known, networks, Counter())
+
+
+def planned_points(rows: Sequence[Row], networks: Sequence[Operators]) -> Points:
+    """Return points that were not measured.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Their parts and devices.
+    networks : sequence of Operators
+        What is known of each point's network.
+    """
+    digests = [digest(next(iter(operators.values()))) for operators in networks]
+    keys = zip(digests, (row.batch for row in rows), strict=True)
+    frame = frame_of("", rows).assign(**{NETWORK: pd.Series(digests, dtype="string")})
+    return Points(frame, dict(zip(keys, networks, strict=True)), Counter())
+
+
+def describe_left_out(points: Points) -> str:
+    """Return how many rows were left out and why: ``37 rows: 12 not ok, 8 without peak_memory_bytes``."""
+    total = len(points) + points.left_out.total()
+    reasons = ", ".join(f"{count} {reason}" for reason, count in points.left_out.items())
+    return f"{number_of(total, 'row')}: {reasons or 'none left out'}"
+
+
+def digest(operators: Sequence[Layer]) -> str:
+    """Return sixteen hexadecimal digits, the same for networks of the same operators at any batch size."""
+    content = [
+        [[layer.get(name) for name in KEPT], [shape[1:] for shape in layer["inputs"]], layer["output"][1:]]
+        for layer in operators
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def operators_of(row: Row) -> list[Layer]:
+    """Return the operators of a row's network; empty where the row does not tell their shapes."""
+    return [layer for layer in row.layers if layer.get("inputs") and layer.get("output")]
+
+
+def _with_networks(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, int], Operators]]:
+    """Return the frame with the digest of each row's network, and what is known of the networks."""
+    digests: dict[tuple[str, str], str] = {}
+    networks: dict[tuple[str, int], Operators] = {}
+    for folder in frame["folder"].unique():
+        for row in read_rows(Path(folder)):
+            if operators := operators_of(row):
+                digests[folder, row.id] = name = digest(operators)
+                networks.setdefault((name, row.batch), {row.batch: operators})
+    keys = zip(frame["folder"], frame["id"], strict=True)
+    column = pd.Series([digests.get(key) for key in keys], frame.index, dtype="string")
+    return frame.assign(**{NETWORK: column}), networks

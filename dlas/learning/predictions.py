@@ -1,0 +1,213 @@
+"""Predict points with a stored predictor, and say where it cannot know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dlas.errors import InputError
+from dlas.learning.intervals import LEVEL
+from dlas.learning.points import SETTING, Points
+from dlas.learning.stored import SettingRecord, Stored
+from dlas.rows.predictions import Bounds, PredictedPoint, bound_names
+from dlas.rows.results import Row
+from dlas.stack import Samples
+
+MARGIN = 1e-9
+"""Share by which a feature may lie outside the fitted range: rounding."""
+MOST_NAMED = 3
+"""Features outside their range that a reason names."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a predictor says of points.
+
+    Parameters
+    ----------
+    target : str
+        The column that it predicts.
+    value, low, high : array [n]
+        Prediction and bounds of its interval, NaN where there is no interval.
+    in_range : array [n] of bool
+        Whether all of a point's features, and its batch size, lie in the ranges that were fitted.
+    reasons : list of str
+        Why a prediction is to be doubted; empty where it is not.
+    """
+
+    target: str
+    value: npt.NDArray[np.float64]
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+    in_range: npt.NDArray[np.bool_]
+    reasons: list[str]
+
+    def frame(self, points: Points) -> pd.DataFrame:
+        """Return the points' axes with the predictions beside them."""
+        frame = points.frame.copy()
+        frame[self.target] = self.value
+        low, high = bound_names(self.target)
+        frame[low], frame[high] = self.low, self.high
+        frame["in_range"], frame["doubt"] = self.in_range, self.reasons
+        return frame
+
+
+def predict(stored: Stored, points: Points, anyway: bool = False) -> Predictions:
+    """Return the predictions of points.
+
+    Parameters
+    ----------
+    stored : Stored
+    points : Points
+    anyway : bool
+        Predict points of a setting that was never fitted with the most similar one that was,
+        without an interval.
+
+    Raises
+    ------
+    InputError
+        If a point's machine, compiler, ... was never fitted, and not ``anyway``; it lists the fitted ones.
+    """
+    total = len(points)
+    value, low, high = np.full((3, total), np.nan)
+    found = Predictions(stored.record.target, value, low, high, np.zeros(total, dtype=bool), [""] * total)
+    places = points.frame.groupby(points.keys(), sort=False).indices
+    for key, own in points.settings().items():
+        fitted = key if key in stored.fitted else _most_similar(stored, key, own, anyway)
+        _fill(found, np.asarray(places[key]), stored, fitted, own, strange=fitted != key)
+    return found
+
+
+def check_within(stored: Stored, within: Mapping[str, float]) -> None:
+    """Refuse bounds for another quantity than the predictor's, and any where it has no intervals.
+
+    Raises
+    ------
+    InputError
+    """
+    for name in within:
+        if name != stored.record.target:
+            raise InputError(f"--within {name}=...: this predictor predicts {stored.record.target}")
+    if within and any(setting.half_width is None for setting in stored.record.settings):
+        raise InputError(
+            "--within needs intervals, and this predictor has none: too few groups were held out when it was "
+            "fitted; choose another --hold-out, or fit it to more networks"
+        )
+
+
+def bounded(found: Predictions, within: Mapping[str, float]) -> npt.NDArray[np.bool_]:
+    """Return for each point whether its upper bound is at most what is asked; all without a bound."""
+    most = within.get(found.target)
+    return np.ones(len(found.value), dtype=bool) if most is None else found.high <= most
+
+
+def as_rows(rows: Sequence[Row], found: Predictions, stored: Stored) -> list[PredictedPoint]:
+    """Return predictions as they are written to a folder.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        The parts and the device of each point.
+    found : Predictions
+        Of the same points.
+    stored : Stored
+        The predictor.
+    """
+    points = []
+    for place, row in enumerate(rows):
+        known = np.isfinite(found.low[place])
+        bounds = Bounds(
+            value=float(found.value[place]),
+            low=float(found.low[place]) if known else None,
+            high=float(found.high[place]) if known else None,
+            level=LEVEL if known else None,
+        )
+        told = {found.target: bounds}
+        in_range, doubt = bool(found.in_range[place]), found.reasons[place]
+        points.append(PredictedPoint(row, told, stored.digest, in_range, doubt))
+    return points
+
+
+def _fill(
+    found: Predictions,
+    places: npt.NDArray[np.int_],
+    stored: Stored,
+    key: tuple[str, ...],
+    points: Points,
+    strange: bool,
+) -> None:
+    """Predict the points of one setting; ``strange`` where the predictor was fitted to another."""
+    setting, target = stored.setting(key), stored.record.target
+    samples = points.samples(stored.part.families(target), target, [""] * len(points))
+    if samples.columns != tuple(setting.columns):
+        raise InputError(
+            "the predictor was fitted to other features than this version computes; fit it again"
+        )
+    value = stored.fitted[key].predict(samples)
+    found.value[places] = value
+    if setting.half_width is not None and not strange:
+        factor = np.exp(setting.half_width)
+        found.low[places], found.high[places] = value / factor, value * factor
+    for place, reason in zip(places, _doubts(setting, samples, points), strict=True):
+        found.in_range[place] = not reason
+        found.reasons[place] = "; ".join(
+            filter(None, ("fitted to another setting" if strange else "", reason))
+        )
+
+
+def _doubts(setting: SettingRecord, samples: Samples, points: Points) -> list[str]:
+    """Return for each point which of its features lie outside the ranges that were fitted."""
+    low, high = np.array(list(setting.columns.values())).reshape(-1, 2).T
+    slack = MARGIN * np.maximum(np.abs(low), np.abs(high))
+    outside = (samples.features < low - slack) | (samples.features > high + slack)
+    batches = points.frame["batch"].to_numpy(dtype=int)
+    least, most = setting.batches
+    reasons = []
+    for row, batch in zip(outside, batches, strict=True):
+        named = [samples.columns[place] for place in np.flatnonzero(row)]
+        more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+        doubts = [f"batch {batch} is outside {least} to {most}"] if not least <= batch <= most else []
+        if named:
+            doubts.append(f"outside the fitted range: {', '.join(named[:MOST_NAMED])}{more}")
+        reasons.append("; ".join(doubts))
+    return reasons
+
+
+def _most_similar(stored: Stored, key: tuple[str, ...], points: Points, anyway: bool) -> tuple[str, ...]:
+    """Return the fitted setting that agrees most with one that was never fitted.
+
+    Raises
+    ------
+    InputError
+        If not ``anyway``.
+    """
+    best = max(stored.fitted, key=lambda fitted: sum(map(str.__eq__, fitted, key)))
+    if not anyway:
+        raise InputError(f"{_difference(stored, best, key, points)}; --anyway predicts without an interval")
+    return best
+
+
+def _difference(stored: Stored, fitted: tuple[str, ...], key: tuple[str, ...], points: Points) -> str:
+    """Return which values of a setting were never fitted, beside those that were."""
+    names: Mapping[str, str] = {
+        **{setting.setting["machine_id"]: setting.machine for setting in stored.record.settings},
+        **dict(zip(points.frame["machine_id"], points.frame["machine"].astype(str), strict=True)),
+    }
+    clauses = []
+    for place, column in enumerate(SETTING):
+        if fitted[place] == key[place]:
+            continue
+        seen = sorted({names.get(known[place], known[place]) for known in stored.fitted})
+        what = column.removesuffix("_id")
+        clauses.append(
+            f"{what} {names.get(key[place], key[place])!r} was never fitted (fitted: {_listed(seen)})"
+        )
+    return "; ".join(clauses)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,160 @@
+"""Splits by group: which rows a predictor is fitted on, and which it is tried on.
+
+A random split would put rows of one network on both sides and tell how well a predictor
+remembers.  Here whole groups are held out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.errors import InputError, unknown
+
+SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
+NETWORK_AXES = ("dataset", "model", "compression", "network")
+"""Axes that make a network: held out by one of these, no network may be on both sides."""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What ``--hold-out`` names: a column, and which of its values are held out.
+
+    Parameters
+    ----------
+    column : str
+        Of the table of rows: ``model``, ``compression.level``, ``batch``, ``machine``; or ``network``, the
+        operators that a point's network consists of.
+    named : tuple of str
+        The values held out together; empty for each value in turn.
+    share : float or None
+        The share of the values, drawn from the seed, held out together.
+    """
+
+    column: str
+    named: tuple[str, ...] = ()
+    share: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Criterion:
+        """Return the criterion in ``column``, ``column=value,value`` or ``column=30%``.
+
+        Raises
+        ------
+        InputError
+            If it is none of these.
+        """
+        column, equals, values = (part.strip() for part in text.partition("="))
+        named = tuple(value.strip() for value in values.split(",") if value.strip())
+        if not column or (equals and not named):
+            raise InputError(
+                f"--hold-out {text!r}: expected a column, column=value,value or column=30%, "
+                "such as model, model=resnet50,googlenet or compression.level=30%"
+            )
+        if not (share := SHARE.fullmatch(values)):
+            return cls(column, named)
+        percent = float(share[1])
+        if not 0 < percent < 100:
+            raise InputError(f"--hold-out {text!r}: expected a share between 0 % and 100 %")
+        return cls(column, share=percent / 100)
+
+    def in_turn(self) -> Criterion:
+        """Return the criterion that holds out each value in turn."""
+        return Criterion(self.column)
+
+    def __str__(self) -> str:
+        values = f"{self.share:.0%}" if self.share is not None else ",".join(self.named)
+        return f"{self.column}={values}" if values else self.column
+
+    @property
+    def makes_networks(self) -> bool:
+        """Whether its values make different networks, none of which may be on both sides."""
+        return self.column.partition(".")[0].removesuffix("_name") in NETWORK_AXES
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Places of the rows that a predictor is fitted on, and of those that it is tried on."""
+
+    name: str
+    fitted: npt.NDArray[np.int_]
+    tried: npt.NDArray[np.int_]
+
+
+def folds(criterion: Criterion, groups: Sequence[str], seed: int = 0) -> Iterator[Fold]:
+    """Yield the folds of a criterion.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    groups : sequence of str
+        The value of the criterion's column in each row.
+    seed : int
+        Chooses the values of a share.
+
+    Raises
+    ------
+    InputError
+        If no row has a value that is named, or all rows are on one side.
+    """
+    values = sorted(set(groups), key=_order)
+    if len(values) < 2:
+        raise InputError(
+            f"--hold-out {criterion.column}: all rows have the value {values[0]!r}, so none can be held out"
+        )
+    for name, held in _held_out(criterion, values, seed):
+        away = np.array([group in held for group in groups])
+        if away.all():
+            raise InputError(f"--hold-out {criterion.column}: nothing is left to fit on")
+        yield Fold(name, np.flatnonzero(~away), np.flatnonzero(away))
+
+
+def check_leaks(fold: Fold, ids: Sequence[str], networks: Sequence[str]) -> None:
+    """Refuse a fold that has one network on both sides, as pruning to two levels may give.
+
+    Parameters
+    ----------
+    fold : Fold
+    ids, networks : sequence of str
+        Of each row: its id, and a digest of its network.
+
+    Raises
+    ------
+    InputError
+        It names two rows with the same network.
+    """
+    fitted = {networks[place]: place for place in fold.fitted}
+    for place in fold.tried:
+        if (other := fitted.get(networks[place])) is not None:
+            raise InputError(
+                f"rows {ids[other]} and {ids[place]} have the same network, and {fold.name} would hold out "
+                "one of them alone; --hold-out network holds out whole networks"
+            )
+
+
+def _held_out(criterion: Criterion, values: Sequence[str], seed: int) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the name and the values of each set that is held out."""
+    if criterion.share is not None:
+        count = min(max(1, round(criterion.share * len(values))), len(values) - 1)
+        drawn = np.random.default_rng(seed).permutation(len(values))[:count]
+        yield str(criterion), frozenset(values[place] for place in drawn)
+    elif criterion.named:
+        for name in criterion.named:
+            if name not in values:
+                raise unknown(f"value of {criterion.column} in --hold-out", name, values)
+        yield str(criterion), frozenset(criterion.named)
+    else:
+        for value in values:
+            yield f"{criterion.column}={value}", frozenset((value,))
+
+
+def _order(value: str) -> tuple[bool, float, str]:
+    """Return the key that sorts numbers by value, before other words."""
+    try:
+        return False, float(value), value
+    except ValueError:
+        return True, 0.0, value

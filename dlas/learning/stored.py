@@ -1,0 +1,276 @@
+"""Fitted predictors as folders: a JSON file and arrays, each hashed; reading executes nothing.
+
+predictors/mine/
+    predictor.json       what it is, what it was fitted to, how wrong it was
+    0/arrays.safetensors the arrays of the first setting
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from dlas.errors import InputError
+from dlas.learning.points import SETTING
+from dlas.stack import Fitted, Predictor
+from dlas.store import fingerprint
+from dlas.study import parts
+
+FILE = "predictor.json"
+SCHEMA = 1
+MOST_BYTES = 64 << 20
+"""Largest ``predictor.json`` that is read: the ids of a million rows take 20 MB."""
+TOOLS = ("python", "numpy", "scipy", "scikit-learn", "xgboost", "safetensors")
+Finite = Annotated[float, pydantic.Field(allow_inf_nan=False)]
+Text = Annotated[str, pydantic.Field(max_length=2000)]
+
+
+class Strict(pydantic.BaseModel):
+    """A record of the file: no other keys, no conversions, no infinite numbers."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class ScoreRecord(Strict):
+    """How wrong a predictor was on rows that were held out; as :class:`dlas.learning.metrics.Scores`."""
+
+    rows: int
+    mape: Finite
+    within: list[Finite]
+    rmse: Finite
+    mae: Finite
+    rmse_of_mean: Finite
+    spearman: Finite | None
+    kendall: Finite | None
+    coverage: Finite | None
+    width: Finite | None
+
+
+class EvaluationRecord(Strict):
+    """A predictor or baseline on held-out groups."""
+
+    name: Text
+    overall: ScoreRecord
+    by_fold: dict[Text, ScoreRecord]
+
+
+class SettingRecord(Strict):
+    """What was fitted to the rows of one setting.
+
+    Attributes
+    ----------
+    setting : dict
+        Values of :data:`dlas.learning.points.SETTING`.
+    machine : str
+        The machine's name.
+    columns : dict of str to (float, float)
+        The features, each with the least and the largest value that was fitted.
+    importances : list of float or None
+        Of the columns.
+    batches : (int, int)
+        Least and largest batch size.
+    rows : list of str
+        The ids of the rows that were fitted.
+    groups : list of str
+        The groups that were held out in turn.
+    half_width : float or None
+        Of the interval, in natural logarithms; None where groups are too few.
+    floor : float or None
+        The noise floor.
+    tried : dict of str to (float, float)
+        What was predicted and what was measured of each row while it was held out, by the row's id.
+    evaluation : list of EvaluationRecord
+        The predictor and the baselines on what was held out.
+    folder : str
+        Where its arrays are.
+    files : dict of str to str
+        Their SHA-256 by name.
+    """
+
+    setting: dict[Text, Text]
+    machine: Text
+    columns: dict[Text, tuple[Finite, Finite]]
+    importances: list[Finite] | None
+    batches: tuple[int, int]
+    rows: list[Text]
+    groups: list[Text]
+    half_width: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] | None
+    floor: Finite | None
+    tried: dict[Text, tuple[Finite, Finite]]
+    evaluation: list[EvaluationRecord]
+    folder: Annotated[str, pydantic.Field(pattern=r"^\d{1,6}$")]
+    files: dict[Annotated[str, pydantic.Field(pattern=r"^[A-Za-z_]\w*\.(safetensors|json)$")], Text]
+
+
+class Record(Strict):
+    """What ``predictor.json`` holds.
+
+    Attributes
+    ----------
+    schema_version : int
+        Version of this list of fields.
+    part : str
+        The predictor's name.
+    options : dict
+        Its options where they differ from their defaults.
+    target : str
+        The column that it predicts; the unit is its suffix.
+    hold_out : str
+        What its evaluation and its intervals held out.
+    seed : int
+    versions : dict
+        Of the libraries that it was fitted with.
+    settings : list of SettingRecord
+    """
+
+    schema_version: Literal[1] = 1
+    part: Text
+    options: dict[Text, Any]
+    target: Text
+    hold_out: Text
+    seed: int
+    versions: dict[Text, Text | None]
+    settings: Annotated[list[SettingRecord], pydantic.Field(min_length=1, max_length=10_000)]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A predictor that was read from its folder."""
+
+    record: Record
+    digest: str
+    part: Predictor
+    fitted: Mapping[tuple[str, ...], Fitted]
+    """By the values of :data:`dlas.learning.points.SETTING`."""
+
+    def setting(self, key: tuple[str, ...]) -> SettingRecord:
+        """Return what was fitted to the rows of a setting."""
+        return next(each for each in self.record.settings if _key(each) == key)
+
+
+def write(folder: Path, record: Record, fitted: Sequence[Fitted]) -> None:
+    """Write a predictor into a folder that does not exist yet, completely or not at all.
+
+    Parameters
+    ----------
+    folder : Path
+    record : Record
+        Its settings have no ``files`` yet.
+    fitted : sequence of Fitted
+        One for each setting.
+
+    Raises
+    ------
+    InputError
+        If the folder exists, or cannot be written.
+    """
+    check_new(folder)
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir(parents=True)
+        settings = []
+        for setting, own in zip(record.settings, fitted, strict=True):
+            place = partial / setting.folder
+            place.mkdir()
+            own.save(place)
+            files = {path.name: _sha256(path) for path in sorted(place.iterdir())}
+            settings.append(setting.model_copy(update={"files": files}))
+        complete = record.model_copy(update={"settings": settings})
+        (partial / FILE).write_text(complete.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        os.rename(partial, folder)
+    except OSError as error:
+        raise InputError(f"cannot write the predictor {str(folder)!r}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a folder that exists.
+
+    Raises
+    ------
+    InputError
+    """
+    if folder.exists():
+        raise InputError(f"{str(folder)!r} exists already; give another --to, or remove it")
+
+
+def read(folder: Path) -> Stored:
+    """Return the predictor in a folder, which may come from elsewhere.
+
+    Raises
+    ------
+    InputError
+        If it is no predictor, is damaged, or was written by a newer version.
+    """
+    text = _text(folder)
+    record = _parsed(folder / FILE, text)
+    part: Predictor = parts.find("predictor", record.part).make(
+        parts.find("predictor", record.part).validate(record.part, record.options)
+    )
+    fitted = {}
+    for setting in record.settings:
+        place = folder / setting.folder
+        for name, digest in setting.files.items():
+            path = place / name
+            if not path.is_file() or path.is_symlink():
+                raise InputError(f"the predictor {str(folder)!r} has no file {setting.folder}/{name}")
+            if _sha256(path) != digest:
+                raise InputError(f"{path} was changed since the predictor was fitted: its hash differs")
+        fitted[_key(setting)] = part.load(place)
+    return Stored(record, hashlib.sha256(text).hexdigest(), part, fitted)
+
+
+def _text(folder: Path) -> bytes:
+    """Return the content of a predictor's JSON file."""
+    path = folder / FILE
+    try:
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+    except OSError:
+        raise InputError(
+            f"{str(folder)!r} is no predictor: it has no {FILE}; give a folder that `dlas fit --to` wrote"
+        ) from None
+    if len(text) > MOST_BYTES:
+        raise InputError(f"{path} has over {MOST_BYTES:,} bytes")
+    return text
+
+
+def _parsed(path: Path, text: bytes) -> Record:
+    """Return the record in a predictor's JSON file."""
+    try:
+        raw = pydantic.TypeAdapter(dict[str, Any]).validate_json(text)
+    except pydantic.ValidationError:
+        raise InputError(f"{path} is not a JSON object") from None
+    schema = raw.get("schema_version")
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise InputError(
+            f"{path} has schema {schema}, and this version reads up to {SCHEMA}: install a newer one"
+        )
+    try:
+        return Record.model_validate_json(text)
+    except pydantic.ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise InputError(f"{path}: {place or 'the file'}: {problem['msg']}") from None
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions of the libraries that fitting depends on."""
+    return fingerprint.versions(TOOLS)
+
+
+def _key(setting: SettingRecord) -> tuple[str, ...]:
+    return tuple(setting.setting.get(name, "") for name in SETTING)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

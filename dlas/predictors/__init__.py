@@ -1,0 +1,1 @@
+"""Predictors, each file one part."""

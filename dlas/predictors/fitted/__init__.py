@@ -1,0 +1,1 @@
+"""What fitted predictors consist of, as arrays in files: rates, trees, neighbours."""

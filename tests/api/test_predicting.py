@@ -1,0 +1,110 @@
+"""Points of a study predicted without building or measuring them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlas
+from dlas.errors import InputError
+from dlas.study.point import Choice
+from tests.fixtures.rows import write
+from tests.fixtures.training_rows import training_row, training_rows
+
+LEVELS = (0.0, 0.3, 0.6)
+STUDY: dict[str, Any] = {
+    "name": "ahead",
+    "axes": {
+        "task": ["training"],
+        "dataset": ["digits"],
+        "model": [{"name": "cifar_resnet18", "width": 0.125, "recipe": "none"}],
+        "compiler": ["torch_eager"],
+        "hardware": [{"name": "local_cpu", "threads": 2}],
+        "batch": [2, 8, 16],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def here() -> dict[str, Any]:
+    """What this machine says of itself."""
+    described: dict[str, Any] = (
+        Choice.checked("hardware", "local_cpu", {"threads": 2}).make("hardware").describe()
+    )
+    return described
+
+
+@pytest.fixture(scope="module")
+def fitted(here: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fitted")
+    dlas.fit(
+        "additive",
+        write(folder / "rows", list(training_rows(device=here))),
+        target="latency_s",
+        to=folder / "p",
+        hold_out="model",
+    )
+    return folder / "p"
+
+
+@pytest.fixture(scope="module")
+def predicted(fitted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("out") / "ahead"
+    view = dlas.predict(fitted, STUDY, out=out, cache=out.parent / "cache", steps="inline", progress="silent")
+    assert "3 points of 3 points" in str(view)
+    return out
+
+
+def test_predictions_have_a_file_of_their_own(predicted: Path) -> None:
+    assert sorted(path.name for path in predicted.iterdir()) == ["predictions.jsonl"]
+    lines = [json.loads(line) for line in (predicted / "predictions.jsonl").read_text().splitlines()]
+    assert [line["batch"] for line in lines] == [2, 8, 16]
+    for line in lines:
+        assert line["predictions"]["latency_s"]["value"] > 0
+        assert line["predictions"]["latency_s"]["low"] is None
+        assert not line["in_range"] and "outside the fitted range" in line["doubt"]
+
+
+def test_read_gives_them_a_status_of_their_own(predicted: Path, tmp_path: Path) -> None:
+    found = dlas.read(predicted, predictions=True)
+    assert found["status"].eq("predicted").all()
+    assert found["latency_s"].is_monotonic_increasing and found["latency_s"].gt(0).all()
+    assert found["origin"].str.len().eq(64).all()
+    with pytest.raises(InputError):
+        dlas.read(predicted)
+    measured = write(tmp_path / "rows", [training_row("wide", level, 8) for level in LEVELS])
+    both = dlas.read([measured, predicted], predictions=True)
+    assert both["status"].tolist() == ["ok"] * 3 + ["predicted"] * 3
+    assert both["origin"].tolist()[:3] == ["measured"] * 3
+    assert np.isfinite(both["latency_s"]).all()
+
+
+def test_no_analysis_takes_them_for_measured(predicted: Path, tmp_path: Path) -> None:
+    from dlas.analysis.matching import timed
+
+    measured = write(tmp_path / "rows", [training_row("wide", level, 8) for level in LEVELS])
+    both = dlas.read([measured, predicted], predictions=True)
+    assert timed(both).sum() == 3
+    compared = dlas.compare(both, "compression").frame
+    assert not compared["matched"][compared["status"] == "predicted"].any()
+
+
+def test_bounds_need_intervals_and_the_predicted_quantity(fitted: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs intervals"):
+        dlas.predict(fitted, STUDY, within={"latency_s": 0.05}, cache=tmp_path)
+    with pytest.raises(InputError, match="this predictor predicts latency_s"):
+        dlas.predict(fitted, STUDY, within={"energy_j": 1}, cache=tmp_path)
+
+
+def test_a_task_that_was_never_fitted_is_refused(fitted: Path, predicted: Path, tmp_path: Path) -> None:
+    inference = {**STUDY, "axes": {**STUDY["axes"], "task": ["inference"], "batch": [8]}}
+    options: dict[str, Any] = {"cache": predicted.parent / "cache", "steps": "inline", "progress": "silent"}
+    with pytest.raises(InputError, match=r"task 'inference' was never fitted \(fitted: training\)"):
+        dlas.predict(fitted, inference, out=tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+    found = dlas.predict(fitted, inference, anyway=True, **options).frame
+    assert found["doubt"].str.contains("another setting").all()
