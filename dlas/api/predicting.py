@@ -76,8 +76,10 @@ def fit(
     from dlas.learning.points import read_points
     from dlas.learning.settings import evaluate_settings, fit_settings
 
-    folder, predictor = Path(to), _predictor(part, options or {})
+    folder = Path(to)
+    stored.check_named(part)
     stored.check_new(folder)
+    predictor = _predictor(part, options or {})
     points = read_points(paths_of(rows), target, patterns(where))
     criterion = _criterion(hold_out, points)
     evaluated = evaluate_settings({part: predictor}, points, target, criterion, seed, say)

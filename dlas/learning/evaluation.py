@@ -1,21 +1,16 @@
-"""Evaluate predictors on groups held out, beside baselines and the noise floor."""
+"""How wrong a predictor is on the groups that were held out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from dlas.learning.fitting import Say, Tried, cross_fit
+from dlas.learning.fitting import Tried
 from dlas.learning.metrics import Scores, relative_errors, score
-from dlas.learning.points import Points
-from dlas.learning.splits import Criterion
-from dlas.stack import Predictor, Samples
-
-BASELINES = ("mean", "flops", "nearest")
-"""Predictors that every table shows."""
+from dlas.stack import Samples
 
 
 @dataclass(frozen=True)
@@ -67,27 +62,6 @@ class Evaluation:
             return score(predicted, measured)
         spread = np.concatenate([_factor(each) for each in tried])
         return score(predicted, measured, predicted / spread, predicted * spread)
-
-
-def evaluate(
-    predictors: Mapping[str, Predictor],
-    points: Points,
-    target: str,
-    criterion: Criterion,
-    seed: int = 0,
-    say: Say = print,
-) -> list[Evaluation]:
-    """Return each predictor on the groups of one setting's points that a criterion holds out.
-
-    Raises
-    ------
-    InputError
-        If nothing can be held out, a network would be on both sides, or the rows are too few.
-    """
-    return [
-        Evaluation(name, *cross_fit(predictor, points, target, criterion, seed, say))
-        for name, predictor in predictors.items()
-    ]
 
 
 def _factor(tried: Tried) -> npt.NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -169,11 +169,14 @@ def check_enough(points: Points, fewest: int) -> None:
 
 
 def default_criterion(points: Points) -> Criterion:
-    """Return what to hold out where nobody says: models if there are three, else levels, else batch sizes."""
-    frame: Mapping[str, object] = {name: points.frame[name].nunique() for name in ("model", "batch")}
-    if points.frame["model"].nunique() >= 3:
-        return Criterion("model")
-    level = "compression.level"
-    if level in points.frame and points.frame[level].nunique() >= 2:
-        return Criterion(level)
-    return Criterion("batch" if frame["batch"] != 1 else "id")
+    """Return what to hold out where nobody says.
+
+    Models if there are three, else levels of compression, else batch sizes, else networks.
+    """
+    fewest = {"model": 3, "compression.level": 2, "batch": 2}
+    several = (name for name, few in fewest.items() if name in points.frame and _count(points, name) >= few)
+    return Criterion(next(several, NETWORK))
+
+
+def _count(points: Points, column: str) -> int:
+    return int(points.frame[column].nunique())

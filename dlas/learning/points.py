@@ -30,6 +30,11 @@ NETWORK = "network"
 KEPT = ("operator", "c", "h", "w", "k", "r", "s", "p", "q", "strides", "padding", "dilation", "groups")
 """Fields of an operator that make a network what it is, whatever the batch; names and times do not."""
 
+COPY = "clone"
+"""What an activation in place does in training, so that its input is there in the backward pass."""
+DROPOUT = ("Bernoulli", "Dropout")
+"""Operators of a dropout; PyTorch's on CPUs draws, divides and multiplies: ``d``, ``d.div``, ``d.mul``."""
+
 
 @dataclass(frozen=True)
 class Points:
@@ -163,10 +168,16 @@ def planned_points(rows: Sequence[Row], networks: Sequence[Operators]) -> Points
     networks : sequence of Operators
         What is known of each point's network.
     """
-    digests = [digest(next(iter(operators.values()))) for operators in networks]
+    frame = frame_of("", rows)
+    known: dict[int, tuple[str, Operators]] = {}
+    for operators in networks:  # many points share one
+        if id(operators) not in known:
+            own = {batch: inherent(layers) for batch, layers in operators.items()}
+            known[id(operators)] = digest(next(iter(own.values()))), own
+    digests = [known[id(operators)][0] for operators in networks]
     keys = zip(digests, (row.batch for row in rows), strict=True)
-    frame = frame_of("", rows).assign(**{NETWORK: pd.Series(digests, dtype="string")})
-    return Points(frame, dict(zip(keys, networks, strict=True)), Counter())
+    by_key = dict(zip(keys, (known[id(operators)][1] for operators in networks), strict=True))
+    return Points(frame.assign(**{NETWORK: pd.Series(digests, dtype="string")}), by_key, Counter())
 
 
 def describe_left_out(points: Points) -> str:
@@ -187,7 +198,21 @@ def digest(operators: Sequence[Layer]) -> str:
 
 def operators_of(row: Row) -> list[Layer]:
     """Return the operators of a row's network; empty where the row does not tell their shapes."""
-    return [layer for layer in row.layers if layer.get("inputs") and layer.get("output")]
+    return inherent([layer for layer in row.layers if layer.get("inputs") and layer.get("output")])
+
+
+def inherent(operators: Sequence[Layer]) -> list[Layer]:
+    """Return the operators that inference and training have in common.
+
+    Training adds copies for the backward pass and dropout; without them, a network that was only made has
+    the same operators as one that was trained.
+    """
+    dropouts = {layer["name"] for layer in operators if layer.get("operator") in DROPOUT}
+    return [
+        layer
+        for layer in operators
+        if layer.get("operator") != COPY and not dropouts & {layer["name"], layer["name"].rpartition(".")[0]}
+    ]
 
 
 def _with_networks(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, int], Operators]]:

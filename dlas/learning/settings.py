@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from dlas.errors import InputError
 from dlas.learning import stored
-from dlas.learning.evaluation import BASELINES, Evaluation, evaluate
+from dlas.learning.evaluation import Evaluation
 from dlas.learning.fitting import Say, calibrated, check_enough, cross_fit, fit
 from dlas.learning.metrics import Scores
 from dlas.learning.noise import noise_floor
@@ -16,6 +16,9 @@ from dlas.learning.splits import Criterion
 from dlas.rows.labels import number_of
 from dlas.stack import Fitted, Predictor, Samples
 from dlas.study import parts
+
+BASELINES = ("mean", "flops", "nearest")
+"""Predictors that every table shows."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,11 @@ def evaluate_settings(
             say(f"{name}: {number_of(len(own), 'row')}, at least {fewest} are needed")
             continue
         floor = noise_floor(measured.frame, target)
-        found.append(Evaluated(name, own, evaluate(tried, own, target, criterion, seed, say), floor))
+        evaluations = [
+            Evaluation(tried_name, *cross_fit(predictor, own, target, criterion, seed, say))
+            for tried_name, predictor in tried.items()
+        ]
+        found.append(Evaluated(name, own, evaluations, floor))
     if not found:
         raise InputError(
             f"no setting (machine, threads, task, compiler, algorithm) has {fewest} rows: "

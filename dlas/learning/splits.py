@@ -27,7 +27,7 @@ class Criterion:
     Parameters
     ----------
     column : str
-        Of the table of rows: ``model``, ``compression.level``, ``batch``, ``machine``; or ``network``, the
+        Of the table of rows: ``model``, ``compression.level``, ``batch``; or ``network``, the
         operators that a point's network consists of.
     named : tuple of str
         The values held out together; empty for each value in turn.

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pydantic
 
 from dlas.errors import InputError
 from dlas.learning.points import SETTING
-from dlas.stack import Fitted, Predictor
+from dlas.stack import Fitted, Predictor, Samples
 from dlas.store import fingerprint
 from dlas.study import parts
 
@@ -212,20 +213,48 @@ def read(folder: Path) -> Stored:
     """
     text = _text(folder)
     record = _parsed(folder / FILE, text)
-    part: Predictor = parts.find("predictor", record.part).make(
-        parts.find("predictor", record.part).validate(record.part, record.options)
-    )
-    fitted = {}
-    for setting in record.settings:
-        place = folder / setting.folder
-        for name, digest in setting.files.items():
-            path = place / name
-            if not path.is_file() or path.is_symlink():
-                raise InputError(f"the predictor {str(folder)!r} has no file {setting.folder}/{name}")
-            if _sha256(path) != digest:
-                raise InputError(f"{path} was changed since the predictor was fitted: its hash differs")
-        fitted[_key(setting)] = part.load(place)
+    check_named(record.part)
+    part_class = parts.find("predictor", record.part)
+    part: Predictor = part_class.make(part_class.validate(record.part, record.options))
+    fitted = {_key(setting): _loaded(part, folder / setting.folder, setting) for setting in record.settings}
     return Stored(record, hashlib.sha256(text).hexdigest(), part, fitted)
+
+
+def check_named(part: str) -> None:
+    """Refuse a predictor that is given as ``module:Class``: reading it again would import what a file names.
+
+    Raises
+    ------
+    InputError
+    """
+    if ":" in part:
+        raise InputError(
+            f"predictor {part!r}: a stored predictor is found by its name; put its file into "
+            "dlas/predictors, or install it with an entry point in the group dlas.predictor"
+        )
+
+
+def _loaded(part: Predictor, place: Path, setting: SettingRecord) -> Fitted:
+    """Return what was fitted to one setting, after checking its files and that it takes its columns."""
+    found = {path.name for path in place.iterdir()} if place.is_dir() and not place.is_symlink() else set()
+    if found != set(setting.files):
+        listed = ", ".join(sorted(setting.files)) or "no files"
+        raise InputError(f"{str(place)!r} must hold {listed}; it holds {', '.join(sorted(found)) or 'none'}")
+    for name, digest in setting.files.items():
+        path = place / name
+        if path.is_symlink() or not path.is_file():
+            raise InputError(f"{str(path)!r} is no file")
+        if _sha256(path) != digest:
+            raise InputError(f"{path} was changed since the predictor was fitted: its hash differs")
+    fitted = part.load(place)
+    low = np.array([[least for least, _ in setting.columns.values()]]).reshape(1, -1)
+    try:
+        predicted = fitted.predict(Samples(("",), tuple(setting.columns), low, np.full(1, np.nan), ("",)))
+    except (ValueError, IndexError):  # arrays of other sizes
+        predicted = np.full(1, np.nan)
+    if predicted.shape != (1,) or not predicted[0] > 0 or not np.isfinite(predicted[0]):
+        raise InputError(f"the arrays in {str(place)!r} do not fit the columns of the predictor")
+    return fitted
 
 
 def _text(folder: Path) -> bytes:

@@ -21,7 +21,7 @@ STUDY: dict[str, Any] = {
     "axes": {
         "task": ["training"],
         "dataset": ["digits"],
-        "model": [{"name": "cifar_resnet18", "width": 0.125, "recipe": "none"}],
+        "model": [{"name": "cifar_mobilenet_v2", "width": 0.25, "recipe": "none"}],
         "compiler": ["torch_eager"],
         "hardware": [{"name": "local_cpu", "threads": 2}],
         "batch": [2, 8, 16],
@@ -91,6 +91,14 @@ def test_no_analysis_takes_them_for_measured(predicted: Path, tmp_path: Path) ->
     assert timed(both).sum() == 3
     compared = dlas.compare(both, "compression").frame
     assert not compared["matched"][compared["status"] == "predicted"].any()
+
+
+def test_a_points_features_are_those_of_its_row(fitted: Path, predicted: Path, tmp_path: Path) -> None:
+    one = {**STUDY, "axes": {**STUDY["axes"], "batch": [8]}, "measure": {"repeats": 1, "layer_repeats": 1}}
+    dlas.run(one, out=tmp_path / "rows", cache=predicted.parent / "cache", progress="silent")
+    (of_row,) = dlas.predict(fitted, tmp_path / "rows").frame["latency_s"]
+    ahead = dlas.read(predicted, predictions=True).set_index("batch")["latency_s"]
+    assert of_row == pytest.approx(ahead[8], rel=1e-9)
 
 
 def test_bounds_need_intervals_and_the_predicted_quantity(fitted: Path, tmp_path: Path) -> None:

@@ -60,6 +60,6 @@ def test_one_network_on_both_sides_is_an_error_that_names_two_rows() -> None:
         check_leaks(fold, ["r0", "r1", "r2"], ["x", "y", "y"])
 
 
-def test_batches_and_machines_share_networks() -> None:
+def test_batches_share_networks() -> None:
     assert Criterion.parse("model").makes_networks and Criterion.parse("compression.level").makes_networks
-    assert not Criterion.parse("batch").makes_networks and not Criterion.parse("machine").makes_networks
+    assert not Criterion.parse("batch").makes_networks
