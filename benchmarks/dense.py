@@ -163,7 +163,7 @@ def _print_kinds(title: str, results: dict[str, dict[str, Row]]) -> None:
         beside = {layer["name"]: time_s for layer, time_s in timed_layers(rows["onnxruntime"])}
         for layer, own in timed_layers(rows[best]):
             kind, other = _kind(layer), beside.get(layer["name"])
-            if own and (other or "macs" not in layer):
+            if own and (other or "groups" not in layer):
                 ours[kind] += own
                 theirs[kind] += other or 0.0
                 macs[kind] += layer.get("macs") or 0
@@ -182,8 +182,8 @@ def _sums(row: Row) -> str:
 
 def _kind(layer: Layer) -> str:
     """Return a convolution's kernel size, stride and algorithm, or what another operator is."""
-    if "macs" not in layer:
-        return "linear" if layer["name"].startswith("linear") else "other operators"
+    if "groups" not in layer:
+        return "linear" if layer.get("operator") in ("Gemm", "MatMul") else "other operators"
     depthwise = "depthwise " if layer["groups"] == layer["c"] > 1 else ""
     stride = f" / {layer['strides'][0]}" if layer["strides"][0] > 1 else ""
     return f"{depthwise}{layer['r']}x{layer['s']}{stride}, {layer['algorithm']}"

@@ -86,6 +86,7 @@ def torch_count(task: str, model: str, batch: int) -> int:
     training = task == TRAINING
     labels = np.zeros(batch, dtype=np.int64)
     run = program.training(images, labels).step if training else program.bind(images)
+    # A program holds the images of its batch, too.
     held = sum(each.nbytes for each in (*network.parameters(), *network.buffers())) + images.nbytes
     live = peak = 0
     activities = [torch.profiler.ProfilerActivity.CPU]

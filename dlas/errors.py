@@ -44,10 +44,10 @@ def unknown(kind: str, name: str, valid: Iterable[str]) -> InputError:
     return InputError(f"unknown {kind} {name!r}{hint} (there are: {listed(names)})")
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names with commas between them, of very many the first :data:`MOST_LISTED` and how many more."""
-    more = len(names) - MOST_LISTED
-    return ", ".join(names[:MOST_LISTED]) + (f", and {more:,} more" if more > 0 else "")
+def listed(names: Sequence[str], most: int = MOST_LISTED) -> str:
+    """Return names with commas between them, of very many the first ones and how many more."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f", and {more:,} more" if more > 0 else "")
 
 
 class PointError(Exception):

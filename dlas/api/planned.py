@@ -6,20 +6,22 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlas.api.running import Progress, Steps, run_study
 from dlas.engine.collected import CollectedRows
+from dlas.engine.operators import network_operators
 from dlas.errors import InputError
-from dlas.networks.operators import Operators, read_operators
+from dlas.networks.operators import Operators
 from dlas.rows.predictions import PREDICTED
 from dlas.rows.results import Row
 from dlas.store import cache as caches
-from dlas.study.point import Point
+from dlas.study.point import Choice, Point
 from dlas.study.reading import as_study
 from dlas.study.selecting import select_points
+from dlas.study.study import check_size
 
 if TYPE_CHECKING:
     from dlas.study.study import Study
@@ -56,6 +58,7 @@ def planned(
         If the study is invalid, or no network could be made.
     """
     chosen = as_study(study)
+    check_size(chosen)
     root = caches.Cache(Path(cache) if cache is not None else caches.default_root())
     collected = run_study(
         chosen,
@@ -63,28 +66,25 @@ def planned(
         lambda store: nullcontext(CollectedRows(store.workspace("predict"))),
         jobs=jobs,
         until="network",
-        points=select_points(chosen, where),
+        points=select_points(chosen, where) if where else None,
         steps=steps,
         progress=progress,
     )
     rows, networks, failed = [], [], Counter[str]()
     by_key: dict[str, Operators] = {}
+    devices: dict[Choice, Any] = {}
     for row in collected.rows:
         key = row.artifacts.get("network", "")
-        if row.status == "ok" and key not in by_key and (artifact := root.get("network", key)):
-            by_key[key] = read_operators(artifact.folder)
+        if row.status == "ok" and key not in by_key:
+            by_key[key] = network_operators(root, key)
         if row.status != "ok" or not by_key.get(key):
             failed[row.reason or "the operators of its network are not known"] += 1
             continue
-        rows.append(replace(row, status=PREDICTED, device=_device(row)))
+        hardware = Point.of(asdict(row)).hardware
+        if hardware not in devices:
+            devices[hardware] = hardware.make("hardware").describe()
+        rows.append(replace(row, status=PREDICTED, device=devices[hardware]))
         networks.append(by_key[key])
     if not rows:
         raise InputError(f"no network of the study can be made: {next(iter(failed))}")
     return rows, networks, failed
-
-
-def _device(row: Row) -> Any:
-    """Return the device that a point would be measured on."""
-    content = {name: getattr(row, name) for name in ("dataset", "model", "compression", "algorithm")}
-    content |= {name: getattr(row, name) for name in ("compiler", "hardware", "batch", "seed", "task")}
-    return Point.of(content).hardware.make("hardware").describe()

@@ -120,7 +120,7 @@ def predict(
     *,
     out: str | os.PathLike[str] | None = None,
     within: Mapping[str, float] | None = None,
-    where: Sequence[str] = (),
+    where: str | Sequence[str] = (),
     anyway: bool = False,
     cache: str | os.PathLike[str] | None = None,
     jobs: int = 1,
@@ -142,7 +142,7 @@ def predict(
         For a study, the folder to write ``predictions.jsonl`` into, for ``dlas.read(out, predictions=True)``.
     within : mapping of str to float, optional
         Keep the points whose upper bound is at most so much: ``{"latency_s": 0.05}``.
-    where : sequence of str
+    where : str or sequence of str
         Predict the points that match, as for :func:`dlas.run`.
     anyway : bool
         Predict points of a machine, compiler, ... that was never fitted too, without an interval.
@@ -163,14 +163,14 @@ def predict(
     from dlas.learning.predictions import predict as predict_points
     from dlas.rows.predictions import write_predictions
 
-    known = stored.read(Path(folder))
-    check_within(known, within or {})
+    known, where = stored.read(Path(folder)), patterns(where)
+    check_within(known, within or {}, anyway)
     if isinstance(study, str | os.PathLike) and Path(study).is_dir():
         if out is not None:
             raise InputError(
                 f"{str(study)!r} is a folder with rows, which are measured: --out is for studies"
             )
-        return _beside_measured(known, select(read(study), where), anyway)
+        return _beside_measured(known, select(read(study), where), within or {}, anyway)
     rows, networks, failed = planned(
         study, where=where, cache=cache, jobs=jobs, steps=steps, progress=progress
     )
@@ -184,17 +184,18 @@ def predict(
     return View(frame, predicted(frame, known.record.target, len(points), failed))
 
 
-def _beside_measured(known: Stored, frame: pd.DataFrame, anyway: bool) -> View:
+def _beside_measured(known: Stored, frame: pd.DataFrame, within: Mapping[str, float], anyway: bool) -> View:
     """Return rows with predictions beside what was measured."""
     from dlas.console.predictors import predicted
     from dlas.learning.points import points_of
+    from dlas.learning.predictions import bounded
     from dlas.learning.predictions import predict as predict_points
 
     target = known.record.target
     points = points_of(frame[frame["status"].eq("ok") & frame[target].notna()])
-    found = predict_points(known, points, anyway).frame(points)
-    found[MEASURED] = points.frame[target]
-    return View(found, predicted(found, target, len(points), {}))
+    found = predict_points(known, points, anyway)
+    beside = found.frame(points).assign(**{MEASURED: points.frame[target]})[bounded(found, within)]
+    return View(beside.reset_index(drop=True), predicted(beside, target, len(points), {}))
 
 
 def predictor(folder: str | os.PathLike[str]) -> FittedPredictor:

@@ -53,7 +53,12 @@ def table(
 
 
 def compare(
-    rows: Folders | pd.DataFrame, axis: str, *, baseline: str | None = None, where: str | Sequence[str] = ()
+    rows: Folders | pd.DataFrame,
+    axis: str,
+    *,
+    baseline: str | None = None,
+    where: str | Sequence[str] = (),
+    every: bool = False,
 ) -> View:
     """Compare the values of one axis on matched points, which differ in nothing else.
 
@@ -65,6 +70,8 @@ def compare(
         One of the six layers, ``batch`` or ``seed``.
     baseline : str, optional
         The value that the others are divided by.
+    every : bool
+        Show all lines of very many.
 
     Raises
     ------
@@ -77,7 +84,7 @@ def compare(
     from dlas.console.tables import MOST_LINES
 
     comparison = matched(_rows(rows, where), axis, baseline)
-    return View(of_comparison(comparison), grid(comparison, MOST_LINES))
+    return View(of_comparison(comparison), grid(comparison, None if every else MOST_LINES))
 
 
 def observations(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:

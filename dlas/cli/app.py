@@ -147,15 +147,14 @@ def compare(
 ) -> None:
     """Compare the values of one axis on matched points."""
     from dlas.analysis.compare import compare as matched
+    from dlas.api import results
     from dlas.console import as_json
-    from dlas.console.comparison import grid
-    from dlas.console.tables import MOST_LINES
 
-    comparison = matched(_read(folders, where), axis, baseline)
+    rows = _read(folders, where)
     if json:
-        terminal.show_json(as_json.of_comparison(comparison))
+        terminal.show_json(as_json.of_comparison(matched(rows, axis, baseline)))
     else:
-        terminal.show(grid(comparison, None if every else MOST_LINES))
+        terminal.show(results.compare(rows, axis, baseline=baseline, every=every))
 
 
 @app.command()

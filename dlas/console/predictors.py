@@ -16,7 +16,7 @@ from dlas.learning.intervals import LEVEL, fewest_groups
 from dlas.learning.metrics import WITHIN, Scores
 from dlas.learning.settings import Evaluated
 from dlas.rows.columns import AXES
-from dlas.rows.labels import MISSING, number_of, points, shortened
+from dlas.rows.labels import MISSING, number_of, points, shortened, shown_in
 from dlas.rows.predictions import MEASURED, bound_names
 
 MOST_FOLDS = 40
@@ -114,18 +114,15 @@ def predicted(frame: pd.DataFrame, target: str, total: int, failed: Mapping[str,
     lines = frame.sort_values(target).head(MOST_LINES)
     axes = [axis for axis in AXES if frame[axis].nunique() > 1] or ["model"]
     low, high = bound_names(target)
-    unit = "ms" if target.endswith("_s") else "MB"
-    scale = 1e3 if target.endswith("_s") else 1e-6
+    words, unit, scale = shown_in(target)
     columns = [names(axis, [str(value) for value in lines[axis]], shared=True) for axis in axes]
-    columns.append(
-        _column(f"{target.rpartition('_')[0]}, {unit}", [f"{scale * x:.4g}" for x in lines[target]])
-    )
+    columns.append(_column(f"{words}, {unit}".rstrip(", "), [f"{scale * x:.4g}" for x in lines[target]]))
     if MEASURED in lines:
         columns.append(_column(MEASURED, [f"{scale * x:.4g}" for x in lines[MEASURED]]))
         errors = lines[target] / lines[MEASURED] - 1
         columns.append(_column("error", [f"{error:+.1%}" for error in errors]))
     bounds = zip(lines[low], lines[high], strict=True)
-    columns.append(_column("90 % interval", [_interval(scale * a, scale * b) for a, b in bounds]))
+    columns.append(_column(f"{LEVEL:.0%} interval", [_interval(scale * a, scale * b) for a, b in bounds]))
     columns.append(_column("doubt", [shortened(text, 60) or MISSING for text in lines["doubt"]], drop=1))
     notes = [f"{points(len(frame))} of {points(total)} that were predicted"]
     if len(frame) > len(lines):

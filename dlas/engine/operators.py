@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from dlas.engine.planning import Plan
 from dlas.engine.steps.artifacts import load_verified
-from dlas.networks.operators import at_batch, read_operators
-from dlas.stack import Layer
+from dlas.networks.operators import Operators, read_operators
 from dlas.store.cache import Cache
 
 
-def operators_of(cache: Cache, plan: Plan) -> list[Layer]:
-    """Return the operators of one inference of a point's batch, in order and without times.
+def network_operators(cache: Cache, key: str) -> Operators:
+    """Return what is known of a network's operators, from which those of any batch follow.
 
-    They are those of the network's artifact, which points share that differ in batch, compiler or device.
+    Points share a network that differ in batch, compiler or device.
 
     Parameters
     ----------
     cache : Cache
-    plan : Plan
-        Of the point.
+    key : str
+        Of the network's artifact.
 
     Raises
     ------
     CorruptArtifact
         If the cache does not hold the network.
-    Unsupported
-        If the network does not take the batch, or its operators are not known.
     """
-    artifact = load_verified(cache, "network", plan.artifacts()["network"])
-    return at_batch(read_operators(artifact.folder), plan.measure.arguments["content"]["batch"])
+    return read_operators(load_verified(cache, "network", key).folder)

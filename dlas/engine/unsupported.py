@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 from dlas.errors import InputError
 from dlas.stack import TRAINING, Data, Hardware, Model
 from dlas.study import parts
-from dlas.study.point import Point
+from dlas.study.point import Choice, Point
 
 
 def unsupported(point: Point) -> str | None:
@@ -16,9 +17,14 @@ def unsupported(point: Point) -> str | None:
     if reason := device.unsupported():
         return f"{point.hardware.name}: {reason}"
     if point.task == TRAINING and not parts.find("compiler", point.compiler.name).cls.trains:
-        able = [name for name in parts.names("compiler") if parts.find("compiler", name).cls.trains]
-        return f"{point.compiler.name} builds for inference only; {' and '.join(able)} train"
+        return f"{point.compiler.name} builds for inference only; {' and '.join(_trainers())} train"
     return None
+
+
+@functools.cache
+def _trainers() -> tuple[str, ...]:
+    """Return the compilers that train."""
+    return tuple(name for name in parts.names("compiler") if parts.find("compiler", name).cls.trains)
 
 
 def check_training(points: Iterable[Point]) -> None:
@@ -30,11 +36,20 @@ def check_training(points: Iterable[Point]) -> None:
     """
     tried = (point for point in points if point.task == TRAINING and point.batch == 1)
     able = (point for point in tried if not unsupported(point))
+    loaded: dict[Choice, Data | None] = {}
     for dataset, model in dict.fromkeys((point.dataset, point.model) for point in able):
+        if dataset not in loaded:
+            loaded[dataset] = _data(dataset)
         made: Model = model.make("model")
-        try:
-            data: Data = dataset.make("dataset").load()
-        except Exception:  # the row of a data set that cannot be read says so
-            continue
-        if reason := made.untrainable(data, batch=1):
+        data = loaded[dataset]
+        if data is not None and (reason := made.untrainable(data, batch=1)):
             raise InputError(f"model {model}: {reason}")
+
+
+def _data(dataset: Choice) -> Data | None:
+    """Return a data set; None if it cannot be read, of which its rows tell."""
+    try:
+        data: Data = dataset.make("dataset").load()
+    except Exception:  # whatever it raises
+        return None
+    return data

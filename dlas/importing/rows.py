@@ -16,7 +16,7 @@ from dlas.importing.columns import columns_of
 from dlas.importing.points import Points
 from dlas.importing.tables import Table, read_table
 from dlas.importing.values import values_of
-from dlas.rows.columns import FINE_TUNING, MACHINE, MACHINE_ID, SAMPLES
+from dlas.rows.columns import DERIVED, MACHINE, MACHINE_ID, SAMPLES
 from dlas.rows.files import FILE, check_appendable
 from dlas.rows.finding import point_label
 from dlas.rows.records import FIELDS
@@ -27,11 +27,6 @@ from dlas.store.replacing import make_folder, replacing
 
 OF_POINTS = {"batch": 1, "seed": 0, "task": INFERENCE}
 """Fields of a point other than its parts, and what they are in a file that does not say."""
-DERIVED = (
-    *("latency_low_s", "latency_high_s", "samples"),
-    *("drift", "image_height", FINE_TUNING, "processor"),
-)
-"""Columns that are derived from what a table does not hold: a row keeps them as they are."""
 PLACES: dict[str, tuple[str, ...]] = {
     **FIELDS,
     **{name: ("device", name) for name in (MACHINE, MACHINE_ID)},

@@ -12,6 +12,7 @@ from dlas.errors import InputError
 from dlas.importing.columns import Column
 from dlas.importing.tables import Table
 from dlas.rows.columns import ACCURACIES, INTEGERS, NUMBERS, REACHED, SAMPLES, TEXTS, TRUTHS
+from dlas.rows.labels import shortened
 from dlas.rows.results import STATUSES
 from dlas.stack import TASKS
 from dlas.store import toml
@@ -54,6 +55,12 @@ def option_values(cell: Any) -> list[Any]:
     number a text.
     """
     if not isinstance(cell, str):
+        if not isinstance(cell, bool | int | float | list) or (
+            isinstance(cell, float) and not math.isfinite(cell)
+        ):
+            raise ValueError(
+                f"{str(cell)!r} is no value of an option: a finite number, a truth, a text or a list"
+            )
         return [cell, int(cell)] if isinstance(cell, float) and cell.is_integer() else [cell]
     if cell.lower() in TRUTH:
         return [TRUTH[cell.lower()], cell]
@@ -111,7 +118,11 @@ def _number(cell: Any) -> float | int:
         cell = _parsed(cell)
     if isinstance(cell, bool) or not isinstance(cell, int | float):
         raise ValueError(f"{cell!r} is not a number")
-    if not math.isfinite(cell):
+    try:
+        finite = math.isfinite(cell)
+    except OverflowError:  # a whole number of hundreds of digits
+        raise ValueError(f"{shortened(str(cell), 40)!r} is too large a number") from None
+    if not finite:
         raise ValueError(f"{str(cell)!r} is not a finite number; leave the cell empty where none is known")
     return cell
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.errors import InputError
+from dlas.errors import InputError, listed
 from dlas.learning.intervals import LEVEL
 from dlas.learning.points import SETTING, Points
 from dlas.learning.stored import SettingRecord, Stored
@@ -82,7 +82,7 @@ def predict(stored: Stored, points: Points, anyway: bool = False) -> Predictions
     return found
 
 
-def check_within(stored: Stored, within: Mapping[str, float]) -> None:
+def check_within(stored: Stored, within: Mapping[str, float], anyway: bool = False) -> None:
     """Refuse bounds for another quantity than the predictor's, and any where it has no intervals.
 
     Raises
@@ -92,6 +92,8 @@ def check_within(stored: Stored, within: Mapping[str, float]) -> None:
     for name in within:
         if name != stored.record.target:
             raise InputError(f"--within {name}=...: this predictor predicts {stored.record.target}")
+    if within and anyway:
+        raise InputError("--within needs intervals, and what --anyway predicts has none")
     if within and any(setting.half_width is None for setting in stored.record.settings):
         raise InputError(
             "--within needs intervals, and this predictor has none: too few groups were held out when it was "
@@ -204,10 +206,6 @@ def _difference(stored: Stored, fitted: tuple[str, ...], key: tuple[str, ...], p
         seen = sorted({names.get(known[place], known[place]) for known in stored.fitted})
         what = column.removesuffix("_id")
         clauses.append(
-            f"{what} {names.get(key[place], key[place])!r} was never fitted (fitted: {_listed(seen)})"
+            f"{what} {names.get(key[place], key[place])!r} was never fitted (fitted: {listed(seen)})"
         )
     return "; ".join(clauses)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 import torch
@@ -27,8 +26,7 @@ def too_few_values(module: nn.Module, shape: Sequence[int]) -> str | None:
     ):
         return None
     try:
-        # Tensors without memory: nothing is computed.
-        copy.deepcopy(module).to("meta").train()(torch.empty(*shape, device="meta"))
+        _train_without_memory(module, shape)
     except ValueError as error:
         if "more than 1 value per channel" not in str(error):
             return None
@@ -40,3 +38,16 @@ def too_few_values(module: nn.Module, shape: Sequence[int]) -> str | None:
     except Exception:  # a module may be unable to run without memory: then a step tells
         return None
     return None
+
+
+def _train_without_memory(module: nn.Module, shape: Sequence[int]) -> None:
+    """Run a module in training mode on tensors without memory: nothing is computed or changed."""
+    named = (*module.named_parameters(), *module.named_buffers())
+    stand_ins = {name: torch.empty_like(tensor, device="meta") for name, tensor in named}
+    modes = {each: each.training for each in module.modules()}
+    try:
+        module.train()
+        torch.func.functional_call(module, stand_ins, (torch.empty(*shape, device="meta"),))
+    finally:
+        for each, training in modes.items():
+            each.training = training

@@ -82,10 +82,16 @@ class OnnxNetwork(Network):
         self.facts.csr_bytes = counts.csr_bytes
 
     def operators(self) -> Operators:
-        """Return the operators of the graph at its batch, or at one image and at two where it takes any."""
-        if self.batch:
-            return {self.batch: graph_operators(self.model, self.batch)}
-        return by_batch(lambda batch: graph_operators(self.model, batch))
+        """Return the operators of the graph at its batch, or at one image and at two where it takes any.
+
+        Empty where ONNX cannot infer a shape.
+        """
+        try:
+            if self.batch:
+                return {self.batch: graph_operators(self.model, self.batch)}
+            return by_batch(lambda batch: graph_operators(self.model, batch))
+        except ValueError:  # a shape is not known
+            return {}
 
     def save(self, folder: Path) -> None:
         """Write ``model.onnx``, one file with its weights."""

@@ -47,16 +47,16 @@ def graph_operators(model: onnx.ModelProto, batch: int) -> list[Layer]:
             own = layer_of_node(node, f"node{index}") if convolves else node.name or f"node{index}"
             read = [graph.shape(name) for name in node.input if name not in known]
             layer: Layer = {"name": calls.next(own), "operator": node.op_type}
-            shapes: Layer = {"inputs": read, "output": graph.shape(node.output[0])}
-            types: Layer = {"types": {"output": graph.types.get(node.output[0], "float32")}}
-            layers.append({**layer, **shapes, **types, **_parameters(node, graph, known)})
+            shapes: Layer = {"inputs": read, "output": graph.shape(first_output(node))}
+            types: Layer = {"types": {"output": graph.types.get(first_output(node), "float32")}}
+            layers.append({**layer, **shapes, **types, **_parameters(node, graph)})
     return layers
 
 
 def parameters_of(node: onnx.NodeProto, shapes: Mapping[str, list[int]]) -> Layer:
     """Return a node's parameters by the fields of a layer, from the shapes of what it reads and writes."""
     try:
-        return _parameters(node, _Graph(shapes, {}), set())
+        return _parameters(node, _Graph(shapes, {}))
     except ValueError:  # a scalar, or a stored tensor that the node takes in a form of its own
         return {}
 
@@ -83,6 +83,11 @@ def placed(
         less, more = [size // 2 for size in total], [size - size // 2 for size in total]
         padding = [*less, *more] if attributes["auto_pad"] == b"SAME_UPPER" else [*more, *less]
     return {"strides": strides, "padding": padding, "dilation": dilation}
+
+
+def first_output(node: onnx.NodeProto) -> str:
+    """Return the first of a node's outputs that it writes; some are optional."""
+    return next(filter(None, node.output), "")
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
@@ -121,8 +126,9 @@ def _graph(model: onnx.ModelProto, batch: int) -> _Graph:
         types.setdefault(value.name, _type(kind.elem_type))
         if kind.HasField("shape"):
             shapes.setdefault(value.name, [size.dim_value for size in kind.shape.dim])
-    written = [name for node in model.graph.node for name in node.output[:1]]
-    unknown = [name for name in written if not all(shapes.get(name, [0]))]
+    tensors = {value.name for value in graph.value_info if value.type.HasField("tensor_type")}
+    written = [first_output(node) for node in model.graph.node]
+    unknown = [name for name in written if name in tensors and not all(shapes.get(name, [0]))]
     return _Graph({**shapes, **run_for_shapes(single, unknown)}, types)
 
 
@@ -132,7 +138,7 @@ def _type(kind: int) -> str:
     )
 
 
-def _parameters(node: onnx.NodeProto, graph: _Graph, known: set[str]) -> Layer:
+def _parameters(node: onnx.NodeProto, graph: _Graph) -> Layer:
     """Return an operator's parameters by the fields of a layer."""
     kind, attributes = node.op_type, attributes_of(node)
     read, written = graph.shape(node.input[0]), graph.shape(node.output[0])

@@ -53,7 +53,8 @@ def by_batch(operators_at: Callable[[int], Sequence[Layer]]) -> Operators:
     if _shape(one) == _shape(two):
         return {1: one, 2: two}
     # Some networks do without a dimension of one image.
-    return {1: one, 2: two, 3: operators_at(3)}
+    three = operators_at(3)
+    return {1: one, 2: two, 3: three} if _shape(two) == _shape(three) else {1: one}
 
 
 def at_batch(operators: Operators, batch: int) -> list[Layer]:

@@ -135,8 +135,8 @@ class TorchModel(Model):
         with torch.device("meta"):  # without memory, so that nothing is computed
             try:
                 module = self.module(data.shape, data.classes)
-            except (RuntimeError, ValueError, AssertionError, NotImplementedError):
-                return None  # making the network tells what is wrong
+            except Exception:  # whatever a user's module raises: making the network tells what is wrong
+                return None
         return too_few_values(module, (batch, *data.shape))
 
     def restore(self, folder: Path, facts: Facts) -> Network:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from dlas.networks.operator_names import of_reduction
 from dlas.stack import Layer, Types
 
 
@@ -96,9 +97,8 @@ def _adaptive_pool(given: Mapping[str, Any], written: torch.Tensor) -> Layer:
 def _mean(given: Mapping[str, Any], written: torch.Tensor) -> Layer:
     """Return a mean over height and width that keeps them as what it is in ONNX."""
     read, axes = given["self"], given.get("dim") or []
-    if read.dim() == 4 and given.get("keepdim") and {axis % 4 for axis in axes} == {2, 3}:
-        return _adaptive_pool(given, written)
-    return {}
+    name = of_reduction("ReduceMean", axes, read.dim(), bool(given.get("keepdim")))
+    return _adaptive_pool(given, written) if name == "GlobalAveragePool" else {}
 
 
 def _norm(given: Mapping[str, Any], written: torch.Tensor) -> Layer:

@@ -157,7 +157,7 @@ class _Recorder(TorchDispatchMode):
             return
         self._called = True
         leaf = all(child == "parametrizations" for child, _ in module.named_children())
-        self._calls.append(_Call(name, leaf, frozenset(map(address, module.parameters(recurse=False)))))
+        self._calls.append(_Call(name, leaf, frozenset(map(address, module.parameters(recurse=False))) - {0}))
 
     def _leave(self, module: nn.Module, arguments: object, result: object) -> None:
         self._calls.pop()

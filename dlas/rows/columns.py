@@ -59,6 +59,11 @@ ACCURACIES = (
     "compiled_accuracy_low",
     "compiled_accuracy_high",
 )
+DERIVED = (
+    *("latency_low_s", "latency_high_s", "samples"),
+    *("drift", "image_height", FINE_TUNING, "processor"),
+)
+"""Columns that follow from the rest of a row; an imported row keeps those that its table says."""
 NUMBERS = (*FLOATS, *ACCURACIES, *DURATIONS, *REACHED, FINE_TUNING, "coverage", "drift", "search_s")
 LATENCY = (
     "latency_s",

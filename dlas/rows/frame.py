@@ -30,7 +30,7 @@ from dlas.rows.files import holds_rows
 from dlas.rows.filters import Values, kept, parse
 from dlas.rows.layers import layer_records, layers_frame
 from dlas.rows.machines import machine_names, with_threads
-from dlas.rows.predictions import PredictedPoint, bound_names, read_predictions
+from dlas.rows.predictions import PredictedPoint, bound_names, holds_predictions, read_predictions
 from dlas.rows.records import record
 from dlas.rows.results import Row, read_rows
 from dlas.rows.schema import Device
@@ -91,7 +91,7 @@ def read(
     found: list[dict[str, Any]] = []
     # Layers are most of a row's size: each row is reduced to its record before the next one is read.
     for path in paths:
-        if predictions and not holds_rows(Path(path)):
+        if predictions and holds_predictions(Path(path)) and not holds_rows(Path(path)):
             continue
         for row in read_rows(Path(path)):
             if layers:
@@ -129,13 +129,19 @@ def _of_records(records: list[dict[str, Any]], devices: Mapping[str | None, Devi
     return frame
 
 
+def _told(point: PredictedPoint, target: str, key: str) -> float | None:
+    """Return the value or a bound of what was predicted of a quantity, None where it was not."""
+    bounds: Mapping[str, Any] = point.predictions.get(target, {})
+    return bounds.get(key)
+
+
 def _fill_in(frame: pd.DataFrame, points: Sequence[PredictedPoint]) -> None:
     """Write what was predicted into the last lines of a frame, those of the predicted points."""
     first = len(frame) - len(points)
     frame["origin"] = pd.Series(["measured"] * first + [point.predictor for point in points], dtype="string")
     for target in dict.fromkeys(name for point in points for name in point.predictions):
         for column, key in zip((target, *bound_names(target)), ("value", "low", "high"), strict=True):
-            told = [dict(point.predictions.get(target) or {}).get(key) for point in points]
+            told = [_told(point, target, key) for point in points]
             before = frame[column].iloc[:first] if column in frame else [None] * first
             frame[column] = pd.Series([*before, *told], dtype="Float64").astype("float64")
 

@@ -135,6 +135,21 @@ def amount(value: float, unit: str = "") -> str:
     return f"{digits} {PREFIXES[power]}{unit}".rstrip()
 
 
+UNITS = {"s": ("ms", 1e3), "bytes": ("MB", 1e-6), "j": ("mJ", 1e3)}
+"""Unit and factor in which tables and figures show a column, by the suffix of its name."""
+
+
+def shown_in(column: str) -> tuple[str, str, float]:
+    """Return a column's name in words, the unit that it is shown in, and the factor to that unit.
+
+    ``latency_s`` is ``latency`` in ``ms``; a column without a unit is shown as it is.
+    """
+    stem, _, suffix = column.rpartition("_")
+    if suffix not in UNITS or not stem:
+        return column.replace("_", " "), "", 1.0
+    return stem.replace("_", " "), *UNITS[suffix]
+
+
 def duration(seconds: float) -> str:
     """Return ``0.42 s``, ``3 min 05 s`` or ``2 h 07 min``."""
     if seconds < 60:

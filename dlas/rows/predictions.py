@@ -95,7 +95,8 @@ class PredictedPoint:
             If the line is none.
         """
         raw = json.loads(line)
-        if not isinstance(raw, dict) or not isinstance(raw.get("predictions"), dict):
+        told = raw.get("predictions") if isinstance(raw, dict) else None
+        if not isinstance(told, dict) or not all(isinstance(bounds, dict) for bounds in told.values()):
             raise ValueError("not a predicted point")
         own = {field.name for field in fields(cls)} - {"row"}
         try:
@@ -123,6 +124,11 @@ def write_predictions(folder: Path, points: Iterable[PredictedPoint]) -> Path:
     return path
 
 
+def holds_predictions(folder: Path) -> bool:
+    """Return whether a folder has a file of predicted points."""
+    return (folder / FILE).is_file()
+
+
 def read_predictions(folder: Path) -> Iterator[PredictedPoint]:
     """Yield the predicted points of a folder; none where it has no file of them.
 
@@ -132,7 +138,7 @@ def read_predictions(folder: Path) -> Iterator[PredictedPoint]:
         If a line is damaged.
     """
     path = folder / FILE
-    if not path.is_file():
+    if not holds_predictions(folder):
         return
     for number, line in enumerate(complete_lines(path), 1):
         try:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dlas.rows.columns import (
+    DERIVED,
     FINE_TUNING,
     FLOATS,
     INTEGERS,
@@ -55,7 +56,8 @@ def record(folder: str, row: Row) -> dict[str, Any]:
     record["drift"] = _drift(row.sentinel_s)
     record[MACHINE_ID], record["processor"] = machine_id(row.device), _processor(row.device)
     record[MACHINE] = None  # a name tells machines apart only beside the others
-    return record | dict(_of(row.imported, "derived") or {})
+    said = _of(row.imported, "derived")
+    return record | {name: said[name] for name in DERIVED if isinstance(said, Mapping) and name in said}
 
 
 def _at(row: Row, place: tuple[str, ...]) -> Any:

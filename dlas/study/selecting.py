@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dlas.errors import InputError, unknown
+from dlas.errors import InputError, listed, unknown
 from dlas.rows.columns import MACHINE
 from dlas.rows.filters import Values, kept, parse
 from dlas.rows.labels import label, options
@@ -33,7 +33,9 @@ def select_points(study: Study, where: Sequence[str]) -> list[Point]:
     columns: dict[str, list[Values]] = {}
     for name in dict.fromkeys(name for chosen in filters for name in chosen.names):
         if name in MEASURED:
-            raise InputError(f"--where: points that have not run have no {name}; there are: {_listed(known)}")
+            raise InputError(
+                f"--where: points that have not run have no {name}; there are: {listed(sorted(known))}"
+            )
         if name not in known:
             raise unknown("option in --where", name, known)
         columns[name] = [values.get(name, ()) for values in facts]
@@ -53,7 +55,3 @@ def _facts(study: Study, point: Point) -> dict[str, Values]:
         values: dict[str, Any] = options(content[axis])
         facts |= {f"{axis}.{name}": (value,) for name, value in values.items()}
     return facts
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names))

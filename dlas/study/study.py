@@ -12,7 +12,7 @@ from typing import Any
 
 import tomli_w
 
-from dlas.errors import InputError, unknown
+from dlas.errors import InputError, listed, unknown
 from dlas.stack import MeasureSettings
 from dlas.study import parts
 from dlas.study.axes import AXES
@@ -131,8 +131,10 @@ class Study:
         for key in table:
             if key not in KEYS:
                 raise unknown("key in the study", str(key), KEYS)
-        own = table.get("sample", {})
-        drawn = {"sample": {**own, "points": sample}} if sample is not None and isinstance(own, dict) else {}
+        own = table.get("sample") or {}
+        drawn = (
+            {"sample": {**own, "points": sample}} if sample is not None and isinstance(own, Mapping) else {}
+        )
         return cls(**{"axes": {}, **table, **drawn})
 
     def toml(self) -> str:
@@ -252,8 +254,8 @@ class Study:
     def _why(self, rule: Skip) -> str:
         """Return why a rule matches no point."""
         foreign = rule.foreign({axis: self.values(axis) for axis in AXES})
-        listed = [f"{axis} is one of {_named(self.values(axis))}" for axis in foreign]
-        return "; ".join(listed) or "each pattern matches a value, but no point has all of them"
+        values = [f"{axis} is one of {listed([*map(str, self.values(axis))], MOST_NAMED)}" for axis in foreign]
+        return "; ".join(values) or "each pattern matches a value, but no point has all of them"
 
 
 def check_size(study: Study) -> None:
@@ -275,12 +277,6 @@ def check_size(study: Study) -> None:
     if next(study.points(expansion), None) is None:
         reasons = "; ".join(f"{count} by {reason!r}" for reason, count in expansion.skipped.items())
         raise InputError(f"the study expands to nothing: every point is skipped ({reasons})")
-
-
-def _named(values: Sequence[Any]) -> str:
-    """Return values in a row, the first ones of many."""
-    more = f" and {len(values) - MOST_NAMED:,} more" if len(values) > MOST_NAMED else ""
-    return ", ".join(map(str, values[:MOST_NAMED])) + more
 
 
 def _collapse(point: Point) -> Point:

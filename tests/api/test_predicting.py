@@ -101,9 +101,21 @@ def test_a_points_features_are_those_of_its_row(fitted: Path, predicted: Path, t
     assert of_row == pytest.approx(ahead[8], rel=1e-9)
 
 
+def test_a_missing_folder_is_told_also_where_predictions_are_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no results\.jsonl"):
+        dlas.read(tmp_path / "nowhere", predictions=True)
+
+
+def test_a_filter_may_be_one_text(fitted: Path, predicted: Path) -> None:
+    options: dict[str, Any] = {"cache": predicted.parent / "cache", "steps": "inline", "progress": "silent"}
+    assert dlas.predict(fitted, STUDY, where="batch=8", **options).frame["batch"].tolist() == [8]
+
+
 def test_bounds_need_intervals_and_the_predicted_quantity(fitted: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs intervals"):
         dlas.predict(fitted, STUDY, within={"latency_s": 0.05}, cache=tmp_path)
+    with pytest.raises(InputError, match="what --anyway predicts has none"):
+        dlas.predict(fitted, STUDY, within={"latency_s": 0.05}, anyway=True, cache=tmp_path)
     with pytest.raises(InputError, match="this predictor predicts latency_s"):
         dlas.predict(fitted, STUDY, within={"energy_j": 1}, cache=tmp_path)
 

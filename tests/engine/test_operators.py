@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dlas.engine.operators import operators_of
-from dlas.engine.planning import Planner
+from dlas.engine.operators import network_operators
+from dlas.engine.planning import Plan, Planner
 from dlas.errors import CorruptArtifact
+from dlas.networks.operators import at_batch
 from dlas.processes.inline import Inline
 from dlas.stack import Layer
 from dlas.store.cache import Cache
@@ -55,6 +56,11 @@ def of_network(layer: Layer) -> dict[str, object]:
     return {name: value for name, value in layer.items() if name not in NOT_OF_THE_NETWORK}
 
 
+def operators_of(cache: Cache, plan: Plan, batch: int) -> list[Layer]:
+    """Return the operators of a point's network at a batch."""
+    return at_batch(network_operators(cache, plan.artifacts()["network"]), batch)
+
+
 def test_operators_of_a_point_are_those_of_its_row_and_known_before_it_runs(tmp_path: Path) -> None:
     study = parse_study(STUDY)
     run(study, tmp_path, Inline)
@@ -63,11 +69,11 @@ def test_operators_of_a_point_are_those_of_its_row_and_known_before_it_runs(tmp_
     cache = Cache(tmp_path / "cache")
     planner = Planner(study.measure, cache.root)
     (point,) = study.points()
-    found = {layer["name"]: of_network(layer) for layer in operators_of(cache, planner.plan(point))}
+    found = {layer["name"]: of_network(layer) for layer in operators_of(cache, planner.plan(point), 8)}
     assert found == {layer["name"]: of_network(layer) for layer in row.layers}
     assert {"Conv", "BatchNormalization", "Relu", "Gemm"} <= {layer["operator"] for layer in found.values()}
-    never = operators_of(cache, planner.plan(replace(point, batch=5)))
+    never = operators_of(cache, planner.plan(replace(point, batch=5)), 5)
     assert {layer["inputs"][0][0] for layer in never} == {5} and len(never) == len(found)
     other = replace(point, seed=point.seed + 1)
     with pytest.raises(CorruptArtifact, match="not in the cache"):
-        operators_of(cache, planner.plan(other))
+        operators_of(cache, planner.plan(other), 8)

@@ -18,7 +18,7 @@ import onnxruntime
 
 from dlas.compilers.programs.onnx_graph import MODEL
 from dlas.compilers.programs.onnxruntime_nodes import describe_node, nodes_of
-from dlas.networks.layer_names import layer_of_node
+from dlas.networks.layer_names import CallNames, layer_of_node
 from dlas.networks.onnx_network import session_options
 from dlas.stack import Images, Layer, Program
 
@@ -114,10 +114,10 @@ def _timed(
             name = event["name"].removesuffix(KERNEL)
             samples[name].append(event["dur"] * 1e-6)
             told[name] = event["args"]
-    nodes, stored = nodes_of(optimised)
+    (nodes, stored), calls = nodes_of(optimised), CallNames()
     return [
         {
-            "name": layers.get(INSERTED.sub("", name), name),
+            "name": calls.next(layers.get(INSERTED.sub("", name), name)),
             **describe_node(nodes.get(name), told[name], stored),
             "latency_s": statistics.median(seconds[-repeats:]),
         }

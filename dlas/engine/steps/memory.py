@@ -51,7 +51,8 @@ def run(
 
         def load() -> Run:
             program = load_program(cache, network_key, build_key, point)
-            return program.training(images, labels).step if training else program.bind(images)
+            own = images.copy()  # some programs copy the images themselves, others share them
+            return program.training(own, labels).step if training else program.bind(own)
 
         found = measure(load, TRAINING_STEPS if training else INFERENCES)
     return {**found, "memory_note": note} if found else _unknown(NOT_TOLD)

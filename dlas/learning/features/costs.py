@@ -10,12 +10,12 @@ from dlas.stack import Layer
 OPERATORS = {
     "linear": "Gemm MatMul",
     "norm": "BatchNormalization LayerNormalization GroupNormalization InstanceNormalization",
-    "pool": "MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean",
+    "pool": "MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean adaptive_avg_pool2d",
     "concat": "Concat",
     "elementwise": "Add Sub Mul Div Relu Clip Sigmoid HardSigmoid HardSwish Swish Mish Gelu Tanh LeakyRelu "
     "Elu Erf Softmax Dropout",
 }
-"""Operators of ONNX by kind, convolutions apart; what is not listed is ``other``."""
+"""Operators by kind, convolutions apart; what is not listed is ``other``."""
 KINDS = ("conv1x1", "conv", "depthwise", "grouped", *OPERATORS, "other")
 """Kinds of operators: their costs have rates of their own."""
 KIND_OF = {operator: kind for kind, operators in OPERATORS.items() for operator in operators.split()}

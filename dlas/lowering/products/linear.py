@@ -98,7 +98,8 @@ class LinearKernel(Kernel):
         """Return the kernel as a layer of a row."""
         behind = self._stages[3:]
         # A bias is one row; what is added element by element is another operator.
-        bias = bool(behind) and any(len(region.region) == 1 for region in behind[0].reads)
+        adds = bool(behind) and _operator(behind[0].name_hint) == "Add"
+        bias = adds and any(len(region.region) == 1 for region in behind[0].reads)
         return {
             "name": self.layer,
             "operator": "Gemm",

@@ -1,4 +1,4 @@
-"""Draw lists of layers: about 24 kernels, of the kinds and sizes that real networks have, and between them.
+"""Draw lists of layers: about 24, of the kinds and sizes that real networks have, and between them.
 
 Half of all sizes are those of real networks, half are any in a range that is a little wider
 (MIRAGE, section 4.2).  The ranges are those of torchvision's classification networks.

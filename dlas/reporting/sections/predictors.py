@@ -9,15 +9,13 @@ from dlas.reporting import charts
 from dlas.reporting.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Paragraph, Section, Table
 from dlas.reporting.context import Context, significant
 from dlas.reporting.palette import HUES, NEUTRAL, rgb
-from dlas.rows.labels import MISSING
+from dlas.rows.labels import MISSING, shown_in
 from dlas.rows.labels import rows as counted
 
 HELD_OUT = "held out"
 SHARE = "share of the prediction"
 MOST_COLUMNS = 12
 """Most features in the figure of those that matter."""
-UNITS = {"s": ("ms", 1e3), "bytes": ("MB", 1e-6), "j": ("mJ", 1e3)}
-"""Unit and factor in which a quantity of a suffix is shown."""
 
 
 def section(context: Context) -> Section | Absent:
@@ -41,7 +39,8 @@ def _blocks(context: Context, stored: Stored, setting: SettingRecord, name: str)
     place = ", ".join(value for key, value in setting.setting.items() if key != "machine_id" and value)
     title = f"{record.part}: {record.target} on {setting.machine}, {place}"
     yield Paragraph(f"{title}. {_coverage(setting, record.hold_out)}")
-    yield _agreement(context, stored, setting, f"predicted-{name}")
+    if figure := _agreement(context, stored, setting, f"predicted-{name}"):
+        yield figure
     yield _errors(setting, record.hold_out, f"errors-{name}")
     if figure := _importances(setting, f"features-{name}"):
         yield figure
@@ -63,10 +62,9 @@ def _coverage(setting: SettingRecord, hold_out: str) -> str:
     )
 
 
-def _agreement(context: Context, stored: Stored, setting: SettingRecord, name: str) -> Figure:
-    """Return predicted against measured, a mark for each row that was held out."""
-    quantity, _, suffix = stored.record.target.rpartition("_")
-    unit, factor = UNITS.get(suffix, (suffix, 1.0))
+def _agreement(context: Context, stored: Stored, setting: SettingRecord, name: str) -> Figure | None:
+    """Return predicted against measured, a mark for each row that was held out; None if the page has none."""
+    words, unit, factor = shown_in(stored.record.target)
     lines = {row: line for line, row in enumerate(context.points["id"])}
     rows = [
         {
@@ -79,13 +77,17 @@ def _agreement(context: Context, stored: Stored, setting: SettingRecord, name: s
         for row, (guess, measured) in setting.tried.items()
         if row in lines
     ]
+    if not rows:
+        return None
     scores = setting.evaluation[0].overall
+    on_page = (
+        "" if len(rows) == len(setting.tried) else f"{len(rows)} of {len(setting.tried)} rows are here. "
+    )
     sentence = (
         f"The mean error is {scores.mape:.1%}; {scores.within[1]:.0%} of the rows are within 10 %. "
-        "On the line, predicted and measured are equal."
+        f"{on_page}On the line, predicted and measured are equal."
     )
-    words = quantity.replace("_", " ")
-    spec = charts.agreement(f"{words}, {unit}", {HELD_OUT: rgb(*HUES[0])})
+    spec = charts.agreement(f"{words}, {unit}".rstrip(", "), {HELD_OUT: rgb(*HUES[0])})
     return Figure(
         name, f"Predicted {words}", sentence, [Panel("", rows)], {"": spec}, {HELD_OUT: rgb(*HUES[0])}
     )
