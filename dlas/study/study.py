@@ -254,7 +254,9 @@ class Study:
     def _why(self, rule: Skip) -> str:
         """Return why a rule matches no point."""
         foreign = rule.foreign({axis: self.values(axis) for axis in AXES})
-        values = [f"{axis} is one of {listed([*map(str, self.values(axis))], MOST_NAMED)}" for axis in foreign]
+        values = [
+            f"{axis} is one of {listed([*map(str, self.values(axis))], MOST_NAMED)}" for axis in foreign
+        ]
         return "; ".join(values) or "each pattern matches a value, but no point has all of them"
 
 

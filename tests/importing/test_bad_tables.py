@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import lzma
 from pathlib import Path
 
@@ -52,6 +53,7 @@ BAD = {
     "not a number": (changed(latency_s="NaN"), "line 2, column 'latency_s': 'nan' is not a finite number"),
     "infinite": (changed(latency_s="inf"), "'inf' is not a finite number"),
     "a word": (changed(latency_s="fast"), "column 'latency_s': 'fast' is not a number"),
+    "hundreds of digits": (changed(latency_s="1" + "0" * 400), "0…' is too large a number"),
     "half a batch": (changed(batch="1.5"), "column 'batch': '1.5' is not a whole number"),
     "a huge batch": (changed(batch=f"{2**63}"), "is not a whole number below 2^63"),
     "percent": (changed(accuracy="97.1"), "column 'accuracy': '97.1' is not a share from 0 to 1"),
@@ -115,6 +117,14 @@ def test_what_is_no_table_is_refused(
     (tmp_path / name).write_bytes(content)
     assert says in refused(dlas_here, "import", name, "--out", "rows")
     assert "no file 'nowhere.csv'" in refused(dlas_here, "import", "nowhere.csv", "--out", "rows")
+
+
+@pytest.mark.parametrize("option", [b"bytes", datetime.date(2026, 1, 1), datetime.timedelta(1), float("inf")])
+def test_odd_options_are_refused(tmp_path: Path, dlas_here: Command, option: object) -> None:
+    pd.DataFrame([GOOD | {"batch": 1, "latency_s": 0.5, "model.odd": option}]).to_parquet(
+        tmp_path / "rows.parquet"
+    )
+    assert "is no value of an option" in refused(dlas_here, "import", "rows.parquet", "--out", "rows")
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def test_every_command_reads_them(imported: Path, dlas_there: Command, tmp_path:
         assert says in done.stdout, words
 
 
+@pytest.mark.slow
 def test_of_thousands_the_first_are_printed_and_some_networks_are_on_the_page(
     imported: Path, dlas_there: Command, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from onnx import TensorProto, helper
 from torch import nn
 
 from dlas.errors import Unsupported
@@ -106,6 +107,21 @@ def test_a_graph_that_is_fixed_to_a_batch_has_the_operators_of_that_batch_alone(
     assert kept(graph(3), tmp_path, 3)[0]["n"] == 3
     with pytest.raises(Unsupported, match="fixed to batch 3, not 4"):
         at_batch(read_operators(tmp_path), 4)
+
+
+def test_a_graph_whose_shapes_are_not_known_keeps_none(tmp_path: Path) -> None:
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["pieces"], axis=1, keepdims=1),
+        helper.make_node("ConcatFromSequence", ["pieces"], ["y"], axis=1),
+    ]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 17)]
+    )
+    network = OnnxNetwork(model, Facts((4, 1, 1), 4))
+    save_operators(network, tmp_path)
+    assert read_operators(tmp_path) == {}
 
 
 def test_a_network_that_does_not_know_its_operators_keeps_none(tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def test_the_number_of_points_may_be_given_beside_the_study(tmp_path: Path) -> N
     path = tmp_path / "study.toml"
     path.write_text(drawn.toml())
     assert ids(read_study(path)) == ids(drawn)
-    for given in (path, drawn, drawn.written):
+    for given in (path, drawn, drawn.written, {**drawn.written, "sample": None}):
         assert ids(as_study(given, 7)) == ids(study(7))
     path.write_text(drawn.toml().replace("points = 5", 'axes = ["model", "batch"]'))
     assert len(ids(read_study(path, 2))) == 20
