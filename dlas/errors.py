@@ -83,3 +83,7 @@ class CorruptArtifact(PointError):
     """An artifact is missing or does not match its manifest; it has to be made again."""
 
     damaged_artifact = True
+
+
+class Unreachable(PointError):
+    """A device cannot be reached, or was lost in the middle; the message says why.  It may come back."""

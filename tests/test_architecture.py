@@ -21,7 +21,9 @@ STOREYS = """
     console reporting testing deployment
     analysis importing learning engine compilers choosers
     study tuning
-    rows hardware processes lowering sparse models compression predictors
+    rows hardware lowering sparse models compression predictors
+    remote
+    processes
     measuring networks schedules datasets
     stack store
     errors

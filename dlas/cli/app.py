@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dlas.cli import parts, predictors, sweeps, tuning
+from dlas.cli import parts, predictors, serving, sweeps, tuning
 from dlas.console import terminal
 from dlas.errors import InputError, Unfinished
 
@@ -32,6 +32,7 @@ app.command()(parts.check)
 app.command()(predictors.fit)
 app.command()(predictors.evaluate)
 app.command()(predictors.predict)
+app.command()(serving.serve)
 app.add_typer(tuning.records)
 
 Folder = Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]

@@ -115,13 +115,13 @@ class Raised:
     status : str
         The status of the point's row.
     cause : str
-        Resource that ran out or was damaged; ``code`` for other errors.
+        Resource that ran out, was damaged or cannot be reached; ``code`` for other errors.
     """
 
     name: str
     text: str
     status: str = "failed"
-    cause: Literal["code", "memory", "disk", "artifact"] = "code"
+    cause: Literal["code", "memory", "disk", "artifact", "device"] = "code"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import errno
 import signal
 from dataclasses import dataclass
 
-from dlas.errors import PointError
+from dlas.errors import PointError, Unreachable
 from dlas.processes.events import Ended, Raised
 
 MOST_CHARACTERS = 2000
@@ -29,11 +29,14 @@ class Outcome:
         Why it is not ``ok``.
     corrupt : bool
         Whether it failed because an artifact was damaged or missing; making it again may help.
+    unreachable : bool
+        Whether it failed because its device could not be reached, or was lost; the device may come back.
     """
 
     status: str
     reason: str | None = None
     corrupt: bool = False
+    unreachable: bool = False
 
 
 OK = Outcome("ok")
@@ -71,6 +74,8 @@ def describe_exception(error: BaseException) -> Raised:
     """Return the event that reports the exception that ended a step."""
     name = type(error).__name__
     text = str(error) or name
+    if isinstance(error, Unreachable):
+        return Raised(name, text, cause="device")
     if isinstance(error, PointError):
         return Raised(name, text, error.status, "artifact" if error.damaged_artifact else "code")
     if isinstance(error, MemoryError):
@@ -86,6 +91,8 @@ def _by_exception(step: str, error: Raised) -> Outcome:
     text = error.text.strip()[:MOST_CHARACTERS]
     if error.status != "failed":
         return Outcome(error.status, text)
+    if error.cause == "device":
+        return Outcome("failed", f"{step}: {text}", unreachable=True)
     if error.cause == "memory":
         return Outcome("failed", f"{step} ran out of memory: {text}")
     return Outcome("failed", f"{step}: {error.name}: {text}", corrupt=error.cause == "artifact")

@@ -5,7 +5,7 @@ import errno
 import numpy as np
 import pytest
 
-from dlas.errors import CorruptArtifact, MissingData, Unsupported, WrongOutput
+from dlas.errors import CorruptArtifact, MissingData, Unreachable, Unsupported, WrongOutput
 from dlas.processes.events import Ended, Raised
 from dlas.processes.outcome import DiskFull, describe_exception, failure
 
@@ -54,6 +54,14 @@ def test_a_library_that_runs_out_of_memory_in_its_own_words_has_run_out_of_memor
     assert "build ran out of memory: Unable to allocate" in str(
         failure("build", by(caught.value), 5, 1).reason
     )
+
+
+def test_a_device_that_is_lost_may_come_back() -> None:
+    outcome = failure("measure", by(Unreachable("pi4: no server")), 5.0, 2**30)
+    assert outcome.status == "failed"
+    assert outcome.reason == "measure: pi4: no server"
+    assert outcome.unreachable
+    assert not failure("measure", by(ValueError("words")), 5.0, 2**30).unreachable
 
 
 def test_a_damaged_artifact_can_be_made_again() -> None:

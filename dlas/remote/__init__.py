@@ -1,0 +1,1 @@
+"""Boards: the server that runs on one, and the connection to it from the desk."""

@@ -1,0 +1,142 @@
+"""Open sessions on a board: no call blocks for ever, and each failure has one message."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dlas.errors import Unreachable
+from dlas.remote import handshake
+from dlas.remote.address import Address
+from dlas.remote.asking import ANSWER_S, Answer, ask
+from dlas.store.fingerprint import versions
+
+if TYPE_CHECKING:
+    from tvm.rpc import RPCSession
+
+TVM = "apache-tvm"
+RETRY_S = 0.5
+KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
+"""Half a minute after a board has lost its power, calls on it fail instead of waiting for ever."""
+
+
+def connect(address: Address, wait_s: float | None = None) -> RPCSession:
+    """Open a session on a board; it ends when the object is deleted, or at the address's time limit.
+
+    Parameters
+    ----------
+    address : Address
+    wait_s : float, optional
+        How long to wait while another has a session; by default as long as one's own may take.
+
+    Raises
+    ------
+    Unreachable
+        If there is no server, it refuses the token or the key, it goes away while this waits,
+        it has another version of TVM, or it stays busy.
+    """
+    limit = address.timeout_s if wait_s is None else wait_s
+    until = time.monotonic() + limit
+    answer = _compatible(address, ask(address))
+    while True:
+        if answer.busy_s is None:
+            with contextlib.suppress(_Taken):
+                return _open(address, answer)
+        if time.monotonic() >= until:
+            busy = "" if answer.busy_s is None else f", this one for {answer.busy_s:.0f} s"
+            raise Unreachable(f"{address}: busy for more than {limit:g} s with sessions of others{busy}")
+        time.sleep(RETRY_S)
+        try:
+            answer = ask(address)
+        except Unreachable as error:
+            raise Unreachable(f"{error} (it was there, and went away while this waited)") from None
+
+
+@contextlib.contextmanager
+def reaching(address: Address) -> Iterator[None]:
+    """Raise :class:`~dlas.errors.Unreachable` for errors of a session whose connection has ended.
+
+    Raises
+    ------
+    Unreachable
+        If the server, the board or the session is gone, with what the server says of it.
+    """
+    try:
+        yield
+    except Unreachable:
+        raise
+    except Exception as error:
+        reason = _reason(str(error))
+        if reason is None:
+            raise
+        raise Unreachable(f"{address}: {reason.format(seconds=address.timeout_s)}") from None
+
+
+LOST = {
+    "RPCSessionTimeoutError": "the session reached its time limit of {seconds:g} s",
+    "RPCSessionEndedError": "the session on the board ended by itself: it crashed, or was killed",
+    "Connection timed out": "the board does not answer any more",
+    "Connection reset by peer": "the connection is lost: the session or the board has ended",
+    "Broken pipe": "the connection is lost: the session or the board has ended",
+}
+"""What a connection's end means, by what TVM says of it."""
+
+
+def _reason(text: str) -> str | None:
+    return next((reason for words, reason in LOST.items() if words in text), None)
+
+
+class _Taken(Exception):
+    """Another client got the session first."""
+
+
+def _compatible(address: Address, answer: Answer) -> Answer:
+    """Return the answer of a server with the same TVM as here, as code and messages must agree."""
+    here = versions([TVM])[TVM]
+    if answer.tvm != here:
+        raise Unreachable(
+            f"{address}: TVM {answer.tvm} there and {here} here, which must be the same: install {TVM}=={here} there"
+        )
+    return answer
+
+
+def _open(address: Address, answer: Answer) -> RPCSession:
+    """Open a session, in a thread of its own, since TVM waits without limit for what a server sends."""
+    from tvm import rpc
+
+    opened: list[RPCSession | Exception] = []
+
+    def work() -> None:
+        request = handshake.Request(address.key, address.token)
+        try:
+            opened.append(rpc.connect(answer.number, address.port, request.options(), address.timeout_s))
+        except Exception as error:
+            opened.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(ANSWER_S)
+    if not opened:
+        raise Unreachable(f"{address}: no session within {ANSWER_S:g} s")
+    if not isinstance(opened[0], Exception):
+        _notice_silence(answer.number, address.port)
+        return opened[0]
+    text = str(opened[0]).replace(address.token, "...")
+    if "cannot find server" in text:
+        raise _Taken
+    raise Unreachable(f"{address}: no session: {text.strip().splitlines()[-1]}")
+
+
+def _notice_silence(number: str, port: int) -> None:
+    """Let the kernel ask after a silent board, on the sockets that TVM opened there."""
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(name))) as found:
+            if found.getpeername()[:2] == (number, port):
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                for option, value in KEEPALIVE.items():
+                    found.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
