@@ -111,11 +111,11 @@ def ask(address: Address, limit_s: float = ANSWER_S) -> Answer:
         raise Unreachable(f"{address}: no answer within {limit_s:g} s") from None
     except (EOFError, ConnectionResetError, BrokenPipeError):
         raise Unreachable(
-            f"{address}: the connection was closed without an answer; does `dlas serve` run behind the tunnel?"
+            f"{address}: closed without an answer; does `dlas serve` run behind the SSH tunnel?"
         ) from None
     except ConnectionRefusedError:
         raise Unreachable(
-            f"{address}: no server; start `dlas serve --key {address.key}` on the board, and open its SSH tunnel"
+            f"{address}: no server; run `dlas serve --key {address.key}` there, and open the SSH tunnel"
         ) from None
     except socket.gaierror:
         raise Unreachable(f"{address}: no machine has this name") from None

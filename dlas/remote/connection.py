@@ -100,7 +100,7 @@ def _compatible(address: Address, answer: Answer) -> Answer:
     here = versions([TVM])[TVM]
     if answer.tvm != here:
         raise Unreachable(
-            f"{address}: TVM {answer.tvm} there and {here} here, which must be the same: install {TVM}=={here} there"
+            f"{address}: TVM {answer.tvm} there and {here} here must be the same: install {TVM}=={here} there"
         )
     return answer
 

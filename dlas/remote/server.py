@@ -44,19 +44,21 @@ class Caller:
         Malformed
             If it is none, or the client has left.
         """
-        header = handshake.HEADER.size
-        length = (
-            header if len(self.content) < header else header + handshake.key_length(self.content[:header])
-        )
-        more = self.connection.recv(length - len(self.content))
+        more = self.connection.recv(self._length() - len(self.content))
         if not more:
             raise handshake.Malformed("the client left")
         self.content += more
-        if len(self.content) < header:
+        header = handshake.HEADER.size
+        if len(self.content) == header or len(self.content) < self._length():
             return None
-        if len(self.content) == header + handshake.key_length(self.content[:header]):
-            return handshake.Request.decode(self.content[header:])
-        return None
+        return handshake.Request.decode(self.content[header:])
+
+    def _length(self) -> int:
+        """Return the length of the header, or of the whole request once the header is there."""
+        header = handshake.HEADER.size
+        if len(self.content) < header:
+            return header
+        return header + handshake.key_length(self.content[:header])
 
 
 class Server:
@@ -125,7 +127,7 @@ class Server:
 
     def _turn(self, folder: Path) -> None:
         """Wait for the next event, and do what it asks for."""
-        for number, event in self._poll.poll(self._milliseconds()):
+        for number, _ in self._poll.poll(self._milliseconds()):
             if number == self._listener.fileno():
                 self._accept()
             elif number in self._callers:
@@ -189,7 +191,7 @@ class Server:
         if not hmac.compare_digest(request.key.encode(), self._key.encode()):
             return f"there is no key {request.key!r} here: the server's key is {self._key!r}"
         if (request.timeout_s or 0) > self._longest_s:
-            return f"sessions last at most {self._longest_s:g} s here, and {request.timeout_s:g} s were asked for"
+            return f"sessions last at most {self._longest_s:g} s here, not {request.timeout_s:g} s"
         return None
 
     def _start(self, caller: Caller, seconds: float, folder: Path) -> None:
