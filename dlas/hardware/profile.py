@@ -19,6 +19,37 @@ _AMOUNT = re.compile(r"\w+_(hz|bytes|cores|levels|flops)|cores|boards")
 """Facts that must be positive numbers, by their name's unit."""
 
 
+class Server(pydantic.BaseModel):
+    """Where `dlas serve` on a board is reached, and what links libraries for it.
+
+    Parameters
+    ----------
+    host : str
+        Name or number; ``127.0.0.1`` at this end of an SSH tunnel.
+    port : int, optional
+        By default that of `dlas serve`.
+    key : str
+        What the server calls itself.
+    timeout : float, optional
+        The longest session in seconds, after which the server ends it: a kernel that never ends
+        holds the board no longer than this.
+    token_file : str, optional
+        The file with the server's token; by default ``~/.config/dlas/tokens/KEY``.
+    compiler : str, optional
+        The C compiler on this machine that links for the board, such as ``aarch64-linux-gnu-gcc``;
+        by default this machine's own.  The board needs none.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    host: Text
+    port: Annotated[int, Field(ge=1, le=65_535)] | None = None
+    key: Text
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    token_file: Text | None = None
+    compiler: Text | None = None
+
+
 class Profile(pydantic.BaseModel):
     """One device.
 
@@ -34,6 +65,8 @@ class Profile(pydantic.BaseModel):
         Why it cannot be used.
     target : mapping
         A TVM target, as ``tvm.target.Target`` takes it; empty if the driver detects it.
+    rpc : Server, optional
+        Where a board is reached.
     facts : mapping
         Further properties, in SI units with the unit as the name's suffix.
     """
@@ -45,6 +78,7 @@ class Profile(pydantic.BaseModel):
     driver: Name
     unsupported: Text | None = None
     target: dict[str, Any] = Field(default_factory=dict)
+    rpc: Server | None = None
     facts: dict[Name, Fact] = Field(default_factory=dict)
 
     def __hash__(self) -> int:
@@ -97,7 +131,8 @@ def _problem(error: pydantic.ValidationError) -> str:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"] if part not in ("int", "float", "str"))
     if first["type"] == "extra_forbidden":
-        keys = [name for name in Profile.model_fields if name != "name"]
+        model = Server if first["loc"][0] == "rpc" else Profile
+        keys = [name for name in model.model_fields if name != "name"]
         return f"unknown key {key!r} (there are: {', '.join(keys)})"
     if first["type"] == "missing":
         return f"{key} is missing"

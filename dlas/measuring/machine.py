@@ -236,6 +236,11 @@ class Machine:
         listed = self._text(f"{topology}/core_cpus_list") or self._text(f"{topology}/thread_siblings_list")
         return _numbers(listed or "") or (number,)
 
+    def speed(self, number: int) -> tuple[int, int]:
+        """Return numbers that are equal for cores of one kind and larger for faster ones, 0 if unknown."""
+        folder = f"sys/devices/system/cpu/cpu{number}/cpufreq"
+        return self._capacity(number), int(self._text(f"{folder}/cpuinfo_max_freq") or 0)
+
     def _capacity(self, number: int) -> int:
         return int(self._text(f"sys/devices/system/cpu/cpu{number}/cpu_capacity") or 0)
 

@@ -80,6 +80,7 @@ def sample(
     settings: MeasureSettings,
     turn: Callable[[], None],
     instruments: Instruments | None = None,
+    timer: Callable[[int], float] | None = None,
 ) -> dict[str, Any]:
     """Time ``run``.
 
@@ -91,6 +92,9 @@ def sample(
     turn : callable
         Blocks until the device is this program's; called before each slice.
     instruments : Instruments, optional
+    timer : callable, optional
+        Returns the seconds that a number of runs take by the device's own clock.  Without it they are
+        the time that ``run`` takes here; the first run always is.
 
     Returns
     -------
@@ -102,7 +106,7 @@ def sample(
         None where not known), ``noisy``, ``noisy_reason``, ``unstable``, ``unstable_reason``, ``instability``
         (see :func:`instability`), ``active_s`` (the seconds of its slices).
     """
-    measurement = _Measurement(run, settings, instruments or Instruments())
+    measurement = _Measurement(run, settings, instruments or Instruments(), timer)
     turn()
     first_run_s = measurement.start()
     turns = max(1, min(settings.slices, settings.repeats))
@@ -142,6 +146,7 @@ class _Measurement:
     run: Callable[[], Any]
     settings: MeasureSettings
     tools: Instruments
+    timer: Callable[[int], float] | None = None
     calls: int = 1
     quickest_s: float = math.inf
     best_sentinel_s: float = math.inf
@@ -151,7 +156,7 @@ class _Measurement:
 
     def start(self) -> float:
         """Return the seconds of the first run; then warm up and choose the number of calls in a sample."""
-        first = self._call()
+        first = self._here(1)
         # The first run loads, allocates and compiles: later calls are faster.
         self.quickest_s = math.inf
         self._warm_up(first)
@@ -229,19 +234,25 @@ class _Measurement:
             self._call()
 
     def _call(self) -> float:
-        start = self.tools.clock()
-        self.run()
-        elapsed = self.tools.clock() - start
+        elapsed = self._seconds(1)
         self.quickest_s = min(self.quickest_s, elapsed)
         return elapsed
 
     def _sample(self) -> float:
         """Return the mean seconds of ``calls`` calls."""
+        return self._seconds(self.calls) / self.calls
+
+    def _seconds(self, calls: int) -> float:
+        """Return the seconds of ``calls`` calls by the clock of the device."""
+        return self._here(calls) if self.timer is None else self.timer(calls)
+
+    def _here(self, calls: int) -> float:
+        """Return the seconds of ``calls`` calls by the clock of this process."""
         run = self.run
         start = self.tools.clock()
-        for _ in range(self.calls):
+        for _ in range(calls):
             run()
-        return (self.tools.clock() - start) / self.calls
+        return self.tools.clock() - start
 
     @contextmanager
     def _active(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,11 @@ from dlas.stack.part import Part
 from dlas.stack.target import Target
 from dlas.stack.task import TrainingStep
 
+if TYPE_CHECKING:
+    from tvm.rpc import RPCSession
+
+THIS_MACHINE_ONLY = "its programs run on this machine only; a board runs what TVM's compilers build"
+
 
 class Program(ABC):
     """A loaded build, ready to run on its device."""
@@ -31,6 +36,13 @@ class Program(ABC):
     @abstractmethod
     def run(self, images: Images) -> npt.NDArray[np.float32]:
         """Return the outputs [n, classes] for ``images`` [n, c, h, w]."""
+
+    def timer(self, images: Images) -> Callable[[int], float] | None:
+        """Return a function that runs ``n`` inferences on ``images`` and returns their seconds together.
+
+        It asks the device's own clock; None, the default, where the clock of this process serves.
+        """
+        return None
 
     def layers(self, images: Images, repeats: int) -> list[Layer] | None:
         """Return the operators of a run in their order with what is known of them; None if none can be timed.
@@ -84,6 +96,8 @@ class Backend(Part, ABC):
     """True for a runtime with kernels of its own; the algorithm axis is then ``library``."""
     trains: ClassVar[bool] = False
     """Whether its programs have a training step."""
+    over_rpc: ClassVar[bool] = False
+    """Whether its programs run on a board, as :meth:`load_on_board` sends them."""
 
     @abstractmethod
     def build(
@@ -106,6 +120,22 @@ class Backend(Part, ABC):
         ``network`` restores the network; only a runtime that runs the module
         itself calls it, since restoring takes time.
         """
+
+    def load_on_board(self, folder: Path, target: Target, session: RPCSession) -> Program:
+        """Send what :meth:`build` wrote into ``folder`` to a board; return the program that runs there.
+
+        Parameters
+        ----------
+        folder : Path
+        target : Target
+        session : tvm.rpc.RPCSession
+
+        Raises
+        ------
+        Unsupported
+            If its programs run in this process only; by default always.
+        """
+        raise Unsupported(THIS_MACHINE_ONLY)
 
 
 class Compiler(Backend):

@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from dlas.errors import Unsupported
-from dlas.stack.compiler import Program
+from dlas.stack.compiler import Backend, Program
 from dlas.stack.dataset import Images
+from dlas.stack.network import Network
 from dlas.stack.part import Part
 from dlas.stack.target import Target
 from dlas.stack.task import TrainingStep
@@ -58,9 +60,22 @@ class Hardware(Part, ABC):
         """Whether measuring needs this machine's processors to be otherwise idle."""
         return True
 
+    @property
+    def most_programs(self) -> int | None:
+        """How many programs the device may hold at a time, so that they take turns; None for any number."""
+        return None
+
     def unsupported(self) -> str | None:
         """Return why this device cannot be used here, or None."""
         return None
+
+    def refuses(self, compiler: type[Backend]) -> str | None:
+        """Return why a compiler's programs cannot run on this device, or None."""
+        return None
+
+    def tuned_on(self) -> Hardware:
+        """Return the device on which searches time candidates for this one: by default this one itself."""
+        return self
 
     @abstractmethod
     def target(self) -> Target:
@@ -72,6 +87,25 @@ class Hardware(Part, ABC):
 
     def prepare(self) -> None:
         """Set threads and affinity in the process that is about to run a program."""
+
+    def load(self, compiler: Backend, folder: Path, network: Callable[[], Network]) -> Program:
+        """Return the program that a compiler built into ``folder``, ready to run on this device.
+
+        Parameters
+        ----------
+        compiler : Backend
+        folder : Path
+        network : callable
+            Restores the network, for compilers that run the module itself.
+
+        Raises
+        ------
+        Unsupported
+            If the compiler's programs cannot run on this device.
+        Unreachable
+            If the device does not answer.
+        """
+        return compiler.load(folder, network, self.target())
 
     @abstractmethod
     def measure(

@@ -17,10 +17,13 @@ class Target:
         A TVM target as a mapping, e.g. ``{"kind": "llvm", "mcpu": "znver4", "num-cores": 2}``.
     threads : int
         Worker threads at run time.
+    linker : str, optional
+        The C compiler on this machine that links libraries for it; by default this machine's own.
     """
 
     description: Mapping[str, Any]
     threads: int
+    linker: str | None = None
 
     @property
     def kind(self) -> str:

@@ -56,7 +56,7 @@ BOARD = 'title = "x"\ndriver = "remote"\n'
         ('driver = "remote"', "title is missing"),
         (
             BOARD + 'colour = "red"',
-            "unknown key 'colour' .there are: title, driver, unsupported, target, facts",
+            "unknown key 'colour' .there are: title, driver, unsupported, target, rpc, facts",
         ),
         (BOARD + 'name = "other"', "called by its file's name"),
         ('title = ""\ndriver = "remote"', "title = ''"),
@@ -68,6 +68,12 @@ BOARD = 'title = "x"\ndriver = "remote"\n'
         (BOARD + '[target]\nkind = "llvm"\nmcpu = "x"\nnum-cores = 0', "num-cores = 0"),
         (BOARD + "[facts]\nl2_bytes = -1", "l2_bytes = -1 must be a positive number"),
         (BOARD + '[facts]\nclock_hz = "fast"', "clock_hz = 'fast' must be"),
+        (BOARD + '[rpc]\nkey = "pi"', "rpc.host is missing"),
+        (BOARD + '[rpc]\nhost = "pi"\nkey = "pi"\nport = 70_000', "rpc.port = 70000: .*65535"),
+        (
+            BOARD + '[rpc]\nhost = "pi"\nkey = "pi"\ntoken = "x"',
+            "unknown key 'rpc.token' .there are: host, port, key",
+        ),
         (BOARD + "[facts]\nsizes = [1, 2]", "facts.sizes"),
     ],
 )

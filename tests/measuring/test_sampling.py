@@ -357,3 +357,20 @@ def test_resident_memory_without_a_reset(tmp_path: Path) -> None:
 
 def test_resident_memory_where_nothing_is_shown(tmp_path: Path) -> None:
     assert ResidentMemory.start(tmp_path / "absent").bytes_above() is None
+
+
+def test_a_devices_own_clock_tells_all_but_the_first_run() -> None:
+    bench, asked = Bench(call_s=lambda n: 0.05), []
+
+    def timer(runs: int) -> float:
+        asked.append(runs)
+        bench.now += 0.05 * runs  # what passes here, with the way to the device and back
+        return 2e-4 * runs
+
+    tools = Instruments(lambda: bench.now, bench.sleep, bench.sentinel, bench.read)
+    found = sample(bench.run, MeasureSettings(repeats=10, seconds=10), bench.turn, tools, timer)
+    assert found["first_run_s"] == pytest.approx(0.05)
+    assert found["latency_s"] == pytest.approx([2e-4] * 10)
+    assert found["calls_per_sample"] == 5, "a sample lasts a millisecond by the device's clock"
+    assert bench.calls == 1
+    assert asked.count(5) == 10

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import time
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -18,11 +17,14 @@ import tvm
 from safetensors.numpy import load_file, save_file
 from tvm import relax, tirx
 from tvm.relax.backend.cpu_generic import pipeline
+from tvm.rpc import RPCSession
+from tvm.support import cc
 
 from dlas.lowering.kernels import Kernel
 from dlas.lowering.lower import Lowered, lower, schedule
 from dlas.lowering.simplify import OPAQUE
 from dlas.lowering.target import tvm_target
+from dlas.measuring.on_board import TIME_KERNELS, time_kernels
 from dlas.networks.layer_names import CallNames
 from dlas.stack import Algorithm, Build, Compiler, Images, Layer, Network, Program, Target
 
@@ -54,6 +56,8 @@ class ScheduledNetwork:
 
 class TvmCompiler(Compiler):
     """Base of compilers that build with TVM; subclasses schedule convolutions and linear layers."""
+
+    over_rpc = True
 
     @abstractmethod
     def scheduler(self, folder: Path) -> KernelScheduler:
@@ -95,6 +99,10 @@ class TvmCompiler(Compiler):
         """Return the program in ``folder``."""
         return TvmProgram(folder, target)
 
+    def load_on_board(self, folder: Path, target: Target, session: RPCSession) -> Program:
+        """Send the program in ``folder`` to a board; return it there."""
+        return TvmProgram(folder, target, session)
+
 
 def write_program(lowered: Lowered, module: tvm.IRModule, target: Target, folder: Path) -> Build:
     """Build a scheduled module and write it with its parameters into ``folder``.
@@ -109,7 +117,8 @@ def write_program(lowered: Lowered, module: tvm.IRModule, target: Target, folder
     """
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / LIBRARY
-    build_module(module, target, lowered.module).export_library(str(library))
+    linking = {"fcompile": cc.cross_compiler(target.linker)} if target.linker else {}
+    build_module(module, target, lowered.module).export_library(str(library), **linking)
     save_file(lowered.parameters, folder / PARAMETERS)
     layers: dict[str, list[str]] = defaultdict(list)
     for layer in lowered.operators:
@@ -169,6 +178,8 @@ class TvmProgram(Program):
     folder : Path
         What :func:`write_program` wrote.
     target : Target
+    session : RPCSession, optional
+        Of the board that it runs on; by default it runs in this process.
 
     Raises
     ------
@@ -176,24 +187,27 @@ class TvmProgram(Program):
         If a file is missing or damaged.
     """
 
-    def __init__(self, folder: Path, target: Target) -> None:
+    def __init__(self, folder: Path, target: Target, session: RPCSession | None = None) -> None:
         contents = json.loads((folder / CONTENTS).read_text())
-        kind = target.kind
-        self._device = tvm.device("cpu" if kind == "llvm" else kind)
-        self._library = tvm.runtime.load_module(str(folder / LIBRARY))
+        self._session = session
+        self._kind = "cpu" if target.on_processors else target.kind
+        if session is None:
+            self._device = tvm.device(self._kind)
+            self._library = tvm.runtime.load_module(str(folder / LIBRARY))
+        else:
+            self._device = session.device(self._kind)
+            session.upload(str(folder / LIBRARY))
+            self._library = session.load_module(LIBRARY)
         self._layers: dict[str, list[str]] = contents["layers"]
         arrays = load_file(folder / PARAMETERS)
         self._parameters = [self._on_device(arrays[name]) for name in contents["parameters"]]
         self._machine = relax.VirtualMachine(self._library, self._device)
-        self._bound = 0
+        self._bound: list[tuple[Images, str, tvm.runtime.Tensor]] = []
 
     def bind(self, images: Images) -> Callable[[], Any]:
         """Return a function that runs one inference on ``images`` and waits for its end."""
-        self._bound += 1
-        name = f"bound{self._bound}"
-        self._machine.save_function("main", name, self._on_device(images), *self._parameters)
-        run: Callable[[], Any] = self._machine[name]
-        if self._device.dlpack_device_type() == tvm.cpu().dlpack_device_type():
+        run: Callable[[], Any] = self._machine[self._bind(images)]
+        if self._kind == "cpu":
             return run
 
         def run_and_wait() -> Any:
@@ -202,6 +216,21 @@ class TvmProgram(Program):
             return result
 
         return run_and_wait
+
+    def timer(self, images: Images) -> Callable[[int], float] | None:
+        """Return a function that tells the seconds of ``n`` inferences by the device's clock.
+
+        None for this machine's processors, whose clock is the caller's.
+        """
+        if self._session is None and self._kind == "cpu":
+            return None
+        name = self._bind(images)
+
+        def seconds(runs: int) -> float:
+            evaluator = self._machine.time_evaluator(name, self._device, number=runs)
+            return float(evaluator().mean) * runs
+
+        return seconds
 
     def run(self, images: Images) -> npt.NDArray[np.float32]:
         """Return the outputs [n, classes] for ``images`` [n, c, h, w]."""
@@ -212,30 +241,27 @@ class TvmProgram(Program):
         """Return the layers that the build names, in order, with median seconds over ``repeats``."""
         # A separate machine: an instrument slows every later run.
         machine = relax.VirtualMachine(self._library, self._device)
-        arguments = [self._on_device(images), *self._parameters]
-        machine["main"](*arguments)
-        calls: list[tuple[str, float]] = []
-        started = 0.0
-
-        def watch(_function: object, name: str, before: bool, _result: object, *_arguments: object) -> None:
-            nonlocal started
-            if before:
-                started = time.perf_counter()
-            elif not name.startswith("vm."):
-                self._device.sync()
-                calls.append((name, time.perf_counter() - started))
-
-        machine.set_instrument(watch)
-        runs = []
-        for _ in range(repeats):
-            calls = []
-            machine["main"](*arguments)
-            runs.append([seconds for _, seconds in calls])
-        names = self._layers_of([kernel for kernel, _ in calls])
+        given = self._on_device(images)
+        machine.save_function("main", "timed", given, *self._parameters, include_return=False)
+        session = self._session
+        timing = time_kernels if session is None else session.get_function(TIME_KERNELS)
+        kernels = json.loads(timing(machine.module, "timed", self._kind, repeats))
+        names = self._layers_of([kernel for kernel, _ in kernels])
         return [
             {"name": name, "latency_s": statistics.median(seconds)}
-            for name, *seconds in zip(names, *runs, strict=True)
+            for name, (_, seconds) in zip(names, kernels, strict=True)
         ]
+
+    def _bind(self, images: Images) -> str:
+        """Return the name under which the machine runs ``images``, which stay on the device."""
+        for bound, name, _ in self._bound:
+            if bound is images:
+                return name
+        name, given = f"bound{len(self._bound)}", self._on_device(images)
+        here = self._session is None  # a board sends no outputs while it is timed
+        self._machine.save_function("main", name, given, *self._parameters, include_return=here)
+        self._bound.append((images, name, given))
+        return name
 
     def _layers_of(self, kernels: Sequence[str]) -> list[str]:
         """Return the layer of each call of a kernel, in order; the kernel's name where it has none."""

@@ -17,4 +17,4 @@ def load_program(cache: Cache, network_key: str, build_key: str, point: Point) -
     folder = load_verified(cache, "build", build_key).folder
     network = functools.cache(lambda: restore_network(cache, network_key, point))
     compiler: Backend = point.compiler.make("compiler")
-    return compiler.load(folder, network, device.target())
+    return device.load(compiler, folder, network)

@@ -1,0 +1,113 @@
+"""What a measurement asks of a board: its cores, its sentinel and counters, and times of kernels.
+
+The server of a board registers these functions in each session's process; the desk calls them
+by name.  So times are taken by the board's own clock, and disturbances are those of the board.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from dlas.measuring import disturbance
+from dlas.measuring.machine import Machine, use_threads
+
+USE_CORES = "dlas.board.use_cores"
+SENTINEL = "dlas.board.sentinel"
+READ = "dlas.board.read"
+TIME_KERNELS = "dlas.board.time_kernels"
+
+
+def register() -> None:
+    """Register the functions in this process, for the session that it serves."""
+    import tvm
+
+    functions: dict[str, Callable[..., Any]] = {
+        USE_CORES: use_cores,
+        SENTINEL: disturbance.sentinel,
+        READ: lambda: json.dumps(asdict(disturbance.read())),
+        TIME_KERNELS: time_kernels,
+    }
+    for name, function in functions.items():
+        tvm.register_global_func(name, function, override=True)
+
+
+def use_cores(threads: int, which: str, machine: Machine | None = None) -> None:
+    """Bind this process to ``threads`` cores of a kind, and fix every pool's threads.
+
+    Call it before the first kernel: TVM reads the number of threads once.
+
+    Parameters
+    ----------
+    threads : int
+    which : str
+        ``fastest`` or ``all`` for the fastest cores, ``big`` or ``little`` for cores of that kind alone.
+    machine : Machine, optional
+
+    Raises
+    ------
+    ValueError
+        If there are fewer such cores, or the kernel tells no difference between cores.
+    """
+    machine = machine or Machine()
+    cores = machine.cores()
+    if which in ("big", "little"):
+        speeds = {core: machine.speed(core[0]) for core in cores}
+        if len(set(speeds.values())) < 2:
+            same = f"the board's kernel tells no difference between its {len(cores)} cores"
+            raise ValueError(f"cores = {which!r}, but {same}")
+        wanted = max(speeds.values()) if which == "big" else min(speeds.values())
+        cores = [core for core in cores if speeds[core] == wanted]
+    if len(cores) < threads:
+        kind = f"{which} cores" if which in ("big", "little") else "cores"
+        raise ValueError(f"{threads} threads, but the server may use {len(cores)} {kind} of the board")
+    use_threads(threads)
+    os.sched_setaffinity(0, [core[0] for core in cores[:threads]])
+
+
+def time_kernels(machine: Any, function: str, kind: str, repeats: int) -> str:
+    """Return the kernels of a program and their seconds in each run, as JSON.
+
+    Parameters
+    ----------
+    machine : tvm.runtime.Module
+        A virtual machine of its own: an instrument slows every later run.
+    function : str
+        What it runs, without arguments.
+    kind : str
+        Of device, ``cpu`` or ``cuda``: a kernel's time ends when the device is done.
+    repeats : int
+
+    Returns
+    -------
+    str
+        In the order of a run, [name, [seconds of each run]].
+    """
+    import tvm
+
+    device = tvm.device(kind)
+    run = machine[function]
+    run()
+    calls: list[tuple[str, float]] = []
+    started = 0.0
+
+    def watch(_function: object, name: str, before: bool, _result: object, *_arguments: object) -> None:
+        nonlocal started
+        if before:
+            started = time.perf_counter()
+        elif not name.startswith("vm."):
+            device.sync()
+            calls.append((name, time.perf_counter() - started))
+
+    machine["set_instrument"](watch)
+    runs = []
+    for _ in range(repeats):
+        calls = []
+        run()
+        runs.append([seconds for _, seconds in calls])
+    names = [name for name, _ in calls]
+    return json.dumps([[name, list(seconds)] for name, *seconds in zip(names, *runs, strict=True)])
