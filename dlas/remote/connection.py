@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
     from tvm.rpc import RPCSession
 
 TVM = "apache-tvm"
-RETRY_S = 0.5
-KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
-"""Half a minute after a board has lost its power, calls on it fail instead of waiting for ever."""
+RETRY_S = 0.2
+SILENCE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 120_000}
+"""Half a minute after a board has lost its power, calls on it fail instead of waiting for ever; two
+minutes (TCP_USER_TIMEOUT, in ms) where it was receiving."""
 
 
 def connect(address: Address, wait_s: float | None = None) -> RPCSession:
@@ -74,20 +77,25 @@ def reaching(address: Address) -> Iterator[None]:
         reason = _reason(str(error))
         if reason is None:
             raise
-        raise Unreachable(f"{address}: {reason.format(seconds=address.timeout_s)}") from None
+        raise Unreachable(f"{address}: {reason}") from None
 
 
+SAID = re.compile(r"RPCSession(?:Timeout|Ended)Error: ([^\n]*)")
+"""What the server says as the last thing in a session."""
 LOST = {
-    "RPCSessionTimeoutError": "the session reached its time limit of {seconds:g} s",
-    "RPCSessionEndedError": "the session on the board ended by itself: it crashed, or was killed",
     "Connection timed out": "the board does not answer any more",
     "Connection reset by peer": "the connection is lost: the session or the board has ended",
     "Broken pipe": "the connection is lost: the session or the board has ended",
+    "RPCCode::kReturn": "the connection is lost: the session has ended before",
 }
 """What a connection's end means, by what TVM says of it."""
 
 
 def _reason(text: str) -> str | None:
+    """Return why a session's connection has ended; None for an error of another kind."""
+    said = SAID.search(text)
+    if said is not None:
+        return f"the session was {said[1]}"
     return next((reason for words, reason in LOST.items() if words in text), None)
 
 
@@ -135,8 +143,14 @@ def _open(address: Address, answer: Answer) -> RPCSession:
 def _notice_silence(number: str, port: int) -> None:
     """Let the kernel ask after a silent board, on the sockets that TVM opened there."""
     for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(name))) as found:
-            if found.getpeername()[:2] == (number, port):
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                for option, value in KEEPALIVE.items():
-                    found.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        with contextlib.suppress(OSError):  # the folder's own descriptor is closed by now
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                with socket.socket(fileno=os.dup(int(name))) as found:
+                    if found.getpeername()[:2] == (number, port):
+                        _limit_silence(found)
+
+
+def _limit_silence(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in SILENCE.items():
+        connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -21,9 +21,10 @@ from dlas.processes.forking import fork
 from dlas.processes.outcome import signal_name
 from dlas.remote import handshake
 
-LEAVING_S = 2.0
+LEAVING_S = 1.0
 """How long a session may go on after its client has closed the connection."""
 SENDING_S = 1.0
+UNREAD = 65_536
 FIRST_TO_DIE = "1000"
 """The kernel's score for a process that it kills first where memory runs out: never the server."""
 
@@ -91,7 +92,7 @@ class Session:
         elif code == 0:
             reason = "ended"
         else:
-            reason = f"killed by {signal_name(-code)}" if code < 0 else f"failed with exit code {code}"
+            reason = f"killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
             self._tell(f"RPCSessionEndedError: {reason}")
         self.client.close()
         return f"{reason} after {time.monotonic() - self.started:.1f} s"
@@ -114,6 +115,8 @@ class Session:
         with contextlib.suppress(Exception):  # it may have left, or read nothing
             self.client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
             _ffi_api.ReturnException(self.client.fileno(), reason)
+            while self.client.recv(UNREAD, socket.MSG_DONTWAIT):
+                """Unread bytes would make the kernel discard the reason, and reset the connection."""
 
 
 def _serve(client: socket.socket, key: str, folder: Path, describe: Callable[[], dict[str, Any]]) -> int:
