@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dlas.stack import Target
 from tests.fixtures.commands import Command, runner
 
 # TVM pins the main thread, and what PyTorch starts later would share its core.
@@ -43,22 +46,39 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
-@pytest.fixture(scope="module")
-def nvrtc() -> Iterator[None]:
-    """Tell TVM where pip has put NVIDIA's compiler and its headers."""
+@pytest.fixture(scope="session")
+def nvrtc() -> None:
+    """Skip where NVIDIA's run-time compiler or its headers are missing."""
     pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
-    pathfinder = pytest.importorskip("cuda.pathfinder")
+    from cuda import pathfinder
+
+    from dlas.measuring.cuda_toolkit import compiler_missing
+
+    if reason := compiler_missing():
+        pytest.skip(reason)
     try:
         pathfinder.load_nvidia_dynamic_lib("nvrtc")
     except pathfinder.DynamicLibNotFoundError:
         pytest.skip("no CUDA run-time compiler is installed")
-    headers = [pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl")]
-    if None in headers:
-        pytest.skip("no CUDA headers are installed")
+
+
+@pytest.fixture(params=["sm_90", "sm_72"])
+def cuda(nvrtc: None, request: pytest.FixtureRequest) -> Iterator[Target]:
+    """Return a GPU to compile for, while TVM has a compiler that knows it."""
+    from tests.fixtures.nvrtc import Nvrtc12
+    from tests.fixtures.targets import CUDA, CUDA_SM72
+
+    if request.param == "sm_90":
+        yield CUDA
+        return
+    try:
+        compiler = Nvrtc12()
+    except PackageNotFoundError as absent:
+        pytest.skip(f"{absent.name} is not installed: CUDA 13 builds for no sm_72")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CUDA_PATH", str(Path(headers[0]).parent))
-        patch.setenv("TVM_CUDA_NVRTC_EXTRA_OPTS", f"-I{headers[1]}")
-        yield
+        patch.setitem(sys.modules, "cuda.bindings.nvrtc", compiler)
+        patch.setattr("cuda.bindings.nvrtc", compiler)
+        yield CUDA_SM72
 
 
 @pytest.fixture(scope="module")

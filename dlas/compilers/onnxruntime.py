@@ -1,4 +1,4 @@
-"""ONNX Runtime with all its graph optimisations."""
+"""ONNX Runtime with all its graph optimisations, on processors or on a GPU through CUDA."""
 
 from __future__ import annotations
 
@@ -6,21 +6,34 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlas.compilers.programs.onnx_graph import MODEL, write_graph
+from dlas.compilers.programs.onnx_graph import MODEL, refuse_gpus, write_graph
 from dlas.compilers.programs.onnxruntime import OnnxProgram
+from dlas.compilers.programs.onnxruntime_cuda import OnnxCudaProgram, refuse_without_cuda
 from dlas.networks.convolutions import library_layers
 from dlas.stack import Build, Network, Program, Runtime, Target
 
 
 @dataclass(frozen=True)
 class OnnxRuntime(Runtime):
-    """Run the network, exported to ONNX with its batch fixed, in ONNX Runtime on the CPU."""
+    """Run the network, exported to ONNX with its batch fixed, in ONNX Runtime.
+
+    A GPU needs the package ``onnxruntime-gpu`` in place of ``onnxruntime``.
+    """
 
     def prepare(self, network: Network, target: Target, batch: int, folder: Path) -> Build:
         """Write the ONNX graph for inputs [batch, c, h, w] into ``folder``."""
-        write_graph("ONNX Runtime", network, target, batch, folder)
+        on_cuda = target.kind == "cuda"
+        if on_cuda:
+            refuse_without_cuda()
+        else:
+            refuse_gpus("ONNX Runtime", target)
+        write_graph(network, batch, folder)
+        if on_cuda:
+            OnnxCudaProgram.check(folder / MODEL)
         return Build(library_layers(network, batch))
 
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return a session on the graph in ``folder``."""
+        if target.kind == "cuda":
+            return OnnxCudaProgram(folder / MODEL, target.threads)
         return OnnxProgram(folder / MODEL, target.threads)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlas.compilers.programs.onnx_graph import MODEL, write_graph
+from dlas.compilers.programs.onnx_graph import MODEL, refuse_gpus, write_graph
 from dlas.compilers.programs.openvino import OpenVinoProgram, compile_graph
 from dlas.errors import Unsupported
 from dlas.networks.convolutions import library_layers
@@ -29,7 +29,8 @@ class OpenVino(Runtime):
     def prepare(self, network: Network, target: Target, batch: int, folder: Path) -> Build:
         """Write the ONNX graph for inputs [batch, c, h, w] into ``folder``, and check that it compiles."""
         self.verify()
-        write_graph("OpenVINO", network, target, batch, folder)
+        refuse_gpus("OpenVINO", target)
+        write_graph(network, batch, folder)
         try:
             compile_graph(folder / MODEL, target.threads)
         except RuntimeError as error:

@@ -22,7 +22,7 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def machine_name(device: Any) -> str | None:
-    """Return the name under which searches are recorded: the processor and its number of cores.
+    """Return the name under which searches are recorded: the GPU, or the processor and its number of cores.
 
     The target, which is recorded beside it, tells processors of one name apart.  Rows hold
     more of a machine, see :mod:`dlas.rows.machines`.
@@ -34,6 +34,8 @@ def machine_name(device: Any) -> str | None:
     """
     if not isinstance(device, Mapping):
         return None
+    if gpu := device.get("gpu"):
+        return str(gpu)
     name = next((value for key in ("cpu", "title", "name") if (value := device.get(key))), None)
     cores = device.get("physical_cores")
     return f"{name} ({cores} core{'s' if cores != 1 else ''})" if name and cores else name

@@ -238,6 +238,16 @@ class Device(TypedDict, total=False):
         Model of the processor. Null where the system does not report it.
     gpu : str
         Model of the GPU, where the device is one.
+    gpu_arch, gpu_cuda : str
+        Its architecture, such as ``sm_90``, and the version of CUDA that its driver runs.
+    gpu_processors : int
+        Its streaming multiprocessors.
+    gpu_clock_hz, gpu_memory_clock_hz : float, Hz
+        The highest clock frequencies of the GPU and of its memory.
+    gpu_l2_bytes, gpu_memory_bytes : int, B
+        Sizes of its second-level cache and of its memory.
+    gpu_memory_bus_bits : int
+        Width of its memory's bus.
     vendor, family, model, stepping : str
         The processor's identification. Null where the system does not report it.
     architecture : str
@@ -275,6 +285,14 @@ class Device(TypedDict, total=False):
     threads: int
     cpu: str | None
     gpu: str
+    gpu_arch: str
+    gpu_cuda: str
+    gpu_processors: int
+    gpu_clock_hz: float
+    gpu_memory_clock_hz: float
+    gpu_l2_bytes: int
+    gpu_memory_bytes: int
+    gpu_memory_bus_bits: int
     vendor: str | None
     family: str | None
     model: str | None

@@ -244,7 +244,7 @@ def test_a_profile_may_override_what_llvm_says(quad: Machine, tmp_path: Path) ->
 def test_a_gpu_of_this_machine_is_unsupported(kind: str, quad: Machine, tmp_path: Path) -> None:
     path = write_profile(tmp_path, f'title = "x"\ndriver = "local"\n[target]\nkind = "{kind}"')
     device = parts.make("hardware", str(path), {})
-    assert str(device.unsupported()).startswith(f"its target is {kind}, and this version reaches no device")
+    assert str(device.unsupported()).startswith(f"its target is {kind}, and driver = 'local' runs")
     assert Local(PROFILE).unsupported() is None
 
 

@@ -15,9 +15,10 @@ import tvm
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
+from dlas.lowering.kernels import schedule_kernel
 from dlas.lowering.lower import lower, schedule
 from dlas.lowering.operators.schedule import schedule_operators
-from dlas.stack import Algorithm
+from dlas.stack import Algorithm, Target
 from dlas.testing.algorithms import check_algorithm, lower_case, run_here
 from dlas.testing.cases import CASES, Case
 from tests.fixtures.algorithms import choices
@@ -50,26 +51,28 @@ def test_any_convolution_has_a_schedule(algorithm: Algorithm) -> None:
     check()
 
 
-@pytest.mark.usefixtures("nvrtc")
-def test_convolutions_compile_for_cuda(algorithm: Algorithm) -> None:
+def test_convolutions_compile_for_cuda(algorithm: Algorithm, cuda: Target) -> None:
     kernels = {}
     for number, case in enumerate(CASES):
         if algorithm.supports(case.conv) is None:
-            for name, function in schedule(lower_case(algorithm, case), CUDA).functions_items():
+            lowered = lower_case(algorithm, case, target=cuda)
+            functions = dict(schedule(lowered, cuda).functions_items())
+            for name, function in functions.items():
                 if isinstance(function, tvm.tirx.PrimFunc):
                     kernels[f"{name.name_hint}_{number}"] = function
-    check_compiles(tvm.IRModule(kernels), CUDA)
+            for kernel in lowered.kernels.values():
+                for point in kernel.space(cuda)[:1]:
+                    kernels[f"{kernel.name}_{number}_tuned"] = schedule_kernel(kernel, cuda, point)
+    check_compiles(tvm.IRModule(kernels), cuda)
 
 
-@pytest.mark.usefixtures("nvrtc")
-def test_a_network_compiles_for_cuda(algorithm: Algorithm) -> None:
-    check_compiles(schedule(lower(network(), algorithm, 3), CUDA), CUDA)
+def test_a_network_compiles_for_cuda(algorithm: Algorithm, cuda: Target) -> None:
+    check_compiles(schedule(lower(network(), algorithm, 3), cuda), cuda)
 
 
-@pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize("name", ON_GPUS)
-def test_operators_compile_for_cuda(name: str) -> None:
-    check_compiles(schedule_operators(network_of(name), CUDA), CUDA)
+def test_operators_compile_for_cuda(name: str, cuda: Target) -> None:
+    check_compiles(schedule_operators(network_of(name), cuda), cuda)
 
 
 @pytest.mark.usefixtures("nvrtc")

@@ -13,16 +13,19 @@ from dlas.stack import Network, Target
 MODEL = "model.onnx"
 
 
-def write_graph(runtime: str, network: Network, target: Target, batch: int, folder: Path) -> None:
-    """Write the network's ONNX graph for inputs [batch, c, h, w] into ``folder``, as ``MODEL``.
+def refuse_gpus(runtime: str, target: Target) -> None:
+    """Raise an error that names the runtime if ``target`` is a GPU.
 
     Raises
     ------
     Unsupported
-        If ``target`` is a GPU; names the runtime.
     """
     if target.on_gpu:
         raise Unsupported(f"{runtime} is used on CPUs only, not on {target.kind}")
+
+
+def write_graph(network: Network, batch: int, folder: Path) -> None:
+    """Write the network's ONNX graph for inputs [batch, c, h, w] into ``folder``, as ``MODEL``."""
     model = as_onnx(network, batch)
     folder.mkdir(parents=True, exist_ok=True)
     onnx.save(model, folder / MODEL)

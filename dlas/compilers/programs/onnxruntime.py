@@ -62,7 +62,7 @@ class OnnxProgram(Program):
         name = self._session.get_inputs()[0].name
         return np.asarray(self._session.run(None, {name: images})[0])
 
-    def layers(self, images: Images, repeats: int) -> list[Layer]:
+    def layers(self, images: Images, repeats: int) -> list[Layer] | None:
         """Return the nodes with their median seconds over ``repeats``; a convolution by its layer's name."""
         with tempfile.TemporaryDirectory() as folder:
             options = self._options()
@@ -84,7 +84,11 @@ class OnnxProgram(Program):
         return options
 
     def _open(self, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
-        return onnxruntime.InferenceSession(str(self._path), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(str(self._path), options, providers=self._providers())
+
+    def _providers(self) -> list[Any]:
+        """Return what runs operators, with its options."""
+        return ["CPUExecutionProvider"]
 
 
 def kernel_layers(graph: onnx.GraphProto) -> dict[str, str]:

@@ -61,7 +61,7 @@ class Local(Hardware):
         kind = self.profile.target.get("kind", "llvm")
         if self.profile.unsupported or kind == "llvm":
             return self.profile.unsupported
-        return f"its target is {kind}, and this version reaches no device here but the processors"
+        return f"its target is {kind}, and driver = 'local' runs programs on processors only"
 
     def target(self) -> Target:
         """Return LLVM's name for this processor, the extensions it lacks, and the threads."""
