@@ -65,6 +65,7 @@ def nvrtc() -> None:
 @pytest.fixture(params=["sm_90", "sm_72"])
 def cuda(nvrtc: None, request: pytest.FixtureRequest) -> Iterator[Target]:
     """Return a GPU to compile for, while TVM has a compiler that knows it."""
+    from dlas.measuring.cuda_toolkit import PRECISE, headers
     from tests.fixtures.nvrtc import Nvrtc12
     from tests.fixtures.targets import CUDA, CUDA_SM72
 
@@ -74,10 +75,12 @@ def cuda(nvrtc: None, request: pytest.FixtureRequest) -> Iterator[Target]:
     try:
         compiler = Nvrtc12()
     except PackageNotFoundError as absent:
-        pytest.skip(f"{absent.name} is not installed: CUDA 13 builds for no sm_72")
+        pytest.skip(f"{absent.name} is not installed, and CUDA 13 builds for no sm_72")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "cuda.bindings.nvrtc", compiler)
         patch.setattr("cuda.bindings.nvrtc", compiler)
+        patch.setenv("CUDA_PATH", str(compiler.headers.parent))
+        patch.setenv("TVM_CUDA_NVRTC_EXTRA_OPTS", f"{PRECISE} -I{(headers() or ('', ''))[1]}")
         yield CUDA_SM72
 
 
