@@ -53,7 +53,7 @@ def listed(names: Sequence[str], most: int = MOST_LISTED) -> str:
 class PointError(Exception):
     """Ends a point with a row of its own status; the message becomes the row's reason."""
 
-    status: ClassVar[Literal["failed", "unsupported", "wrong"]] = "failed"
+    status: ClassVar[Literal["failed", "unsupported", "wrong", "timeout"]] = "failed"
     """The row's status."""
     damaged_artifact: ClassVar[bool] = False
     """Whether the cause is an artifact that can be made again."""
@@ -87,3 +87,9 @@ class CorruptArtifact(PointError):
 
 class Unreachable(PointError):
     """A device cannot be reached, or was lost in the middle; the message says why.  It may come back."""
+
+
+class SessionTimeout(PointError):
+    """A program has not ended within the time limit of a session on its device."""
+
+    status = "timeout"

@@ -42,8 +42,8 @@ STEP_AXES: dict[str, tuple[str, ...]] = {
     "measure": ("hardware",),
 }
 """The axes whose parts work in a step."""
-PLUMBING = ("dlas.processes", "dlas.store", "dlas.study")
-"""Packages that find parts, run steps and store artifacts; they do not affect results, so keys omit them."""
+PLUMBING = ("dlas.processes", "dlas.remote", "dlas.store", "dlas.study")
+"""Packages that find parts, run steps, reach boards and store artifacts: keys omit what affects no result."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,8 @@ class Planner:
             *networks,
             Step("build", build_key, {**tuned, **built}, "build"),
             Step("memory", build_key, built, fresh=True),
-            Step("check", build_key, built, imports=("scipy.stats",)),
+            # A device elsewhere is used by one step at a time.
+            Step("check", build_key, built, alone=not _local(point), imports=("scipy.stats",)),
         ]
         if tuning_key:
             steps.insert(-3, Step("tune", tuning_key, tuned, "tuning", alone=True))
@@ -246,4 +247,10 @@ def _target(hardware: Choice) -> dict[str, Any]:
 
 
 def _machine(hardware: Choice) -> str | None:
-    return machine_name(hardware.make("hardware").describe())
+    device: Hardware = hardware.make("hardware")
+    return machine_name(device.tuned_on().describe())
+
+
+def _local(point: Point) -> bool:
+    device: Hardware = point.hardware.make("hardware")
+    return device.local

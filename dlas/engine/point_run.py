@@ -38,6 +38,8 @@ class PointRun:
         How often damaged artifacts were made again.
     first_round : dict or None
         The facts of its measurement, where that was unstable and is repeated.
+    unreachable : bool
+        Whether its device could not be reached once, so that its step is repeated.
     """
 
     point: Point
@@ -51,6 +53,7 @@ class PointRun:
     took: Durations = field(default_factory=Durations)
     remakes: int = 0
     first_round: dict[str, Any] | None = None
+    unreachable: bool = False
 
     def restart(self) -> None:
         """Go back to the first step; undamaged artifacts are reused."""
@@ -86,9 +89,9 @@ class PointRun:
 
     @property
     def device(self) -> Hardware:
-        """The device that it is measured on."""
+        """The device that its current or next step uses: it is measured on it, or tuned for it."""
         device: Hardware = self.point.hardware.make("hardware")
-        return device
+        return device.tuned_on() if self.step.name == "tune" else device
 
 
 @dataclass

@@ -151,7 +151,7 @@ class Sweep:
             else:
                 self._take(point)
         if not self._runs:
-            # Whatever disturbed these points has had the time of the others to pass.
+            # What disturbed these points, or took their device, has had the time of the others to pass.
             self._runs, self._again = self._again, []
 
     def _too_few(self) -> bool:
@@ -219,7 +219,7 @@ class Sweep:
         """Start a step, and the following steps that make no artifact, in one child."""
         steps = [run.step]
         for step in run.plan.steps[run.done + 1 :]:
-            if step.kind or step.fresh:
+            if step.kind or step.fresh or step.alone:
                 break
             steps.append(step)
         tasks = [self._task(step) for step in steps]
@@ -308,8 +308,12 @@ class Sweep:
         run.first_round = found
         self._keep(run, found)
         self.results.append(make_row(self.study.name, run, OK, self.cache))
-        self.progress.say(run, f"measured again at the end: {found.get('unstable_reason')}")
-        run.job = None
+        self._set_aside(run, f"measured again at the end: {found.get('unstable_reason')}")
+
+    def _set_aside(self, run: PointRun, reason: str) -> None:
+        """Let a point go on when all others have ended."""
+        self.progress.say(run, reason)
+        run.job, run.ended = None, 0
         self._runs.remove(run)
         self._again.append(run)
 
@@ -325,6 +329,10 @@ class Sweep:
         outcome = failure(step.name, end, self._seconds(step), self.study.limits.memory)
         if outcome.corrupt and run.remakes < REMAKES:
             run.restart()
+            return
+        if outcome.unreachable and not run.unreachable:
+            run.unreachable = True
+            self._set_aside(run, f"tried again at the end: {outcome.reason}")
             return
         if step.kind:
             self._failed_artifacts[step.key] = outcome

@@ -1,4 +1,4 @@
-"""Allocation of a device: to points that are measured in turns, or to one point that is tuned."""
+"""Allocation of a device: to points that are measured in turns, or to one point for a step of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FREE_MEMORY = 0.25
 
 
 class Turns:
-    """Gives a device to the members of a comparison, one at a time, or to one point that is tuned.
+    """Gives a device to the members of a comparison, one at a time, or to one point for a step of its own.
 
     Each member runs up to its first turn, then they continue in a circle, so that
     disturbances of the machine affect all of them alike.
@@ -65,7 +65,7 @@ class Turns:
         return bool(self._locks)
 
     def start(self, runs: Sequence[PointRun], jobs: Iterable[int]) -> None:
-        """Unless a device is in use, give one to the first points that can be measured or tuned.
+        """Unless a device is in use, give one to the first points whose next step uses it.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Turns:
         """
         if self.taken:
             return
-        self._waiting, self._locks = self._measurable(runs) or self._tunable(runs) or ([], [])
+        self._waiting, self._locks = self._measurable(runs) or self._step_alone(runs) or ([], [])
         if not self.taken:
             return
         self.fills_machine = self._waiting[0].device.local
@@ -131,26 +131,29 @@ class Turns:
     def _measurable(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[Lock]] | None:
         """Return the next points of the first comparison where all are ready, and the device's lock."""
         for comparison in dict.fromkeys(run.comparison for run in runs):
-            together = next_together([run for run in runs if run.comparison == comparison], self.most)
+            points = [run for run in runs if run.comparison == comparison]
+            together = next_together(points, min(self.most, points[0].device.most_programs or self.most))
             if all(run.ready for run in together):
                 lock = lock_device(together[0].device.device)
                 if lock is not None:
                     return together, [lock]
         return None
 
-    def _tunable(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[Lock]] | None:
+    def _step_alone(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[Lock]] | None:
         """Return the first point whose next step needs the device exclusively, and its locks."""
         for run in runs:
             if run.job is None and not run.ready and run.step.alone:
-                locks = self._tuning_locks(run)
+                locks = self._locks_alone(run)
                 if locks:
                     return [run], locks
         return None
 
-    def _tuning_locks(self, run: PointRun) -> list[Lock]:
-        """Return the locks of device and artifact; none if either is held or the artifact exists."""
-        kind, key = str(run.step.kind), run.step.key
+    def _locks_alone(self, run: PointRun) -> list[Lock]:
+        """Return the locks of a step's device and artifact; none if one is held or the artifact exists."""
+        kind, key = run.step.kind, run.step.key
         device = lock_device(run.device.device)
+        if kind is None:
+            return [device] if device is not None else []
         artifact = self._cache.try_lock(f"{kind}-{key}") if device is not None else None
         locks = [lock for lock in (device, artifact) if lock is not None]
         if len(locks) == 2 and self._cache.get(kind, key) is None:

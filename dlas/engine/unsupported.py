@@ -12,11 +12,14 @@ from dlas.study.point import Choice, Point
 
 
 def unsupported(point: Point) -> str | None:
-    """Return why a point can take no step, or None: no such device here, or no compiler that trains."""
+    """Return why a point can take no step, or None: no such device here, or a compiler that does not suit."""
     device: Hardware = point.hardware.make("hardware")
     if reason := device.unsupported():
         return f"{point.hardware.name}: {reason}"
-    if point.task == TRAINING and not parts.find("compiler", point.compiler.name).cls.trains:
+    compiler = parts.find("compiler", point.compiler.name).cls
+    if reason := device.refuses(compiler):
+        return f"{point.compiler.name} on {point.hardware.name}: {reason}"
+    if point.task == TRAINING and not compiler.trains:
         return f"{point.compiler.name} builds for inference only; {' and '.join(_trainers())} train"
     return None
 

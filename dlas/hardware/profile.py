@@ -10,6 +10,7 @@ import pydantic
 from pydantic import ConfigDict, Field, StringConstraints
 
 from dlas.errors import InputError
+from dlas.remote.address import PORT, TIMEOUT_S
 from dlas.store import toml
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -43,9 +44,9 @@ class Server(pydantic.BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     host: Text
-    port: Annotated[int, Field(ge=1, le=65_535)] | None = None
+    port: Annotated[int, Field(ge=1, le=65_535)] = PORT
     key: Text
-    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = TIMEOUT_S
     token_file: Text | None = None
     compiler: Text | None = None
 

@@ -41,7 +41,11 @@ def _unknown_processor(target: Any) -> str | None:
     mcpu = target.attrs.get("mcpu")
     if target.kind.name != "llvm" or not mcpu:
         return None
-    known = sorted(str(name) for name in codegen.llvm_get_cpu_archlist(target))
+    # Without the processor itself, of which LLVM would print that it does not know it.
+    plain = {name: target.attrs[name] for name in ("mtriple",) if name in target.attrs}
+    known = sorted(
+        str(name) for name in codegen.llvm_get_cpu_archlist(type(target)({"kind": "llvm", **plain}))
+    )
     if mcpu in known:
         return None
     nearest = difflib.get_close_matches(str(mcpu), known, n=3, cutoff=0.4)

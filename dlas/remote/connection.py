@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dlas.errors import Unreachable
+from dlas.errors import SessionTimeout, Unreachable
 from dlas.remote import handshake
 from dlas.remote.address import Address
 from dlas.remote.asking import ANSWER_S, Answer, ask
@@ -68,18 +68,24 @@ def reaching(address: Address) -> Iterator[None]:
     ------
     Unreachable
         If the server, the board or the session is gone, with what the server says of it.
+    SessionTimeout
+        If the session has reached its time limit.
     """
     try:
         yield
     except Unreachable:
         raise
     except Exception as error:
+        if TIME_IS_UP in str(error):
+            limit = f"the session's time limit of {address.timeout_s:g} s"
+            raise SessionTimeout(f"{address}: did not end within {limit}") from None
         reason = _reason(str(error))
         if reason is None:
             raise
         raise Unreachable(f"{address}: {reason}") from None
 
 
+TIME_IS_UP = "RPCSessionTimeoutError"
 SAID = re.compile(r"RPCSession(?:Timeout|Ended)Error: ([^\n]*)")
 """What the server says as the last thing in a session."""
 LOST = {

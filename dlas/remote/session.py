@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas.errors import InputError
+from dlas.measuring import on_board
 from dlas.processes.forking import fork
 from dlas.processes.outcome import signal_name
 from dlas.remote import handshake
@@ -141,6 +142,8 @@ def _provide(folder: Path, describe: Callable[[], dict[str, Any]]) -> None:
     """Register the functions of a session that TVM leaves to the server."""
     import tvm_ffi
     from tvm.runtime import Module, load_module
+
+    on_board.register()
 
     def path_of(name: str) -> str:
         path = (folder / name).resolve()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlas.errors import InputError, Unsupported
-from dlas.hardware.drivers.remote import Remote
+from dlas.hardware.drivers.rpc import Rpc
 from dlas.hardware.profile import Profile
 from dlas.stack import Hardware, MeasureSettings
 from dlas.study import parts
@@ -29,7 +29,7 @@ def test_a_board_is_described_and_says_why_it_cannot_be_used(name: str) -> None:
     assert not board.local
     assert board.target().threads >= 1
     assert json.loads(json.dumps(board.describe()))["source"]
-    with pytest.raises(Unsupported, match="this version"):
+    with pytest.raises(Unsupported, match=r"add a table \[rpc\]"):
         board.measure(None, None, MeasureSettings(), lambda: None)  # type: ignore[arg-type]
 
 
@@ -46,22 +46,23 @@ def test_a_boards_processors_and_gpu_share_a_lock() -> None:
     assert len(set(xavier)) == 1
 
 
-BOARD = 'title = "x"\ndriver = "remote"\n'
+A76 = 'mtriple = "aarch64-linux-gnu"\nmcpu = "cortex-a76"'
+BOARD = 'title = "x"\ndriver = "rpc"\n'
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("title = \ndriver = 1", "broken TOML.*line 1"),
-        ('driver = "remote"', "title is missing"),
+        ('driver = "rpc"', "title is missing"),
         (
             BOARD + 'colour = "red"',
             "unknown key 'colour' .there are: title, driver, unsupported, target, rpc, facts",
         ),
         (BOARD + 'name = "other"', "called by its file's name"),
-        ('title = ""\ndriver = "remote"', "title = ''"),
+        ('title = ""\ndriver = "rpc"', "title = ''"),
         ('title = "x"\ndriver = "../local"', r"driver = '\.\./local'"),
-        ("title = 3\ndriver = 'remote'", "title = 3: .*valid string"),
+        ("title = 3\ndriver = 'rpc'", "title = 3: .*valid string"),
         (BOARD + '[target]\nmcpu = "znver4"', "target = .*needs its kind"),
         (BOARD + '[target]\nkind = "llvm"', "needs its processor"),
         (BOARD + '[target]\nkind = "cuda"\n[target.host]\nkind = "llvm"', "needs its processor"),
@@ -90,17 +91,67 @@ def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_new_board_is_a_new_file_and_no_python(tmp_path: Path) -> None:
-    target = '[target]\nkind = "llvm"\nmcpu = "cortex-a76"\nnum-cores = 8\n[facts]\nboard = "My board"'
+    target = f'[target]\nkind = "llvm"\n{A76}\nnum-cores = 8\n[facts]\nboard = "My board"'
     path = write_profile(tmp_path, BOARD + target)
     board = parts.make("hardware", str(path), {"threads": 2})
     assert (board.profile.name, board.device) == ("my_board", "My board")
-    assert board.target().description == {"kind": "llvm", "mcpu": "cortex-a76", "num-cores": 2}
-    assert board.unsupported() == "my_board: this version has no transport to a device"
-    assert len({board, Remote(Profile.read(path), threads=2)}) == 1
+    assert board.target().description == {
+        "kind": "llvm",
+        "mtriple": "aarch64-linux-gnu",
+        "mcpu": "cortex-a76",
+        "num-cores": 2,
+    }
+    assert "add a table [rpc]" in (board.unsupported() or "")
+    assert len({board, Rpc(Profile.read(path), threads=2)}) == 1
 
 
 def test_a_board_that_could_not_be_compiled_for_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="profile 'my_board' has no"):
-        Remote(Profile.read(write_profile(tmp_path, BOARD))).verify()
+        Rpc(Profile.read(write_profile(tmp_path, BOARD))).verify()
     with pytest.raises(InputError, match="threads = 5, but the profile gives 4 cores"):
         parts.make("hardware", "hikey_970_cpu", {"threads": 5}).verify()
+
+
+@pytest.mark.parametrize(
+    ("target", "complaint"),
+    [
+        ('kind = "lvm"', 'TVM refuses it: .*"lvm" is not defined'),
+        ('kind = "llvm"\nmcpu = "cortex-a76"\ncolour = 1', "TVM refuses it: .*colour"),
+        (
+            'kind = "llvm"\nmtriple = "aarch64-linux-gnu"\nmcpu = "cortex-a777"',
+            "LLVM knows no processor mcpu = 'cortex-a777' .*similar names: .*cortex-a77",
+        ),
+        ('kind = "llvm"\nmcpu = "cortex-a76"', "LLVM knows no processor mcpu = 'cortex-a76' of that"),
+        ('kind = "llvm"\nmtriple = "pi-linux"\nmcpu = "cortex-a76"', "mtriple = 'pi-linux' names no arch"),
+        (
+            f'kind = "cuda"\narch = "sm_72"\n[target.host]\nkind = "llvm"\n{A76.replace("a76", "x76")}',
+            "LLVM knows no processor mcpu = 'cortex-x76'",
+        ),
+    ],
+)
+def test_a_target_that_tvm_refuses_or_takes_for_another_is_one_message(
+    tmp_path: Path, target: str, complaint: str
+) -> None:
+    path = write_profile(tmp_path, f"{BOARD}[target]\n{target}")
+    with pytest.raises(InputError, match=rf"profile 'my_board': \[target\]: {complaint}") as caught:
+        parts.make("hardware", str(path), {}).verify()
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_cores_of_one_kind_are_chosen_where_the_facts_tell_of_two(tmp_path: Path) -> None:
+    for cores, threads in (("big", 4), ("little", 4), ("all", 8), (None, 4)):
+        board = parts.make("hardware", "hikey_970_cpu", {"cores": cores} if cores else {})
+        board.verify()
+        assert board.target().threads == board.target().description["num-cores"] == threads
+    with pytest.raises(InputError, match="threads = 5, but the profile gives 4 cores"):
+        parts.make("hardware", "hikey_970_cpu", {"cores": "little", "threads": 5}).verify()
+    with pytest.raises(InputError, match=r"cores = 'big'.* facts cores and little_cores, and has cores"):
+        parts.make("hardware", "agx_xavier_cpu", {"cores": "big"}).verify()
+
+
+def test_a_compiler_that_is_not_there_is_the_reason_of_every_row(tmp_path: Path) -> None:
+    server = '[rpc]\nhost = "pi"\nkey = "pi"\ncompiler = "no-such-gcc"'
+    path = write_profile(tmp_path, f'{BOARD}[target]\nkind = "llvm"\n{A76}\n{server}')
+    board = parts.make("hardware", str(path), {})
+    assert board.target().linker == "no-such-gcc"
+    assert "'no-such-gcc'" in board.unsupported()

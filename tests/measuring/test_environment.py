@@ -35,7 +35,7 @@ def test_versions_are_known_and_json() -> None:
 
 def test_nothing_heavy_is_imported() -> None:
     measuring = [f"dlas.measuring.{name}" for name in ("environment", "sampling", "doctor")]
-    drivers = [f"dlas.hardware.drivers.{name}" for name in ("local", "remote")]
+    drivers = [f"dlas.hardware.drivers.{name}" for name in ("local", "rpc")]
     asked = "dlas.measuring.environment.environment()"
     found = "{'torch', 'tvm'} & set(sys.modules)"
     script = f"import sys, {', '.join([*measuring, *drivers])}; {asked}; print({found})"

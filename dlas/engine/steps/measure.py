@@ -38,7 +38,7 @@ def run(
     else:
         measured = device.measure(program, images, wanted, channel.turn)
         time_layers = functools.partial(program.layers, images)
-    resident = memory.bytes_above()
+    resident = memory.bytes_above() if device.local else None
     layers = None
     if wanted.layer_repeats:
         channel.turn()

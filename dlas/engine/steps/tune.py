@@ -7,7 +7,7 @@ from typing import Any
 
 from dlas.engine.steps.artifacts import restore_network
 from dlas.processes.interface import Channel
-from dlas.stack import Bench, TuningCompiler, Workspace
+from dlas.stack import Bench, Hardware, TuningCompiler, Workspace
 from dlas.store.cache import Cache
 from dlas.study.point import Point
 
@@ -20,7 +20,8 @@ def run(
     compiler: TuningCompiler = point.compiler.make("compiler")
     algorithm = point.algorithm.make("algorithm")
     workspace = Workspace(point.seed, cache.workspace(tuning_key), channel.say)
-    bench = Bench(point.hardware.make("hardware"), cache.records, workspace)
+    device: Hardware = point.hardware.make("hardware")
+    bench = Bench(device.tuned_on(), cache.records, workspace)
     network = restore_network(cache, network_key, point)
     with cache.create("tuning", tuning_key) as (folder, facts):
         facts.update(compiler.tune(network, algorithm, point.batch, bench, folder))

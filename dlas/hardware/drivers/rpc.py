@@ -1,0 +1,195 @@
+"""A board that `dlas serve` runs on: programs are compiled here, and sent, run and timed there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dlas.errors import InputError, Unreachable, Unsupported
+from dlas.hardware import targets
+from dlas.hardware.board import Board, BoardProgram
+from dlas.hardware.drivers.local import Local
+from dlas.hardware.profile import Profile
+from dlas.measuring import sampling
+from dlas.remote.address import Address
+from dlas.remote.asking import ask
+from dlas.stack import Backend, Hardware, Images, MeasureSettings, Network, Program, Target, TuningCompiler
+from dlas.stack.compiler import THIS_MACHINE_ONLY
+
+NO_ADDRESS = (
+    "its profile does not say where it is: in a copy of it, add a table [rpc] with the host and the key of "
+    "`dlas serve` on the board"
+)
+TUNED_HERE = (
+    "candidates of a search are timed on this machine, whose processor is another one than the board's; "
+    "compilers without a search: untuned, hand"
+)
+
+
+@dataclass(frozen=True)
+class Rpc(Hardware):
+    """A board described by its profile and reached through its server.
+
+    Parameters
+    ----------
+    profile : Profile
+        Must hold a target; nothing of what to compile for is detected.
+    threads : int, optional
+        Worker threads, each on a core of its own; by default one for each of the cores.
+    cores : {"big", "little", "all"}, optional
+        Which cores to use on a board with cores of two kinds, which its profile's facts
+        ``cores`` and ``little_cores`` tell; by default the fastest.
+
+    References
+    ----------
+    DLAS paper, sections 4.5 and 6.6, where the big cores alone are used.
+    """
+
+    profile: Profile
+    threads: Annotated[int, Field(ge=1)] | None = None
+    cores: Literal["big", "little", "all"] | None = None
+
+    def verify(self) -> None:
+        """Refuse a profile that nothing can be compiled for, and more threads than cores.
+
+        Raises
+        ------
+        InputError
+            If TVM refuses the target or there is none, the profile does not tell the cores of
+            two kinds that ``cores`` chooses from, or ``threads`` are more than the cores.
+        """
+        if not self.profile.target:
+            raise InputError(f"profile {self.profile.name!r} has no [target], and a board needs one")
+        if refusal := targets.refusal(self.profile.target):
+            raise InputError(f"profile {self.profile.name!r}: [target]: {refusal}")
+        known = {"cores", "little_cores"} & set(self.profile.facts)
+        if self.cores and len(known) < 2:
+            raise InputError(
+                f"cores = {self.cores!r}, but profile {self.profile.name!r} does not tell of two kinds of "
+                f"cores: it needs the facts cores and little_cores, and has {', '.join(known) or 'neither'}"
+            )
+        if self.threads is not None and self.threads > self._most_threads():
+            raise InputError(f"threads = {self.threads}, but the profile gives {self._most_threads()} cores")
+
+    @property
+    def device(self) -> str:
+        """The board's name if the profile gives one: its processors and its GPU share a lock."""
+        return str(self.profile.facts.get("board", self.profile.name))
+
+    @property
+    def local(self) -> bool:
+        """False: this machine's processors may work on other things while the board is used."""
+        return False
+
+    @property
+    def most_programs(self) -> int:
+        """One: the server gives one session at a time."""
+        return 1
+
+    def unsupported(self) -> str | None:
+        """Return the profile's reason, or what it lacks to reach the board or to link for it."""
+        server = self.profile.rpc
+        if self.profile.unsupported or server is None:
+            return self.profile.unsupported or NO_ADDRESS
+        if server.compiler and shutil.which(server.compiler) is None:
+            return f"the C compiler {server.compiler!r} that its profile names is not installed here"
+        return None
+
+    def refuses(self, compiler: type[Backend]) -> str | None:
+        """Refuse runtimes that need their own libraries on the board, and searches for another processor."""
+        if not compiler.over_rpc:
+            return THIS_MACHINE_ONLY
+        if issubclass(compiler, TuningCompiler) and not self.tuned_on().local:
+            return TUNED_HERE
+        return None
+
+    def tuned_on(self) -> Hardware:
+        """Return this machine's processors if the target is theirs: candidates are timed here."""
+        here = Local(Profile(name=self.profile.name, title="this machine's processors", driver="local"))
+        target = self.target()
+        same = {**here.target().description, "num-cores": target.threads} == target.description
+        if not same or target.linker or target.threads > here.machine.most_threads():
+            return self
+        return Local(here.profile, target.threads)
+
+    def target(self) -> Target:
+        """Return the profile's target with the number of threads, and what links for it."""
+        threads = self.threads or self._most_threads()
+        description = dict(self.profile.target)
+        if description["kind"] == "llvm":
+            description["num-cores"] = threads
+        return Target(description, threads, self.profile.rpc.compiler if self.profile.rpc else None)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the board tells of itself, where it answers, and the profile's facts."""
+        return {
+            "name": self.profile.name,
+            "title": self.profile.title,
+            "threads": self.threads or self._most_threads(),
+            **self._told(),
+            **self.profile.facts,
+        }
+
+    def load(self, compiler: Backend, folder: Path, network: Callable[[], Network]) -> Program:
+        """Send a build to the board, and return the program that runs there.
+
+        Raises
+        ------
+        Unsupported
+            If the device cannot be used, or the compiler's programs run on this machine only.
+        Unreachable
+            If the board does not answer.
+        """
+        self._check()
+        target = self.target()
+        board = Board.reach(self._address(), target.threads, self.cores or "fastest")
+        return board.load(compiler, folder, target)
+
+    def measure(
+        self, program: Program, images: Images, settings: MeasureSettings, turn: Callable[[], None]
+    ) -> dict[str, Any]:
+        """Return what :func:`dlas.measuring.sampling.sample` returns, by the board's own clock and counters.
+
+        Raises
+        ------
+        Unsupported
+            If the device cannot be used.
+        Unreachable
+            If the board is lost.
+        """
+        self._check()
+        instruments = program.board.instruments() if isinstance(program, BoardProgram) else None
+        run, timer = program.bind(images), program.timer(images)
+        return sampling.sample(run, settings, turn, instruments, timer)
+
+    def _check(self) -> None:
+        if reason := self.unsupported():
+            raise Unsupported(reason)
+
+    def _address(self) -> Address:
+        server = self.profile.rpc
+        assert server is not None
+        token_file = Path(server.token_file) if server.token_file else None
+        return Address.of(server.host, server.port, server.key, server.timeout, token_file)
+
+    def _told(self) -> dict[str, Any]:
+        """Return what the board tells of itself, nothing where it does not answer."""
+        if self.unsupported():
+            return {}
+        try:
+            return ask(self._address()).machine
+        except Unreachable:
+            return {}
+
+    def _most_threads(self) -> int:
+        """Return the number of cores of the chosen kind, by the facts or by the target."""
+        facts, target = self.profile.facts, self.profile.target
+        big, little = (int(facts.get(name, 0)) for name in ("cores", "little_cores"))
+        if self.cores:
+            return {"big": big, "little": little, "all": big + little}[self.cores]
+        return int(target.get("num-cores") or target.get("host", {}).get("num-cores") or 1)
