@@ -76,13 +76,11 @@ def reaching(address: Address) -> Iterator[None]:
     except Unreachable:
         raise
     except Exception as error:
-        if TIME_IS_UP in str(error):
-            limit = f"the session's time limit of {address.timeout_s:g} s"
-            raise SessionTimeout(f"{address}: did not end within {limit}") from None
         reason = _reason(str(error))
         if reason is None:
             raise
-        raise Unreachable(f"{address}: {reason}") from None
+        kind = SessionTimeout if TIME_IS_UP in str(error) else Unreachable
+        raise kind(f"{address}: {reason}") from None
 
 
 TIME_IS_UP = "RPCSessionTimeoutError"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tvm import rpc
 
-from dlas.errors import Unreachable
+from dlas.errors import SessionTimeout, Unreachable
 from dlas.remote import handshake
 from dlas.remote.address import Address
 from dlas.remote.asking import ask
@@ -123,7 +123,7 @@ def test_a_session_that_hangs_ends_at_its_time_limit(server: Served) -> None:
     address = server.address(0.3)
     session = connect(address)
     os.kill(server.sessions()[0], signal.SIGSTOP)
-    stopped = pytest.raises(Unreachable, match=r"the session was stopped at its time limit of 0.3 s")
+    stopped = pytest.raises(SessionTimeout, match=r"the session was stopped at its time limit of 0.3 s")
     with stopped, reaching(address):
         session.get_function("rpc.test.addone")
 
