@@ -126,6 +126,8 @@ def _check_point(row: Row, point: Point) -> None:
     device: Hardware = point.hardware.make("hardware")
     if reason := device.unsupported():
         raise InputError(f"row {row.id} cannot be deployed here: {reason}")
+    if not device.local:
+        raise InputError(f"row {row.id} ran on a board over RPC, and programs are deployed for this machine")
     if other := differences(row.device, device.describe()):
         raise InputError(f"row {row.id} was measured on another machine: {'; '.join(other)}; deploy it there")
     if device.target().on_gpu:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from dlas.errors import Unsupported
 from dlas.measuring import on_board
 from dlas.measuring.disturbance import Reading
 from dlas.measuring.sampling import Instruments
@@ -70,11 +71,13 @@ class Board:
         Raises
         ------
         Unsupported
-            If the compiler's programs run on this machine only.
+            If the compiler's programs run on this machine only, or TVM on the board finds no such device.
         Unreachable
             If the board is lost.
         """
         with reaching(self.address):
+            if target.on_gpu and not self.session.device(target.kind).exist:
+                raise Unsupported(f"TVM on the board finds no device for {target.kind}")
             return BoardProgram(self, compiler.load_on_board(folder, target, self.session))
 
     def instruments(self) -> Instruments:

@@ -22,6 +22,7 @@ from dlas.study.reading import parse_study
 from tests.fixtures import commands
 from tests.fixtures.boards import board_profile
 from tests.fixtures.engine import rows, run, study_of
+from tests.fixtures.processes import wait_for
 from tests.fixtures.remote import Served, served
 from tests.fixtures.stubs import StubHardware
 
@@ -39,7 +40,7 @@ slices = 2
 layer_repeats = 2
 """
 ALL = """
-compression = ["none", { name = "weight_pruning", level = 0.8, epochs = 1 }]
+compression = [{ name = "weight_pruning", level = 0.8, epochs = 1 }]
 algorithm = [%s]
 compiler = ["untuned", "hand"]
 """
@@ -87,7 +88,7 @@ def test_every_algorithm_gives_the_same_on_a_board(tmp_path: Path) -> None:
     assert {row.status for row in found} == {"ok"}, {row.reason for row in found}
     here, board = by_device(found).values()
     assert here == board
-    assert len(here) == 2 * 2 * len(parts.names("algorithm"))
+    assert len(here) == 2 * len(parts.names("algorithm"))
 
 
 @pytest.mark.slow
@@ -162,7 +163,9 @@ class Chaos:
             output=self.folder / "said",
         )  # fmt: skip  # the words of a command
         while sweep.is_alive():
-            sweep.join(self.chance.uniform(0.2, 3.0))
+            if self.chance.random() < 0.7:  # else at any moment, which is rarely one on the board
+                wait_for(lambda: bool(server.sessions()) or not sweep.is_alive(), 300)  # noqa: B023
+            sweep.join(self.chance.uniform(0, 1.0))
             if not sweep.is_alive():
                 break
             if self.chance.random() < 0.25:

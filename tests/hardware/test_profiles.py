@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from dlas.errors import InputError, Unsupported
 from dlas.hardware.drivers.rpc import Rpc
-from dlas.hardware.profile import Profile
+from dlas.hardware.profile import Profile, Server
 from dlas.stack import Hardware, MeasureSettings
 from dlas.study import parts
+from tests.fixtures.package import ROOT
 from tests.fixtures.profiles import write_profile
 
 BOARDS = ["agx_xavier_cpu", "agx_xavier_gpu", "hikey_970_cpu", "hikey_970_gpu", "intel_i7_8700", "jetson_agx"]
@@ -155,3 +157,14 @@ def test_a_compiler_that_is_not_there_is_the_reason_of_every_row(tmp_path: Path)
     board = parts.make("hardware", str(path), {})
     assert board.target().linker == "no-such-gcc"
     assert "'no-such-gcc'" in board.unsupported()
+
+
+def test_the_board_in_the_document_is_one(tmp_path: Path) -> None:
+    text = (ROOT / "docs/parts.md").read_text()
+    (example,) = (block for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[rpc]" in block)
+    board = parts.make("hardware", str(write_profile(tmp_path, example)), {"threads": 3})
+    board.verify()
+    assert board.target().linker == "aarch64-linux-gnu-gcc"
+    assert board.target().description["num-cores"] == 3
+    assert board.profile.rpc == Server(host="127.0.0.1", key="pi", compiler="aarch64-linux-gnu-gcc")
+    assert board.describe()["memory"] == "LPDDR4", "also while the board is away"

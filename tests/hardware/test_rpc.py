@@ -150,3 +150,10 @@ def test_the_board_gets_a_library_that_the_profiles_compiler_has_linked(tmp_path
     assert "-shared" in arguments.read_text()
     library = (tmp_path / "built/library.so").read_bytes()
     assert library[:4] == b"\x7fELF" and library[18] == 183, "code for aarch64"
+
+
+def test_a_board_whose_tvm_knows_no_gpu_says_so(tmp_path: Path, server: Served, built: Path) -> None:
+    device = board(tmp_path, server)
+    gpu = {"kind": "opencl", "host": device.profile.target}
+    with pytest.raises(Unsupported, match="TVM on the board finds no device for opencl"):
+        Rpc(device.profile.model_copy(update={"target": gpu})).load(Untuned(), built, tiny_network)
