@@ -111,6 +111,12 @@ class Board(StubHardware):
     local = False
 
 
+class OneProgram(Board):
+    """A board that holds one program at a time."""
+
+    most_programs = 1
+
+
 def ready_runs(folder: Path, hardware: str = "tests.fixtures.stubs:StubHardware") -> list[PointRun]:
     """Return two points of a study with only their measurement left, on a device of the test's own."""
     device = f'hardware = [{{name = "{hardware}", place = "{os.getpid()}-{folder.name}"}}]'
@@ -171,6 +177,37 @@ def test_other_jobs_stand_still_while_this_machine_measures(
     turns.ended(2)
     assert recorder.new() == [("launch", 2), *[("resume", 7), ("resume", 8)] * paused]
     assert not turns.fills_machine
+
+
+def test_a_device_for_one_program_is_given_to_one_point_at_a_time(tmp_path: Path) -> None:
+    recorder = Recorder()
+    turns, runs = turns_of(recorder, tmp_path), ready_runs(tmp_path, f"{__name__}:OneProgram")
+    turns.start(runs, [])
+    turns.turn_asked(1)
+    assert recorder.new() == [("launch", 1), ("turn", 1)]
+    turns.ended(1)
+    assert not turns.taken
+    turns.start(runs[1:], [])
+    assert recorder.new() == [("launch", 2)]
+    turns.ended(2)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "taken"), [("tests.fixtures.stubs:StubHardware", False), (f"{__name__}:Board", True)]
+)
+def test_a_check_has_a_device_elsewhere_alone(tmp_path: Path, hardware: str, taken: bool) -> None:
+    recorder = Recorder()
+    turns, runs = turns_of(recorder, tmp_path), ready_runs(tmp_path, hardware)
+    for each in runs:
+        each.done -= 1
+    assert [each.step.name for each in runs] == ["check", "check"]
+    turns.start(runs, [])
+    assert turns.taken == taken
+    assert recorder.new() == [("launch", 1)] * taken
+    if taken:
+        runs[0].done, runs[0].job = runs[0].done + 1, None
+        turns.ended(1)
+        assert not turns.taken
 
 
 def test_nothing_starts_while_another_sweep_has_the_device(tmp_path: Path) -> None:
