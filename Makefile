@@ -47,7 +47,7 @@ quickstart: $(STAMP)
 predictor: $(STAMP)
 	@$(BIN)/dlas run experiments/training-digits/study.toml --out results/training-digits
 	@rm -rf results/training-digits/predictor
-	@$(BIN)/dlas fit additive results/training-digits --target latency_s --hold-out compression.level \
+	@$(BIN)/dlas fit additive results/training-digits --target latency_min_s --hold-out compression.level \
 	  --to results/training-digits/predictor
 	@$(BIN)/dlas predict results/training-digits/predictor experiments/training-digits/ahead.toml --out results/ahead
 	@$(BIN)/dlas run experiments/training-digits/ahead.toml --out results/ahead

@@ -33,7 +33,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     **{name: ("imported", "derived", name) for name in DERIVED},
 }
 """Where a row has what a column says: the inverse of :func:`dlas.rows.records.record`."""
-OF_SAMPLES = ("latency_low_s", "latency_high_s", "samples")
+OF_SAMPLES = ("latency_low_s", "latency_high_s", "latency_min_s", "samples")
 """Columns that are derived from samples, where there are any."""
 SAME_MEDIAN = 1e-6
 """Largest relative difference between a row's latency and the median of its samples."""

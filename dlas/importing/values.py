@@ -23,7 +23,7 @@ LARGEST = 2**63 - 1
 """Largest whole number that a table holds."""
 SHARES = (*ACCURACIES, *(name for name in REACHED if name != "bits"), "coverage")
 WHOLE = (*INTEGERS, "samples", "threads", "trials", "image_height")
-POSITIVE = ("latency_s", "latency_low_s", "latency_high_s", "batch", "threads")
+POSITIVE = ("latency_s", "latency_low_s", "latency_high_s", "latency_min_s", "batch", "threads")
 TRUTH = {"true": True, "false": False}
 NAMES = {"status": STATUSES, "task": TASKS}
 """Columns that hold one of few names."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dlas.errors import InputError
@@ -57,19 +58,19 @@ class Points:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def samples(self, families: Sequence[str], target: str, groups: Sequence[str]) -> Samples:
+    def samples(self, families: tuple[str, ...], target: str, groups: Sequence[str]) -> Samples:
         """Return the table that a predictor reads.
 
         Parameters
         ----------
-        families : sequence of str
+        families : tuple of str
             Of features.
         target : str
             A column of the frame; NaN where it is missing.
         groups : sequence of str
             One for each point.
         """
-        batches = [int(batch) for batch in self.frame["batch"]]
+        batches = self.frame["batch"].tolist()
         networks = [self.networks[key] for key in zip(self.frame[NETWORK], batches, strict=True)]
         known = self.frame[target] if target in self.frame else pd.Series(np.nan, self.frame.index)
         return Samples(
@@ -80,9 +81,18 @@ class Points:
             groups=tuple(groups),
         )
 
-    def keys(self) -> pd.Series:
-        """Return the setting of each point: the values of :data:`SETTING`."""
-        return self.frame[list(SETTING)].astype("string").fillna("").apply(tuple, axis=1)
+    def places(self) -> dict[tuple[str, ...], npt.NDArray[np.intp]]:
+        """Return where the points of each setting are, by the values of :data:`SETTING`."""
+        found: dict[tuple[str, ...], list[int]] = {}
+        for place, key in enumerate(zip(*(_texts(self.frame[name]) for name in SETTING), strict=True)):
+            found.setdefault(key, []).append(place)
+        return {key: np.asarray(own, dtype=np.intp) for key, own in found.items()}
+
+    def take(self, places: npt.NDArray[np.intp]) -> Points:
+        """Return some of the points, by their places."""
+        if len(places) == len(self):
+            return self
+        return replace(self, frame=self.frame.iloc[places].reset_index(drop=True))
 
     def merged(self, target: str) -> Points:
         """Return each point once, its target the mean of its measurements."""
@@ -93,10 +103,7 @@ class Points:
 
     def settings(self) -> dict[tuple[str, ...], Points]:
         """Return the points of each setting, by the values of :data:`SETTING`."""
-        keys = self.keys()
-        return {
-            key: replace(self, frame=self.frame[keys == key].reset_index(drop=True)) for key in keys.unique()
-        }
+        return {key: self.take(places) for key, places in self.places().items()}
 
 
 def read_points(folders: Sequence[Path], target: str, where: Sequence[str] = ()) -> Points:
@@ -213,6 +220,13 @@ def inherent(operators: Sequence[Layer]) -> list[Layer]:
         for layer in operators
         if layer.get("operator") != COPY and not dropouts & {layer["name"], layer["name"].rpartition(".")[0]}
     ]
+
+
+def _texts(column: pd.Series) -> list[str]:
+    """Return values as text, empty where they are missing."""
+    values = column.tolist()
+    texts = {value: "" if pd.isna(value) else str(value) for value in set(values)}
+    return [texts[value] for value in values]
 
 
 def _with_networks(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, int], Operators]]:

@@ -75,10 +75,10 @@ def predict(stored: Stored, points: Points, anyway: bool = False) -> Predictions
     total = len(points)
     value, low, high = np.full((3, total), np.nan)
     found = Predictions(stored.record.target, value, low, high, np.zeros(total, dtype=bool), [""] * total)
-    places = points.frame.groupby(points.keys(), sort=False).indices
-    for key, own in points.settings().items():
+    for key, places in points.places().items():
+        own = points.take(places)
         fitted = key if key in stored.fitted else _most_similar(stored, key, own, anyway)
-        _fill(found, np.asarray(places[key]), stored, fitted, own, strange=fitted != key)
+        _fill(found, places, stored, fitted, own, strange=fitted != key)
     return found
 
 
@@ -168,14 +168,15 @@ def _doubts(setting: SettingRecord, samples: Samples, points: Points) -> list[st
     outside = (samples.features < low - slack) | (samples.features > high + slack)
     batches = points.frame["batch"].to_numpy(dtype=int)
     least, most = setting.batches
-    reasons = []
-    for row, batch in zip(outside, batches, strict=True):
-        named = [samples.columns[place] for place in np.flatnonzero(row)]
+    reasons = [""] * len(samples)
+    for place in np.flatnonzero(outside.any(axis=1) | (batches < least) | (batches > most)):
+        named = [samples.columns[column] for column in np.flatnonzero(outside[place])]
         more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+        batch = int(batches[place])
         doubts = [f"batch {batch} is outside {least} to {most}"] if not least <= batch <= most else []
         if named:
             doubts.append(f"outside the fitted range: {', '.join(named[:MOST_NAMED])}{more}")
-        reasons.append("; ".join(doubts))
+        reasons[place] = "; ".join(doubts)
     return reasons
 
 

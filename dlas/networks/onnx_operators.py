@@ -26,10 +26,20 @@ REDUCTIONS = {"ReduceMean": "GlobalAveragePool", "ReduceMax": "GlobalMaxPool"}
 
 
 def graph_operators(model: onnx.ModelProto, batch: int) -> list[Layer]:
+    """Return what :func:`operators_by_output` finds, without the names of tensors."""
+    return [*operators_by_output(model, batch).values()]
+
+
+def operators_by_output(model: onnx.ModelProto, batch: int) -> dict[str, Layer]:
     """Return the operators of one inference of ``batch`` images, in the order of the graph.
 
     What is computed from stored tensors and sizes alone is left out, and so are reshapes.
     A convolution has its layer's name, another operator its node's.
+
+    Returns
+    -------
+    dict of str to Layer
+        By the name of the first tensor that the operator writes.
 
     Raises
     ------
@@ -37,7 +47,7 @@ def graph_operators(model: onnx.ModelProto, batch: int) -> list[Layer]:
         If ONNX cannot infer a shape that is needed.
     """
     graph, calls = _graph(model, batch), CallNames()
-    layers: list[Layer] = []
+    layers: dict[str, Layer] = {}
     known = {tensor.name for tensor in model.graph.initializer} | {""}
     for index, node in enumerate(model.graph.node):
         if node.op_type in SIZES or known.issuperset(node.input):
@@ -49,7 +59,7 @@ def graph_operators(model: onnx.ModelProto, batch: int) -> list[Layer]:
             layer: Layer = {"name": calls.next(own), "operator": node.op_type}
             shapes: Layer = {"inputs": read, "output": graph.shape(first_output(node))}
             types: Layer = {"types": {"output": graph.types.get(first_output(node), "float32")}}
-            layers.append({**layer, **shapes, **types, **_parameters(node, graph)})
+            layers[first_output(node)] = {**layer, **shapes, **types, **_parameters(node, graph)}
     return layers
 
 

@@ -12,7 +12,7 @@ from dlas.stack import Fitted, Predictor, Samples, Workspace
 
 @dataclass(frozen=True)
 class Additive(Predictor):
-    """Sum multiply-adds, bytes, weights and counts by kind of operator, with the least relative error.
+    """Sum multiply-adds, values, weights and operators, or what memory holds, with the least relative error.
 
     Costs of a device are never negative, so neither are their rates: with few rows
     this keeps costs that occur together from cancelling each other.

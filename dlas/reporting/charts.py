@@ -292,11 +292,30 @@ def rising(x: str, y: str, colours: Mapping[str, str]) -> dict[str, Any]:
 
 
 def bars(
-    quantity: str, colours: Mapping[str, str], *, share: bool = False, grouped: bool = False
+    quantity: str,
+    colours: Mapping[str, str],
+    *,
+    share: bool = False,
+    grouped: bool = False,
+    percent: bool = False,
 ) -> dict[str, Any]:
-    """Return bars for each category, stacked by colour in the order ``o``, or one below the other."""
+    """Return bars for each category, stacked by colour in the order ``o``, or one below the other.
+
+    Parameters
+    ----------
+    quantity : str
+        Title of the x axis, with its unit.
+    colours : mapping of str to str
+        By label.
+    share : bool
+        Whether every bar is as long as the axis.
+    grouped : bool
+        Whether bars of a category lie one below the other.
+    percent : bool
+        Whether the quantity is a fraction, told in percent.
+    """
     stack: Any = None if grouped else "normalize" if share else True
-    axis = alt.Axis(format=".0%" if share else "~s", tickCount=5)
+    axis = alt.Axis(format=".0%" if share or percent else "~s", tickCount=5)
     chart = (
         _base("c" if grouped else "", alt.NamedData(name=ROWS))
         .mark_bar(height={"band": 0.72})

@@ -60,7 +60,7 @@ ACCURACIES = (
     "compiled_accuracy_high",
 )
 DERIVED = (
-    *("latency_low_s", "latency_high_s", "samples"),
+    *("latency_low_s", "latency_high_s", "latency_min_s", "samples"),
     *("drift", "image_height", FINE_TUNING, "processor"),
 )
 """Columns that follow from the rest of a row; an imported row keeps those that its table says."""
@@ -69,6 +69,7 @@ LATENCY = (
     "latency_s",
     "latency_low_s",
     "latency_high_s",
+    "latency_min_s",
     "samples",
     "calls_per_sample",
     "bound",

@@ -15,17 +15,33 @@ import pandas as pd
 
 from dlas.rows.labels import flat
 from dlas.rows.layer_times import profile, timed_layers
+from dlas.rows.operators import class_of
 from dlas.rows.results import CURVES, Row, read_rows
 from dlas.rows.trajectories import Trajectories, Trajectory
 
 
 @dataclass(frozen=True)
 class LayerTime:
-    """One layer's time: its name, what computes it, seconds without the profiler's cost."""
+    """One layer's time, without the profiler's cost.
+
+    Parameters
+    ----------
+    name : str
+    algorithm : str
+        What computes it.
+    latency_s : float, s
+        In training, of its forward pass.
+    operator_class : str
+        As in :data:`dlas.rows.operators.CLASSES`.
+    backward_s : float, s
+        In training, of its backward pass.
+    """
 
     name: str
     algorithm: str
     latency_s: float
+    operator_class: str = ""
+    backward_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -143,7 +159,14 @@ def _curve(content: Mapping[str, Any]) -> SearchCurve:
 def _layers(row: Row) -> Iterator[LayerTime]:
     for layer, latency_s in timed_layers(row):
         algorithm = layer.get("algorithm") or "other"
-        yield LayerTime(sys.intern(str(layer.get("name"))), sys.intern(str(algorithm)), latency_s)
+        backward_s = layer.get("backward_s")
+        yield LayerTime(
+            sys.intern(str(layer.get("name"))),
+            sys.intern(str(algorithm)),
+            latency_s,
+            class_of(layer),
+            float(backward_s) if isinstance(backward_s, int | float) else 0.0,
+        )
 
 
 def _facts(row: Row) -> Iterator[tuple[str, str]]:

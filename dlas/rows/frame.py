@@ -7,6 +7,7 @@ type of a column does not depend on how many rows have a value.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -67,7 +68,8 @@ def read(
         name alone and ``<axis>.<option>`` an option that any row gives
         (rows leave defaults out).  ``latency_s`` is the median with
         ``latency_low_s`` and ``latency_high_s``, its bootstrap interval of
-        level 0.95; the raw samples are in ``latency_samples_s``.  ``coverage``
+        level 0.95, and ``latency_min_s`` the shortest sample; the raw samples are in
+        ``latency_samples_s``.  ``coverage``
         is the share of multiply-adds that the requested algorithm computes,
         ``level``, ``units``, ``ratio`` and ``bits`` what the compression reached,
         ``image_height`` the pixels that the first convolution reads from top to bottom,
@@ -211,6 +213,10 @@ def _or_imported(records: list[dict[str, Any]], name: str, values: Iterable[Any]
     return [record.get(name, value) for record, value in zip(records, values, strict=True)]
 
 
+def _least(samples: Sequence[float]) -> float:
+    return min(samples, default=math.nan)
+
+
 def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
     samples = [record[SAMPLES] for record in records]
     samples_column = np.empty(len(records), dtype=object)
@@ -220,6 +226,7 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
         "latency_s": median,
         "latency_low_s": _or_imported(records, "latency_low_s", low),
         "latency_high_s": _or_imported(records, "latency_high_s", high),
+        "latency_min_s": _or_imported(records, "latency_min_s", map(_least, samples)),
         "samples": number(_or_imported(records, "samples", map(len, samples)), whole=True),
     }
     columns: dict[str, Any] = {}

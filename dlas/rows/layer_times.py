@@ -35,9 +35,9 @@ class Profile:
     Parameters
     ----------
     seconds : tuple of (float or None), s
-        Each layer of the row, corrected; None where it was not timed.
+        Each layer of the row, corrected, in training its forward pass; None where it was not timed.
     profiled_s : float, s
-        Sum of the layers as profiled.
+        Sum of the layers as profiled, in training forward and backward.
     latency_s : float, s
         The network's latency without the profiler, the median of its samples.
     cost_s : float, s
@@ -68,14 +68,16 @@ class Profile:
 
 def profile(row: Row) -> Profile | None:
     """Return the times of a row's layers; None if no layer was timed."""
-    times = [_seconds(layer) for layer in row.layers or ()]
+    times = [_seconds(layer, "latency_s") for layer in row.layers or ()]
     timed = [time for time in times if time is not None]
     if not timed:
         return None
-    together = sum(timed)
+    backward = sum(_seconds(layer, "backward_s") or 0.0 for layer in row.layers or ())
+    together = sum(timed) + backward
     latency_s = statistics.median(row.latency_s) if row.latency_s else together
     excess = max(0.0, together - latency_s)
-    cost_s = min(excess / len(timed), LARGEST_COST * min(timed))
+    # In training, layers that are not timed backward would have to bear what others cost there.
+    cost_s = 0.0 if backward else min(excess / len(timed), LARGEST_COST * min(timed))
     rest = together - len(timed) * cost_s
     scale = min(1.0, latency_s / rest) if excess else 1.0
     seconds = tuple(None if time is None else scale * (time - cost_s) for time in times)
@@ -83,11 +85,13 @@ def profile(row: Row) -> Profile | None:
 
 
 def timed_layers(row: Row) -> Iterator[tuple[Layer, float]]:
-    """Yield the layers that were timed with their corrected times, in seconds."""
+    """Yield the layers that were timed with their corrected times, in seconds; their backward pass, too."""
     profiled = profile(row)
     for layer, time_s in zip(row.layers or (), profiled.seconds if profiled else (), strict=False):
-        if time_s is not None:
-            yield layer, time_s
+        if profiled and time_s is not None:
+            backward_s = _seconds(layer, "backward_s")
+            corrected: Layer = {} if backward_s is None else {"backward_s": profiled.scale * backward_s}
+            yield {**layer, **corrected}, time_s
 
 
 def compared_sums(profiled_s: float, latency_s: float) -> str:
@@ -98,7 +102,7 @@ def compared_sums(profiled_s: float, latency_s: float) -> str:
     )
 
 
-def _seconds(layer: object) -> float | None:
-    """Return the time of a layer as profiled, None where there is none, as in damaged rows."""
-    time_s = layer.get("latency_s") if isinstance(layer, Mapping) else None
+def _seconds(layer: object, name: str) -> float | None:
+    """Return a time of a layer as profiled, None where there is none, as in damaged rows."""
+    time_s = layer.get(name) if isinstance(layer, Mapping) else None
     return float(time_s) if isinstance(time_s, int | float) and time_s >= 0 else None

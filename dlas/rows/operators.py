@@ -1,4 +1,4 @@
-"""The operators of a row by kind: what is computed together, how often, and how long it takes."""
+"""The operators of a row by kind and class: what is computed together, how often, how long it takes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,18 @@ from dlas.rows.results import Row
 
 UNKNOWN = "unknown"
 """The kind of layers whose row does not tell their operator."""
+LISTED = {
+    "linear": "Gemm MatMul",
+    "norm": "BatchNormalization LayerNormalization GroupNormalization InstanceNormalization",
+    "pool": "MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean adaptive_avg_pool2d",
+    "concat": "Concat",
+    "elementwise": "Add Sub Mul Div Relu Clip Sigmoid HardSigmoid HardSwish Swish Mish Gelu Tanh LeakyRelu "
+    "Elu Erf Softmax Dropout",
+}
+"""Operators by class, convolutions apart; what is not listed is ``other``."""
+CLASSES = ("conv1x1", "conv", "depthwise", "grouped", *LISTED, "other")
+"""Classes of operators whose costs differ."""
+CLASS_OF = {operator: name for name, operators in LISTED.items() for operator in operators.split()}
 
 
 @dataclass
@@ -26,7 +38,7 @@ class Kind:
     latency_s : float, s
         Of all of them, without the profiler's cost; in training the forward pass.
     backward_s : float or None, s
-        Of all of them, as profiled; None where no layer has a backward pass.
+        Of all of them, without the profiler's cost; None where no layer has a backward pass.
     """
 
     name: str
@@ -55,3 +67,12 @@ def kind_of(layer: Mapping[str, Any]) -> str:
     if operator is None:
         return UNKNOWN
     return " + ".join(map(str, (operator, *(layer.get("fused") or ()))))
+
+
+def class_of(layer: Mapping[str, Any]) -> str:
+    """Return the class of a layer's operator, one of :data:`CLASSES`; ``other`` where it is not known."""
+    if layer.get("operator") != "Conv" or not layer.get("groups"):
+        return CLASS_OF.get(layer.get("operator") or "", "other")
+    if layer["groups"] == 1:
+        return "conv1x1" if layer.get("r") == layer.get("s") == 1 else "conv"
+    return "depthwise" if layer["groups"] == layer.get("c") else "grouped"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dlas.stack import Hardware, Images, MeasureSettings, Program, Target, Unsupported
+from dlas.stack import Hardware, Images, MeasureSettings, Program, Target, TrainingStep, Unsupported
 from dlas.testing.faults import checking
 from dlas.testing.networks import SHAPE, random_images
 
@@ -31,6 +33,19 @@ class Sleeper(Program):
         return np.zeros((len(images), 1), np.float32)
 
 
+class SleepingStep(TrainingStep):
+    """Sleeps for a known time, and has no weights."""
+
+    def step(self) -> float:
+        """Sleep, and return a loss."""
+        time.sleep(SECONDS)
+        return 0.0
+
+    def weights(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Return no weights."""
+        return {}
+
+
 def check_hardware(hardware: Hardware, program: Program | None = None, seconds: float = SECONDS) -> None:
     """Check the contract of a device.
 
@@ -39,6 +54,7 @@ def check_hardware(hardware: Hardware, program: Program | None = None, seconds: 
     - It measures: positive samples in seconds, a first run, and it waits for its turn
       before it uses the device; or it gives a reason why it cannot be used, and measuring
       raises that.
+    - It times training steps in the same way, or refuses them.
 
     Parameters
     ----------
@@ -60,7 +76,11 @@ def check_hardware(hardware: Hardware, program: Program | None = None, seconds: 
             assert first == second, f"its {name} is {first}, then {second}"
         reason = hardware.unsupported()
         if reason is None:
-            _check_samples(hardware, program or Sleeper(), seconds)
+            images = random_images(1, SHAPE)
+            _check_samples(
+                lambda turn: hardware.measure(program or Sleeper(), images, SETTINGS, turn), seconds
+            )
+            _check_training(hardware)
         else:
             assert isinstance(reason, str) and reason.strip(), "it cannot be used and does not say why"
             _check_refusal(hardware, program or Sleeper())
@@ -74,12 +94,24 @@ def _target(hardware: Hardware) -> dict[str, object]:
     return asdict(target)
 
 
-def _check_samples(hardware: Hardware, program: Program, seconds: float) -> None:
-    """Check the result of a measurement."""
+def _check_training(hardware: Hardware) -> None:
+    """Check the times of training steps, where the device trains."""
+    with suppress(Unsupported):
+        _check_samples(lambda turn: hardware.measure_training(SleepingStep(), SETTINGS, turn), SECONDS)
+
+
+def _check_samples(measure: Callable[[Callable[[], None]], Mapping[str, Any]], seconds: float) -> None:
+    """Check the result of a measurement.
+
+    Parameters
+    ----------
+    measure : callable
+        Takes what waits for a turn.
+    seconds : float
+        Shortest duration of one run.
+    """
     turns: list[float] = []
-    measured = hardware.measure(
-        program, random_images(1, SHAPE), SETTINGS, lambda: turns.append(time.monotonic())
-    )
+    measured = measure(lambda: turns.append(time.monotonic()))
     assert turns, "it uses the device without asking for its turn"
     samples = measured.get("latency_s") or []
     enough = SETTINGS.minimum <= len(samples) <= SETTINGS.repeats

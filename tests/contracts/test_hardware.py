@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dlas.measuring import sampling
-from dlas.stack import Hardware, Images, MeasureSettings, Program, Target
+from dlas.stack import Hardware, Images, MeasureSettings, Program, Target, TrainingStep
 from dlas.study import parts
 from dlas.testing import check_hardware
 
@@ -91,6 +91,17 @@ class Rude(Device):
 
 
 @dataclass(frozen=True)
+class HastyTrainer(Device):
+    """Tells times of training steps that it does not run."""
+
+    def measure_training(
+        self, step: TrainingStep, settings: MeasureSettings, turn: Callable[[], None]
+    ) -> dict[str, Any]:
+        turn()
+        return {"latency_s": [1e-6] * settings.repeats, "first_run_s": 1e-6}
+
+
+@dataclass(frozen=True)
 class Once(Device):
     """Takes one sample."""
 
@@ -136,6 +147,7 @@ def test_a_simple_device_keeps_the_contract() -> None:
         (Once(), "it takes 1 samples, not 2 to 4"),
         (Unsure(), "its description is"),
         (Objects(), "TypeError.*JSON"),
+        (HastyTrainer(), "s for a run that takes"),
         (Threadless(), "its target has 0 threads"),
         (Device(reason=" "), "does not say why"),
         (Device(reason="broken"), "measures all the same"),

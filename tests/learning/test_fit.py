@@ -44,13 +44,14 @@ def test_the_table_has_the_predictor_and_the_baselines(rows: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "part", ["additive", "extra_trees", "random_forest", "linear", "flops", "nearest", "mean"]
+    "part",
+    ["additive", "corrected", "extra_trees", "random_forest", "linear", "flops", "nearest", "mean"],
 )
 @pytest.mark.parametrize("target", [TARGET, "peak_memory_bytes"])
 def test_a_stored_predictor_says_what_it_said_before(
     part: str, target: str, rows: Path, tmp_path: Path
 ) -> None:
-    options = {"trees": 10} if part in ("extra_trees", "random_forest") else {}
+    options = {"trees": 10} if part in ("corrected", "extra_trees", "random_forest") else {}
     dlas.fit(part, rows, target=target, to=tmp_path / "p", hold_out="batch", options=options)
     found = dlas.predictor(tmp_path / "p").predict(rows)
     again = dlas.predictor(tmp_path / "p").predict(dlas.read(rows))

@@ -19,7 +19,7 @@ LATER = {
     **dict.fromkeys((*WAITS, *CACHED), "float64"),
     "task": "string",
     **{"memory_s": "float64", "resident_bytes": "Int64", "loading_memory_bytes": "Int64"},
-    "memory_note": "string",
+    **{"memory_note": "string", "latency_min_s": "float64"},
 }
 """Columns that version 0.1.0 did not have."""
 
@@ -29,7 +29,7 @@ def test_its_table_has_the_columns_that_it_had_and_nothing_in_those_added_later(
     columns = json.loads((RECORDED / "columns.json").read_text())
     assert not LATER.keys() & columns.keys()
     assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == columns | LATER
-    known = ("machine_id", "task", "resident_bytes")
+    known = ("machine_id", "task", "resident_bytes", "latency_min_s")
     assert frame[[name for name in LATER if name not in known]].isna().all(axis=None)
     assert frame["peak_memory_bytes"].isna().all() and frame["resident_bytes"].notna().any()
     assert set(frame["task"]) == {"inference"}

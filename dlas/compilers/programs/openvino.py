@@ -5,9 +5,10 @@ The package is imported where it is used, since it is optional.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,7 @@ import numpy.typing as npt
 import onnx
 
 from dlas.networks.layer_names import CallNames, layer_of_node
+from dlas.networks.onnx_operators import first_output, operators_by_output
 from dlas.stack import Images, Layer, Program
 
 PROPERTIES = {
@@ -32,6 +34,11 @@ TELEMETRY = "openvino_telemetry"
 """A package that sends a message over the network when OpenVINO is imported."""
 WITHOUT_BIAS = "/WithoutBiases"
 """Suffix of a convolution's name where the ONNX node has a bias, which becomes an operator of its own."""
+NODES = "originalLayersNames"
+"""What OpenVINO calls the ONNX nodes that an operator stands for, joined by commas."""
+KIND = "layerType"
+OWN = {"Reorder": "LayoutChange"}
+"""OpenVINO's operators that stand for no node, by what rows call them."""
 SHORTEST_S = 0.5e-6
 """Time of an operator that OpenVINO's whole microseconds give as none."""
 
@@ -55,12 +62,12 @@ class OpenVinoProgram(Program):
 
     def bind(self, images: Images) -> Callable[[], Any]:
         """Return a function that runs one inference on ``images``, which share their memory with OpenVINO."""
-        request = _request(self.compiled, images)
-        # Without copies: the outputs are views of memory that the next inference writes.
-        return lambda: request.infer(share_outputs=True)
+        images = np.ascontiguousarray(images)
+        return functools.partial(_infer, _request(self.compiled, images), images)
 
     def run(self, images: Images) -> npt.NDArray[np.float32]:
         """Return the outputs [n, classes] for ``images`` [n, c, h, w]."""
+        images = np.ascontiguousarray(images)
         request = _request(self.compiled, images)
         request.infer(share_outputs=True)
         return np.array(request.get_output_tensor().data)
@@ -71,18 +78,24 @@ class OpenVinoProgram(Program):
         OpenVINO counts in whole microseconds and tells the mean of all inferences alone;
         that of the first one, which is slower, is taken out.
         """
-        request = _request(compile_graph(self._path, self._threads, {"PERF_COUNT": True}), images)
+        compiled = compile_graph(self._path, self._threads, {"PERF_COUNT": True})
+        images = np.ascontiguousarray(images)
+        request = _request(compiled, images)
         request.infer(share_outputs=True)
         first = _means(request)
         for _ in range(repeats):
             request.infer(share_outputs=True)
-        layers = operator_layers(onnx.load(str(self._path), load_external_data=False).graph)
+        model = onnx.load(str(self._path))
+        names, known = operator_layers(model.graph), operators_of(compiled, model, len(images))
         seconds: dict[str, float] = {}
+        described: dict[str, Layer] = {}
         for name, mean in _means(request).items():
             warm = max(((repeats + 1) * mean - first[name]) / repeats, SHORTEST_S)
-            layer = layers.get(name.removesuffix(WITHOUT_BIAS), name)
+            layer = names.get(name.removesuffix(WITHOUT_BIAS), name)
+            # A convolution's bias may be an operator of its own.
             seconds[layer] = seconds.get(layer, 0.0) + warm
-        return [{"name": layer, "latency_s": mean} for layer, mean in seconds.items()]
+            described[layer] = {**known.get(name, {}), **described.get(layer, {}), "name": layer}
+        return [{**described[layer], "latency_s": time_s} for layer, time_s in seconds.items()]
 
 
 def compile_graph(path: Path, threads: int, options: dict[str, Any] | None = None) -> Any:
@@ -135,11 +148,45 @@ def operator_layers(graph: onnx.GraphProto) -> dict[str, str]:
     return layers
 
 
+def operators_of(compiled: Any, model: onnx.ModelProto, batch: int) -> dict[str, Layer]:
+    """Return what each operator of a compiled graph computes, by the operator's name.
+
+    OpenVINO tells which nodes of the ONNX graph each of its operators stands for.
+    """
+    try:
+        known = operators_by_output(model, batch)
+    except ValueError:  # shapes that ONNX cannot infer
+        return {}
+    outputs = {name: first_output(node) for node in model.graph.node for name in (node.name, *node.output)}
+    described: dict[str, Layer] = {}
+    for operator in compiled.get_runtime_model().get_ordered_ops():
+        told = operator.get_rt_info()
+        nodes = told[NODES].astype(str).split(",") if NODES in told else []
+        layers = [known[outputs[name]] for name in nodes if outputs.get(name) in known]
+        kind = told[KIND].astype(str) if KIND in told else ""
+        own: Layer = {"operator": OWN.get(kind, kind) or None}
+        described[operator.get_friendly_name()] = _together(layers) if layers else own
+    return described
+
+
+def _together(layers: Sequence[Layer]) -> Layer:
+    """Return the operators that are computed together as one: that with the most work, and the others."""
+    main = max(layers, key=lambda layer: layer.get("macs") or 0)
+    fused = [layer.get("operator") or "" for layer in layers if layer is not main]
+    described: Layer = {**main, "fused": fused, "output": layers[-1]["output"]}
+    return described
+
+
 def _request(compiled: Any, images: Images) -> Any:
-    """Return an ``openvino.InferRequest`` whose input is the memory of ``images``."""
+    """Return an ``openvino.InferRequest`` whose input is the memory of ``images``, which the caller keeps."""
     request = compiled.create_infer_request()
-    request.set_input_tensor(imported().Tensor(np.ascontiguousarray(images), shared_memory=True))
+    request.set_input_tensor(imported().Tensor(images, shared_memory=True))
     return request
+
+
+def _infer(request: Any, _images: Images) -> Any:
+    """Run an inference on images that must not be freed before; the next one writes the same outputs."""
+    return request.infer(share_outputs=True)
 
 
 def _means(request: Any) -> dict[str, float]:

@@ -1,44 +1,49 @@
 """Families of features: pure functions of a network's operators at a batch size.
 
-A column is called ``family.name``.  Every column is an affine function of the batch size, so that a
-network's columns at any batch size follow from those at two.  That makes predictions of many batch
-sizes as cheap as of two.
+A column is called ``family.name``.  Every column is an affine function of the batch size, or the largest
+of some, so that a network's columns at any batch size follow from those at two.  That makes predictions
+of many batch sizes as cheap as of two.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from dlas.learning.features.costs import costs, memory_costs
+from dlas.learning.features.costs import costs, costs_by_class
+from dlas.learning.features.memory_costs import memory_costs
 from dlas.learning.features.totals import totals
 from dlas.learning.features.training_cost import training_cost
 from dlas.networks.operators import Operators
 from dlas.stack import Layer
 
 Array = npt.NDArray[np.float64]
-Family = Callable[[Sequence[Layer]], Mapping[str, float]]
+Family = Callable[[Sequence[Layer]], Mapping[str, float | Array]]
+"""Returns columns by name; of an array the largest number counts, each an affine function of the batch."""
 FAMILIES: dict[str, Family] = {
     "costs": costs,
+    "costs_by_class": costs_by_class,
     "memory_costs": memory_costs,
     "totals": totals,
     "training_cost": training_cost,
 }
 
 
-def columns(families: Sequence[str]) -> tuple[str, ...]:
+@functools.cache
+def columns(families: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of the columns of some families, each a name in :data:`FAMILIES`."""
     return tuple(f"{family}.{name}" for family in families for name in FAMILIES[family](()))
 
 
-def matrix(families: Sequence[str], networks: Sequence[Operators], batches: Sequence[int]) -> Array:
+def matrix(families: tuple[str, ...], networks: Sequence[Operators], batches: Sequence[int]) -> Array:
     """Return the features of points.
 
     Parameters
     ----------
-    families : sequence of str
+    families : tuple of str
     networks : sequence of Operators, length n
         The operators of each point's network, at the point's batch size or at two others.
     batches : sequence of int, length n
@@ -62,13 +67,21 @@ def _of_network(families: Sequence[str], operators: Operators, batches: Array) -
     """Return the features of one network at some batch sizes."""
     if len(operators) == 1:
         ((_, layers),) = operators.items()
-        return np.tile(_row(families, layers), (len(batches), 1))
+        return np.tile([np.max(value) for value in _values(families, layers)], (len(batches), 1))
     *_, before, last = sorted(operators)
-    first, second = _row(families, operators[before]), _row(families, operators[last])
-    growth = (second - first) / (last - before)
-    return np.asarray(second + (batches[:, None] - last) * growth)
+    steps = (batches - last) / (last - before)
+    pairs = zip(_values(families, operators[before]), _values(families, operators[last]), strict=True)
+    return np.column_stack([_extended(first, second, steps) for first, second in pairs])
 
 
-def _row(families: Sequence[str], layers: Sequence[Layer]) -> Array:
-    """Return the features of one network at the batch size of its layers."""
-    return np.array([value for family in families for value in FAMILIES[family](layers).values()])
+def _extended(first: float | Array, second: float | Array, steps: Array) -> Array:
+    """Return a column some steps beyond the second of two batch sizes."""
+    if isinstance(first, float) and isinstance(second, float):
+        return second + steps * (second - first)
+    growth = np.subtract(second, first)
+    return np.asarray((np.asarray(second) + steps[:, None] * growth).max(axis=1))
+
+
+def _values(families: Sequence[str], layers: Sequence[Layer]) -> list[float | Array]:
+    """Return the columns of one network at the batch size of its layers."""
+    return [value for family in families for value in FAMILIES[family](layers).values()]

@@ -19,12 +19,12 @@ MOST_BYTES = 1 << 30
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-def write_arrays(folder: Path, arrays: Arrays) -> None:
-    """Write arrays by name into ``folder``."""
-    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / FILE)
+def write_arrays(folder: Path, arrays: Arrays, file: str = FILE) -> None:
+    """Write arrays by name into a file in ``folder``."""
+    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / file)
 
 
-def read_arrays(folder: Path, shapes: Mapping[str, int]) -> dict[str, npt.NDArray[Any]]:
+def read_arrays(folder: Path, shapes: Mapping[str, int], file: str = FILE) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays that :func:`write_arrays` wrote.
 
     Parameters
@@ -32,13 +32,14 @@ def read_arrays(folder: Path, shapes: Mapping[str, int]) -> dict[str, npt.NDArra
     folder : Path
     shapes : mapping of str to int
         The arrays that there must be, and their numbers of dimensions.
+    file : str
 
     Raises
     ------
     InputError
         If the file is missing, damaged or too large, or lacks an array of finite numbers.
     """
-    path = folder / FILE
+    path = folder / file
     try:
         if (size := path.stat().st_size) > MOST_BYTES:
             raise InputError(f"{path} has {size:,} bytes; at most {MOST_BYTES:,} are read")

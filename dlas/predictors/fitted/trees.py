@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from dlas.predictors.fitted.arrays import read_arrays, write_arrays
+from dlas.predictors.fitted.arrays import FILE, read_arrays, write_arrays
 from dlas.predictors.fitted.forests import ARRAYS, Forest
 from dlas.stack import Fitted, Predictor, Samples, Workspace
 
@@ -32,23 +32,28 @@ class Trees(Fitted):
     share: npt.NDArray[np.float64]
 
     @classmethod
-    def read(cls, folder: Path) -> Trees:
+    def of(cls, ensemble: Any) -> Trees:
+        """Return the trees of an ensemble that scikit-learn fitted."""
+        return cls(Forest.of(ensemble), np.asarray(ensemble.feature_importances_))
+
+    @classmethod
+    def read(cls, folder: Path, file: str = FILE) -> Trees:
         """Return the trees that :meth:`save` wrote.
 
         Raises
         ------
         InputError
         """
-        arrays = read_arrays(folder, {**dict.fromkeys(ARRAYS, 1), "share": 1})
+        arrays = read_arrays(folder, {**dict.fromkeys(ARRAYS, 1), "share": 1}, file)
         return cls(Forest.read(arrays, len(arrays["share"])), arrays["share"])
 
     def predict(self, samples: Samples) -> npt.NDArray[np.float64]:
         """Return the exponential of the trees' mean: the median of a prediction, not its mean."""
         return np.exp(self.forest.predict(samples.features))
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path, file: str = FILE) -> None:
         """Write the trees."""
-        write_arrays(folder, {**self.forest.arrays(), "share": self.share})
+        write_arrays(folder, {**self.forest.arrays(), "share": self.share}, file)
 
     def importances(self) -> Sequence[float]:
         """Return by how much each column's splits reduce the variance, as a share of the sum."""
@@ -81,7 +86,7 @@ class TreesPredictor(Predictor):
     def fit(self, samples: Samples, workspace: Workspace) -> Fitted:
         """Return the trees fitted to the logarithm of the target."""
         ensemble = self.ensemble(workspace.seed).fit(samples.features, np.log(samples.target))
-        return Trees(Forest.of(ensemble), np.asarray(ensemble.feature_importances_))
+        return Trees.of(ensemble)
 
     def load(self, folder: Path) -> Fitted:
         """Return the trees from their file."""
