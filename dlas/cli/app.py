@@ -262,13 +262,17 @@ def deploy(
 
 
 @app.command()
-def doctor() -> None:
-    """Check toolchain, threads, clocks, load and disk, and say what to do."""
+def doctor(
+    device: Annotated[
+        str | None, typer.Option(help="A board's profile: check what reaching it takes, from here.")
+    ] = None,
+) -> None:
+    """Check toolchain, threads, clocks, load and disk, or a board, and say what to do."""
     from dlas.measuring.doctor import checks
 
     colours = {"ok": "green", "warn": "yellow", "fail": "red"}
     table = Table("", "check", "found", "what to do", box=None, pad_edge=False)
-    results = checks()
+    results = checks() if device is None else parts.examine(device)
     for check in results:
         colour = colours[check.status]
         table.add_row(

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from packaging.requirements import Requirement
 
@@ -162,14 +163,21 @@ def threads(machine: Machine) -> Check:
 
 def clocks(machine: Machine) -> Check:
     """Check whether the clock may change during a measurement."""
-    clock = machine.clocks()
-    if clock["governor"] is None:
-        finding = "the kernel shows no clocks" + (" (a virtual machine)" if _virtual(machine) else "")
+    return clocks_of(machine.describe())
+
+
+def clocks_of(described: Mapping[str, Any]) -> Check:
+    """Check the clock of a machine as :meth:`Machine.describe` describes it."""
+    if described.get("governor") is None:
+        finding = "the kernel shows no clocks" + (
+            " (a virtual machine)" if described.get("hypervisor") else ""
+        )
         return Check(
             "clocks", "warn", finding, "they cannot be held: trust ratios within one run, not absolute times"
         )
-    finding = f"governor {clock['governor']}, boost {_on_off(clock['boost'])}"
-    if clock["governor"] == "performance" and clock["boost"] is not True:
+    boost = described.get("boost")
+    finding = f"governor {described['governor']}, boost {_on_off(boost)}"
+    if described["governor"] == "performance" and boost is not True:
         return Check("clocks", "ok", finding)
     advice = "for steady times: cpupower frequency-set -g performance, and switch boost off"
     return Check("clocks", "warn", finding, advice)
@@ -223,10 +231,6 @@ def compiler() -> Check:
             "C++ compiler", "warn", f"{path}, but no {header}", f"install Python's headers: {without}"
         )
     return Check("C++ compiler", "ok", path)
-
-
-def _virtual(machine: Machine) -> bool:
-    return bool(machine.describe()["hypervisor"])
 
 
 def _on_off(value: bool | None) -> str:

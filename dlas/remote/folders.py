@@ -20,14 +20,24 @@ def server_folder() -> Iterator[Path]:
     A server that was killed cannot remove its own: the next one does.
     """
     _remove_abandoned(Path(tempfile.gettempdir()))
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    lock = os.open(folder, os.O_RDONLY)
+    folder, lock = _locked_folder()
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH)
         yield folder
     finally:
         os.close(lock)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _locked_folder() -> tuple[Path, int]:
+    """Return a new folder and its open lock: another server may take it for abandoned before that."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            if folder.exists():
+                return folder, lock
+            os.close(lock)
 
 
 def _remove_abandoned(parent: Path) -> None:

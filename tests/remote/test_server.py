@@ -6,7 +6,6 @@ import random
 import signal
 import socket
 import stat
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -16,11 +15,14 @@ import pytest
 from tvm import rpc
 
 from dlas.errors import SessionTimeout, Unreachable
+from dlas.hardware import diagnosis
+from dlas.hardware.profile import Profile
+from dlas.hardware.profile import Server as Where
 from dlas.remote import handshake
 from dlas.remote.address import Address
 from dlas.remote.asking import ask
 from dlas.remote.connection import connect, reaching
-from dlas.remote.folders import PREFIX
+from dlas.study import parts
 from tests.fixtures.processes import running, wait_for
 from tests.fixtures.remote import KEY, Served, served
 
@@ -132,8 +134,8 @@ def test_a_session_that_hangs_ends_when_its_client_leaves(server: Served) -> Non
     session = connect(server.address())
     os.kill(server.sessions()[0], signal.SIGSTOP)
     del session
-    wait_for(lambda: server.sessions() == [])
-    assert "its client had left" in server.said()
+    wait_for(lambda: "its client had left" in server.said())
+    assert server.sessions() == []
 
 
 def test_a_session_that_crashes_in_a_call_says_so(server: Served) -> None:
@@ -141,11 +143,14 @@ def test_a_session_that_crashes_in_a_call_says_so(server: Served) -> None:
     session = connect(address)
     pid = server.sessions()[0]
     os.kill(pid, signal.SIGSTOP)
-    threading.Timer(0.1, os.kill, (pid, signal.SIGSEGV)).start()
-    threading.Timer(0.1, os.kill, (pid, signal.SIGCONT)).start()
+
+    def crash() -> None:
+        for number in (signal.SIGSEGV, signal.SIGCONT):
+            os.kill(pid, number)
+
+    threading.Timer(0.1, crash).start()
     with pytest.raises(Unreachable, match=r"the session was killed by SIGSEGV"), reaching(address):
-        while True:
-            session.get_function("rpc.test.addone")
+        session.get_function("rpc.test.addone")
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.slow)])
@@ -163,16 +168,16 @@ def test_a_server_outlives_its_sessions(server: Served, kills: int) -> None:
     assert running(server.pid)
 
 
-def folders() -> set[Path]:
-    """Return the folders of servers' sessions."""
-    return {entry for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*") for entry in folder.iterdir()}
+def folder_of(server: Served) -> Path:
+    """Return the folder that the session of a server works in."""
+    (pid,) = server.sessions()
+    return Path(os.readlink(f"/proc/{pid}/cwd"))
 
 
 def test_an_upload_that_is_cut_off_leaves_nothing(server: Served) -> None:
-    before = folders()
     session = connect(server.address())
     session.upload(bytearray(100), "library.so")
-    (folder,) = folders() - before
+    folder = folder_of(server)
     assert (folder / "library.so").stat().st_size == 100
     del session
     wait_for(lambda: not folder.exists())
@@ -180,8 +185,8 @@ def test_an_upload_that_is_cut_off_leaves_nothing(server: Served) -> None:
     with knock(server, half) as connection:
         assert connection.recv(4096).startswith(handshake.NUMBER.pack(handshake.MAGIC))
         connection.sendall((10**6).to_bytes(8, "little") + bytes(1000))
-    wait_for(lambda: server.sessions() == [])
-    assert folders() == before
+        folder = folder_of(server)
+    wait_for(lambda: not folder.exists())
 
 
 def test_uploads_stay_in_the_folder_of_their_session(server: Served) -> None:
@@ -199,17 +204,34 @@ def test_who_does_not_speak_the_handshake_holds_up_nobody(server: Served, conten
         assert one_more(server.address(), 5) == 6
 
 
+def test_the_doctor_finds_a_board_well(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DLAS_TOKEN", raising=False)
+    local = parts.find("hardware", "local_cpu").make({"threads": 1})
+    place = Where(host="127.0.0.1", port=server.port, key=KEY, token_file=str(server.token_file))
+    target = local.target().description
+    board = Profile(name="board", title="This machine", driver="rpc", target=target, rpc=place)
+    found = {check.name: check for check in diagnosis.checks(board)}
+    assert [name for name, check in found.items() if check.status == "fail"] == []
+    assert list(found)[-1] == "session"
+    assert found["session"].finding == "one was opened, and has a device of kind llvm"
+    wait_for(lambda: ask(server.address()).busy_s is None)
+    first = connect(server.address())
+    (check,) = [check for check in diagnosis.checks(board) if check.name == "session"]
+    assert check.status == "warn"
+    assert "another one has lasted" in check.finding
+    del first
+
+
 def test_a_killed_server_takes_its_session_along_and_the_next_one_cleans_up(tmp_path: Path) -> None:
-    before = folders()
     with served(tmp_path) as first:
         session = connect(first.address())
         session.upload(bytearray(100), "library.so")
-        (pid,) = first.sessions()
+        (pid,), folder = first.sessions(), folder_of(first)
         os.kill(first.pid, signal.SIGKILL)
         wait_for(lambda: not running(pid))
         with pytest.raises(Unreachable, match="connection is lost"), reaching(first.address()):
             session.get_function("rpc.test.addone")
-        (folder,) = folders() - before
+        assert folder.exists()
     with served(tmp_path, first.port) as second:
         assert one_more(second.address(), 7) == 8
         assert not folder.parent.exists()
