@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from dlas.errors import InputError, Unreachable
+from dlas.errors import InputError, PointError, Unreachable
 from dlas.hardware import targets
 from dlas.hardware.profile import Profile, Server
 from dlas.measuring.doctor import Check, clocks_of
-from dlas.remote.address import PORT, TIMEOUT_S, Address
+from dlas.remote.address import Address
 from dlas.remote.asking import Answer, ask
 from dlas.remote.connection import TVM, connect, reaching
 from dlas.store.fingerprint import versions
@@ -33,8 +32,6 @@ ON_ARM = {
 """Instructions that kernels are compiled to, by LLVM's name: the name that Linux gives them."""
 ON_X86 = re.compile(r"ssse3|sse4\.[12]|avx\w*|fma|f16c")
 """LLVM's names of such instructions; Linux writes the same with other punctuation."""
-HERE = ("local", "cuda")
-"""Drivers of devices of this machine."""
 ARCHITECTURES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 
@@ -46,7 +43,7 @@ def checks(profile: Profile) -> Iterator[Check]:
     InputError
         If the profile is of a device of this machine.
     """
-    if profile.driver in HERE:
+    if profile.driver != "rpc":
         raise InputError(
             f"{profile.name!r} is a device of this machine (driver = {profile.driver!r}): "
             "run `dlas doctor` without --device"
@@ -61,7 +58,7 @@ def checks(profile: Profile) -> Iterator[Check]:
     yield compiled
     yield compiler(server)
     try:
-        address = _address(server)
+        address = server.address()
     except Unreachable as error:
         yield Check("token", "fail", str(error), "docs/boards.md tells how")
         return
@@ -163,22 +160,12 @@ def session(description: Mapping[str, Any], address: Address, answer: Answer) ->
         with reaching(address):
             device = connect(address, wait_s=0).device("cpu" if kind == "llvm" else kind)
             exists = bool(device.exist)
-    except Unreachable as error:
+    except PointError as error:
         return Check("session", "fail", str(error), "see what `dlas serve` prints on the board")
     if exists:
         return Check("session", "ok", f"one was opened, and has a device of kind {kind}")
     advice = f"install a TVM on the board that is built for {kind}, and its driver"
     return Check("session", "fail", f"TVM on the board finds no device of kind {kind}", advice)
-
-
-def _address(server: Server) -> Address:
-    return Address.of(
-        server.host,
-        server.port or PORT,
-        server.key,
-        server.timeout or TIMEOUT_S,
-        Path(server.token_file) if server.token_file else None,
-    )
 
 
 def _architecture(name: str) -> str:

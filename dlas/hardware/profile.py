@@ -10,7 +10,7 @@ import pydantic
 from pydantic import ConfigDict, Field, StringConstraints
 
 from dlas.errors import InputError
-from dlas.remote.address import PORT, TIMEOUT_S
+from dlas.remote.address import PORT, TIMEOUT_S, Address
 from dlas.store import toml
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -49,6 +49,19 @@ class Server(pydantic.BaseModel):
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = TIMEOUT_S
     token_file: Text | None = None
     compiler: Text | None = None
+
+    def address(self) -> Address:
+        """Return where the server is reached, with the token that this machine has for it.
+
+        Raises
+        ------
+        Unreachable
+            If it has none.
+        InputError
+            If the key has other characters than names of files.
+        """
+        token_file = Path(self.token_file) if self.token_file else None
+        return Address.of(self.host, self.port, self.key, self.timeout, token_file)
 
 
 class Profile(pydantic.BaseModel):

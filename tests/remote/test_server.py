@@ -17,12 +17,12 @@ from tvm import rpc
 from dlas.errors import SessionTimeout, Unreachable
 from dlas.hardware import diagnosis
 from dlas.hardware.profile import Profile
-from dlas.hardware.profile import Server as Where
 from dlas.remote import handshake
 from dlas.remote.address import Address
 from dlas.remote.asking import ask
 from dlas.remote.connection import connect, reaching
-from dlas.study import parts
+from tests.fixtures.boards import board_profile
+from tests.fixtures.commands import runner
 from tests.fixtures.processes import running, wait_for
 from tests.fixtures.remote import KEY, Served, served
 
@@ -204,19 +204,18 @@ def test_who_does_not_speak_the_handshake_holds_up_nobody(server: Served, conten
         assert one_more(server.address(), 5) == 6
 
 
-def test_the_doctor_finds_a_board_well(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_finds_a_board_well(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.delenv("DLAS_TOKEN", raising=False)
-    local = parts.find("hardware", "local_cpu").make({"threads": 1})
-    place = Where(host="127.0.0.1", port=server.port, key=KEY, token_file=str(server.token_file))
-    target = local.target().description
-    board = Profile(name="board", title="This machine", driver="rpc", target=target, rpc=place)
-    found = {check.name: check for check in diagnosis.checks(board)}
-    assert [name for name, check in found.items() if check.status == "fail"] == []
-    assert list(found)[-1] == "session"
-    assert found["session"].finding == "one was opened, and has a device of kind llvm"
+    board, dlas = board_profile(tmp_path, server), runner(tmp_path, monkeypatch, capsys)
+    done = dlas("doctor", "--device", str(board))
+    assert done.returncode == 0, done.stdout
+    assert "one was opened, and has a device of kind llvm" in done.stdout
+    assert server.token_file.read_text().strip() not in done.stdout
     wait_for(lambda: ask(server.address()).busy_s is None)
     first = connect(server.address())
-    (check,) = [check for check in diagnosis.checks(board) if check.name == "session"]
+    (check,) = [check for check in diagnosis.checks(Profile.read(board)) if check.name == "session"]
     assert check.status == "warn"
     assert "another one has lasted" in check.finding
     del first

@@ -174,8 +174,7 @@ class Rpc(Hardware):
     def _address(self) -> Address:
         server = self.profile.rpc
         assert server is not None
-        token_file = Path(server.token_file) if server.token_file else None
-        return Address.of(server.host, server.port, server.key, server.timeout, token_file)
+        return server.address()
 
     def _told(self) -> dict[str, Any]:
         """Return what the board tells of itself, nothing where it does not answer."""
