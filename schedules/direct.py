@@ -10,6 +10,7 @@ from tvm.ir import Expr
 from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.columns import column_tiles, compute_columns_in_registers
+from dlas.schedules.loops.thread_blocks import block_tiles, compute_in_thread_blocks
 from dlas.schedules.loops.transformations import (
     accumulate_at,
     only_nchw,
@@ -66,9 +67,12 @@ class Direct(Algorithm):
         schedule_padding(schedule, gpu)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
-        """Return register tiles whose vector lanes are columns, and orders of the loops around them."""
-        return () if target.on_gpu else column_tiles(conv, target)
+        """Return register tiles whose vector lanes are columns, and orders; or a GPU's thread blocks."""
+        return block_tiles(conv, target) if target.on_gpu else column_tiles(conv, target)
 
     def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Accumulate each tile of the output in registers, and apply the tail there."""
+        if target.on_gpu:
+            compute_in_thread_blocks(schedule, decisions)
+            return
         compute_columns_in_registers(schedule, conv, decisions)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from tvm import te
 from tvm.ir import Expr
@@ -13,8 +14,10 @@ from tvm.s_tir import Schedule
 from dlas.schedules.loops.filter_tiles import filters_a_block, panel_tiles
 from dlas.schedules.loops.registers import compute_panel_in_registers
 from dlas.schedules.loops.remainders import REMAINDER_PASSES
+from dlas.schedules.loops.thread_blocks import BlockTile, block_tiles, compute_in_thread_blocks
 from dlas.schedules.loops.transformations import (
     accumulate_at,
+    bind,
     inline,
     only_nchw,
     out_of_blocks,
@@ -80,17 +83,34 @@ class Gemm(Algorithm):
         schedule_padding(schedule, gpu)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
-        """Return register tiles, rows that im2col writes at a time, and loop orders."""
-        return () if target.on_gpu else panel_tiles(conv, target)
+        """Return register tiles, rows that im2col writes at a time, and orders; or a GPU's thread blocks."""
+        if target.on_gpu:
+            return block_tiles(_product(conv), target, filters_a_block(conv)) if conv.groups == 1 else ()
+        return panel_tiles(conv, target)
 
     def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
-        """Apply im2col to a few rows at a time, and multiply their patches while they are cached."""
+        """Apply im2col to a few rows at a time, and multiply their patches while they are cached.
+
+        A GPU writes all patches first, and multiplies them from shared memory.
+        """
         inline(schedule, "unpack")
+        if target.on_gpu:
+            compute_in_thread_blocks(schedule, decisions)
+            bind(schedule, stage(schedule, "im2col"), 5, BlockTile.of(decisions).threads)
+            schedule_padding(schedule, gpu=True)
+            return
         compute_panel_in_registers(schedule, conv, decisions)
 
     def passes(self, conv: Conv, target: Target) -> Sequence[Pass]:
         """Return the passes that keep a narrower last tile in registers."""
         return REMAINDER_PASSES
+
+
+def _product(conv: Conv) -> Conv:
+    """Return the product of filters and patches as a convolution of single pixels with a channel a row."""
+    rows = conv.c // conv.groups * conv.r * conv.s
+    plain: dict[str, Any] = {"strides": (1, 1), "dilation": (1, 1), "padding": (0, 0, 0, 0)}
+    return replace(conv, c=rows, h=conv.p, w=conv.q, r=1, s=1, **plain)
 
 
 def im2col(padded: te.Tensor, conv: Conv) -> te.Tensor:

@@ -130,8 +130,11 @@ class _Compact(ChannelIndex):
         self._dense.schedule(schedule, self._left(conv), target)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
-        """Return the dense algorithm's design space for the remaining convolution."""
-        return self._dense.space(self._left(conv), target)
+        """Return the dense algorithm's design space for the remaining convolution; none for a GPU.
+
+        There it copies inputs into shared memory, and which ones is known at run time only.
+        """
+        return () if target.on_gpu else self._dense.space(self._left(conv), target)
 
     def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Schedule the remaining convolution as the dense algorithm does."""

@@ -96,10 +96,10 @@ def parallelise(schedule: Schedule, block: SBlockRV, outer: int) -> LoopRV:
     return loops[outer]
 
 
-def bind(schedule: Schedule, block: SBlockRV, outer: int) -> None:
-    """Bind a block's ``outer`` outermost loops to GPU threads, one iteration a thread."""
+def bind(schedule: Schedule, block: SBlockRV, outer: int, threads: int = THREADS_PER_BLOCK) -> None:
+    """Bind a block's ``outer`` outermost loops to blocks of GPU threads, one iteration a thread."""
     points = schedule.fuse(*schedule.get_loops(block)[:outer])
-    groups, thread = schedule.split(points, [None, THREADS_PER_BLOCK])
+    groups, thread = schedule.split(points, [None, threads])
     schedule.bind(groups, "blockIdx.x")
     schedule.bind(thread, "threadIdx.x")
 

@@ -21,6 +21,7 @@ TRAINING_STEPS = 2
 """The peak is in the backward pass, and the optimiser keeps momentum from the second step on."""
 SHARED_PROCESS = "not measured: steps run in the sweep's own process, whose earlier work would count"
 ELSEWHERE = "not measured: the device is not this machine"
+ON_GPU = "not measured: the program's memory is the GPU's"
 NOT_TOLD = "not measured: this system does not tell a process's peak memory"
 
 Run = Callable[[], Any]
@@ -45,6 +46,8 @@ def run(
     device: Hardware = point.hardware.make("hardware")
     if not channel.own_process or not device.local:
         return _unknown(ELSEWHERE if channel.own_process else SHARED_PROCESS)
+    if device.target().kind == "cuda":
+        return _unknown(ON_GPU)
     training = point.task == TRAINING
     with allocator.repeatable() as note:
         images, labels = load_batch(cache, network_key, point)

@@ -17,6 +17,7 @@ from tvm.s_tir import Schedule
 
 from dlas.errors import Unsupported
 from dlas.lowering.operators.gpu import on_threads, schedule_for_gpu
+from dlas.lowering.operators.gpu_limits import beyond_limits
 from dlas.lowering.operators.inline import inline_elementwise
 from dlas.lowering.operators.share import parallelise, parallelise_opaque
 from dlas.lowering.operators.sum_by_lanes import sum_by_lanes
@@ -50,6 +51,8 @@ def schedule_operators(module: tvm.IRModule, target: Target) -> tvm.IRModule:
             scheduled.update_func(variable, function)
         if gpu and not on_threads(function):
             raise Unsupported(f"{variable.name_hint} has no schedule for {target.description['kind']}")
+        if gpu and (reason := beyond_limits(function, target)):
+            raise Unsupported(f"{variable.name_hint}: {reason}")
     return scheduled
 
 
