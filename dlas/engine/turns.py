@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from dlas.engine.point_run import PointRun
 from dlas.measuring.machine import Machine
@@ -182,4 +183,4 @@ def lock_device(device: str) -> Lock | None:
     """Return the lock of a device, or None while another sweep holds it."""
     folder = Path(tempfile.gettempdir()) / f"dlas-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    return take_lock(folder / f"device-{device}.lock")
+    return take_lock(folder / f"device-{quote(device, safe='')}.lock")

@@ -55,9 +55,14 @@ class Board:
         ------
         Unreachable
             If the board gives no session.
+        Unsupported
+            If it has no such cores.
         """
         board = cls(address, connect(address))
-        board.call(on_board.USE_CORES, threads, cores)
+        try:
+            board.call(on_board.USE_CORES, threads, cores)
+        except RuntimeError as error:  # TVM's, with the message of what was raised there
+            raise Unsupported(f"{address}: {str(error).strip().splitlines()[-1]}") from None
         return board
 
     def call(self, name: str, *arguments: Any) -> Any:

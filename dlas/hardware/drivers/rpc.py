@@ -78,8 +78,10 @@ class Rpc(Hardware):
 
     @property
     def device(self) -> str:
-        """The board's name if the profile gives one: its processors and its GPU share a lock."""
-        return str(self.profile.facts.get("board", self.profile.name))
+        """The board's name if its profile gives one, or its address: its processors and GPU share a lock."""
+        server = self.profile.rpc
+        reached = f"{server.host}-{server.port}" if server else self.profile.name
+        return str(self.profile.facts.get("board", reached))
 
     @property
     def local(self) -> bool:
