@@ -161,14 +161,13 @@ class Server:
         """Read on, and answer a request that is complete."""
         try:
             request = caller.read()
+            if request is not None:
+                self._forget(caller)
+                self._answer(caller, request, folder)
         except BlockingIOError:
             return
-        except (handshake.Malformed, OSError) as error:
-            return self._drop(caller, str(error))
-        if request is not None:
-            self._forget(caller)
-            with contextlib.suppress(OSError):  # it left without waiting for the answer
-                self._answer(caller, request, folder)
+        except Exception as error:  # whatever goes wrong for one client, the next one is served
+            self._drop(caller, str(error))
 
     def _answer(self, caller: Caller, request: handshake.Request, folder: Path) -> None:
         """Refuse a client, tell it facts, or start its session: nothing is started before the checks."""
@@ -220,5 +219,5 @@ class Server:
         caller.connection.close()
 
     def _forget(self, caller: Caller) -> None:
-        self._poll.unregister(caller.connection)
-        del self._callers[caller.connection.fileno()]
+        if self._callers.pop(caller.connection.fileno(), None) is not None:
+            self._poll.unregister(caller.connection)

@@ -1,0 +1,80 @@
+"""What docs/boards.md says: files that work, and packages that suffice."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from dlas.hardware import targets
+from dlas.hardware.board import Board
+from dlas.hardware.profile import Profile
+from dlas.measuring.doctor import required
+from dlas.remote.address import Address
+from dlas.study.reading import read_study
+from tests.fixtures.package import ROOT
+from tests.fixtures.processes import wait_for
+
+PAGE = (ROOT / "docs/boards.md").read_text()
+FILES = re.findall(r"`(\w+\.toml)`:\n\n```toml\n(.*?)```", PAGE, re.DOTALL)
+(LINE,) = re.findall(r"pip install (apache-tvm==.*)\n", PAGE)
+INSTALLED = [Requirement(word) for word in LINE.split()]
+IMPORTED_AS = {"apache-tvm": "tvm", "apache-tvm-ffi": "tvm_ffi", "scikit-learn": "sklearn"}
+BARE = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {missing!r}:
+            raise ModuleNotFoundError(name, name=name)
+
+sys.meta_path.insert(0, Missing())
+from dlas.cli import main
+main()
+"""
+"""Runs a command where packages are missing."""
+
+
+def test_its_files_are_a_profile_and_a_study_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert [name for name, _ in FILES] == ["pi4.toml", "pi.toml"]
+    for name, text in FILES:
+        Path(name).write_text(text)
+    profile = Profile.read(Path("pi4.toml"))
+    assert targets.refusal(profile.target) is None
+    assert profile.rpc is not None
+    assert len(list(read_study(Path("pi.toml")).points())) == 6
+
+
+def test_its_packages_are_of_the_versions_that_are_required() -> None:
+    wanted = {requirement.name: requirement.specifier for requirement in required()}
+    assert {each.name for each in INSTALLED} <= set(wanted)
+    pinned = {each.name: each.specifier for each in INSTALLED if each.specifier}
+    assert pinned == {name: wanted[name] for name in ("apache-tvm", "apache-tvm-ffi")}
+
+
+@pytest.mark.slow
+def test_its_packages_suffice_for_a_server(tmp_path: Path) -> None:
+    there = {each.name for each in INSTALLED} | {"numpy"}  # which TVM brings
+    names = {each.name for each in required()} - there
+    missing = {IMPORTED_AS.get(name, name.replace("-", "_")) for name in names}
+    output, token = tmp_path / "output", tmp_path / "token"
+    words = ["serve", "--key", "desk", "--port", "0", "--token-file", str(token)]
+    command = [sys.executable, "-c", BARE.format(missing=missing), *words]
+    with output.open("w") as stream:
+        server = subprocess.Popen(command, cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT)
+    try:
+        wait_for(lambda: "; Ctrl-C" in output.read_text() or server.poll() is not None, 120)
+        assert server.poll() is None, output.read_text()
+        port = int(output.read_text().partition("127.0.0.1:")[2].partition(";")[0])
+        board = Board.reach(Address.of("127.0.0.1", port, "desk", 60.0, token), 1, "fastest")
+        assert board.instruments().read().clock_s > 0
+        assert board.instruments().sentinel() > 0
+    finally:
+        server.send_signal(signal.SIGINT)
+        assert server.wait(30) == 0
