@@ -84,6 +84,7 @@ def test_a_kernel_that_is_no_cuda_does_not_compile() -> None:
         compile_cuda(text.replace("blockIdx.x", "blockIdx.w"), CUDA)
 
 
+@pytest.mark.timeout(900)  # a compiler for each kernel: minutes where other tests run beside it
 def test_convolutions_are_right_on_opencl(algorithm: Algorithm, opencl: Any) -> None:
     assert len(check_algorithm(algorithm, OPENCL, run=opencl.run)) < len(CASES)
 
