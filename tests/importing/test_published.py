@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import dlas
@@ -15,6 +16,8 @@ from tests.fixtures.package import ROOT
 
 GPUS, PHONE = ROOT / "tests/data/ofa_gpus.csv.xz", ROOT / "tests/data/ofa_note10.csv.xz"
 
+SAMPLED = 12
+"""Networks of a sample."""
 SUBNET = "555:636,573:463,35:44,757:364,7353:6436"
 """Of the first row of the phone."""
 
@@ -27,11 +30,29 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the first networks of both files."""
+    folder = tmp_path_factory.mktemp("sample")
+    for file in (GPUS, PHONE):
+        table, rows = folder / file.name.removesuffix(".xz"), pd.read_csv(file, dtype=str)
+        rows[rows["model.subnet"].isin(rows["model.subnet"].unique()[:SAMPLED])].to_csv(table, index=False)
+        dlas.import_rows(table, folder / table.stem)
+    return folder
+
+
 @pytest.fixture
 def dlas_there(
     imported: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
     return runner(imported, monkeypatch, capsys)
+
+
+@pytest.fixture
+def dlas_at_sample(
+    sample: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    return runner(sample, monkeypatch, capsys)
 
 
 def test_parts_from_elsewhere_are_names_with_options(imported: Path) -> None:
@@ -45,20 +66,20 @@ def test_parts_from_elsewhere_are_names_with_options(imported: Path) -> None:
     assert set(frame["algorithm"]) == {"library"} and set(frame["hardware"]) >= {"note10", "2080ti"}
 
 
-def test_every_command_reads_them(imported: Path, dlas_there: Command, tmp_path: Path) -> None:
-    row = next(read_rows(imported / "ofa_gpus"))
+def test_every_command_reads_them(sample: Path, dlas_at_sample: Command, tmp_path: Path) -> None:
+    row = next(read_rows(sample / "ofa_gpus"))
     runs = {
         ("compare", "ofa_gpus", "--axis", "hardware"): "times as fast",
         ("compare", "ofa_gpus", "--axis", "batch", "--json"): '"baseline"',
         ("observations", "ofa_gpus"): "XIII",
-        ("status", "ofa_gpus"): "imported from ofa_gpus.csv.xz",
-        ("show", "ofa_gpus", row.id): "from ofa_gpus.csv.xz, line 2 (SHA-256 ",
+        ("status", "ofa_gpus"): "imported from ofa_gpus.csv",
+        ("show", "ofa_gpus", row.id): "from ofa_gpus.csv, line 2 (SHA-256 ",
         ("show", "ofa_note10", "--fastest", "--where", f"model.subnet={SUBNET}"): "Samsung Galaxy Note10",
         ("export", "ofa_gpus", "--to", str(tmp_path / "rows.csv")): "",
         ("export", "ofa_gpus", "--layers", "--to", str(tmp_path / "layers.csv")): "",
     }
     for words, says in runs.items():
-        done = dlas_there(*words)
+        done = dlas_at_sample(*words)
         assert done.returncode == 0, done.stderr
         assert says in done.stdout, words
 
@@ -88,26 +109,26 @@ def test_of_thousands_the_first_are_printed_and_some_networks_are_on_the_page(
     assert len(whole) == 1200 and not nothing and "--where chooses others" in left_out
 
 
-def test_what_needs_their_programs_says_so(imported: Path, dlas_there: Command, tmp_path: Path) -> None:
-    row = next(read_rows(imported / "ofa_gpus"))
+def test_what_needs_their_programs_says_so(sample: Path, dlas_at_sample: Command, tmp_path: Path) -> None:
+    row = next(read_rows(sample / "ofa_gpus"))
     study = ROOT / "experiments/quickstart/study.toml"
-    before = (imported / "ofa_gpus" / "results.jsonl").stat()
+    before = (sample / "ofa_gpus" / "results.jsonl").stat()
     for words, says in (
         (
             ("deploy", "ofa_gpus", row.id, "--to", str(tmp_path / "d")),
-            "imported from 'ofa_gpus.csv.xz', and its program",
+            "imported from 'ofa_gpus.csv', and its program",
         ),
         (
             ("run", str(study), "--out", "ofa_gpus"),
-            "holds rows imported from 'ofa_gpus.csv.xz', which stay as they",
+            "holds rows imported from 'ofa_gpus.csv', which stay as they",
         ),
         (("run", str(study), "--out", "ofa_gpus", "--dry-run"), "holds rows imported from"),
         (("run", "ofa_gpus"), "no study.toml in 'ofa_gpus'"),
         (("choose", "ofa_gpus", "--to", str(tmp_path / "c.toml")), ""),
     ):
-        done = dlas_there(*words)
+        done = dlas_at_sample(*words)
         assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1, done.stderr
-    assert (imported / "ofa_gpus" / "results.jsonl").stat() == before
+    assert (sample / "ofa_gpus" / "results.jsonl").stat() == before
     assert not list(tmp_path.iterdir())
 
 
