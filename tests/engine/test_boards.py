@@ -63,6 +63,7 @@ def by_device(found: list[Row]) -> dict[str, list[str]]:
     return {name: sorted(said) for name, said in devices.items()}
 
 
+@pytest.mark.slow
 def test_a_board_gives_the_rows_of_this_machine(tmp_path: Path) -> None:
     axes = 'algorithm = ["gemm", "csr_direct"]\ncompiler = ["hand"]'
     with served(tmp_path) as server:
