@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from dlas.predictors.additive import Additive
+from dlas.predictors.extra_trees import ExtraTrees
 from dlas.predictors.fitted.least_squares import relative_rates
 from dlas.predictors.fitted.rates import Rates
 from dlas.predictors.fitted.trees import Trees
@@ -71,14 +72,12 @@ class Corrected(Predictor):
 
     def fit(self, samples: Samples, workspace: Workspace) -> Fitted:
         """Return the rates, and the trees fitted to the logarithm of what was measured over the sum."""
-        from sklearn.ensemble import ExtraTreesRegressor
-
         summed = [column.startswith(SUMMED) for column in samples.columns]
         rates = np.zeros(len(samples.columns))
         rates[summed] = relative_rates(samples.features[:, summed], samples.target)
         total = Rates.of(samples, rates, 0.0)
         ratio = samples.target / total.predict(samples)
-        ensemble = ExtraTreesRegressor(self.trees, min_samples_leaf=self.leaf, random_state=workspace.seed)
+        ensemble = ExtraTrees(self.trees, self.leaf).ensemble(workspace.seed)
         return CorrectedSum(total, Trees.of(ensemble.fit(samples.features, np.log(ratio))))
 
     def load(self, folder: Path) -> Fitted:

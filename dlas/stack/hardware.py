@@ -69,6 +69,17 @@ class Hardware(Part, ABC):
         """Return why this device cannot be used here, or None."""
         return None
 
+    def check_usable(self) -> None:
+        """Refuse to go on with a device that cannot be used here.
+
+        Raises
+        ------
+        Unsupported
+            With the reason of :meth:`unsupported`.
+        """
+        if reason := self.unsupported():
+            raise Unsupported(reason)
+
     def refuses(self, compiler: type[Backend]) -> str | None:
         """Return why a compiler's programs cannot run on this device, or None."""
         return None

@@ -12,20 +12,15 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
+from dlas.schedules.loops.gpu_threads import BUSY, FEWEST, MOST, USUAL, WARP, most_threads
 from dlas.schedules.loops.transformations import output_block, stage
 from dlas.schedules.loops.vectors import divisors
 from dlas.stack import Conv, Decisions, Target
 
-WARP = 32
-"""Threads that run in lockstep."""
-FEWEST, USUAL, MOST = 64, 256, 512
-"""Fewest, usual and most threads of a block, where there is work for so many."""
 SUMS = 64
 """Most outputs of a thread: a quarter of its registers with 256 threads a block."""
 SHARED_BYTES = 24_576
 """Largest part of a block's shared memory: two blocks, or more, share a processor's."""
-BUSY = 2**16
-"""Threads that hide memory latency on a large GPU."""
 FETCH = 8.0
 """Cost of an element's way from global into shared memory, in multiply-adds of a thread."""
 WAIT = 32.0
@@ -107,7 +102,7 @@ def block_tiles(conv: Conv, target: Target, most_filters: int = SUMS) -> list[De
     if conv.groups > 1:
         return []
     limits = tvm.target.Target(dict(target.description)).attrs
-    most = min(MOST, int(limits.get("max_threads_per_block", limits["max_num_threads"])))
+    most = min(MOST, most_threads(target))
     shared = min(SHARED_BYTES, int(limits.get("max_shared_memory_per_block", SHARED_BYTES)))
     tiles = [tile for tile in _tiles(conv, most, most_filters) if 4 * sum(tile.elements(conv)) <= shared]
     worthwhile = [tile for tile in tiles if tile.threads >= FEWEST] or tiles

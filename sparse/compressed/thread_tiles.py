@@ -6,23 +6,17 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-import tvm
-
+from dlas.schedules.loops.gpu_threads import BUSY, FEWEST, MOST, USUAL, WARP, most_threads
 from dlas.schedules.loops.vectors import divisors
 from dlas.stack import Decisions, Target
 
-WARP = 32
-"""Threads that run in lockstep: they should compute the same row, since rows differ in length."""
 WIDTHS = (1, 2, 4, 8)
-"""Warps of a thread block along the outputs of a filter, where there are so many outputs."""
-FEWEST, USUAL, MOST = 64, 256, 512
-"""Fewest, usual and most threads of a block, where there is work for so many."""
+"""Warps of a thread block along the outputs of a filter, where there are so many outputs; a warp computes one
+row, since rows differ in length."""
 SUMS = 32
 """Most outputs of a thread: a quarter of its registers with 512 threads a block."""
 PLACES = 8
 """Most outputs of one filter in a thread."""
-BUSY = 2**16
-"""Active threads that hide memory latency on a large GPU."""
 OVERHEAD = 3
 """Instructions an entry beside its loads and multiply-adds: its offset and the loop."""
 POINTS = 64
@@ -78,12 +72,6 @@ def thread_tiles(extents: Sequence[int], target: Target) -> list[Decisions]:
     worthwhile = [tile for tile in tiles if FEWEST <= tile.block(height) <= MOST] or tiles
     best = sorted(worthwhile, key=lambda tile: (tile.cost(extents), abs(tile.block(height) - USUAL)))
     return [asdict(tile) for tile in best[:POINTS]]
-
-
-def most_threads(target: Target) -> int:
-    """Return how many threads a block of a GPU may have."""
-    limits = tvm.target.Target(dict(target.description)).attrs
-    return int(limits.get("max_threads_per_block", limits["max_num_threads"]))
 
 
 def _tiles(extents: Sequence[int], most: int) -> Iterator[ThreadTile]:

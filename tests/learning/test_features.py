@@ -58,7 +58,7 @@ def test_narrow_convolutions_have_a_rate_of_their_own() -> None:
     found = costs([dense, depthwise, linear])
     assert found["macs"] == dense["macs"] + linear["macs"]
     assert found["narrow_macs"] == depthwise["macs"]
-    assert found["count"] == 3 and found["once"] == 1
+    assert found["operators"] == 3 and found["once"] == 1
 
 
 @pytest.mark.parametrize(("channels", "whole"), [(8, 8), (9, 16), (5, 8)])

@@ -191,7 +191,7 @@ def test_an_upload_that_is_cut_off_leaves_nothing(server: Served) -> None:
 
 def test_uploads_stay_in_the_folder_of_their_session(server: Served) -> None:
     session = connect(server.address())
-    for name in ("../library.so", "/tmp/library.so"):
+    for name in ("../library.so", "/library.so"):
         with pytest.raises(Exception, match="outside of the session's folder"):
             session.upload(bytearray(100), name)
 

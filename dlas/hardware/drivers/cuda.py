@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dlas.errors import Unsupported
 from dlas.hardware.profile import Profile
 from dlas.measuring import cuda_toolkit, sampling
 from dlas.measuring.gpu import NoGpu, first_gpu
@@ -85,7 +84,7 @@ class Cuda(Hardware):
         Unsupported
             If there is no GPU.
         """
-        self._refuse()
+        self.check_usable()
         return sampling.sample(program.bind(images), settings, turn, timer=program.timer(images))
 
     def measure_training(
@@ -98,9 +97,5 @@ class Cuda(Hardware):
         Unsupported
             If there is no GPU.
         """
-        self._refuse()
+        self.check_usable()
         return sampling.sample(step.step, settings, turn)
-
-    def _refuse(self) -> None:
-        if reason := self.unsupported():
-            raise Unsupported(reason)

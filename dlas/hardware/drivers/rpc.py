@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dlas.errors import InputError, Unreachable, Unsupported
+from dlas.errors import InputError, Unreachable
 from dlas.hardware import targets
 from dlas.hardware.board import Board, BoardProgram
 from dlas.hardware.drivers.local import Local
@@ -147,7 +147,7 @@ class Rpc(Hardware):
         Unreachable
             If the board does not answer.
         """
-        self._check()
+        self.check_usable()
         target = self.target()
         board = Board.reach(self._address(), target.threads, self.cores or "fastest")
         return board.load(compiler, folder, target)
@@ -164,14 +164,10 @@ class Rpc(Hardware):
         Unreachable
             If the board is lost.
         """
-        self._check()
+        self.check_usable()
         instruments = program.board.instruments() if isinstance(program, BoardProgram) else None
         run, timer = program.bind(images), program.timer(images)
         return sampling.sample(run, settings, turn, instruments, timer)
-
-    def _check(self) -> None:
-        if reason := self.unsupported():
-            raise Unsupported(reason)
 
     def _address(self) -> Address:
         server = self.profile.rpc

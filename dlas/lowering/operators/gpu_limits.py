@@ -12,6 +12,7 @@ from tvm import s_tir, tirx
 from tvm.s_tir import transform
 
 from dlas.lowering.target import tvm_target
+from dlas.schedules.loops.gpu_threads import most_threads
 from dlas.stack import Target
 
 FIRST_ARCHITECTURES = {"float16": 53, "bfloat16": 80, "float8": 89, "float4": 100}
@@ -26,10 +27,7 @@ def beyond_limits(function: tirx.PrimFunc, target: Target) -> str | None:
     a board may only say that something failed (DLAS paper, section 4.5).
     """
     limits = tvm_target(target).attrs
-    threads, most = (
-        threads_a_block(function),
-        int(limits.get("max_threads_per_block", limits["max_num_threads"])),
-    )
+    threads, most = threads_a_block(function), most_threads(target)
     if threads > most:
         return f"{threads} threads a block, and the target allows {most}"
     shared = shared_bytes(function)
