@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dlas.errors import InputError, PointError, Unreachable
 from dlas.hardware import targets
 from dlas.hardware.profile import Profile, Server
+from dlas.measuring import on_board
 from dlas.measuring.doctor import Check, clocks_of
 from dlas.remote.address import Address
 from dlas.remote.asking import Answer, ask
-from dlas.remote.connection import TVM, connect, reaching
+from dlas.remote.connection import OTHER_CODE, TVM, connect, reaching
 from dlas.store.fingerprint import versions
 
 ON_ARM = {
@@ -56,7 +58,7 @@ def checks(profile: Profile) -> Iterator[Check]:
         return
     compiled = target(profile)
     yield compiled
-    yield compiler(server)
+    yield compiler(server, profile.target)
     try:
         address = server.address()
     except Unreachable as error:
@@ -87,18 +89,26 @@ def target(profile: Profile) -> Check:
     return Check("target", "fail", refusal, "correct [target] in the profile")
 
 
-def compiler(server: Server) -> Check:
-    """Check that this machine has the C compiler that links for the board."""
+def compiler(server: Server, description: Mapping[str, Any]) -> Check:
+    """Check that this machine has the C compiler that links for the board's processor."""
     name = server.compiler or "cc"
-    if shutil.which(name):
-        return Check("C compiler", "ok", name)
-    advice = "install it on this machine, or name another as `compiler` in [rpc]; the board needs none"
-    return Check("C compiler", "fail", f"{name!r} is not installed here", advice)
+    if not shutil.which(name):
+        advice = "install it on this machine, or name another as `compiler` in [rpc]; the board needs none"
+        return Check("C compiler", "fail", f"{name!r} is not installed here", advice)
+    asked = subprocess.run([name, "-dumpmachine"], capture_output=True, text=True, timeout=30)
+    host = description if description.get("kind") == "llvm" else description.get("host", {})
+    links, wanted = (_architecture(text.strip().partition("-")[0]) for text in (asked.stdout, _triple(host)))
+    if asked.returncode == 0 and links != wanted:
+        advice = f"install one for {wanted}, and name it as `compiler` in [rpc]: {wanted}-linux-gnu-gcc"
+        return Check("C compiler", "fail", f"{name!r} links for {links}, and the board is {wanted}", advice)
+    return Check("C compiler", "ok", name)
 
 
 def same_tvm(answer: Answer) -> Check:
-    """Compare the board's TVM with the one here."""
+    """Compare the board's TVM and DLAS with those here."""
     here = versions([TVM])[TVM]
+    if answer.tvm == here and answer.code != on_board.code():
+        return Check("DLAS", "fail", OTHER_CODE, "docs/boards.md tells how")
     if answer.tvm == here:
         return Check("TVM", "ok", f"{here} on both")
     return Check(
@@ -116,19 +126,18 @@ def instructions(description: Mapping[str, Any], answer: Answer) -> Check:
         return Check(
             name, "warn", "the target has no host", "add [target.host], or code for it is this host's"
         )
-    compiled = _architecture(str(host.get("mtriple") or codegen.llvm_get_system_triple()).partition("-")[0])
+    compiled = _architecture(_triple(host).partition("-")[0])
     there = _architecture(str(answer.machine.get("architecture")))
     if compiled != there:
         advice = "correct mtriple in the profile's [target]"
         return Check(name, "fail", f"the target is for {compiled}, and the board is {there}", advice)
-    missing = _missing(
-        {str(each) for each in codegen.llvm_get_cpu_features(Target(dict(host)))}, answer.flags
-    )
+    features = codegen.llvm_get_cpu_features(Target(dict(host)))
+    missing, processor = _missing({str(each) for each in features}, answer.flags), host.get("mcpu", compiled)
     if missing:
         away = ", ".join(f'"-{each}"' for each in missing)
-        finding = f"the board lacks {', '.join(missing)}, which {host['mcpu']} has"
+        finding = f"the board lacks {', '.join(missing)}, which {processor} has"
         return Check(name, "fail", finding, f"correct mcpu, or add {away} to mattr in the profile's [target]")
-    return Check(name, "ok", f"the board has all that {host['mcpu']} has")
+    return Check(name, "ok", f"the board has all that {processor} has")
 
 
 def _missing(compiled: set[str], flags: list[str]) -> list[str]:
@@ -166,6 +175,13 @@ def session(description: Mapping[str, Any], address: Address, answer: Answer) ->
         return Check("session", "ok", f"one was opened, and has a device of kind {kind}")
     advice = f"install a TVM on the board that is built for {kind}, and its driver"
     return Check("session", "fail", f"TVM on the board finds no device of kind {kind}", advice)
+
+
+def _triple(host: Mapping[str, Any]) -> str:
+    """Return what a target of processors is compiled for, by default this machine's."""
+    from tvm.target import codegen
+
+    return str(host.get("mtriple") or codegen.llvm_get_system_triple())
 
 
 def _architecture(name: str) -> str:

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from dlas.errors import InputError
 from dlas.remote.address import PORT, TIMEOUT_S, Address
+from dlas.remote.tokens import KEY
 from dlas.store import toml
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -45,7 +46,7 @@ class Server(pydantic.BaseModel):
 
     host: Text
     port: Annotated[int, Field(ge=1, le=65_535)] = PORT
-    key: Text
+    key: Annotated[str, StringConstraints(pattern=f"^{KEY.pattern}$")]
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = TIMEOUT_S
     token_file: Text | None = None
     compiler: Text | None = None

@@ -97,7 +97,7 @@ class Machine:
         """
         among = processors or self.allowed()
         cores = {tuple(p for p in self._siblings(cpu) if p in among) or (cpu,) for cpu in among}
-        return sorted(cores, key=lambda core: (-self._capacity(core[0]), core))
+        return sorted(cores, key=lambda core: (*(-value for value in self.speed(core[0])), core))
 
     def quota(self) -> float | None:
         """Return the processors that control groups grant, may be fractional; None where unlimited."""

@@ -6,6 +6,7 @@ by name.  So times are taken by the board's own clock, and disturbances are thos
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import time
@@ -15,11 +16,19 @@ from typing import Any
 
 from dlas.measuring import disturbance
 from dlas.measuring.machine import Machine, use_threads
+from dlas.store.fingerprint import SourceTree
 
 USE_CORES = "dlas.board.use_cores"
 SENTINEL = "dlas.board.sentinel"
 READ = "dlas.board.read"
 TIME_KERNELS = "dlas.board.time_kernels"
+
+
+@functools.cache
+def code() -> str:
+    """Return a digest of the code that measures, which must be the same on the desk and on the board."""
+    tree = SourceTree()
+    return tree.digest(tree.closure([__name__], within=["dlas"]))
 
 
 def register() -> None:

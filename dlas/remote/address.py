@@ -45,8 +45,8 @@ class Address:
         ----------
         host, port, key, timeout_s
         token_file : Path, optional
-            By default ``~/.config/dlas/tokens/KEY``; ``~`` is the user's folder.
-            The environment variable ``DLAS_TOKEN`` goes before any file.
+            By default what the environment variable ``DLAS_TOKEN`` holds, or the file
+            ``~/.config/dlas/tokens/KEY``; ``~`` is the user's folder.
 
         Raises
         ------
@@ -55,8 +55,8 @@ class Address:
         InputError
             If the key has other characters than names of files.
         """
-        path = token_file.expanduser() if token_file else tokens.default_path(key)
-        return cls(host, port, key, tokens.read(path), timeout_s)
+        token = tokens.read(token_file.expanduser()) if token_file else tokens.of_key(key)
+        return cls(host, port, key, token, timeout_s)
 
     def __str__(self) -> str:
         """Return key, host and port, as messages name a board."""

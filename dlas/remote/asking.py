@@ -25,6 +25,8 @@ class Answer:
     ----------
     tvm : str
         The version of TVM there.
+    code : str
+        The digest of the code that measures there, see :func:`dlas.measuring.on_board.code`.
     machine : dict
         What :meth:`dlas.measuring.machine.Machine.describe` returns there.
     flags : list of str
@@ -36,6 +38,7 @@ class Answer:
     """
 
     tvm: str
+    code: str
     machine: dict[str, Any]
     flags: list[str]
     busy_s: float | None
@@ -105,7 +108,9 @@ def ask(address: Address, limit_s: float = ANSWER_S) -> Answer:
     """
     try:
         with socket.create_connection((address.host, address.port), limit_s) as opened:
-            opened.sendall(handshake.Request(address.key, address.token, asks=True).encode())
+            # The time limit too, so that a server that refuses it says so before a session is asked for.
+            request = handshake.Request(address.key, address.token, address.timeout_s, asks=True)
+            opened.sendall(request.encode())
             return _answer(address, Stream(opened, time.monotonic() + limit_s), opened.getpeername()[0])
     except TimeoutError:
         raise Unreachable(f"{address}: no answer within {limit_s:g} s") from None
@@ -136,6 +141,7 @@ def _answer(address: Address, stream: Stream, number: str) -> Answer:
     busy = facts["busy_s"]
     return Answer(
         str(facts["tvm"]),
+        str(facts.get("code")),
         dict(facts["machine"]),
         [str(flag) for flag in facts["flags"]],
         None if busy is None else float(busy),

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dlas.errors import SessionTimeout, Unreachable
+from dlas.measuring import on_board
 from dlas.remote import handshake
 from dlas.remote.address import Address
 from dlas.remote.asking import ANSWER_S, Answer, ask
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from tvm.rpc import RPCSession
 
 TVM = "apache-tvm"
-RETRY_S = 0.2
+OTHER_CODE = "the DLAS there measures by other code than this one: install this one's wheel there"
+RETRY_S = 1.0
+"""How often a client that waits asks again: rarely, for the board is measuring."""
 SILENCE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 120_000}
 """Half a minute after a board has lost its power, calls on it fail instead of waiting for ever; two
 minutes (TCP_USER_TIMEOUT, in ms) where it was receiving."""
@@ -108,12 +111,14 @@ class _Taken(Exception):
 
 
 def _compatible(address: Address, answer: Answer) -> Answer:
-    """Return the answer of a server with the same TVM as here, as code and messages must agree."""
+    """Return the answer of a server with the same TVM and DLAS as here: code and messages must agree."""
     here = versions([TVM])[TVM]
     if answer.tvm != here:
         raise Unreachable(
             f"{address}: TVM {answer.tvm} there and {here} here must be the same: install {TVM}=={here} there"
         )
+    if answer.code != on_board.code():
+        raise Unreachable(f"{address}: {OTHER_CODE}")
     return answer
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas.errors import InputError
+from dlas.measuring import on_board
 from dlas.measuring.machine import Machine
 from dlas.remote import handshake
 from dlas.remote.folders import server_folder
@@ -102,6 +103,7 @@ class Server:
         self.port: int = self._listener.getsockname()[1]
         self._callers: dict[int, Caller] = {}
         self._session: Session | None = None
+        self._facts: dict[str, Any] = {}
         self._poll = select.poll()
         self._poll.register(self._listener, READABLE)
 
@@ -116,14 +118,17 @@ class Server:
                     self._session.kill()
 
     def describe(self) -> dict[str, Any]:
-        """Return what the server says of itself."""
-        machine, session = Machine(), self._session
-        return {
-            "tvm": versions(["apache-tvm"])["apache-tvm"],
-            "machine": machine.describe(),
-            "flags": sorted(machine.flags()),
-            "busy_s": None if session is None else time.monotonic() - session.started,
-        }
+        """Return what the server says of itself; in a session, which asking would disturb, as it was before."""
+        session = self._session
+        if session is None or not self._facts:
+            machine = Machine()
+            self._facts = {
+                "tvm": versions(["apache-tvm"])["apache-tvm"],
+                "code": on_board.code(),
+                "machine": machine.describe(),
+                "flags": sorted(machine.flags()),
+            }
+        return {**self._facts, "busy_s": None if session is None else time.monotonic() - session.started}
 
     def _turn(self, folder: Path) -> None:
         """Wait for the next event, and do what it asks for."""
@@ -195,7 +200,7 @@ class Server:
 
     def _start(self, caller: Caller, seconds: float, folder: Path) -> None:
         others = [self._listener, *(other.connection for other in self._callers.values())]
-        self._session = Session(caller.connection, self._key, seconds, folder, self.describe, others)
+        self._session = Session(caller.connection, self._key, seconds, folder, others)
         self._poll.register(caller.connection, select.POLLRDHUP)
         self._poll.register(self._session.alive.fileno(), select.POLLHUP)
         self._say(f"{caller.name}: session of at most {seconds:g} s")

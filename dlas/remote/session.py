@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import shutil
@@ -11,10 +10,9 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 from dlas.errors import InputError
 from dlas.measuring import on_board
@@ -43,8 +41,6 @@ class Session:
         Longest duration.
     parent : Path
         Where its folder is made.
-    describe : callable
-        Returns what the server says of itself.
     others : iterable of socket.socket
         The server's further sockets, which the child closes.
     """
@@ -55,7 +51,6 @@ class Session:
         key: str,
         seconds: float,
         parent: Path,
-        describe: Callable[[], dict[str, Any]],
         others: Iterable[socket.socket],
     ) -> None:
         self.client = client
@@ -68,7 +63,7 @@ class Session:
         def main(_: Connection) -> int:
             for other in others:
                 other.close()
-            return _serve(client, key, self._folder, describe)
+            return _serve(client, key, self._folder)
 
         self._pid, self.alive = fork(main)
         """The pipe's other end is closed by the child's end."""
@@ -120,7 +115,7 @@ class Session:
                 """Unread bytes would make the kernel discard the reason, and reset the connection."""
 
 
-def _serve(client: socket.socket, key: str, folder: Path, describe: Callable[[], dict[str, Any]]) -> int:
+def _serve(client: socket.socket, key: str, folder: Path) -> int:
     """Run a client's calls in this process until it leaves."""
     from tvm.rpc import _ffi_api
 
@@ -131,14 +126,14 @@ def _serve(client: socket.socket, key: str, folder: Path, describe: Callable[[],
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(FIRST_TO_DIE)
     os.chdir(folder)
-    _provide(folder, describe)
+    _provide(folder)
     client.setblocking(True)
     client.sendall(handshake.welcome(key))
     _ffi_api.ServerLoop(client.fileno())
     return 0
 
 
-def _provide(folder: Path, describe: Callable[[], dict[str, Any]]) -> None:
+def _provide(folder: Path) -> None:
     """Register the functions of a session that TVM leaves to the server."""
     import tvm_ffi
     from tvm.runtime import Module, load_module
@@ -154,12 +149,5 @@ def _provide(folder: Path, describe: Callable[[], dict[str, Any]]) -> None:
     def load(name: str) -> Module:
         return load_module(path_of(name))
 
-    def described() -> str:
-        return json.dumps(describe())
-
-    for name, function in {
-        "tvm.rpc.server.workpath": path_of,
-        "tvm.rpc.server.load_module": load,
-        "dlas.remote.describe": described,
-    }.items():
+    for name, function in {"tvm.rpc.server.workpath": path_of, "tvm.rpc.server.load_module": load}.items():
         tvm_ffi.register_global_func(name, function, override=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from dlas.errors import InputError, Unreachable
 
 VARIABLE = "DLAS_TOKEN"
-"""The environment variable that holds a token instead of a file."""
+"""The environment variable that holds a token instead of the default file."""
 KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,256}")
 """Printable and without spaces, which separate the options of TVM's handshake."""
@@ -30,16 +30,30 @@ def default_path(key: str) -> Path:
     return Path.home() / ".config" / "dlas" / "tokens" / key
 
 
-def read(path: Path) -> str:
-    """Return the token in a file, or in the environment variable ``DLAS_TOKEN``, which goes first.
+def of_key(key: str) -> str:
+    """Return a server's token: that in the environment variable ``DLAS_TOKEN``, or in its default file.
 
     Raises
     ------
     Unreachable
-        If neither holds one; the message never quotes what they hold.
+        If neither holds one.
+    InputError
+        If the key is no name of a file.
     """
+    path = default_path(key)
     if VARIABLE in os.environ:
         return _checked(os.environ[VARIABLE], f"the environment variable {VARIABLE}")
+    return read(path)
+
+
+def read(path: Path) -> str:
+    """Return the token in a file.
+
+    Raises
+    ------
+    Unreachable
+        If it holds none; the message never quotes what it holds.
+    """
     try:
         with path.open(encoding="utf-8", errors="replace") as stream:
             content = stream.read(MOST_BYTES)

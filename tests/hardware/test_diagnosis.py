@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from dlas.errors import InputError
 from dlas.hardware import diagnosis
 from dlas.hardware.profile import Profile, Server
+from dlas.measuring import on_board
 from dlas.measuring.doctor import Check
 from dlas.remote import handshake
 from dlas.remote.asking import Answer
@@ -26,13 +28,22 @@ def token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DLAS_TOKEN", "a-token-of-a-test")
 
 
+@pytest.fixture(autouse=True)
+def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Stand in for a C compiler that links for Arm."""
+    path = tmp_path / "arm-cc"
+    path.write_text("#!/bin/sh\necho aarch64-linux-gnu\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+
 def answer(flags: list[str], architecture: str = "aarch64", **other: Any) -> Answer:
     machine = {"architecture": architecture, "allowed_cores": 4, "governor": "performance", **other}
-    return Answer(str(HERE), machine, flags, None, "127.0.0.1")
+    return Answer(str(HERE), on_board.code(), machine, flags, None, "127.0.0.1")
 
 
 def profile(target: dict[str, Any] = A76, **server: Any) -> Profile:
-    rpc = Server(**{"host": "127.0.0.1", "key": KEY, "compiler": "cc", **server})
+    rpc = Server(**{"host": "127.0.0.1", "key": KEY, "compiler": "arm-cc", **server})
     return Profile(name="board", title="A board", driver="rpc", target=target, rpc=rpc)
 
 
@@ -49,6 +60,7 @@ def failed(found: list[Check]) -> dict[str, str]:
         ({**A76, "mcpu": "cortex-a72"}, PI4, "aarch64", "ok", "all that cortex-a72 has"),
         ({**A76, "mattr": ["-lse", "-rdm", "-fullfp16", "-dotprod"]}, PI4, "aarch64", "ok", "all that"),
         ({**A76, "mcpu": "cortex-a72", "mattr": ["+sve"]}, PI4, "aarch64", "fail", "lacks fullfp16, sve"),
+        ({"kind": "llvm", "mtriple": "aarch64-linux-gnu"}, PI4, "aarch64", "ok", "all that aarch64 has"),
         (A76, PI5, "x86_64", "fail", "the target is for aarch64, and the board is x86_64"),
         ({"kind": "cuda", "arch": "sm_72", "host": A76}, PI4, "aarch64", "fail", "lacks dotprod"),
         ({"kind": "cuda", "arch": "sm_72"}, PI4, "aarch64", "warn", "the target has no host"),
@@ -94,6 +106,13 @@ def test_what_is_wrong_here_is_told_together(monkeypatch: pytest.MonkeyPatch, tm
     assert "cortex-a7666" in told["target"]
     assert "'no-such-cc' is not installed here" in told["C compiler"]
     assert f"{tmp_path / 'token'} does not exist" in told["token"]
+
+
+def test_a_compiler_for_another_processor_is_told() -> None:
+    x86 = {"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "skylake"}
+    assert diagnosis.compiler(profile().rpc or Server(host="", key=KEY), A76).status == "ok"
+    wrong = diagnosis.compiler(profile().rpc or Server(host="", key=KEY), x86)
+    assert wrong.status == "fail" and "links for aarch64, and the board is x86_64" in wrong.finding
 
 
 @pytest.mark.parametrize(

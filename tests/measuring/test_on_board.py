@@ -11,14 +11,15 @@ from dlas.measuring.machine import Machine
 from dlas.measuring.on_board import use_cores
 
 
-def board(root: Path, speeds: list[int]) -> Machine:
-    """Return a machine whose cores have these capacities."""
+def board(root: Path, speeds: list[int], file: str = "cpu_capacity") -> Machine:
+    """Return a machine whose cores have these capacities, or highest frequencies."""
     (root / "proc/self").mkdir(parents=True)
     (root / "proc/self/status").write_text(f"Cpus_allowed_list:\t0-{len(speeds) - 1}\n")
     for number, speed in enumerate(speeds):
         folder = root / f"sys/devices/system/cpu/cpu{number}"
         folder.mkdir(parents=True)
-        (folder / "cpu_capacity").write_text(f"{speed}\n")
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).write_text(f"{speed}\n")
     return Machine(root)
 
 
@@ -44,6 +45,11 @@ def test_cores_are_of_the_kind_that_is_asked_for(tmp_path: Path) -> None:
     assert bound(machine, 8, "all") == set(range(8))
     with pytest.raises(ValueError, match="5 threads, but the server may use 4 little cores"):
         use_cores(5, "little", machine)
+
+
+def test_cores_differ_by_frequency_where_the_kernel_tells_no_capacity(tmp_path: Path) -> None:
+    machine = board(tmp_path, [1_800_000, 1_800_000, 2_400_000, 2_400_000], "cpufreq/cpuinfo_max_freq")
+    assert bound(machine, 2, "fastest") == bound(machine, 2, "big") == {2, 3}
 
 
 def test_cores_that_do_not_differ_are_neither_big_nor_little(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from dlas.errors import SessionTimeout, Unreachable
+from dlas.measuring import on_board
 from dlas.remote import handshake
 from dlas.remote.address import Address
 from dlas.remote.asking import ask
@@ -17,10 +18,14 @@ from tests.fixtures.remote import KEY, answering
 HERE = versions(["apache-tvm"])["apache-tvm"]
 
 
-def facts(tvm: str | None = HERE, busy_s: float | None = None) -> tuple[bytes]:
-    return (
-        handshake.facts(KEY, {"tvm": tvm, "machine": {"cpu": "A"}, "flags": ["asimd"], "busy_s": busy_s}),
-    )
+def told(tvm: str | None, busy_s: float | None, code: str | None) -> dict[str, object]:
+    """Return what a server says of itself."""
+    machine = {"machine": {"cpu": "A"}, "flags": ["asimd"]}
+    return {"tvm": tvm, "code": code or on_board.code(), **machine, "busy_s": busy_s}
+
+
+def facts(tvm: str | None = HERE, busy_s: float | None = None, code: str | None = None) -> tuple[bytes]:
+    return (handshake.facts(KEY, told(tvm, busy_s, code)),)
 
 
 def sized(content: bytes) -> bytes:

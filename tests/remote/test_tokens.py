@@ -37,11 +37,12 @@ def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
         tokens.read_or_make(tmp_path / "token")
 
 
-def test_the_environment_goes_before_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_goes_before_default_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text("another-token-of-a-test\n")
-    assert tokens.read(tmp_path / "token") == "another-token-of-a-test"
     monkeypatch.setenv("DLAS_TOKEN", TOKEN)
-    assert tokens.read(tmp_path / "token") == TOKEN
+    assert tokens.of_key("pi4") == Address.of("localhost", 9190, "pi4").token == TOKEN
+    # A profile that names a file means that one: there may be several boards.
+    assert Address.of("localhost", 9190, "pi4", 1.0, tmp_path / "token").token == "another-token-of-a-test"
 
 
 def test_an_address_does_not_show_its_token() -> None:

@@ -26,6 +26,7 @@ from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
 from dlas.lowering.kernels import run_passes, schedule_kernel
 from dlas.networks.torch_network import TorchNetwork
 from dlas.processes.workers import Handlers, Reply
+from dlas.schedules.loops import gpu_threads
 from dlas.sparse.bsr_direct import BsrDirect
 from dlas.sparse.compressed import thread_tiles
 from dlas.sparse.compressed.blocks import block
@@ -146,7 +147,7 @@ def test_sums_start_before_a_loop_that_may_be_empty() -> None:
 @pytest.mark.parametrize("target", [CUDA, OPENCL, SMALL_GPU], ids=["cuda", "opencl", "small"])
 @pytest.mark.parametrize("conv", [SQUARE, BATCH, UNEVEN], ids=["square", "batch", "uneven"])
 def test_tiles_respect_the_target(algorithm: SparseRows, conv: Conv, target: Target) -> None:
-    most, space = thread_tiles.most_threads(target), algorithm.space(conv, target)
+    most, space = gpu_threads.most_threads(target), algorithm.space(conv, target)
     assert 0 < len(space) <= thread_tiles.POINTS
     for point in space:
         tile = thread_tiles.ThreadTile(**{name: int(value) for name, value in point.items()})
@@ -235,7 +236,7 @@ def test_hand_takes_the_best_guess(algorithm: SparseRows, tmp_path: Path, opencl
     layers = check_on_opencl(Hand(), pruned_network(), algorithm, tmp_path, opencl)
     decided = [layer["decisions"] for layer in layers if layer["declined"] is None]
     assert len(decided) == 5 and all(
-        isinstance(point, dict) and point["threads"] >= thread_tiles.WARP for point in decided
+        isinstance(point, dict) and point["threads"] >= gpu_threads.WARP for point in decided
     )
 
 

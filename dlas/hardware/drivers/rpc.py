@@ -78,10 +78,10 @@ class Rpc(Hardware):
 
     @property
     def device(self) -> str:
-        """The board's name if its profile gives one, or its address: its processors and GPU share a lock."""
-        server = self.profile.rpc
-        reached = f"{server.host}-{server.port}" if server else self.profile.name
-        return str(self.profile.facts.get("board", reached))
+        """The server's address, whose processors and GPU share a lock; without one, the board's name."""
+        if server := self.profile.rpc:
+            return f"{server.host}-{server.port}"
+        return str(self.profile.facts.get("board", self.profile.name))
 
     @property
     def local(self) -> bool:

@@ -42,7 +42,7 @@ def threads_a_block(function: tirx.PrimFunc) -> int:
 
 
 def shared_bytes(function: tirx.PrimFunc) -> int:
-    """Return the bytes of shared memory that blocks of threads allocate, of all kernels of a function."""
+    """Return the bytes of shared memory that a block of threads allocates, of the kernel with the most."""
     lowered = tvm.transform.Sequential(
         [
             transform.LowerCrossThreadReduction(),
@@ -52,17 +52,7 @@ def shared_bytes(function: tirx.PrimFunc) -> int:
             transform.CompactBufferAllocation(),
         ]
     )(tvm.IRModule({"main": function}))["main"]
-    total = 0
-
-    def visit(block: s_tir.SBlock) -> None:
-        nonlocal total
-        for buffer in block.alloc_buffers:
-            if buffer.scope().startswith("shared"):
-                elements = math.prod(int(extent) for extent in buffer.shape)
-                total += elements * tvm_ffi.dtype(str(buffer.dtype)).itemsize
-
-    tvm_ffi.structural_walk(lowered.body, (s_tir.SBlock, visit))
-    return total
+    return max((_shared(stage) for stage in _stages(lowered.body)), default=0)
 
 
 def lacking(dtype: str, target: Target) -> str | None:
@@ -100,6 +90,21 @@ def _threads(stage: tirx.Stmt) -> int:
 
     tvm_ffi.structural_walk(stage, (tirx.For, visit))
     return math.prod(extents.values())
+
+
+def _shared(stage: tirx.Stmt) -> int:
+    """Return the bytes of shared memory of a kernel's blocks."""
+    total = 0
+
+    def visit(block: s_tir.SBlock) -> None:
+        nonlocal total
+        for buffer in block.alloc_buffers:
+            if buffer.scope().startswith("shared"):
+                elements = math.prod(int(extent) for extent in buffer.shape)
+                total += elements * tvm_ffi.dtype(str(buffer.dtype)).itemsize
+
+    tvm_ffi.structural_walk(stage, (s_tir.SBlock, visit))
+    return total
 
 
 def _types(function: tirx.PrimFunc) -> set[str]:
