@@ -118,7 +118,7 @@ class Server:
                     self._session.kill()
 
     def describe(self) -> dict[str, Any]:
-        """Return what the server says of itself; in a session, which asking would disturb, as it was before."""
+        """Return what the server says of itself; during a session, not to disturb it, as it was before."""
         session = self._session
         if session is None or not self._facts:
             machine = Machine()
