@@ -21,7 +21,7 @@ from dlas.compression.pruning.widths import narrow
 from dlas.errors import InputError, Unsupported
 from dlas.networks.torch_model import TorchModel
 from dlas.networks.torch_network import TorchNetwork, conv_weights
-from dlas.networks.weights import WEIGHTS_FILE, load_weights, read_weights
+from dlas.networks.weights import WEIGHTS_FILE, load_weights
 from dlas.stack import Data, Facts, Model, Network, Workspace
 
 
@@ -66,7 +66,8 @@ class CompactChannelPruning(IterativePruning):
             room = {name: min(room[name], _more(level, dense[name], widths[name])) for name in widths}
         most = _more(level, sum(dense.values()), sum(widths.values()))
         least = _least(coupling.units, importance, room, most)
-        coupling.remove(_in_multiples(least, widths, self.multiple), network.tolerance)
+        kept = coupling.remove(_in_multiples(least, widths, self.multiple), network.tolerance)
+        network.origin = network.origin and network.origin.narrowed(kept)
 
     def reached(self, network: TorchNetwork) -> dict[str, Any]:
         """Return the shares of output channels and of weights of convolutions that are removed."""
@@ -87,8 +88,7 @@ class CompactChannelPruning(IterativePruning):
         if not isinstance(model, TorchModel):
             raise Unsupported(f"{model!r} does not make torch modules, whose channels can be removed")
         path = folder / WEIGHTS_FILE
-        state = read_weights(path)
-        network = model.construct(facts, seed=0)
+        network, state = model.dense(folder, facts)
         narrow(network.module, state)
         load_weights(network.module, state, str(path))
         _check_fit(network.module, facts.shape, path)

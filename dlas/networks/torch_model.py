@@ -13,6 +13,7 @@ from torch import nn
 
 from dlas.errors import InputError, Unsupported
 from dlas.networks.norms import too_few_values
+from dlas.networks.origins import Origin, complete_state, saved_origin
 from dlas.networks.recipes import RECIPES, Recipe
 from dlas.networks.scoring import score
 from dlas.networks.torch_network import TorchNetwork
@@ -122,6 +123,7 @@ class TorchModel(Model):
         facts = network.facts
         facts.trained = bool(path or recipe)
         if not facts.trained:
+            network.origin = Origin(workspace.seed, lambda: self._dense(facts, workspace.seed))
             _calibrate_norms(network.module, data, workspace.seed)
         facts.note = "untrained" if not facts.trained else f"weights from {path}" if path else None
         if facts.trained and data.labelled:
@@ -141,10 +143,26 @@ class TorchModel(Model):
 
     def restore(self, folder: Path, facts: Facts) -> Network:
         """Return the network whose weights were saved in ``folder``."""
-        network = self.construct(facts, seed=0)
-        path = folder / WEIGHTS_FILE
-        load_weights(network.module, read_weights(path), str(path))
+        network, state = self.dense(folder, facts)
+        load_weights(network.module, state, str(folder / WEIGHTS_FILE))
         return network
+
+    def dense(self, folder: Path, facts: Facts) -> tuple[TorchNetwork, dict[str, torch.Tensor]]:
+        """Return the network as constructed, and the tensors that were saved in ``folder``.
+
+        Raises
+        ------
+        CorruptArtifact
+            If weights that follow from a seed are not those that were saved.
+        """
+        origin = saved_origin(folder, lambda seed: self._dense(facts, seed))
+        network = self.construct(facts, origin.seed if origin else 0)
+        network.origin = origin
+        return network, complete_state(folder, origin, network.module)
+
+    def _dense(self, facts: Facts, seed: int) -> nn.Module:
+        """Return the module with the weights that follow from ``seed``."""
+        return self.construct(Facts(facts.shape, facts.classes), seed).module
 
     def construct(self, facts: Facts, seed: int) -> TorchNetwork:
         """Return the network with random weights that follow from ``seed``.

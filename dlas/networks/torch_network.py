@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from torch import nn
 
 from dlas.networks.counting import count_macs, count_skippable_macs
 from dlas.networks.forward import evaluating, run_module, zeros
 from dlas.networks.operators import Operators, by_batch
+from dlas.networks.origins import Origin, save_state
 from dlas.networks.torch_recording import record
-from dlas.networks.weights import WEIGHTS_FILE
 from dlas.stack import Facts, Images, Layer, Network, Outputs, csr_bytes
 
 
@@ -31,12 +30,18 @@ class TorchNetwork(Network):
     facts : Facts
     tolerance : float
         Largest accepted relative deviation of a build from :meth:`reference`.
+
+    Attributes
+    ----------
+    origin : Origin or None
+        Where the weights come from, if they follow from a seed.
     """
 
     def __init__(self, module: nn.Module, facts: Facts, tolerance: float = 1e-4) -> None:
         self.module = module.eval()
         self.facts = facts
         self.tolerance = tolerance
+        self.origin: Origin | None = None
 
     def reference(self, images: Images) -> Outputs:
         """Return the module's own outputs [n, classes], in evaluation mode."""
@@ -72,10 +77,5 @@ class TorchNetwork(Network):
         return recording.layers if recording else []
 
     def save(self, folder: Path) -> None:
-        """Write ``weights.safetensors``."""
-        # Copies, because safetensors refuses tensors that share memory.
-        state = self.module.state_dict()
-        save_file(
-            {name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()},
-            folder / WEIGHTS_FILE,
-        )
+        """Write the weights, without those that the origin gives."""
+        save_state(self.module, self.origin, folder)

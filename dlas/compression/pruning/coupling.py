@@ -95,8 +95,14 @@ class Coupling:
         if not self.units:
             raise Unsupported("no channel can be removed without changing the number of outputs")
 
-    def remove(self, chosen: Iterable[Unit], tolerance: float) -> None:
+    def remove(self, chosen: Iterable[Unit], tolerance: float) -> dict[str, tuple[torch.Tensor, ...]]:
         """Remove units from the module, in place.
+
+        Returns
+        -------
+        dict
+            By layer that has lost channels, the rows of its tensors that are left, and the columns of its
+            weight.
 
         Raises
         ------
@@ -116,6 +122,7 @@ class Coupling:
                 if self._graph.is_out_channel_pruning_fn(handler):
                     _zero_channels(layer, channels)
             expected = run_module(self._module, images)
+            kept = self._kept(removed)
             for (layer, handler), channels in removed.items():
                 handler(layer, channels)
             error = _error(run_module(self._module, images), expected)
@@ -124,6 +131,22 @@ class Coupling:
                 f"removing this network's channels does more than set them to zero: the outputs differ by "
                 f"{error:.3g} of the largest"
             )
+        return kept
+
+    def _kept(
+        self, removed: Mapping[tuple[nn.Module, Any], list[int]]
+    ) -> dict[str, tuple[torch.Tensor, ...]]:
+        """Return the rows and columns that will be left of each layer's tensors."""
+        left: dict[str, list[torch.Tensor]] = {}
+        for (layer, handler), channels in removed.items():
+            first = next(iter(layer.state_dict().values()))  # the weight, or a norm's mean
+            indices = left.setdefault(self._names[layer], [torch.arange(size) for size in first.shape[:2]])
+            place = 0 if self._graph.is_out_channel_pruning_fn(handler) else 1
+            if place < len(indices) and channels[-1] < first.shape[place]:
+                gone = torch.zeros(first.shape[place], dtype=torch.bool)
+                gone[channels] = True
+                indices[place] = indices[place][~gone]
+        return {name: tuple(indices) for name, indices in left.items()}
 
     def _removed(self, chosen: Iterable[Unit]) -> dict[tuple[nn.Module, Any], list[int]]:
         """Return the channels to remove, by layer and torch-pruning's function for its inputs or outputs."""

@@ -46,10 +46,19 @@ def saved_network(cache: Cache, key: str, point: Point) -> SavedNetwork:
 
 
 def restore_network(cache: Cache, key: str, point: Point) -> Network:
-    """Return a point's network from its artifact."""
+    """Return a point's network from its artifact; drop that if its weights cannot be made again.
+
+    Raises
+    ------
+    CorruptArtifact
+    """
     artifact = load_verified(cache, "network", key)
     compression: Compression = point.compression.make("compression")
-    return compression.restore(point.model.make("model"), artifact.folder, network_facts(artifact))
+    try:
+        return compression.restore(point.model.make("model"), artifact.folder, network_facts(artifact))
+    except CorruptArtifact:
+        cache.discard("network", key)
+        raise
 
 
 def network_facts(artifact: Artifact) -> Facts:
