@@ -82,7 +82,7 @@ def test_a_wheel_holds_every_module_profile_and_study_once(wheel: zipfile.ZipFil
     expected = {
         path.relative_to(ROOT).as_posix()
         for folder in folders().values()
-        for pattern in ("*.py", "*.toml", "*.css", "*.jinja", "*.js", "py.typed")
+        for pattern in ("*.py", "*.toml", "*.css", "*.jinja", "*.js", "*.json", "py.typed")
         for path in folder.glob(pattern)
     }
     expected |= {

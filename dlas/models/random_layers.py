@@ -25,15 +25,16 @@ class RandomLayers(TorchModel):
     """A network given by the list of its layers, untrained.
 
     With ``layers = "drawn"`` in a study that draws, the list is drawn: about 24 layers of the kinds and
-    sizes that real networks have, and between them.
+    sizes that real networks have, and between them, of at most 300 million multiply-adds together.
 
-    A list is separated by commas.  ``conv3x3-64/2g4`` has 64 filters, stride 2 and 4 groups; ``dw5x5/2`` is
-    depthwise; ``max3/2``, ``avg2/2`` pool, ``adaptive7`` to 7x7 or less; ``bn``; ``relu``, ``relu6``,
-    ``hardswish``, ``hardsigmoid``, ``silu``, ``sigmoid``, ``gelu``, ``elu``, ``tanh``; ``linear-256``.
-    ``add(conv3x3-64,bn)`` adds its layers' output to their input, and ``cat(input|conv1x1-32)`` puts
-    branches side by side.  Convolutions and odd windows are padded so that only strides make maps smaller;
-    a pooling window that does not fit is left out.  Behind the list come global average pooling, if it leaves
-    a map, and a linear layer to the classes.
+    A list is separated by commas.  ``conv3x3-64/2g4d2`` has 64 filters, stride 2, 4 groups and dilation 2;
+    ``dw5x5/2`` is depthwise; ``max3/2``, ``avg2/2`` pool, ``adaptive7`` to 7x7 or less; ``bn``; ``relu``,
+    ``relu6``, ``hardswish``, ``hardsigmoid``, ``silu``, ``sigmoid``, ``gelu``, ``elu``, ``tanh``;
+    ``shuffle2``; ``linear-256``.  ``add(conv3x3-64,bn)`` adds its layers' output to their input,
+    ``mul(...)`` multiplies, ``halves(...)`` works on half of the channels, and
+    ``cat(input|conv1x1-32)`` puts branches side by side.  Convolutions and odd windows are padded so that
+    only strides make maps smaller; an even window is at most as large as the map.  Behind the list come
+    global average pooling, if it leaves a map, and a linear layer to the classes.
 
     Parameters
     ----------

@@ -1,43 +1,33 @@
 """Draw lists of layers: about 24, of the kinds and sizes that real networks have, and between them.
 
-Half of all sizes are those of real networks, half are any in a range that is a little wider
-(MIRAGE, section 4.2).  The ranges are those of torchvision's classification networks.
+Half of the convolutions are those of real networks, half have any sizes in the ranges of those, which reach a
+little beyond what was seen (MIRAGE, section 4.2; :mod:`dlas.models.layers.seen`).
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Collection
 
+from dlas.models.layers.joints import Add, Cat, Halves, Mul, count
 from dlas.models.layers.kinds import (
+    ACTIVATIONS,
     Activation,
     AdaptivePool,
-    Add,
-    Cat,
-    Conv,
     Layer,
     Layers,
     Linear,
     Norm,
     Pool,
+    Shuffle,
 )
+from dlas.models.layers.sizes import SMALLEST, Sizes
 
 FEWEST, MOST = 16, 23
 """Layers of a list, those inside of others and the joints counted, before its head."""
-SIDE = 224
-"""Of the images that sizes are meant for; smaller ones only make maps smaller."""
-MOST_MACS = 300_000_000
-"""Multiply-adds of a convolution for one such image, more than nearly all of real networks have."""
-MOST_LINEAR_WEIGHTS = 8_000_000
-CHANNELS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512, 640, 768, 1024, 1280)
-"""Of real networks."""
-FEWEST_CHANNELS, MOST_CHANNELS = 8, 1400
-KERNELS = ((1, 1), (3, 3), (5, 5), (7, 7), (1, 3), (3, 1), (1, 7), (7, 1))
-KERNEL_WEIGHTS = (8, 10, 4, 2, 1, 1, 1, 1)
-GROUPS = (2, 4, 8, 16, 32)
-ACTIVATION_NAMES = ("relu", "relu6", "hardswish", "silu", "gelu", "sigmoid", "hardsigmoid", "elu", "tanh")
-ACTIVATION_WEIGHTS = (50, 12, 10, 10, 5, 4, 3, 3, 3)
-FEATURES = (128, 256, 512, 1024, 1280, 2048, 4096)
-"""Of real networks' linear layers before the last one."""
+CLASSES = 1000
+"""What the multiply-adds of a network are limited for."""
+MOST_LINEAR_WEIGHTS = 40_000_000
 
 
 def draw(dice: random.Random) -> Layers:
@@ -45,166 +35,168 @@ def draw(dice: random.Random) -> Layers:
     return _Drawing(dice).layers()
 
 
-class _Drawing:
-    """A list under way: its layers so far, and the map that they write for an image of :data:`SIDE`."""
+class _Drawing(Sizes):
+    """Makes blocks of layers, as real networks have them."""
 
     def __init__(self, dice: random.Random) -> None:
-        self.dice = dice
-        self.channels, self.side = 3, SIDE
+        super().__init__(dice)
         self.normalised = dice.random() < 0.75
-        self.usual = dice.choices(ACTIVATION_NAMES, ACTIVATION_WEIGHTS)[0]
+        self.weights = [1 + self.seen.activations.get(name, 0) for name in ACTIVATIONS]
+        self.usual = self.any_activation()
 
     def layers(self) -> Layers:
         """Return a stem, blocks of several kinds, and sometimes linear layers."""
         most = self.dice.randint(FEWEST, MOST)
-        layers = [*self.stem()]
-        blocks = (self.plain, self.plain, self.separable, self.inverted, self.residual, self.bottleneck,
-                  self.inception, self.fire, self.dense, self.pool)  # fmt: skip
+        layers = self.stem()
+        blocks = (
+            *(self.plain, self.plain, self.plain, self.separable, self.inverted, self.excited),
+            *(self.residual, self.bottleneck, self.inception, self.fire, self.dense, self.growing),
+            *(self.shuffled, self.pool),
+        )
         while count(layers) < most:
-            layers += self.dice.choice(blocks)()
+            layers += self.afforded(self.dice.choice(blocks))
         return (*layers, *(self.head() if self.dice.random() < 0.4 else ()))
 
+    def afforded(self, block: Callable[[], Layers]) -> Layers:
+        """Return a block's layers, or pooling where they take more multiply-adds than are left."""
+        before = self.shape, self.left, self.real, self.free
+        layers = block()
+        if self.left >= CLASSES * self.shape[0]:
+            return layers
+        self.shape, self.left, self.real, self.free = before
+        return self.pool()
+
     def stem(self) -> Layers:
-        """Return the first convolution, in half of all lists with pooling behind it."""
-        size = self.dice.choice((3, 3, 3, 5, 7))
-        stride = self.dice.choice((1, 2, 2, 2))
-        layers = self.block(Conv(size, size, self.filters(size * size, stride=stride, most=96), stride))
-        return (*layers, Pool("max", 3, self.shrink(2))) if self.dice.random() < 0.5 else layers
+        """Return the first convolution, and pooling that leads to maps as at any depth of a network."""
+        layers = self.block("spatial", strides=(1, 2, 2, 4), most=96)
+        for _ in range(self.dice.randint(0, 3)):
+            layers += self.pool()
+        return layers
 
     def plain(self) -> Layers:
         """Return a convolution of any kind."""
-        r, s = self.dice.choices(KERNELS, KERNEL_WEIGHTS)[0]
-        stride = self.stride()
-        possible = [groups for groups in GROUPS if self.channels % groups == 0 and groups < self.channels]
-        groups = self.dice.choice(possible) if possible and self.dice.random() < 0.25 else 1
-        filters = self.filters(r * s / groups, stride=stride, multiple=groups)
-        if groups == filters:  # a filter a group: as many filters as two have
-            filters *= 2
-        return self.block(Conv(r, s, filters, stride, groups))
+        return self.block("pointwise", "spatial", "spatial", "grouped", strides=self.strides())
 
     def separable(self) -> Layers:
         """Return a depthwise convolution, then one across channels (MobileNetV1)."""
-        depthwise = self.block(self.depthwise(self.stride()))
-        return (*depthwise, *self.block(Conv(1, 1, self.filters(1))))
+        return (*self.block("depthwise", strides=self.strides()), *self.block("pointwise"))
 
     def inverted(self) -> Layers:
         """Return expansion, depthwise convolution and projection, added to their input (MobileNetV2)."""
-        width = self.channels
-        expanded = self.block(Conv(1, 1, self.filters(1, most=6 * width)))
-        depthwise = self.block(self.depthwise(1))
-        return (Add((*expanded, *depthwise, *self.block(Conv(1, 1, width), active=False))),)
+        width = self.shape[0]
+        body = (*self.block("pointwise", most=6 * width), *self.block("depthwise"))
+        return (Add((*body, *self.block("pointwise", filters=width, active=False))),)
+
+    def excited(self) -> Layers:
+        """Return a depthwise convolution, a product, and a convolution across channels (MobileNetV3)."""
+        layers, read = self.block("depthwise", strides=self.strides()), self.shape
+        pooled = self.put(AdaptivePool(1))
+        squeezed = (pooled, self.convolution(("pointwise",), most=read[0]), Activation("relu"))
+        gate = Activation(self.dice.choice(("sigmoid", "hardsigmoid")))
+        product = Mul((*squeezed, self.convolution(("pointwise",), filters=read[0]), gate))
+        self.shape = read
+        return (*layers, product, *self.block("pointwise", active=False))
 
     def residual(self) -> Layers:
         """Return two convolutions of 3x3, added to their input (ResNet-18)."""
-        width = self.channels
-        first = self.block(Conv(3, 3, self.filters(9)))
-        second = self.block(Conv(3, 3, width), active=False)
-        return (Add((*first, *second)), self.activation())
+        width = self.shape[0]
+        first = self.block("spatial")
+        return (Add((*first, *self.block("spatial", filters=width, active=False))), self.activation())
 
     def bottleneck(self) -> Layers:
         """Return 1x1, 3x3, sometimes of groups, and 1x1, added to their input (ResNet-50, ResNeXt)."""
-        width = self.channels
-        groups = self.dice.choice((1, 1, *GROUPS))
-        inner = self.filters(1, most=max(64, width // 2), multiple=2 * groups)
-        narrow = self.block(Conv(1, 1, inner))
-        middle = self.block(Conv(3, 3, self.filters(9 / groups, most=inner, multiple=2 * groups), 1, groups))
-        return (Add((*narrow, *middle, *self.block(Conv(1, 1, width), active=False))), self.activation())
+        width = self.shape[0]
+        body = (*self.block("pointwise", most=width), *self.block("spatial", "grouped", most=width))
+        return (Add((*body, *self.block("pointwise", filters=width, active=False))), self.activation())
 
     def inception(self) -> Layers:
         """Return branches of several kernels side by side (GoogLeNet)."""
-        read, written = self.channels, 0
-        branches: list[Layers] = []
-        for size in self.dice.sample((1, 3, 5, 0), self.dice.choice((2, 3))):
-            self.channels = read
-            pooled = Pool(self.dice.choice(("max", "avg")), 3)
-            first: Layers = (pooled,) if size == 0 else ()
-            if size > 1:
-                first = self.block(Conv(1, 1, self.filters(1, most=128)))
-            side = max(size, 1)
-            branches.append((*first, *self.block(Conv(side, side, self.filters(side * side, most=256)))))
-            written += self.channels
-        self.channels = written
-        return (Cat(tuple(branches)),)
+
+        def pooled() -> Layers:
+            return (self.put(Pool(self.dice.choice(("max", "avg")), 3)), *self.block("pointwise", most=256))
+
+        def narrow() -> Layers:
+            return (*self.block("pointwise", most=128), *self.block("spatial", most=256))
+
+        kinds = (pooled, narrow, narrow, lambda: self.block("pointwise", most=256))
+        return (self.side_by_side(*self.dice.sample(kinds, self.dice.choice((2, 3)))),)
 
     def fire(self) -> Layers:
         """Return a squeezing 1x1, then 1x1 and 3x3 side by side (SqueezeNet)."""
-        squeezed = self.block(Conv(1, 1, self.filters(1, most=64)))
-        narrow = self.channels
-        one = self.block(Conv(1, 1, self.filters(1, most=256)))
-        written, self.channels = self.channels, narrow
-        three = self.block(Conv(3, 3, self.filters(9, most=256)))
-        self.channels += written
-        return (*squeezed, Cat((one, three)))
+        squeezed = self.block("pointwise", most=64)
+        kinds = (lambda: self.block("pointwise", most=256), lambda: self.block("spatial", most=256))
+        return (*squeezed, self.side_by_side(*kinds))
 
     def dense(self) -> Layers:
         """Return a few new channels beside those that it reads (DenseNet)."""
-        filters = self.filters(9, most=64)
-        self.channels += filters
-        return (Cat(((), (Norm(), self.activation(), Conv(3, 3, filters)))),)
+
+        def new() -> Layers:
+            return (Norm(), self.activation(), self.convolution(("spatial",), most=64))
+
+        return (self.side_by_side(lambda: (), new),)
+
+    def growing(self) -> Layers:
+        """Return a few channels several times beside those that it reads (DenseNet): many are joined."""
+        several = self.dice.randint(3, 7)
+        new: list[Callable[[], Layers]] = [lambda: (self.convolution(("pointwise",), most=48),)] * several
+        return (self.side_by_side(lambda: (), *new),)
+
+    def shuffled(self) -> Layers:
+        """Return layers on one half of the channels, which are then dealt out (ShuffleNetV2)."""
+        layers = self.block("pointwise", multiple=2)
+        whole = self.shape
+        self.shape = whole[0] // 2, *whole[1:]
+        body = (*self.block("pointwise"), *self.block("depthwise", active=False))
+        body = (*body, *self.block("pointwise", filters=whole[0] // 2))
+        self.shape = whole
+        return (*layers, Halves(body), Shuffle(2))
 
     def pool(self) -> Layers:
-        """Return a pooling that halves the map, unless that is small already."""
-        if self.side <= 7:
-            return (Pool(self.dice.choice(("max", "avg")), 3),)
-        size = self.dice.choice((2, 3, 3))
-        return (Pool(self.dice.choice(("max", "max", "avg")), size, self.shrink(2)),)
+        """Return a pooling, which makes the map smaller unless that is small already."""
+        smaller = self.shape[1] > SMALLEST
+        kinds = [each for each in self.seen.pools if (each[2] > 1) == smaller]
+        return (self.put(Pool(*self.dice.choice(kinds))),)
 
     def head(self) -> Layers:
         """Return pooling to a small map, and one or two linear layers."""
-        size = self.dice.choice((1, 1, 2, 3, 4, 6, 7))
-        layers: list[Layer] = [AdaptivePool(size)]
-        read = self.channels * size * size
+        layers: list[Layer] = [self.put(AdaptivePool(self.dice.choice((1, 1, 2, 3, 4, 6, 7))))]
         for _ in range(self.dice.choice((1, 1, 2))):
-            most = max(16, MOST_LINEAR_WEIGHTS // read)
-            read = min(most, self.either([each for each in FEATURES if each <= most] or [most], 16, 4500))
-            layers += [Linear(read), self.activation()]
+            read = self.shape[0] * (self.shape[1] ** 2 if len(self.shape) == 3 else 1)
+            most = min(MOST_LINEAR_WEIGHTS, self.left) // (read + CLASSES)
+            real = [outputs for _, outputs in self.seen.linear if outputs <= most]
+            real_one = bool(real) and self.dice.random() < 0.5
+            features = self.dice.choice(real) if real_one else self.seen.features.draw(self.dice, most)
+            layers += [self.put(Linear(max(1, features))), self.activation()]
         return tuple(layers)
 
-    def depthwise(self, stride: int) -> Conv:
-        """Return a depthwise convolution."""
-        size = self.dice.choice((3, 3, 3, 5, 5, 7))
-        return Conv(size, size, None, self.shrink(stride))
-
-    def block(self, conv: Conv, active: bool = True) -> Layers:
-        """Return a convolution with the network's batch norm, if any, and activation; note what it writes."""
-        self.channels = conv.filters or self.channels
-        if conv.filters:
-            self.shrink(conv.stride)
+    def block(
+        self,
+        *kinds: str,
+        filters: int | None = None,
+        strides: Collection[int] = (1,),
+        most: int | None = None,
+        multiple: int = 1,
+        active: bool = True,
+    ) -> Layers:
+        """Return a convolution of one of some kinds, with the network's batch norm and an activation."""
+        conv = self.convolution(kinds, filters, strides, most, multiple)
         norm = (Norm(),) if self.normalised else ()
         return (conv, *norm, *((self.activation(),) if active else ()))
 
+    def side_by_side(self, *branches: Callable[[], Layers]) -> Cat:
+        """Return branches that all read what comes here."""
+        read, total, made = self.shape, 0, []
+        for branch in branches:
+            self.shape = read
+            made.append(branch())
+            total += self.shape[0]
+        self.shape = (total, *self.shape[1:])
+        return Cat(tuple(made))
+
     def activation(self) -> Activation:
         """Return the network's usual activation, or another."""
-        other = self.dice.random() < 0.2
-        return Activation(self.dice.choices(ACTIVATION_NAMES, ACTIVATION_WEIGHTS)[0] if other else self.usual)
+        return self.any_activation() if self.dice.random() < 0.2 else self.usual
 
-    def stride(self) -> int:
-        """Return 2 for about every other convolution, until maps are small."""
-        return 2 if self.side > 7 and self.dice.random() < 0.5 else 1
-
-    def shrink(self, stride: int) -> int:
-        """Note that the map gets smaller, and return the stride."""
-        self.side = -(-self.side // stride)
-        return stride
-
-    def filters(self, taps: float, stride: int = 1, most: int = MOST_CHANNELS, multiple: int = 1) -> int:
-        """Return a number of filters with which a convolution stays within :data:`MOST_MACS`."""
-        side = -(-self.side // stride)
-        afforded = int(MOST_MACS / (side * side * self.channels * taps))
-        most = max(FEWEST_CHANNELS, min(most, afforded))
-        real = [each for each in CHANNELS if each <= most] or [most]
-        found = min(most, self.either(real, FEWEST_CHANNELS, most))
-        return max(multiple, found // multiple * multiple)
-
-    def either(self, real: list[int], least: int, most: int) -> int:
-        """Return a size of real networks, or any in a range."""
-        return self.dice.choice(real) if self.dice.random() < 0.5 else self.dice.randint(least, most)
-
-
-def count(layers: Layers | list[Layer]) -> int:
-    """Return the number of layers, those inside of others and the joints counted."""
-    total = 0
-    for layer in layers:
-        inside = (layer.body,) if isinstance(layer, Add) else layer.branches if isinstance(layer, Cat) else ()
-        total += 1 + sum(map(count, inside))
-    return total
+    def any_activation(self) -> Activation:
+        """Return an activation, those of many networks more often."""
+        return Activation(self.dice.choices([*ACTIVATIONS], self.weights)[0])

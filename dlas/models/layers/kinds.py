@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 from torch import nn
 
@@ -21,12 +21,14 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
     "tanh": nn.Tanh,
 }
-INPUT = "input"
-"""A branch of a concatenation that passes on what it reads."""
 
 
-class Layer(Protocol):
-    """One layer; its text is its own in the list."""
+class Layer(ABC):
+    """One layer; by default it keeps the shape of a map, and has neither weights nor multiply-adds."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return its text in the list."""
 
     def written(self, read: Shape) -> Shape:
         """Return the shape of its output.
@@ -36,16 +38,22 @@ class Layer(Protocol):
         ValueError
             If it cannot read this shape.
         """
+        return map_of(self, read)
 
     def weights(self, read: Shape) -> int:
         """Return the number of its weights."""
+        return 0
+
+    def macs(self, read: Shape) -> int:
+        """Return the multiply-adds of its convolutions and linear layers for one image."""
+        return 0
 
 
 Layers = tuple[Layer, ...]
 
 
 @dataclass(frozen=True)
-class Conv:
+class Conv(Layer):
     """A convolution, depthwise without ``filters``; its padding keeps the map's size but for strides."""
 
     r: int
@@ -53,17 +61,25 @@ class Conv:
     filters: int | None
     stride: int = 1
     groups: int = 1
+    dilation: int = 1
 
     def __str__(self) -> str:
         size = f"{self.r}x{self.s}"
         name = f"dw{size}" if self.filters is None else f"conv{size}-{self.filters}"
-        return name + _suffix("/", self.stride) + _suffix("g", self.groups)
+        return name + _suffix("/", self.stride) + _suffix("g", self.groups) + _suffix("d", self.dilation)
+
+    @property
+    def padding(self) -> tuple[int, int]:
+        """Rows above and below, columns left and right."""
+        return self.dilation * (self.r // 2), self.dilation * (self.s // 2)
 
     def written(self, read: Shape) -> Shape:
         """Return the shape of its output; raises as :meth:`Layer.written`."""
-        c, h, w = _map(self, read)
+        c, h, w = map_of(self, read)
         if not (self.r % 2 and self.s % 2):
             raise ValueError(f"{str(self)!r}: the sizes of a kernel are odd, so that padding is even")
+        if self.dilation > 1 and self.r == self.s == 1:
+            raise ValueError(f"{str(self)!r}: a kernel of one weight has nothing to dilate")
         for count, what in ((c, "channels that it reads"), (self.filters or c, "filters")):
             if count % self.groups:
                 raise ValueError(f"{str(self)!r}: {self.groups} groups do not divide {count} {what}")
@@ -75,10 +91,14 @@ class Conv:
         """Return the number of its weights."""
         return (self.filters or 1) * read[0] // self.groups * self.r * self.s
 
+    def macs(self, read: Shape) -> int:
+        """Return its multiply-adds for one image."""
+        return self.weights(read) * math.prod(self.written(read)[1:])
+
 
 @dataclass(frozen=True)
-class Pool:
-    """Maximum or average pooling; an odd window is padded, and one that does not fit is left out."""
+class Pool(Layer):
+    """Maximum or average pooling; an odd window is padded, an even one at most as large as the map."""
 
     kind: str
     size: int
@@ -92,25 +112,20 @@ class Pool:
         """Pixels on each side."""
         return self.size // 2 if self.size % 2 else 0
 
-    def fits(self, read: Shape) -> bool:
-        """Return whether there is more than a pixel, and room for the window."""
-        return max(read[1:]) > 1 and min(read[1:]) + 2 * self.padding >= self.size
+    def window(self, read: Shape) -> tuple[int, int]:
+        """Return height and width of the window on a map."""
+        return (self.size, self.size) if self.size % 2 else (min(self.size, read[1]), min(self.size, read[2]))
 
     def written(self, read: Shape) -> Shape:
         """Return the shape of its output; raises as :meth:`Layer.written`."""
-        c, h, w = _map(self, read)
-        if not self.fits(read):
-            return read
-        p, q = ((n + 2 * self.padding - self.size) // self.stride + 1 for n in (h, w))
+        c, h, w = map_of(self, read)
+        sides = zip((h, w), self.window(read), strict=True)
+        p, q = ((n + 2 * self.padding - size) // self.stride + 1 for n, size in sides)
         return c, p, q
-
-    def weights(self, read: Shape) -> int:
-        """Return 0."""
-        return 0
 
 
 @dataclass(frozen=True)
-class AdaptivePool:
+class AdaptivePool(Layer):
     """Average pooling to ``size`` by ``size``, or to the largest smaller map that divides its own evenly.
 
     Not every runtime can compute windows of uneven sizes.
@@ -123,25 +138,17 @@ class AdaptivePool:
 
     def written(self, read: Shape) -> Shape:
         """Return the shape of its output; raises as :meth:`Layer.written`."""
-        c, h, w = _map(self, read)
+        c, h, w = map_of(self, read)
         p, q = (max(each for each in range(1, self.size + 1) if n % each == 0) for n in (h, w))
         return c, p, q
 
-    def weights(self, read: Shape) -> int:
-        """Return 0."""
-        return 0
-
 
 @dataclass(frozen=True)
-class Norm:
+class Norm(Layer):
     """Batch norm."""
 
     def __str__(self) -> str:
         return "bn"
-
-    def written(self, read: Shape) -> Shape:
-        """Return the shape that it reads; raises as :meth:`Layer.written`."""
-        return _map(self, read)
 
     def weights(self, read: Shape) -> int:
         """Return the number of its weights."""
@@ -149,7 +156,7 @@ class Norm:
 
 
 @dataclass(frozen=True)
-class Activation:
+class Activation(Layer):
     """One of :data:`ACTIVATIONS`."""
 
     name: str
@@ -161,13 +168,26 @@ class Activation:
         """Return the shape that it reads."""
         return read
 
-    def weights(self, read: Shape) -> int:
-        """Return 0."""
-        return 0
+
+@dataclass(frozen=True)
+class Shuffle(Layer):
+    """The channels of several groups dealt out in turn (ShuffleNet)."""
+
+    groups: int
+
+    def __str__(self) -> str:
+        return f"shuffle{self.groups}"
+
+    def written(self, read: Shape) -> Shape:
+        """Return the shape that it reads; raises as :meth:`Layer.written`."""
+        shape = map_of(self, read)
+        if self.groups < 2 or shape[0] % self.groups:
+            raise ValueError(f"{str(self)!r} deals out groups of equal size, and reads {shape[0]} channels")
+        return shape
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(Layer):
     """A linear layer, which reads a map as one row of numbers."""
 
     features: int
@@ -183,48 +203,9 @@ class Linear:
         """Return the number of its weights."""
         return math.prod(read) * self.features
 
-
-@dataclass(frozen=True)
-class Add:
-    """The sum of what it reads and of what its layers make of that."""
-
-    body: Layers
-
-    def __str__(self) -> str:
-        return f"add({text(self.body)})"
-
-    def written(self, read: Shape) -> Shape:
-        """Return the shape that it reads; raises as :meth:`Layer.written`."""
-        after = written(self.body, _map(self, read))
-        if after != read:
-            raise ValueError(f"{str(self)!r} adds {shown(after)} to {shown(read)}: the shapes must be equal")
-        return read
-
-    def weights(self, read: Shape) -> int:
-        """Return the number of its layers' weights."""
-        return weights(self.body, read)
-
-
-@dataclass(frozen=True)
-class Cat:
-    """The channels of several branches side by side; an empty branch is what they read."""
-
-    branches: tuple[Layers, ...]
-
-    def __str__(self) -> str:
-        return f"cat({'|'.join(text(branch) or INPUT for branch in self.branches)})"
-
-    def written(self, read: Shape) -> Shape:
-        """Return the shape of its output; raises as :meth:`Layer.written`."""
-        after = [written(branch, _map(self, read)) for branch in self.branches]
-        if len({shape[1:] for shape in after}) > 1 or len(after[0]) == 1:
-            maps = ", ".join(map(shown, after))
-            raise ValueError(f"{str(self)!r} has branches of shapes {maps}: their maps must be equal")
-        return sum(shape[0] for shape in after), *after[0][1:]
-
-    def weights(self, read: Shape) -> int:
-        """Return the number of its layers' weights."""
-        return sum(weights(branch, read) for branch in self.branches)
+    def macs(self, read: Shape) -> int:
+        """Return its multiply-adds for one image."""
+        return self.weights(read)
 
 
 def text(layers: Layers) -> str:
@@ -247,17 +228,31 @@ def weights(layers: Layers, read: Shape) -> int:
     return total
 
 
+def macs(layers: Layers, read: Shape) -> int:
+    """Return a list's multiply-adds for one image."""
+    total = 0
+    for layer in layers:
+        total, read = total + layer.macs(read), layer.written(read)
+    return total
+
+
 def shown(shape: Shape) -> str:
     """Return a shape as ``64x7x7``."""
     return "x".join(map(str, shape))
 
 
-def _suffix(mark: str, value: int) -> str:
-    return f"{mark}{value}" if value > 1 else ""
+def map_of(layer: Layer, read: Shape) -> tuple[int, int, int]:
+    """Return the sizes of the map that a layer reads.
 
-
-def _map(layer: object, read: Shape) -> tuple[int, int, int]:
-    """Return the sizes of the map that a layer reads."""
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
     if len(read) != 3:
         raise ValueError(f"{str(layer)!r} reads a map, and a linear layer before it has left none")
     return read[0], read[1], read[2]
+
+
+def _suffix(mark: str, value: int) -> str:
+    return f"{mark}{value}" if value > 1 else ""

@@ -8,12 +8,11 @@ from collections import OrderedDict
 import torch
 from torch import nn
 
+from dlas.models.layers.joints import Add, Cat, Halves, Mul
 from dlas.models.layers.kinds import (
     ACTIVATIONS,
     Activation,
     AdaptivePool,
-    Add,
-    Cat,
     Conv,
     Layer,
     Layers,
@@ -21,6 +20,7 @@ from dlas.models.layers.kinds import (
     Norm,
     Pool,
     Shape,
+    Shuffle,
     weights,
     written,
 )
@@ -42,6 +42,45 @@ class Residual(nn.Module):
         """Map [n, c, h, w] to [n, c, h, w]."""
         y: torch.Tensor = self.body(x)
         return x + y
+
+
+class Product(nn.Module):
+    """The product of what it reads and of what its layers make of that."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map [n, c, h, w] to [n, c, h, w]."""
+        y: torch.Tensor = self.body(x)
+        return x * y
+
+
+class HalvesModule(nn.Module):
+    """Half of the channels beside what its layers make of the other half."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map [n, c, h, w] to [n, c / 2 and those of the layers, h, w]."""
+        kept, given = x.chunk(2, dim=1)
+        return torch.cat([kept, self.body(given)], dim=1)
+
+
+class ShuffleModule(nn.Module):
+    """The channels of several groups dealt out in turn."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map [n, c, h, w] to [n, c, h, w]."""
+        n, c, h, w = x.shape
+        return x.view(n, self.groups, c // self.groups, h, w).transpose(1, 2).reshape(n, c, h, w)
 
 
 class Branches(nn.Module):
@@ -97,30 +136,40 @@ def _sequence(layers: Layers, shape: Shape) -> nn.Sequential:
 def _made(layer: Layer, shape: Shape, normalised: bool) -> Made:
     """Return a layer's kind and its module; a batch norm behind a convolution takes the place of its bias."""
     match layer:
-        case Conv(r, s, filters, stride, groups):
-            return "conv", nn.Conv2d(
-                shape[0],
-                filters or shape[0],
-                (r, s),
-                stride,
-                padding=(r // 2, s // 2),
-                groups=groups if filters else shape[0],
-                bias=not normalised,
-            )
-        case Pool(kind, size, stride) if layer.fits(shape):
+        case Conv():
+            return "conv", _convolution(layer, shape[0], bias=not normalised)
+        case Pool(kind, _, stride):
             pool = nn.MaxPool2d if kind == "max" else nn.AvgPool2d
-            return kind, pool(size, stride, layer.padding)
-        case AdaptivePool() if layer.written(shape) != shape:
+            return kind, pool(layer.window(shape), stride, layer.padding)
+        case AdaptivePool():
             return "adaptive", nn.AdaptiveAvgPool2d(layer.written(shape)[1:])
         case Norm():
             return "bn", nn.BatchNorm2d(shape[0])
         case Activation(name):
             return name, ACTIVATIONS[name]()
+        case Shuffle(groups):
+            return "shuffle", ShuffleModule(groups)
         case Linear(features):
             return "linear", nn.Linear(math.prod(shape), features)
         case Add(body):
             return "add", Residual(_sequence(body, shape))
+        case Mul(body):
+            return "mul", Product(_sequence(body, shape))
+        case Halves(body):
+            return "halves", HalvesModule(_sequence(body, layer.inside(shape)))
         case Cat(branches):
             return "cat", Branches([_sequence(branch, shape) for branch in branches])
-        case _:
-            return "left_out", nn.Identity()
+    raise TypeError(f"{layer} is no layer")
+
+
+def _convolution(layer: Conv, channels: int, bias: bool) -> nn.Conv2d:
+    return nn.Conv2d(
+        channels,
+        layer.filters or channels,
+        (layer.r, layer.s),
+        layer.stride,
+        layer.padding,
+        layer.dilation,
+        groups=layer.groups if layer.filters else channels,
+        bias=bias,
+    )

@@ -5,31 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from dlas.models.layers.joints import AROUND, INPUT, Cat
 from dlas.models.layers.kinds import (
     ACTIVATIONS,
-    INPUT,
     Activation,
     AdaptivePool,
-    Add,
-    Cat,
     Conv,
     Layer,
     Layers,
     Linear,
     Norm,
     Pool,
+    Shuffle,
     text,
 )
 
 LONGEST = 20_000
 """Characters of a list."""
 DEEPEST = 8
-"""How deep ``add`` and ``cat`` may lie in one another."""
+"""How deep layers that hold others may lie in one another."""
+CAT = "cat"
 LARGEST = {"window": 31, "stride": 16, "channels": 65_536}
 EXAMPLES = (
-    *("conv3x3-64/2", "conv3x3-64g4", "dw5x5/2", "linear-256", "max3/2", "avg2/2", "adaptive7", "bn"),
-    *ACTIVATIONS,
-    *("add(conv3x3-64,bn)", "cat(input|conv1x1-32)"),
+    *("conv3x3-64/2", "conv3x3-64g4", "conv3x3-64d2", "dw5x5/2", "linear-256"),
+    *("max3/2", "avg2/2", "adaptive7", "bn", *ACTIVATIONS, "shuffle2"),
+    *("add(conv3x3-64,bn)", "mul(adaptive1,conv1x1-64,sigmoid)", "halves(conv3x3-64,bn)"),
+    "cat(input|conv1x1-32)",
 )
 MARK = re.compile(r"[(),|]")
 TOKEN = re.compile(r"[(),|]|[^(),|]+")
@@ -64,7 +65,7 @@ class _Reader:
     def list(self, depth: int) -> Layers:
         """Return the layers up to the end of a list."""
         if depth > DEEPEST:
-            raise ValueError(f"'add' and 'cat' lie in one another more than {DEEPEST} deep")
+            raise ValueError(f"{', '.join((*AROUND, CAT))} lie in one another more than {DEEPEST} deep")
         layers = [self.layer(depth)]
         while self._next(","):
             layers.append(self.layer(depth))
@@ -73,19 +74,19 @@ class _Reader:
     def layer(self, depth: int) -> Layer:
         """Return the next layer."""
         token = self.left.pop(0) if self.left and not MARK.match(self.left[0]) else ""
-        if token in ("add", "cat") and self._next("("):
-            branches = [self._branch(depth, token)]
-            while token == "cat" and self._next("|"):
-                branches.append(self._branch(depth, token))
-            if not self._next(")"):
-                raise ValueError(f"'{token}(' is not closed")
-            if token == "cat" and len(branches) < 2:
-                raise ValueError("'cat(' has one branch: separate several by '|'")
-            return Add(branches[0]) if token == "add" else Cat(tuple(branches))
-        return _leaf(token)
+        if token not in (*AROUND, CAT) or not self._next("("):
+            return _leaf(token)
+        branches = [self._branch(depth, token)]
+        while token == CAT and self._next("|"):
+            branches.append(self._branch(depth, token))
+        if not self._next(")"):
+            raise ValueError(f"'{token}(' is not closed")
+        if token == CAT and len(branches) < 2:
+            raise ValueError("'cat(' has one branch: separate several by '|'")
+        return Cat(tuple(branches)) if token == CAT else AROUND[token](branches[0])
 
     def _branch(self, depth: int, of: str) -> Layers:
-        if of == "cat" and self.left and self.left[0] == INPUT:
+        if of == CAT and self.left and self.left[0] == INPUT:
             self.left.pop(0)
             return ()
         return self.list(depth + 1)
@@ -116,18 +117,21 @@ def _leaf(token: str) -> Layer:
 
 KINDS = {
     **dict.fromkeys(("r", "s", "size"), "window"),
-    "stride": "stride",
+    **dict.fromkeys(("stride", "dilation"), "stride"),
     **dict.fromkeys(("filters", "groups", "features"), "channels"),
 }
 """The limit that holds for each number."""
+WINDOW, STRIDE = r"(?P<r>\d+)x(?P<s>\d+)", r"(/(?P<stride>\d+))?"
+DILATION = r"(d(?P<dilation>\d+))?"
 PATTERNS: dict[str, Callable[..., Layer]] = {
     r"bn": lambda token: Norm(),
-    r"conv(?P<r>\d+)x(?P<s>\d+)-(?P<filters>\d+)(/(?P<stride>\d+))?(g(?P<groups>\d+))?": (
+    rf"conv{WINDOW}-(?P<filters>\d+){STRIDE}(g(?P<groups>\d+))?{DILATION}": (
         lambda token, **numbers: Conv(**numbers)
     ),
-    r"dw(?P<r>\d+)x(?P<s>\d+)(/(?P<stride>\d+))?": lambda token, **numbers: Conv(filters=None, **numbers),
-    r"(max|avg)(?P<size>\d+)(/(?P<stride>\d+))?": lambda token, **numbers: Pool(token[:3], **numbers),
+    rf"dw{WINDOW}{STRIDE}{DILATION}": lambda token, **numbers: Conv(filters=None, **numbers),
+    rf"(max|avg)(?P<size>\d+){STRIDE}": lambda token, **numbers: Pool(token[:3], **numbers),
     r"adaptive(?P<size>\d+)": lambda token, **numbers: AdaptivePool(**numbers),
+    r"shuffle(?P<groups>\d+)": lambda token, **numbers: Shuffle(**numbers),
     r"linear-(?P<features>\d+)": lambda token, **numbers: Linear(**numbers),
 }
 """How layers are written."""
