@@ -126,6 +126,9 @@ def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
             yield name, f"{share:.3g}"
     if row.sentinel_s:
         yield "sentinel", f"{milliseconds(min(row.sentinel_s))} to {milliseconds(max(row.sentinel_s))} ms"
+    clocks = (row.clock_low_hz, row.clock_mean_hz, row.clock_high_hz)
+    if known := [amount(hertz, "Hz") for hertz in clocks if hertz is not None]:
+        yield "clocks", ", ".join(known) + " (lowest, mean, highest)"
     yield from _costs(row)
 
 

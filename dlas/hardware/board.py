@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -14,7 +13,6 @@ import numpy.typing as npt
 
 from dlas.errors import Unsupported
 from dlas.measuring import on_board
-from dlas.measuring.disturbance import Reading
 from dlas.measuring.sampling import Instruments
 from dlas.remote.address import Address
 from dlas.remote.connection import connect, reaching
@@ -85,12 +83,35 @@ class Board:
                 raise Unsupported(f"TVM on the board finds no device for {target.kind}")
             return BoardProgram(self, compiler.load_on_board(folder, target, self.session))
 
-    def instruments(self) -> Instruments:
-        """Return the board's own sentinel and counters."""
-        return Instruments(
-            sentinel=partial(self.call, on_board.SENTINEL),
-            read=lambda: Reading(**json.loads(self.call(on_board.READ))),
-        )
+    def instruments(self, on_gpu: bool) -> Instruments:
+        """Return the board's own observers, of a program on its GPU or on its processors."""
+        return Instruments(watch=BoardWatch(self, on_gpu))
+
+
+@dataclass(frozen=True)
+class BoardWatch:
+    """Observers on a board, in the session's process.
+
+    Parameters
+    ----------
+    board : Board
+    on_gpu : bool
+    """
+
+    board: Board
+    on_gpu: bool
+
+    def before(self) -> None:
+        """Begin a slice."""
+        self.board.call(on_board.BEFORE, self.on_gpu)
+
+    def after(self) -> dict[str, Any]:
+        """End the slice, and return what each observer saw, by its name."""
+        seen: dict[str, Any] = json.loads(self.board.call(on_board.AFTER, self.on_gpu))
+        return seen
+
+    def close(self) -> None:
+        """Do nothing: what watches on the board ends with its session."""
 
 
 class BoardProgram(Program):

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import statistics
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from dlas.measuring.machine import Machine
 
@@ -38,8 +33,6 @@ MEANING = {
 }
 TICKS_S = 0.03
 """/proc/stat counts in ticks of 10 ms, by processor: fewer than three ticks are no evidence."""
-SENTINEL_NUMBERS, SENTINEL_CALLS = 16384, 30
-"""Square roots in a call of the sentinel, and its calls: long enough not to wait for Python's lock."""
 
 
 @dataclass(frozen=True)
@@ -153,40 +146,6 @@ def worst(measures: Mapping[str, float]) -> tuple[float, str]:
     scores = {name: value / LIMITS[name] for name, value in measures.items()}
     name = max(scores, key=lambda key: scores[key], default=None)
     return (0.0, "") if name is None else (scores[name], MEANING[name].format(measures[name]))
-
-
-def sentinel(clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the seconds of a fixed computation: the machine's current speed.
-
-    All processors that this process may use run it at once, and the slowest counts:
-    a hypervisor may put two of them on one core, which a run on one would not show.
-    Its data fits in a second-level cache, so it depends on little but the clock.  The
-    median of five runs excludes a single interruption.
-    """
-    processors = sorted(os.sched_getaffinity(0))
-    if len(processors) == 1:
-        return _arithmetic(clock)
-    started = threading.Barrier(len(processors))
-
-    def alone_on(processor: int) -> float:
-        os.sched_setaffinity(0, [processor])  # of this thread only
-        started.wait()
-        return _arithmetic(clock)
-
-    with ThreadPoolExecutor(len(processors)) as pool:
-        return max(pool.map(alone_on, processors))
-
-
-def _arithmetic(clock: Callable[[], float]) -> float:
-    x = np.linspace(1.0, 2.0, SENTINEL_NUMBERS)
-    y = np.empty_like(x)
-    times = []
-    for _ in range(5):
-        start = clock()
-        for _ in range(SENTINEL_CALLS):
-            np.sqrt(x, out=y)  # without Python's lock, and without BLAS's threads
-        times.append(clock() - start)
-    return statistics.median(times)
 
 
 def _difference(before: float | None, after: float | None, less: float = 0.0) -> float | None:

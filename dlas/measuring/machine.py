@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dlas.measuring.kernel_files import read_number, read_text
+
 VECTOR_EXTENSION = re.compile(r"(sse4|avx|fma|amx|asimd|sve)\w*|f16c|neon|sme2?|i8mm|bf16")
 """Processor flags of vector instructions."""
 ARM_VENDORS = {"0x41": "Arm", "0x4e": "NVIDIA", "0x51": "Qualcomm", "0x61": "Apple", "0xc0": "Ampere"}
@@ -78,12 +80,12 @@ class Machine:
     def allowed(self) -> tuple[int, ...]:
         """Return the logical processors that this process may run on (its affinity)."""
         status = _table(self._text("proc/self/status") or "")
-        listed = _numbers(status.get("Cpus_allowed_list", ""))
+        listed = processor_numbers(status.get("Cpus_allowed_list", ""))
         return listed or tuple(range(os.cpu_count() or 1))
 
     def online(self) -> tuple[int, ...]:
         """Return every logical processor that is switched on."""
-        return _numbers(self._text("sys/devices/system/cpu/online") or "") or self.allowed()
+        return processor_numbers(self._text("sys/devices/system/cpu/online") or "") or self.allowed()
 
     def cores(self, processors: tuple[int, ...] | None = None) -> list[tuple[int, ...]]:
         """Return physical cores, each as a tuple of its logical processors among ``processors``.
@@ -126,7 +128,7 @@ class Machine:
         """Return, by thread of this process, the seconds that it was ready to run without a processor."""
         waits = {}
         for folder in self._folders("proc/self/task"):
-            fields = (_read(folder / "schedstat") or "").split()
+            fields = (read_text(folder / "schedstat") or "").split()
             if len(fields) == 3:
                 waits[folder.name] = int(fields[1]) / 1e9
         return waits
@@ -148,15 +150,21 @@ class Machine:
             "boost": self._boost(),
         }
 
+    def frequencies(self, processors: tuple[int, ...]) -> list[float]:
+        """Return the current clock frequencies of the processors in Hz, without those that are not shown."""
+        cpus = self.root / "sys/devices/system/cpu"
+        read = (read_number(cpus / f"cpu{cpu}/cpufreq/scaling_cur_freq") for cpu in processors)
+        return [kilohertz * 1e3 for kilohertz in read if kilohertz is not None]
+
     def caches(self) -> dict[str, int | None]:
         """Return the bytes of each cache level, summed over the machine's distinct caches."""
         sizes: dict[str, int] = {}
         seen = set()
         for number in self.online():
             for folder in self._folders(f"sys/devices/system/cpu/cpu{number}/cache"):
-                level, kind = _read(folder / "level"), _read(folder / "type")
-                shared = _read(folder / "shared_cpu_list") or str(number)
-                size = _bytes(_read(folder / "size"))
+                level, kind = read_text(folder / "level"), read_text(folder / "type")
+                shared = read_text(folder / "shared_cpu_list") or str(number)
+                size = _bytes(read_text(folder / "size"))
                 if level is None or size is None or (level, kind, shared) in seen:
                     continue
                 seen.add((level, kind, shared))
@@ -173,7 +181,7 @@ class Machine:
     def memory_bytes(self) -> int | None:
         """Return the size of the memory, or the limit of the control groups if that is lower."""
         total = _bytes(_table(self._text("proc/meminfo") or "").get("MemTotal"))
-        limits = [_bytes(_read(limit)) for limit, _ in self._memory_files()]
+        limits = [_bytes(read_text(limit)) for limit, _ in self._memory_files()]
         return min((size for size in (total, *limits) if size is not None), default=None)
 
     def free_memory(self) -> float:
@@ -185,9 +193,9 @@ class Machine:
         total, free = (_bytes(table.get(name)) for name in ("MemTotal", "MemAvailable"))
         shares = [free / total] if total and free is not None else []
         for limit_file, used_file in self._memory_files():
-            limit, used = _bytes(_read(limit_file)), _bytes(_read(used_file))
+            limit, used = _bytes(read_text(limit_file)), _bytes(read_text(used_file))
             if limit and used is not None:
-                lines = (_read(used_file.with_name("memory.stat")) or "").splitlines()
+                lines = (read_text(used_file.with_name("memory.stat")) or "").splitlines()
                 kinds = dict(line.split() for line in lines)
                 cached = int(kinds.get("total_inactive_file") or kinds.get("inactive_file") or 0)
                 shares.append(1 - (used - cached) / limit)
@@ -219,7 +227,7 @@ class Machine:
         }
 
     def _text(self, path: str) -> str | None:
-        return _read(self.root / path)
+        return read_text(self.root / path)
 
     def _folders(self, path: str) -> list[Path]:
         try:
@@ -236,7 +244,7 @@ class Machine:
     def _siblings(self, number: int) -> tuple[int, ...]:
         topology = f"sys/devices/system/cpu/cpu{number}/topology"
         listed = self._text(f"{topology}/core_cpus_list") or self._text(f"{topology}/thread_siblings_list")
-        return _numbers(listed or "") or (number,)
+        return processor_numbers(listed or "") or (number,)
 
     def speed(self, number: int) -> tuple[int, int]:
         """Return numbers that are equal for cores of one kind and larger for faster ones, 0 if unknown."""
@@ -275,20 +283,13 @@ class Machine:
 
     def _quota_of(self, folder: Path) -> float | None:
         """Return the processors that one control group grants."""
-        granted = (_read(folder / "cpu.max") or "").split()
+        granted = (read_text(folder / "cpu.max") or "").split()
         if len(granted) != 2:
-            old = (_read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us"))
+            old = (read_text(folder / "cpu.cfs_quota_us"), read_text(folder / "cpu.cfs_period_us"))
             granted = [value for value in old if value is not None]
         if len(granted) != 2 or granted[0] in ("max", "-1"):
             return None
         return int(granted[0]) / int(granted[1])
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return None
 
 
 def _table(text: str) -> dict[str, str]:
@@ -301,7 +302,7 @@ def _table(text: str) -> dict[str, str]:
     return table
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def processor_numbers(text: str) -> tuple[int, ...]:
     """Return a kernel list such as ``0-3,8`` as numbers."""
     numbers: list[int] = []
     for part in filter(None, text.split(",")):

@@ -1,4 +1,4 @@
-"""What a measurement asks of a board: its cores, its sentinel and counters, and times of kernels.
+"""What a measurement asks of a board: its cores, its observers, and times of kernels.
 
 The server of a board registers these functions in each session's process; the desk calls them
 by name.  So times are taken by the board's own clock, and disturbances are those of the board.
@@ -11,16 +11,15 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
-from dlas.measuring import disturbance
 from dlas.measuring.machine import Machine, use_threads
+from dlas.measuring.observers.watch import Watch
 from dlas.store.fingerprint import SourceTree
 
 USE_CORES = "dlas.board.use_cores"
-SENTINEL = "dlas.board.sentinel"
-READ = "dlas.board.read"
+BEFORE = "dlas.board.before"
+AFTER = "dlas.board.after"
 TIME_KERNELS = "dlas.board.time_kernels"
 
 
@@ -35,10 +34,12 @@ def register() -> None:
     """Register the functions in this process, for the session that it serves."""
     import tvm
 
+    # Begun with the first slice, when the session's cores are chosen.
+    watch = functools.cache(Watch.here)
     functions: dict[str, Callable[..., Any]] = {
         USE_CORES: use_cores,
-        SENTINEL: disturbance.sentinel,
-        READ: lambda: json.dumps(asdict(disturbance.read())),
+        BEFORE: lambda on_gpu: watch(bool(on_gpu)).before(),
+        AFTER: lambda on_gpu: json.dumps(watch(bool(on_gpu)).after()),
         TIME_KERNELS: time_kernels,
     }
     for name, function in functions.items():

@@ -15,12 +15,15 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 from dlas.measuring import disturbance
-from dlas.measuring.disturbance import LIMITS, UNSTABLE, Disturbance, Reading
+from dlas.measuring.disturbance import LIMITS, UNSTABLE
+from dlas.measuring.observers import sentinel
+from dlas.measuring.observers.observer import Slice
+from dlas.measuring.observers.watch import Watch, Watching, disturbances, fields
 from dlas.stack import MeasureSettings
 
 WARM_UP_S = 0.15
@@ -43,36 +46,11 @@ PAUSE_S = 0.1
 
 @dataclass(frozen=True)
 class Instruments:
-    """Clock, sleep, sentinel and counters of a measurement; tests replace them."""
+    """Clock, sleep and observers of a measurement; those of a board are there, and tests replace all."""
 
     clock: Callable[[], float] = time.perf_counter
     sleep: Callable[[float], None] = time.sleep
-    sentinel: Callable[[], float] = disturbance.sentinel
-    read: Callable[[], Reading] = disturbance.read
-
-
-@dataclass(frozen=True)
-class Slice:
-    """The samples of one turn and their disturbance.
-
-    Parameters
-    ----------
-    samples : list of float
-        Seconds a call.
-    sentinel_s : tuple of float
-        The sentinel's seconds before and after.
-    disturbance : Disturbance
-    score : float
-        The worst measure over its limit; above 1 the slice is noisy.
-    reason : str
-        The message of that measure.
-    """
-
-    samples: list[float]
-    sentinel_s: tuple[float, float]
-    disturbance: Disturbance
-    score: float
-    reason: str
+    watch: Watching = field(default_factory=Watch.here)
 
 
 def sample(
@@ -99,33 +77,28 @@ def sample(
     Returns
     -------
     dict
-        ``latency_s`` (samples, seconds a call), ``calls_per_sample``,
+        The fields of each observer in :data:`dlas.measuring.observers.watch.OBSERVERS`;
         ``first_run_s``, ``bound`` (``repeats`` or ``seconds``: the limit that ended it),
-        ``sentinel_s`` (before and after each slice), ``load`` and ``steal``
-        (fractions of the processors that other processes and the hypervisor used,
-        None where not known), ``noisy``, ``noisy_reason``, ``unstable``, ``unstable_reason``, ``instability``
+        ``noisy``, ``noisy_reason``, ``unstable``, ``unstable_reason``, ``instability``
         (see :func:`instability`), ``active_s`` (the seconds of its slices).
     """
-    measurement = _Measurement(run, settings, instruments or Instruments(), timer)
-    turn()
-    first_run_s = measurement.start()
-    turns = max(1, min(settings.slices, settings.repeats))
-    slices = []
-    for index in range(turns):
-        if index:
-            turn()
-        slices.append(measurement.take(turns - index))
-    latency = [seconds for piece in slices for seconds in piece.samples]
-    reason = noise(slices)
+    tools = instruments or Instruments()
+    measurement = _Measurement(run, settings, tools, timer)
+    with closing(tools.watch):
+        turn()
+        first_run_s = measurement.start()
+        turns = max(1, min(settings.slices, settings.repeats))
+        slices = []
+        for index in range(turns):
+            if index:
+                turn()
+            slices.append(measurement.take(turns - index))
+    reason = noise(slices, measurement.attempts)
     apart, unstable_reason = instability(slices)
     return {
-        "latency_s": latency,
-        "calls_per_sample": measurement.calls,
+        **fields(slices),
         "first_run_s": first_run_s,
-        "bound": "repeats" if len(latency) >= settings.repeats else "seconds",
-        "sentinel_s": [seconds for piece in slices for seconds in piece.sentinel_s],
-        "load": _overall(slices, "others_s"),
-        "steal": _overall(slices, "steal_s"),
+        "bound": "repeats" if measurement.taken >= settings.repeats else "seconds",
         "noisy": reason is not None,
         "noisy_reason": reason,
         "unstable": apart >= 1,
@@ -139,8 +112,9 @@ def sample(
 class _Measurement:
     """The running measurement of one program.
 
-    ``quickest_s`` is the shortest call so far, ``taken`` the number of samples and
-    ``active_s`` the seconds of its slices, without those of first run and warm-up.
+    ``quickest_s`` is the shortest call so far, ``taken`` the number of samples,
+    ``active_s`` the seconds of its slices, without those of first run and warm-up, and
+    ``attempts`` all slices so far, those that were measured again too.
     """
 
     run: Callable[[], Any]
@@ -149,10 +123,10 @@ class _Measurement:
     timer: Callable[[int], float] | None = None
     calls: int = 1
     quickest_s: float = math.inf
-    best_sentinel_s: float = math.inf
     active_s: float = 0.0
     taken: int = 0
     retries_left: int = RETRIES_IN_ALL
+    attempts: list[Slice] = field(default_factory=list)
 
     def start(self) -> float:
         """Return the seconds of the first run; then warm up and choose the number of calls in a sample."""
@@ -174,18 +148,18 @@ class _Measurement:
 
     def take(self, turns_left: int) -> Slice:
         """Return this turn's slice, the least disturbed of a few attempts."""
-        best: Slice | None = None
+        scored: list[tuple[float, Slice]] = []
         for attempt in range(RETRIES + 1):
             if attempt:
                 self.retries_left -= 1
                 self.tools.sleep(PAUSE_S * 2 ** (attempt - 1))
             with self._active():
                 piece = self._slice(turns_left)
-            if best is None or piece.score < best.score:
-                best = piece
-            if best.score <= 1 or not self._may_repeat(turns_left):
+            self.attempts.append(piece)
+            scored.append((disturbance.worst(disturbances(piece, self.attempts))[0], piece))
+            if scored[-1][0] <= 1 or not self._may_repeat(turns_left):
                 break
-        assert best is not None
+        _, best = min(scored, key=lambda each: each[0])
         self.taken += len(best.samples)
         return best
 
@@ -211,21 +185,11 @@ class _Measurement:
         samples: list[float] = []
         clock = self.tools.clock
         with _no_garbage_collection():
-            # The sentinel runs outside the readings: spinning threads of the program may make it wait.
-            sentinel_before, before = self.tools.sentinel(), self.tools.read()
+            self.tools.watch.before()
             start = clock()
             while len(samples) < most and (len(samples) < needed or clock() - start < share_s):
                 samples.append(self._sample())
-            after, sentinel_after = self.tools.read(), self.tools.sentinel()
-        return self._judge(samples, (sentinel_before, sentinel_after), Disturbance.between(before, after))
-
-    def _judge(self, samples: list[float], sentinel_s: tuple[float, float], disturbed: Disturbance) -> Slice:
-        """Return the slice with its noise score."""
-        self.best_sentinel_s = min(self.best_sentinel_s, *sentinel_s)
-        measures = disturbed.shares() | {"drift": max(sentinel_s) / self.best_sentinel_s - 1}
-        if (spread := disturbance.spread(samples)) is not None:
-            measures["spread"] = spread
-        return Slice(samples, sentinel_s, disturbed, *disturbance.worst(measures))
+            return Slice(samples, self.calls, self.tools.watch.after())
 
     def _warm(self, seconds: float) -> None:
         """Run untimed for ``seconds``, at least once if that is positive."""
@@ -263,17 +227,13 @@ class _Measurement:
             self.active_s += self.tools.clock() - start
 
 
-def noise(slices: list[Slice]) -> str | None:
+def noise(slices: Sequence[Slice], attempts: Sequence[Slice]) -> str | None:
     """Return why the slices together are noisy, or None where they are not.
 
-    Beside each slice's own score this detects a sentinel slower than in another
-    slice, and slices whose medians disagree.
+    Beside each slice's own disturbances, compared with all ``attempts`` at slices, this detects
+    slices whose medians disagree.
     """
-    best = min(seconds for piece in slices for seconds in piece.sentinel_s)
-    scores = []
-    for piece in slices:
-        drift = disturbance.worst({"drift": max(piece.sentinel_s) / best - 1})
-        scores.append(max((piece.score, piece.reason), drift))
+    scores = [disturbance.worst(disturbances(piece, attempts)) for piece in slices]
     noisy = [(score, reason) for score, reason in scores if score > 1]
     if noisy:
         return f"{len(noisy)} of {len(slices)} slices disturbed: {max(noisy)[1]}"
@@ -290,23 +250,16 @@ def instability(slices: Sequence[Slice]) -> tuple[float, str]:
     It is the larger share of two: the factor between the medians of slices, and between
     runs of the sentinel, each over its limit in :data:`dlas.measuring.disturbance.UNSTABLE`.
     """
-    sentinels = [seconds for piece in slices for seconds in piece.sentinel_s]
     medians = [statistics.median(piece.samples) for piece in slices if piece.samples]
     found = {
         "the medians of its slices": ("medians", medians),
-        "runs of the sentinel": ("sentinel", sentinels),
+        "runs of the sentinel": ("sentinel", sentinel.runs(slices)),
     }
     scores = []
     for what, (name, seconds) in found.items():
         apart = max(seconds) / min(seconds) if min(seconds, default=0) > 0 else 1.0
         scores.append((apart / UNSTABLE[name], f"{what} differ by a factor of {apart:.2g}"))
     return max(scores)
-
-
-def _overall(slices: list[Slice], name: Literal["others_s", "steal_s"]) -> float | None:
-    """Return a disturbance over all slices as a fraction of the processors' time."""
-    parts = [getattr(piece.disturbance, name) for piece in slices]
-    return disturbance.fraction(parts, [piece.disturbance.capacity_s for piece in slices])
 
 
 @contextmanager

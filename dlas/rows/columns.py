@@ -16,6 +16,7 @@ SAMPLES = "latency_samples_s"
 STEPS = ("network", "tune", "build", "memory", "check", "measure")
 TEXTS = ("reason", "step", "bound", "noisy_reason", "unstable_reason", "memory_note", "note", "started")
 TRUTHS = ("noisy", "unstable")
+CLOCKS = ("clock_low_hz", "clock_mean_hz", "clock_high_hz")
 FLOATS = (
     "first_run_s",
     "load",
@@ -25,6 +26,7 @@ FLOATS = (
     "validation_accuracy",
     "expected_speedup",
     "energy_j",
+    *CLOCKS,
 )
 REACHED = ("level", "units", "ratio", "bits")
 """What a compression reached: its level, the shares of units and of weights pruned, the bits of a value."""
@@ -84,6 +86,7 @@ ORDER = (
     *("id", "study", *AXES, "status", "reason", "step"),
     *LATENCY,
     *DISTURBANCES,
+    *CLOCKS,
     *("error", *ACCURACIES, "test_images", "note"),
     *COUNTS,
     *SIZES,

@@ -135,7 +135,7 @@ def amount(value: float, unit: str = "") -> str:
     return f"{digits} {PREFIXES[power]}{unit}".rstrip()
 
 
-UNITS = {"s": ("ms", 1e3), "bytes": ("MB", 1e-6), "j": ("mJ", 1e3)}
+UNITS = {"s": ("ms", 1e3), "bytes": ("MB", 1e-6), "j": ("mJ", 1e3), "hz": ("MHz", 1e-6)}
 """Unit and factor in which tables and figures show a column, by the suffix of its name."""
 
 

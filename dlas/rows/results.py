@@ -112,6 +112,10 @@ class Row:
     steal : float
         Share of the processors' time that the hypervisor gave to other machines. Null where the system
         does not report it.
+    clock_low_hz, clock_mean_hz, clock_high_hz : float, Hz
+        The lowest, mean and highest clock frequency of the processors that the program could use, read
+        before, after and once a second during each slice. Null on GPUs, and where the system does not
+        report them.
     noisy : bool
         Whether the measurement was disturbed, also when it was repeated.
     noisy_reason : str
@@ -136,7 +140,9 @@ class Row:
         kept, so that equal runs differ. Rows of schema 1 and 2 name it ``peak_memory_bytes``. Null where the
         system does not report it.
     energy_j : float, J
-        Energy of an inference. Null: no driver measures it yet.
+        Energy of an inference or training step: the mean power while samples were taken times their mean
+        time. Of the processors' packages with their memory, or of a Jetson's module; with what they use
+        when idle. Null where there is no meter that may be read, or samples took less than 90 % of that time.
     layers : list of Layer
         The operators in the order in which the build runs them, with their times. Rows written before
         operators were told apart have the convolutions first, and of others a name and a time alone.
@@ -229,6 +235,9 @@ class Row:
     sentinel_s: list[float] = field(default_factory=list)
     load: float | None = None
     steal: float | None = None
+    clock_low_hz: float | None = None
+    clock_mean_hz: float | None = None
+    clock_high_hz: float | None = None
     noisy: bool | None = None
     noisy_reason: str | None = None
     unstable: bool | None = None

@@ -67,6 +67,7 @@ def test_a_board_computes_and_times_what_this_machine_does(
     found = device.measure(program, images, SETTINGS, lambda: turns.append(1))
     assert len(turns) == 2
     assert len(found["latency_s"]) == 4
+    assert len(found["sentinel_s"]) == 4 and found["load"] is not None, "as its observers saw it"
     assert all(seconds > 0 for seconds in (*found["latency_s"], found["first_run_s"]))
     timer = program.timer(images)
     assert timer is not None and timer(2) > 0, "the board's own clock"

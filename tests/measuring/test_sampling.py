@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from dlas.measuring import disturbance
-from dlas.measuring.disturbance import Disturbance, Reading, fraction, read, sentinel, spread, worst
+from dlas.measuring.disturbance import Disturbance, Reading, fraction, read, spread, worst
 from dlas.measuring.memory import ResidentMemory
+from dlas.measuring.observers import sentinel as sentinels
+from dlas.measuring.observers.processors import Processors
+from dlas.measuring.observers.sentinel import Sentinel, sentinel
+from dlas.measuring.observers.watch import Watch
 from dlas.measuring.sampling import RETRIES_IN_ALL, Instruments, sample
 from dlas.stack import MeasureSettings
 
@@ -70,10 +73,14 @@ class Bench:
             clock_s=self.now, processors=2, own_s=self.now, busy_s=self.now + self.busy_s, steal_s=0.0
         )
 
+    @property
+    def tools(self) -> Instruments:
+        watch = Watch({"sentinel": Sentinel(self.sentinel), "processors": Processors(self.read)})
+        return Instruments(lambda: self.now, self.sleep, watch)
+
     def measure(self, **settings: float) -> dict[str, Any]:
-        tools = Instruments(lambda: self.now, self.sleep, self.sentinel, self.read)
         checked = TypeAdapter(MeasureSettings).validate_python(settings)
-        return sample(self.run, checked, self.turn, tools)
+        return sample(self.run, checked, self.turn, self.tools)
 
 
 def test_all_repeats_are_taken_where_time_allows() -> None:
@@ -269,7 +276,7 @@ def test_impossible_settings_are_refused(wrong: dict[str, float]) -> None:
 def test_real_instruments_measure_a_real_program() -> None:
     x = np.linspace(0, 1, 4096)
     found = sample(lambda: np.sqrt(x), MeasureSettings(repeats=10, seconds=5, slices=2), lambda: None)
-    assert len(found["latency_s"]) == 10
+    assert len(found["latency_s"]) == 10 and len(found["sentinel_s"]) == 4
     assert min(found["latency_s"]) > 0
     assert found["calls_per_sample"] >= 1
     assert found["active_s"] < 10
@@ -330,7 +337,7 @@ def test_the_sentinel_takes_all_processors_at_once_and_the_slowest_counts(
 ) -> None:
     allowed = os.sched_getaffinity(0)
     seconds = {processor: 1.0 + number for number, processor in enumerate(sorted(allowed))}
-    monkeypatch.setattr(disturbance, "_arithmetic", lambda clock: seconds[min(os.sched_getaffinity(0))])
+    monkeypatch.setattr(sentinels, "_arithmetic", lambda clock: seconds[min(os.sched_getaffinity(0))])
     assert sentinel() == max(seconds.values())
     assert os.sched_getaffinity(0) == allowed
 
@@ -367,8 +374,7 @@ def test_a_devices_own_clock_tells_all_but_the_first_run() -> None:
         bench.now += 0.05 * runs  # what passes here, with the way to the device and back
         return 2e-4 * runs
 
-    tools = Instruments(lambda: bench.now, bench.sleep, bench.sentinel, bench.read)
-    found = sample(bench.run, MeasureSettings(repeats=10, seconds=10), bench.turn, tools, timer)
+    found = sample(bench.run, MeasureSettings(repeats=10, seconds=10), bench.turn, bench.tools, timer)
     assert found["first_run_s"] == pytest.approx(0.05)
     assert found["latency_s"] == pytest.approx([2e-4] * 10)
     assert found["calls_per_sample"] == 5, "a sample lasts a millisecond by the device's clock"

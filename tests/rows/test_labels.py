@@ -13,6 +13,7 @@ from dlas.rows.labels import shown_in
         ("latency_s", ("latency", "ms", 1e3)),
         ("peak_memory_bytes", ("peak memory", "MB", 1e-6)),
         ("energy_j", ("energy", "mJ", 1e3)),
+        ("clock_mean_hz", ("clock mean", "MHz", 1e-6)),
         ("accuracy", ("accuracy", "", 1.0)),
         ("effective_macs", ("effective macs", "", 1.0)),
     ],

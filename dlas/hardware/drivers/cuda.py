@@ -10,6 +10,8 @@ from dlas.hardware.profile import Profile
 from dlas.measuring import cuda_toolkit, sampling
 from dlas.measuring.gpu import NoGpu, first_gpu
 from dlas.measuring.machine import Machine, use_threads
+from dlas.measuring.observers.watch import Watch
+from dlas.measuring.sampling import Instruments
 from dlas.stack import Hardware, Images, MeasureSettings, Program, Target, TrainingStep
 
 HOST_THREADS = 1
@@ -85,7 +87,8 @@ class Cuda(Hardware):
             If there is no GPU.
         """
         self.check_usable()
-        return sampling.sample(program.bind(images), settings, turn, timer=program.timer(images))
+        run, timer = program.bind(images), program.timer(images)
+        return sampling.sample(run, settings, turn, _instruments(), timer)
 
     def measure_training(
         self, step: TrainingStep, settings: MeasureSettings, turn: Callable[[], None]
@@ -98,4 +101,9 @@ class Cuda(Hardware):
             If there is no GPU.
         """
         self.check_usable()
-        return sampling.sample(step.step, settings, turn)
+        return sampling.sample(step.step, settings, turn, _instruments())
+
+
+def _instruments() -> Instruments:
+    """Return observers of this machine and not of what its processors use: the program runs on the GPU."""
+    return Instruments(watch=Watch.here(on_gpu=True))

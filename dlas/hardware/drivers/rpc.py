@@ -165,7 +165,8 @@ class Rpc(Hardware):
             If the board is lost.
         """
         self.check_usable()
-        instruments = program.board.instruments() if isinstance(program, BoardProgram) else None
+        on_gpu = self.target().on_gpu
+        instruments = program.board.instruments(on_gpu) if isinstance(program, BoardProgram) else None
         run, timer = program.bind(images), program.timer(images)
         return sampling.sample(run, settings, turn, instruments, timer)
 
