@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from dlas.measuring.core_kinds import big_and_little
 from dlas.measuring.machine import Machine, use_threads
 from dlas.measuring.observers.watch import Watch
 from dlas.store.fingerprint import SourceTree
@@ -55,7 +56,8 @@ def use_cores(threads: int, which: str, machine: Machine | None = None) -> None:
     ----------
     threads : int
     which : str
-        ``fastest`` or ``all`` for the fastest cores, ``big`` or ``little`` for cores of that kind alone.
+        ``fastest`` or ``all`` for the fastest cores, ``big`` or ``little`` for cores of that kind alone,
+        see :func:`~dlas.measuring.core_kinds.big_and_little`.
     machine : Machine, optional
 
     Raises
@@ -66,12 +68,11 @@ def use_cores(threads: int, which: str, machine: Machine | None = None) -> None:
     machine = machine or Machine()
     cores = machine.cores()
     if which in ("big", "little"):
-        speeds = {core: machine.speed(core[0]) for core in cores}
-        if len(set(speeds.values())) < 2:
+        big, little = big_and_little(machine)
+        if not little:
             same = f"the board's kernel tells no difference between its {len(cores)} cores"
             raise ValueError(f"cores = {which!r}, but {same}")
-        wanted = max(speeds.values()) if which == "big" else min(speeds.values())
-        cores = [core for core in cores if speeds[core] == wanted]
+        cores = big if which == "big" else little
     if len(cores) < threads:
         kind = f"{which} cores" if which in ("big", "little") else "cores"
         raise ValueError(f"{threads} threads, but the server may use {len(cores)} {kind} of the board")
