@@ -8,15 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
+from dlas.compilers.untuned import Untuned
 from dlas.hardware import targets
 from dlas.hardware.board import Board
 from dlas.hardware.profile import Profile
 from dlas.measuring.doctor import required
 from dlas.remote.address import Address
+from dlas.schedules.direct import Direct
+from dlas.study import parts
 from dlas.study.reading import read_study
+from dlas.testing.networks import random_images, tiny_network
 from tests.fixtures.package import ROOT
 from tests.fixtures.processes import wait_for
 
@@ -59,7 +64,7 @@ def test_its_packages_are_of_the_versions_that_are_required() -> None:
 
 
 @pytest.mark.slow
-def test_its_packages_suffice_for_a_server(tmp_path: Path) -> None:
+def test_its_packages_suffice_for_a_server_and_its_programs(tmp_path: Path) -> None:
     there = {each.name for each in INSTALLED} | {"numpy"}  # which TVM brings
     names = {each.name for each in required()} - there
     missing = {IMPORTED_AS.get(name, name.replace("-", "_")) for name in names}
@@ -73,8 +78,17 @@ def test_its_packages_suffice_for_a_server(tmp_path: Path) -> None:
         assert server.poll() is None, output.read_text()
         port = int(output.read_text().partition("127.0.0.1:")[2].partition(";")[0])
         board = Board.reach(Address.of("127.0.0.1", port, "desk", 60.0, token), 1, "fastest")
-        assert board.instruments().read().clock_s > 0
-        assert board.instruments().sentinel() > 0
+        target = parts.make("hardware", "local_cpu", {"threads": 1}).target()
+        Untuned().build(tiny_network(), Direct, target, 2, tmp_path / "built")
+        program, images = board.load(Untuned(), tmp_path / "built", target), random_images(2)
+        here = Untuned().load(tmp_path / "built", tiny_network, target)
+        assert np.array_equal(program.run(images), here.run(images))
+        timer, layers = program.timer(images), program.layers(images, 1)
+        assert timer is not None and timer(1) > 0
+        assert layers and all((layer["latency_s"] or 0) > 0 for layer in layers)
+        watch = board.instruments(on_gpu=False).watch
+        watch.before()
+        assert min(watch.after()["sentinel"]) > 0
     finally:
         server.send_signal(signal.SIGINT)
         assert server.wait(30) == 0
