@@ -15,7 +15,7 @@ import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,15 +61,20 @@ def main() -> None:
         for name in given.networks:
             network = Torchvision(name).construct(Facts(SHAPE, CLASSES), seed=0)
             with tempfile.TemporaryDirectory() as folder:
-                program = built(parts.make("compiler", compiler, {}), network, device, Path(folder))
+                program, operators = built(
+                    parts.make("compiler", compiler, {}), network, device, Path(folder)
+                )
                 found = rounds(program, random_images(1, SHAPE), given.rounds)
-                print(line(compiler, name, found), flush=True)
+                print(line(compiler, name, found, operators), flush=True)
 
 
-def built(compiler: Backend, network: Network, device: Hardware, folder: Path) -> Program:
-    """Return a network's program for one image."""
-    compiler.build(network, lambda: SpatialPack(layout="blocked"), device.target(), 1, folder)
-    return compiler.load(folder, lambda: network, device.target())
+def built(
+    compiler: Backend, network: Network, device: Hardware, folder: Path
+) -> tuple[Program, Mapping[str, str]]:
+    """Return a network's program for one image, and the operators of its layers as far as the build tells."""
+    build = compiler.build(network, lambda: SpatialPack(layout="blocked"), device.target(), 1, folder)
+    operators = {layer["name"]: layer.get("operator") or "unknown" for layer in build.layers}
+    return compiler.load(folder, lambda: network, device.target()), operators
 
 
 def rounds(program: Program, images: Images, count: int) -> list[Round]:
@@ -92,13 +97,14 @@ def timed(run: Callable[[], object]) -> list[float]:
     return seconds
 
 
-def line(compiler: str, name: str, found: Sequence[Round]) -> str:
+def line(compiler: str, name: str, found: Sequence[Round], operators: Mapping[str, str]) -> str:
     """Return a line of the table."""
     ratios = sorted(each.ratio for each in found)
     latency_s = statistics.median(each.latency_s for each in found)
     shares: defaultdict[str, float] = defaultdict(float)
     for layer in found[0].layers:
-        shares[layer.get("operator") or "unknown"] += (layer["latency_s"] or 0.0) / found[0].latency_s
+        kind = layer.get("operator") or operators.get(layer["name"], "unknown")
+        shares[kind] += (layer["latency_s"] or 0.0) / found[0].latency_s
     ranked = sorted(shares.items(), key=lambda item: -item[1])
     most = ", ".join(f"{kind} {share:.0%}" for kind, share in ranked[:SHOWN])
     return (
