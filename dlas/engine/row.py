@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dlas.engine.operators import network_operators
 from dlas.engine.planning import Plan
 from dlas.engine.point_run import PointRun
+from dlas.errors import CorruptArtifact, Unsupported
 from dlas.measuring.environment import environment
+from dlas.networks.operators import at_batch
 from dlas.processes.outcome import Outcome
 from dlas.rows.results import Row
 from dlas.rows.schema import Artifacts, Environment, Layer, Seconds, TuningSummary
 from dlas.store.cache import Cache
+from dlas.study import parts
 
 
 def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
@@ -30,6 +34,7 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
     network = _facts(cache, "network", artifacts)
     build = _facts(cache, "build", artifacts)
     tuning = _facts(cache, "tuning", artifacts)
+    timed = run.facts.get("timed_layers")
     facts = {**network, **run.facts, "note": _note(network.get("note"), run.facts.get("training_note"))}
     return Row(
         **run.point.content(),
@@ -40,7 +45,7 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
         status=outcome.status,
         reason=outcome.reason,
         step=None if outcome.status == "ok" else run.step.name,
-        layers=_layers(build.get("layers", []), run.facts.get("timed_layers") or []),
+        layers=_layers(build["layers"], timed or _untimed(run, cache)) if build else [],
         edges=build.get("edges", []),
         coverage=build.get("coverage"),
         tuning=_summary(tuning),
@@ -78,6 +83,20 @@ def _layers(built: list[Layer], timed: list[Layer]) -> list[Layer]:
     by_name = {layer["name"]: layer for layer in built}
     joined: list[Layer] = [{**by_name.pop(layer["name"], Layer()), **layer} for layer in timed]
     return joined + [{**layer, "latency_s": None} for layer in by_name.values()]
+
+
+def _untimed(run: PointRun, cache: Cache) -> list[Layer]:
+    """Return the operators of a network whose layers nothing timed; none where the build tells its kernels.
+
+    A runtime with kernels of its own tells only the convolutions of its build.
+    """
+    if run.point.algorithm.name != parts.LIBRARY:
+        return []
+    try:
+        operators = network_operators(cache, run.plan.artifacts()["network"])
+        return [{**layer, "latency_s": None} for layer in at_batch(operators, run.point.batch)]
+    except (CorruptArtifact, Unsupported):
+        return []
 
 
 def _facts(cache: Cache, kind: str, artifacts: Mapping[str, str]) -> dict[str, Any]:

@@ -61,6 +61,17 @@ def operators_of(cache: Cache, plan: Plan, batch: int) -> list[Layer]:
     return at_batch(network_operators(cache, plan.artifacts()["network"]), batch)
 
 
+def test_a_row_without_times_of_layers_tells_all_operators(tmp_path: Path) -> None:
+    study = parse_study(STUDY.replace("layer_repeats = 2", "layer_repeats = 0"))
+    run(study, tmp_path, Inline)
+    (row,) = rows(tmp_path)
+    cache = Cache(tmp_path / "cache")
+    (point,) = study.points()
+    known = operators_of(cache, Planner(study.measure, cache.root).plan(point), 8)
+    assert [of_network(layer) for layer in row.layers] == [of_network(layer) for layer in known]
+    assert {layer["latency_s"] for layer in row.layers} == {None}
+
+
 def test_operators_of_a_point_are_those_of_its_row_and_known_before_it_runs(tmp_path: Path) -> None:
     study = parse_study(STUDY)
     run(study, tmp_path, Inline)
