@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas.measuring.machine import machine_name
-from dlas.stack import Hardware, MeasureSettings, Part, TuningCompiler
+from dlas.stack import TRAINING, Hardware, MeasureSettings, Part, TuningCompiler
 from dlas.store import fingerprint
 from dlas.store.fingerprint import SourceTree
 from dlas.study import parts
@@ -32,6 +32,8 @@ NETWORK_TOOLS = (
 )
 BUILD_TOOLS = ("python", "apache-tvm", "apache-tvm-ffi", "torch", "onnx", "onnxruntime", "numpy")
 TUNE_TOOLS = (*BUILD_TOOLS, "xgboost")
+OPTIMISERS_IMPORT = "torch._dynamo"
+"""What torch imports with the first optimiser, which takes over a second."""
 STEPS = "dlas.engine.steps"
 STEP_AXES: dict[str, tuple[str, ...]] = {
     "network": ("dataset", "model", "compression"),
@@ -136,16 +138,17 @@ class Planner:
         build_key = self._build_key(point, network_key, tuning_key)
         common = {"content": point.content(), "root": str(self.root), "network_key": network_key}
         tuned, built = {**common, "tuning_key": tuning_key}, {**common, "build_key": build_key}
+        slow = (OPTIMISERS_IMPORT,) if point.task == TRAINING else ()
         steps = [
             *networks,
             Step("build", build_key, {**tuned, **built}, "build"),
-            Step("memory", build_key, built, fresh=True),
+            Step("memory", build_key, built, fresh=True, imports=slow),
             # A device elsewhere is used by one step at a time.
-            Step("check", build_key, built, alone=not _local(point), imports=("scipy.stats",)),
+            Step("check", build_key, built, alone=not _local(point), imports=("scipy.stats", *slow)),
         ]
         if tuning_key:
             steps.insert(-3, Step("tune", tuning_key, tuned, "tuning", alone=True))
-        measure = Step("measure", build_key, {**built, "settings": asdict(self.settings)})
+        measure = Step("measure", build_key, {**built, "settings": asdict(self.settings)}, imports=slow)
         return Plan(tuple(steps), measure, self._row_key(point, build_key))
 
     def modules(self, step: str, point: Point) -> frozenset[str]:
