@@ -92,16 +92,24 @@ class Forest:
         features : array [n, columns]
         """
         rows = np.ascontiguousarray(features, dtype=np.float32)
+        if len(rows) < len(self.roots):  # few rows: all trees of a row at once, since each call has a price
+            return np.array([self._descend(row).mean() for row in rows])
+        # Many rows: tree by tree, since one tree stays in the processor's cache.
         values, starts = rows.ravel(), np.arange(len(rows)) * self.columns
-        roots = self.roots.astype(np.intp)
         total = np.zeros(len(rows))
-        if len(rows) < len(roots):  # few rows: all trees of a row at once, since each call has a price
-            for row, start in enumerate(starts):
-                total[row] = self._walk(roots.copy(), values, np.full(len(roots), start)).sum()
-        else:  # many rows: tree by tree, since one tree stays in the processor's cache
-            for root in roots:
-                total += self._walk(np.full(len(rows), root), values, starts)
-        return total / len(roots)
+        for root in self.roots:
+            total += self._walk(np.full(len(rows), root, dtype=np.intp), values, starts)
+        return total / len(self.roots)
+
+    def _descend(self, row: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        """Return the value that each tree has for one row."""
+        nodes = self.roots
+        while True:
+            smaller = row[self.feature[nodes]] <= self.threshold[nodes]
+            below = np.where(smaller, nodes + 1, self.right[nodes])
+            if np.array_equal(below, nodes):
+                return self.value[nodes]
+            nodes = below
 
     def _walk(
         self, nodes: npt.NDArray[np.intp], values: npt.NDArray[np.float32], starts: npt.NDArray[np.int_]
