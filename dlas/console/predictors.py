@@ -63,7 +63,7 @@ def _overall(title: str, scores: Mapping[str, Scores]) -> Grid:
         _column("RMSE / mean", [_percent(row.rmse_of_mean) for row in rows]),
         _column("Spearman", [_number(row.spearman) for row in rows]),
         _column("Kendall", [_number(row.kendall) for row in rows], drop=5),
-        _column("covered", [_percent(row.coverage) for row in rows]),
+        _column("covered", [_covered(row) for row in rows]),
         _column("width", [_percent(row.width) for row in rows]),
     ]
     return Grid(columns, above=[Text(title, style="bold")])
@@ -79,6 +79,12 @@ def _by_fold(folds: Mapping[str, Mapping[str, Scores]]) -> Grid:
     return Grid(columns, above=[Text("mean error by what was held out", style="bold")])
 
 
+def _covered(scores: Scores) -> str:
+    """Return the share of rows in their intervals, with its standard error where there is one."""
+    error = "" if scores.coverage_error is None else f" ± {_percent(scores.coverage_error)}"
+    return _percent(scores.coverage) + error
+
+
 def _notes(first: Evaluation, scores: Scores, floor: float | None) -> list[Text]:
     """Return what is to be known beside the scores of the first predictor."""
     notes = [
@@ -90,7 +96,8 @@ def _notes(first: Evaluation, scores: Scores, floor: float | None) -> list[Text]
         notes.append(f"no interval: one of {LEVEL:.0%} takes at least {fewest_groups(LEVEL)} other groups")
     else:
         notes.append(
-            f"covered: rows within their {LEVEL:.0%} interval; width: its upper over its lower bound, less 1"
+            f"covered: rows within their {LEVEL:.0%} interval, with the standard error over groups; "
+            "width: its upper over its lower bound, less 1"
         )
     worst = ", ".join(f"{row} by {abs(guess / known - 1):.0%}" for row, guess, known in first.worst(WORST))
     notes.append(f"largest errors of {first.name}: {worst}")

@@ -57,11 +57,13 @@ class Evaluation:
 
     def _score(self, tried: Sequence[Tried]) -> Scores:
         predicted = np.concatenate([each.predicted for each in tried])
-        measured = self.samples.target[np.concatenate([each.fold.tried for each in tried])]
+        places = np.concatenate([each.fold.tried for each in tried])
+        measured = self.samples.target[places]
         if any(each.half_width is None for each in tried):
             return score(predicted, measured)
         spread = np.concatenate([_factor(each) for each in tried])
-        return score(predicted, measured, predicted / spread, predicted * spread)
+        groups = [self.samples.groups[place] for place in places]
+        return score(predicted, measured, predicted / spread, predicted * spread, groups)
 
 
 def _factor(tried: Tried) -> npt.NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,8 @@ from scipy import stats
 Array = npt.NDArray[np.float64]
 WITHIN = (0.05, 0.10, 0.15, 0.20)
 """Relative errors for which the share of predictions within them is told."""
+RESAMPLED = 1000
+"""Draws of groups for the standard error of the coverage."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Scores:
         Rank correlations; None where fewer than two values differ.
     coverage : float or None
         Share of the rows inside their interval; None without intervals.
+    coverage_error : float or None
+        Standard error of the coverage over draws of groups; None without intervals or with one group.
     width : float or None
         Median of upper over lower bound, less one; None without intervals.
     """
@@ -45,6 +50,7 @@ class Scores:
     spearman: float | None
     kendall: float | None
     coverage: float | None = None
+    coverage_error: float | None = None
     width: float | None = None
 
 
@@ -59,7 +65,13 @@ def relative_errors(predicted: Array, measured: Array) -> Array:
     return np.asarray(np.abs(predicted - measured) / measured)
 
 
-def score(predicted: Array, measured: Array, low: Array | None = None, high: Array | None = None) -> Scores:
+def score(
+    predicted: Array,
+    measured: Array,
+    low: Array | None = None,
+    high: Array | None = None,
+    groups: Sequence[str] = (),
+) -> Scores:
     """Return how wrong predictions are.
 
     Parameters
@@ -68,13 +80,16 @@ def score(predicted: Array, measured: Array, low: Array | None = None, high: Arr
         In one unit, positive; at least one row.
     low, high : array [n], optional
         Bounds of the predictions' intervals.
+    groups : sequence of str, length n, optional
+        Rows of one group err together.
     """
     relative, errors = relative_errors(predicted, measured), predicted - measured
     rmse = float(np.sqrt(np.mean(errors**2)))
     ranked = len(np.unique(predicted)) > 1 and len(np.unique(measured)) > 1
-    coverage = width = None
+    coverage = coverage_error = width = None
     if low is not None and high is not None:
-        coverage = float(np.mean((low <= measured) & (measured <= high)))
+        covered = (low <= measured) & (measured <= high)
+        coverage, coverage_error = float(np.mean(covered)), _error_over_groups(covered, groups)
         width = float(np.median(high / low) - 1)
     return Scores(
         rows=len(measured),
@@ -86,5 +101,16 @@ def score(predicted: Array, measured: Array, low: Array | None = None, high: Arr
         spearman=float(stats.spearmanr(predicted, measured).statistic) if ranked else None,
         kendall=float(stats.kendalltau(predicted, measured).statistic) if ranked else None,
         coverage=coverage,
+        coverage_error=coverage_error,
         width=width,
     )
+
+
+def _error_over_groups(covered: npt.NDArray[np.bool_], groups: Sequence[str]) -> float | None:
+    """Return the standard deviation of the share that is covered, over draws of groups with replacement."""
+    names, places, sizes = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
+    if len(names) < 2:
+        return None
+    hits = np.bincount(places, weights=covered)
+    drawn = np.random.default_rng(0).integers(len(names), size=(RESAMPLED, len(names)))
+    return float(np.std(hits[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)))

@@ -51,6 +51,7 @@ class ScoreRecord(Strict):
     spearman: Finite | None
     kendall: Finite | None
     coverage: Finite | None
+    coverage_error: Finite | None = None
     width: Finite | None
 
 

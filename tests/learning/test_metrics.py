@@ -33,6 +33,16 @@ def test_coverage_and_width_of_intervals() -> None:
     assert found.width == pytest.approx((3.0 + 1.5) / 2)
 
 
+def test_the_error_of_the_coverage_is_that_of_draws_of_groups() -> None:
+    # Ten groups of four rows, half of the groups covered: the share of ten draws has this error.
+    groups = [str(number) for number in range(10) for _ in range(4)]
+    ones, high = np.ones(40), np.repeat([2.0, 0.9], 20)
+    found = score(ones, ones, np.full(40, 0.5), high, groups)
+    assert found.coverage == 0.5
+    assert found.coverage_error == pytest.approx(np.sqrt(0.25 / 10), rel=0.1)
+    assert score(ones, ones, ones, ones, ["one"] * 40).coverage_error is None
+
+
 def test_eight_groups_give_no_interval_and_nine_do() -> None:
     assert fewest_groups() == 9
     rng = np.random.default_rng(0)

@@ -56,9 +56,11 @@ def _coverage(setting: SettingRecord, hold_out: str) -> str:
     )
     if scores.coverage is None or scores.width is None:
         return f"Held out: {hold_out}. Too few groups were held out for an interval. {floor}"
+    error = scores.coverage_error
+    told = "" if error is None else f" (standard error {error:.1%})"
     return (
-        f"Held out: {hold_out}. {scores.coverage:.0%} of {counted(scores.rows)} lie in their 90 % interval, "
-        f"whose upper bound is {1 + scores.width:.2f} times the lower one. {floor}"
+        f"Held out: {hold_out}. {scores.coverage:.0%} of {counted(scores.rows)}{told} lie in their 90 % "
+        f"interval, whose upper bound is {1 + scores.width:.2f} times the lower one. {floor}"
     )
 
 
