@@ -15,6 +15,10 @@ BUSY = 2**16
 
 
 def most_threads(target: Target) -> int:
-    """Return how many threads a block of a GPU may have."""
-    limits = tvm.target.Target(dict(target.description)).attrs
-    return int(limits.get("max_threads_per_block", limits["max_num_threads"]))
+    """Return how many threads a block of a GPU may have.
+
+    TVM has two names for it: where a target is described with one, TVM's default for the other counts not.
+    """
+    described, names = dict(target.description), ("max_threads_per_block", "max_num_threads")
+    limits = described if any(name in described for name in names) else tvm.target.Target(described).attrs
+    return min(int(limits[name]) for name in names if name in limits)

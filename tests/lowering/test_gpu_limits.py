@@ -62,7 +62,8 @@ def test_threads_and_shared_memory_are_counted() -> None:
     ("module", "target", "reason"),
     [
         (kernel(2048), CUDA, "copy: 2048 threads a block, and the target allows 1024"),
-        (kernel(512), Target({**OPENCL.description, "max_num_threads": 256}, 1), "allows 256"),
+        (kernel(512), Target({**OPENCL.description, "max_num_threads": 128}, 1), "allows 128"),
+        (kernel(512), Target({**OPENCL.description, "max_threads_per_block": 128}, 1), "allows 128"),
         (kernel(1024, 20), SHARED, "copy: 81844 bytes of shared memory, and the target has 49152"),
         (kernel(dtype="bfloat16"), CUDA_SM72, "sm_72 does not compute in bfloat16, which sm_80 and newer do"),
         (kernel(dtype="bfloat16"), OPENCL, "OpenCL has no bfloat16"),
@@ -81,7 +82,7 @@ def test_types_that_every_gpu_has_are_not_refused() -> None:
 
 
 def test_a_convolution_beyond_a_small_gpus_limit_has_a_reason_for_its_row() -> None:
-    small = Target({**OPENCL.description, "max_num_threads": 128, "max_threads_per_block": 128}, 1)
+    small = Target({**OPENCL.description, "max_num_threads": 128}, 1)
     with pytest.raises(Unsupported, match=r"conv_\w+: 256 threads a block, and the target allows 128"):
         schedule(lower_case(Direct(), CASES[0], target=small), small)
 
