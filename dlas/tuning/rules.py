@@ -74,7 +74,7 @@ class Rules:
             If the rules cannot handle the workload.
         """
         reply = self._request(records)
-        if reply.get("gone"):  # the new worker has no results yet
+        if reply.get("gone") and self.sent:  # the new worker has no results yet
             self.sent = 0
             reply = self._request(records)
         if "failed" in reply:
