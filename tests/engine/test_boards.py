@@ -7,16 +7,18 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tvm import te
+from tvm.ir import Expr
 
 from dlas.errors import Unreachable
 from dlas.rows.results import FILE, Row, read_rows
-from dlas.stack import Backend, Network, Program
+from dlas.stack import Algorithm, Backend, Conv, Network, Program, Tail
 from dlas.study import parts
 from dlas.study.reading import parse_study
 from tests.fixtures import commands
@@ -102,6 +104,68 @@ def test_schedules_that_were_searched_here_give_the_same_on_a_board(tmp_path: Pa
     assert {row.status for row in found} == {"ok"}, {row.reason for row in found}
     here, board = by_device(found).values()
     assert here == board
+
+
+@dataclass(frozen=True)
+class Endless(Algorithm):
+    """Adds up one product for many minutes."""
+
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
+        """Return the output [n, k, p, q], in theory."""
+        # A loop so long that its extent times its steps overflows 32 bits, TVM would unroll.
+        again = te.reduce_axis((0, 2**27), "again")
+
+        def element(n: Expr, k: Expr, p: Expr, q: Expr) -> Expr:
+            return te.sum(x[n, 0, p, q] * packed[0][k, 0, 0, 0] / again.astype("float32"), axis=again)
+
+        return tail(te.compute((conv.n, conv.k, conv.p, conv.q), element, name="conv"))
+
+
+@pytest.mark.slow
+def test_kernels_that_do_not_halt_are_timeouts_here_and_on_a_board(tmp_path: Path) -> None:
+    axes = 'algorithm = ["tests.engine.test_boards:Endless", "direct"]\ncompiler = ["untuned"]'
+    with served(tmp_path) as server:
+        study = parse_study(STUDY.format(axes=axes, board=board_profile(tmp_path, server, timeout=10.0)))
+        run(study.with_limits(check=30.0), tmp_path)
+    ended = {
+        (row.algorithm["name"] == "direct", row.hardware["name"] == "local_cpu"): row
+        for row in rows(tmp_path)
+    }
+    assert [ended[True, here].status for here in (True, False)] == ["ok", "ok"], "the server serves on"
+    here, board = ended[False, True], ended[False, False]
+    assert (here.status, here.reason) == ("timeout", "memory took longer than 30 s")
+    assert board.status == "timeout" and "stopped at its time limit of 10 s" in (board.reason or "")
+
+
+GPU = """
+title = "a GPU whose thread blocks are small"
+driver = "rpc"
+[target]
+kind = "opencl"
+max_num_threads = 64
+[target.host]
+kind = "llvm"
+mcpu = "x86-64-v2"
+[rpc]
+host = "127.0.0.1"
+key = "nobody"
+"""
+
+
+@pytest.mark.slow
+def test_what_a_gpu_cannot_run_is_a_row_with_its_reason_before_the_board_is_asked(tmp_path: Path) -> None:
+    profile = tmp_path / "small_gpu.toml"
+    profile.write_text(GPU)
+    axes = 'compression = ["none", "float16"]\nalgorithm = ["direct"]\ncompiler = ["untuned"]'
+    study = parse_study(STUDY.format(axes=axes, board=profile).replace('"local_cpu", ', ""))
+    run(study, tmp_path)
+    found = {str(row.compression["name"]): row for row in rows(tmp_path)}
+    assert {name: (row.status, row.step) for name, row in found.items()} == {
+        "none": ("unsupported", "build"),
+        "float16": ("unsupported", "build"),
+    }
+    assert "threads a block, and the target allows 64" in (found["none"].reason or "")
+    assert "float16" in (found["float16"].reason or "")
 
 
 @dataclass(frozen=True)
