@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ import pytest
 from dlas.processes.workers import Reply, WorkerPool
 from dlas.stack import Conv, Hardware
 from dlas.study import parts
+from dlas.tuning import rules
 from dlas.tuning.rules import Evolution, without_intrinsics
+from dlas.tuning.search import NoSchedule
 from dlas.tuning.tuner import SearchSettings, tune
 from dlas.tuning.workload import Workload, short_form
 from tests.fixtures.tiled import CONV, Tiled, bench, kernel, tune_one
@@ -72,6 +75,16 @@ def test_evolution_proposes_what_was_not_tried_and_follows_from_the_seed(cpu: Ha
             assert proposed(resumed, 0, results, 1)["traces"] == second
         assert "has 3" in proposed(one, 7, [], 2)["words"]
     assert all(isinstance(short_form(trace), str) for trace in first)
+
+
+def test_rules_that_propose_nothing_in_their_time_end_the_search_with_a_reason(
+    tmp_path: Path, cpu: Hardware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Workers are forked, so what is replaced here is replaced in them.
+    monkeypatch.setattr(rules, "PROPOSE_S", 0.5)
+    monkeypatch.setattr(Evolution, "propose", lambda *_arguments, **_named: time.sleep(3600))
+    with pytest.raises(NoSchedule, match=r"^conv: TVM's rules propose nothing: took longer than 0\.5 s"):
+        tune_one(tmp_path, cpu, Tiled(), FOUR)
 
 
 def test_no_intrinsics_are_loaded_or_left_behind() -> None:
