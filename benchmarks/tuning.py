@@ -26,7 +26,7 @@ from dlas.lowering.tail import Step
 from dlas.processes.workers import WorkerPool
 from dlas.stack import Bench, Conv, Hardware, Workspace
 from dlas.study import parts
-from dlas.tuning.candidates import CandidateRunner
+from dlas.tuning.local_runner import LocalRunner
 from dlas.tuning.tuner import SearchSettings, TuningResult, tune
 
 SAME = (1, 1, 1, 1)
@@ -109,7 +109,7 @@ def _timed_in_turns(
     samples: list[list[float]] = [[] for _ in candidates]
     with (
         tempfile.TemporaryDirectory() as folder,
-        WorkerPool(1, lambda: CandidateRunner([workload], hardware, Path(folder)).handlers()) as pool,
+        WorkerPool(1, lambda: LocalRunner([workload], hardware, Path(folder)).handlers()) as pool,
     ):
         pool.call(0, LIMIT_S, do="reference", workload=0)
         for number, candidate in enumerate(candidates):

@@ -89,6 +89,10 @@ class Unreachable(PointError):
     """A device cannot be reached, or was lost in the middle; the message says why.  It may come back."""
 
 
+class SessionEnded(Unreachable):
+    """A session has ended in the middle of a call, and the server on the device, which goes on, says how."""
+
+
 class SessionTimeout(PointError):
     """A program has not ended within the time limit of a session on its device."""
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dlas.measuring.machine import machine_name
+from dlas.errors import Unreachable
 from dlas.stack import TRAINING, Hardware, MeasureSettings, Part, TuningCompiler
 from dlas.store import fingerprint
 from dlas.store.fingerprint import SourceTree
@@ -128,7 +128,7 @@ class Planner:
         self._closure = functools.cache(functools.partial(self._code.closure, outside=PLUMBING))
         self._networks = functools.lru_cache(maxsize=1024)(self._network_steps)
         self._target = functools.cache(_target)
-        self._machine = functools.cache(_machine)
+        self._recorded_as = functools.cache(_recorded_as)
 
     def plan(self, point: Point) -> Plan:
         """Return all steps of ``point``."""
@@ -196,7 +196,7 @@ class Planner:
             network=network_key,
             batch=point.batch,
             target=self._target(point.hardware),
-            machine=self._machine(point.hardware),
+            device=self._recorded_as(point.hardware),
             tools=fingerprint.versions(TUNE_TOOLS),
             **self._key_content("tune", point),
         )
@@ -249,9 +249,13 @@ def _target(hardware: Choice) -> dict[str, Any]:
     return {} if device.unsupported() else asdict(device.target())
 
 
-def _machine(hardware: Choice) -> str | None:
+def _recorded_as(hardware: Choice) -> dict[str, Any]:
+    """Return what searches know a device by; nothing of one that is away, which nothing is tuned for now."""
     device: Hardware = hardware.make("hardware")
-    return machine_name(device.tuned_on().describe())
+    try:
+        return {} if device.unsupported() else device.recorded_as()
+    except Unreachable:
+        return {}
 
 
 def _local(point: Point) -> bool:

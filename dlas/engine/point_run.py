@@ -89,9 +89,9 @@ class PointRun:
 
     @property
     def device(self) -> Hardware:
-        """The device that its current or next step uses: it is measured on it, or tuned for it."""
+        """The device that it is tuned for and measured on."""
         device: Hardware = self.point.hardware.make("hardware")
-        return device.tuned_on() if self.step.name == "tune" else device
+        return device
 
 
 @dataclass

@@ -6,86 +6,39 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dlas.errors import Unsupported
 from dlas.measuring import on_board
 from dlas.measuring.sampling import Instruments
-from dlas.remote.address import Address
-from dlas.remote.connection import connect, reaching
+from dlas.remote.board import Board
+from dlas.remote.connection import reaching
 from dlas.stack import Backend, Images, Layer, Program, Target
-
-if TYPE_CHECKING:
-    from tvm.rpc import RPCSession
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class Board:
-    """A session on a board; it ends when nothing holds this object any more.
+def load(board: Board, compiler: Backend, folder: Path, target: Target) -> BoardProgram:
+    """Send a build to a board.
 
-    Parameters
-    ----------
-    address : Address
-    session : tvm.rpc.RPCSession
+    Raises
+    ------
+    Unsupported
+        If the compiler's programs run on this machine only, or TVM on the board finds no such device.
+    Unreachable
+        If the board is lost.
     """
+    board.device(target)
+    with reaching(board.address):
+        return BoardProgram(board, compiler.load_on_board(folder, target, board.session))
 
-    address: Address
-    session: RPCSession
 
-    @classmethod
-    def reach(cls, address: Address, threads: int, cores: str) -> Board:
-        """Open a session that uses ``threads`` of the board's cores.
-
-        Parameters
-        ----------
-        address : Address
-        threads : int
-        cores : str
-            As :func:`dlas.measuring.on_board.use_cores` takes it.
-
-        Raises
-        ------
-        Unreachable
-            If the board gives no session.
-        Unsupported
-            If it has no such cores.
-        """
-        board = cls(address, connect(address))
-        try:
-            board.call(on_board.USE_CORES, threads, cores)
-        except RuntimeError as error:  # TVM's, with the message of what was raised there
-            raise Unsupported(f"{address}: {str(error).strip().splitlines()[-1]}") from None
-        return board
-
-    def call(self, name: str, *arguments: Any) -> Any:
-        """Call one of the board's own functions."""
-        with reaching(self.address):
-            return self.session.get_function(name)(*arguments)
-
-    def load(self, compiler: Backend, folder: Path, target: Target) -> BoardProgram:
-        """Send a build to the board.
-
-        Raises
-        ------
-        Unsupported
-            If the compiler's programs run on this machine only, or TVM on the board finds no such device.
-        Unreachable
-            If the board is lost.
-        """
-        with reaching(self.address):
-            if target.on_gpu and not self.session.device(target.kind).exist:
-                raise Unsupported(f"TVM on the board finds no device for {target.kind}")
-            return BoardProgram(self, compiler.load_on_board(folder, target, self.session))
-
-    def instruments(self, on_gpu: bool) -> Instruments:
-        """Return the board's own observers, of a program on its GPU or on its processors."""
-        return Instruments(watch=BoardWatch(self, on_gpu))
+def instruments(board: Board, on_gpu: bool) -> Instruments:
+    """Return the board's own observers, of a program on its GPU or on its processors."""
+    return Instruments(watch=BoardWatch(board, on_gpu))
 
 
 @dataclass(frozen=True)

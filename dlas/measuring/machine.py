@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,26 +21,6 @@ VECTOR_EXTENSION = re.compile(r"(sse4|avx|fma|amx|asimd|sve)\w*|f16c|neon|sme2?|
 """Processor flags of vector instructions."""
 ARM_VENDORS = {"0x41": "Arm", "0x4e": "NVIDIA", "0x51": "Qualcomm", "0x61": "Apple", "0xc0": "Ampere"}
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
-
-
-def machine_name(device: Any) -> str | None:
-    """Return the name under which searches are recorded: the GPU, or the processor and its number of cores.
-
-    The target, which is recorded beside it, tells processors of one name apart.  Rows hold
-    more of a machine, see :mod:`dlas.rows.machines`.
-
-    Parameters
-    ----------
-    device : mapping
-        The result of :meth:`dlas.stack.Hardware.describe`, or any value read from a row.
-    """
-    if not isinstance(device, Mapping):
-        return None
-    if gpu := device.get("gpu"):
-        return str(gpu)
-    name = next((value for key in ("cpu", "title", "name") if (value := device.get(key))), None)
-    cores = device.get("physical_cores")
-    return f"{name} ({cores} core{'s' if cores != 1 else ''})" if name and cores else name
 
 
 def use_threads(threads: int) -> None:
@@ -55,6 +35,18 @@ def use_threads(threads: int) -> None:
         os.environ[f"{library}_NUM_THREADS"] = str(threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
+
+
+def pin_threads() -> None:
+    """Pin each thread of this process to a processor of its own, where there are as many of both.
+
+    Two threads that share a core would halve the speed and hide a good candidate.
+    """
+    threads = sorted(int(name) for name in os.listdir("/proc/self/task"))
+    processors = sorted(os.sched_getaffinity(0))
+    if 1 < len(threads) == len(processors):
+        for thread, processor in zip(threads, processors, strict=True):
+            os.sched_setaffinity(thread, {processor})
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a measurement asks of a board: its cores, its observers, and times of kernels.
+"""What measuring and tuning ask of a board: its cores, its observers, times and outputs of kernels.
 
 The server of a board registers these functions in each session's process; the desk calls them
 by name.  So times are taken by the board's own clock, and disturbances are those of the board.
@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from dlas.measuring import comparing
 from dlas.measuring.core_kinds import big_and_little
-from dlas.measuring.machine import Machine, use_threads
+from dlas.measuring.machine import Machine, pin_threads, use_threads
 from dlas.measuring.observers.watch import Watch
 from dlas.store.fingerprint import SourceTree
 
@@ -22,6 +23,8 @@ USE_CORES = "dlas.board.use_cores"
 BEFORE = "dlas.board.before"
 AFTER = "dlas.board.after"
 TIME_KERNELS = "dlas.board.time_kernels"
+PIN_THREADS = "dlas.board.pin_threads"
+DIFFERENCE = "dlas.board.difference"
 
 
 @functools.cache
@@ -42,6 +45,8 @@ def register() -> None:
         BEFORE: lambda on_gpu: watch(bool(on_gpu)).before(),
         AFTER: lambda on_gpu: json.dumps(watch(bool(on_gpu)).after()),
         TIME_KERNELS: time_kernels,
+        PIN_THREADS: pin_threads,
+        DIFFERENCE: difference,
     }
     for name, function in functions.items():
         tvm.register_global_func(name, function, override=True)
@@ -78,6 +83,19 @@ def use_cores(threads: int, which: str, machine: Machine | None = None) -> None:
         raise ValueError(f"{threads} threads, but the server may use {len(cores)} {kind} of the board")
     use_threads(threads)
     os.sched_setaffinity(0, [core[0] for core in cores[:threads]])
+
+
+def difference(output: Any, expected: Any, most: float) -> str:
+    """Return how an output differs from the reference, nothing if it does not.
+
+    Parameters
+    ----------
+    output, expected : tvm.runtime.Tensor
+        Both on the board: outputs are large, and the way to the desk may be slow.
+    most : float
+        As for :func:`dlas.measuring.comparing.difference`.
+    """
+    return comparing.difference(output.numpy(), expected.numpy(), most) or ""
 
 
 def time_kernels(machine: Any, function: str, kind: str, repeats: int) -> str:

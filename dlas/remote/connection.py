@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dlas.errors import SessionTimeout, Unreachable
+from dlas.errors import SessionEnded, SessionTimeout, Unreachable
 from dlas.measuring import on_board
 from dlas.remote import handshake
 from dlas.remote.address import Address
@@ -70,7 +70,9 @@ def reaching(address: Address) -> Iterator[None]:
     Raises
     ------
     Unreachable
-        If the server, the board or the session is gone, with what the server says of it.
+        If the server, the board or the session is gone.
+    SessionEnded
+        If the session is gone and the server is not, which says how the session ended.
     SessionTimeout
         If the session has reached its time limit.
     """
@@ -79,16 +81,17 @@ def reaching(address: Address) -> Iterator[None]:
     except Unreachable:
         raise
     except Exception as error:
-        reason = _reason(str(error))
+        if said := SAID.search(str(error)):
+            raise KINDS[said[1]](f"{address}: the session was {said[2]}") from None
+        reason = next((reason for words, reason in LOST.items() if words in str(error)), None)
         if reason is None:
             raise
-        kind = SessionTimeout if TIME_IS_UP in str(error) else Unreachable
-        raise kind(f"{address}: {reason}") from None
+        raise Unreachable(f"{address}: {reason}") from None
 
 
-TIME_IS_UP = "RPCSessionTimeoutError"
-SAID = re.compile(r"RPCSession(?:Timeout|Ended)Error: ([^\n]*)")
+SAID = re.compile(r"RPCSession(Timeout|Ended)Error: ([^\n]*)")
 """What the server says as the last thing in a session."""
+KINDS = {"Timeout": SessionTimeout, "Ended": SessionEnded}
 LOST = {
     "Connection timed out": "the board does not answer any more",
     "Connection reset by peer": "the connection is lost: the session or the board has ended",
@@ -96,14 +99,6 @@ LOST = {
     "RPCCode::kReturn": "the connection is lost: the session has ended before",
 }
 """What a connection's end means, by what TVM says of it."""
-
-
-def _reason(text: str) -> str | None:
-    """Return why a session's connection has ended; None for an error of another kind."""
-    said = SAID.search(text)
-    if said is not None:
-        return f"the session was {said[1]}"
-    return next((reason for words, reason in LOST.items() if words in text), None)
 
 
 class _Taken(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -84,9 +84,18 @@ class Hardware(Part, ABC):
         """Return why a compiler's programs cannot run on this device, or None."""
         return None
 
-    def tuned_on(self) -> Hardware:
-        """Return the device on which searches time candidates for this one: by default this one itself."""
-        return self
+    def recorded_as(self) -> dict[str, Any]:
+        """Return what records of searches know this device by, beside its target and its threads.
+
+        Devices with equal values share records; ``machine`` is a name for people.  By default
+        that is the GPU, or the processor and its number of cores.
+
+        Raises
+        ------
+        Unreachable
+            If that is not known before the device answers.
+        """
+        return {"machine": machine_name(self.describe())}
 
     @abstractmethod
     def target(self) -> Target:
@@ -139,3 +148,21 @@ class Hardware(Part, ABC):
             If the device does not train; by default always.
         """
         raise Unsupported("this device runs inference only")
+
+
+def machine_name(device: Mapping[str, Any]) -> str | None:
+    """Return the name under which searches are recorded: the GPU, or the processor and its number of cores.
+
+    The target, which is recorded beside it, tells processors of one name apart.  Rows hold
+    more of a machine, see :mod:`dlas.rows.machines`.
+
+    Parameters
+    ----------
+    device : mapping
+        The result of :meth:`Hardware.describe`.
+    """
+    if gpu := device.get("gpu"):
+        return str(gpu)
+    name = next((value for key in ("cpu", "title", "name") if (value := device.get(key))), None)
+    cores = device.get("physical_cores")
+    return f"{name} ({cores} core{'s' if cores != 1 else ''})" if name and cores else name

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dlas.measuring.machine import machine_name
 from dlas.stack import Decisions, Hardware
 from dlas.store import fingerprint
 from dlas.tuning.records import Header
@@ -18,10 +17,15 @@ HOMES = ("dlas.schedules", "dlas.sparse")
 
 
 def describe_device(hardware: Hardware) -> dict[str, Any]:
-    """Return the properties of a device that records depend on: its target and its machine."""
+    """Return the properties of a device that records depend on: its target and its machine.
+
+    Raises
+    ------
+    Unreachable
+        If they are not known before the device answers.
+    """
     target = hardware.target()
-    machine = machine_name(hardware.describe())
-    return {"target": dict(target.description), "threads": target.threads, "machine": machine}
+    return {"target": dict(target.description), "threads": target.threads, **hardware.recorded_as()}
 
 
 def make_header(

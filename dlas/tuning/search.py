@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from dlas.processes.workers import Reply, WorkerPool
+from dlas.processes.workers import Reply
+from dlas.tuning.measurers import Measurer
 from dlas.tuning.record_files import RecordFile
 from dlas.tuning.records import Baseline, Records, Round, Selection, Trial
 from dlas.tuning.selection import (
@@ -22,10 +23,6 @@ from dlas.tuning.selection import (
     winner,
 )
 
-BUILD_S = 60.0
-"""Time limit for building a candidate."""
-REFERENCE_S = 900.0
-"""Time limit for building and running the minimal schedule, which is slow on large layers."""
 RUN_S = 10.0
 SLOWER = 30.0
 """Time limit for running a candidate: ``RUN_S`` plus this many runs of the minimal schedule."""
@@ -54,14 +51,11 @@ class Search:
     file : RecordFile
         Its records; every trial is written at once.
     proposer : Proposer
-    workers : callable
-        Returns the pool; workers start when it is first called.
+    measurer : Measurer
     say : callable
         Takes a line of progress.
     with_reference : set of int
         Workloads whose reference outputs the workers have.
-    built_by : dict of int
-        The worker that holds a built candidate, by the candidate's number.
     since : float
         When the current trial started.
     """
@@ -69,10 +63,9 @@ class Search:
     number: int
     file: RecordFile
     proposer: Proposer
-    workers: Callable[[], WorkerPool]
+    measurer: Measurer
     say: Callable[[str], None]
     with_reference: set[int]
-    built_by: dict[int, int] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
 
     @property
@@ -100,7 +93,7 @@ class Search:
             If the minimal schedule fails.
         """
         if self.number not in self.with_reference:
-            reply = self.workers().call(0, REFERENCE_S, do="reference", workload=self.number)
+            reply = self.measurer.reference(self.number)
             if "failed" in reply:
                 raise NoSchedule(f"the minimal schedule fails: {reply['words']}")
             if self.records.baseline is None:
@@ -124,10 +117,9 @@ class Search:
         return selection
 
     def close(self) -> None:
-        """Let the workers drop the built candidates."""
-        for number, worker in self.built_by.items():
-            self.workers().call(worker, RUN_S, do="drop", numbers=[number])
-        self.built_by = {}
+        """Drop the built candidates."""
+        if built := self.measurer.built:
+            self.measurer.drop(built)
 
     def _measure(self, missing: Sequence[int], budget: Budget) -> None:
         """Build in parallel, time one after the other; rebuild candidates of crashed workers."""
@@ -135,37 +127,27 @@ class Search:
         while missing:
             traces = self._build(missing)
             for number, trace in traces.items():
-                if number in self.built_by:
+                if number in self.measurer.built:
                     self._time(number, trace, budget)
             missing = [number for number in missing if number not in self.records.trials]
 
-    def _build(self, numbers: Sequence[int]) -> dict[int, list[Any] | None]:
+    def _build(self, numbers: Iterable[int]) -> dict[int, list[Any] | None]:
         """Build candidates; return their traces, None for a candidate that is a trace itself."""
         traces: dict[int, list[Any] | None] = {}
-        for number, reply in self._built(numbers):
+        for number, reply in self.measurer.build(self.number, self._candidates(numbers)):
             if "failed" in reply:
                 self._add_failure(number, reply)
             else:
                 traces[number] = reply["trace"]
         return dict(sorted(traces.items()))
 
-    def _built(self, numbers: Sequence[int]) -> Iterator[tuple[int, Reply]]:
-        """Let the workers build candidates in parallel; yield each with its reply."""
-        messages = [self._message("build", number) for number in numbers]
-        for place, worker, reply in self.workers().map(messages, BUILD_S):
-            self._forget_lost(worker, reply)
-            if "failed" not in reply:
-                self.built_by[numbers[place]] = worker
-            yield numbers[place], reply
-
-    def _message(self, verb: str, number: int) -> dict[str, Any]:
-        candidate = self.records.candidates[number]
-        return {"do": verb, "workload": self.number, "candidate": candidate, "number": number}
+    def _candidates(self, numbers: Iterable[int]) -> dict[int, dict[str, Any]]:
+        return {number: self.records.candidates[number] for number in numbers}
 
     def _time(self, number: int, trace: list[Any] | None, budget: Budget) -> None:
         """Time one candidate while nothing else runs; drop it unless it is among the best."""
         best = min((trial.median_s for trial in self.records.valid), default=None)
-        reply = self._call_builder(number, "time", best_s=best)
+        reply = self._run("time", number, best_s=best)
         if "failed" in reply:
             self._add_failure(number, reply)
         else:
@@ -173,28 +155,20 @@ class Search:
         self._drop_slow()
         self._report(budget)
 
-    def _call_builder(self, number: int, verb: str, **more: Any) -> Reply:
-        """Let the worker that built a candidate run it, while the other workers are stopped."""
-        worker = self.built_by[number]
+    def _run(self, verb: str, number: int, **more: Any) -> Reply:
+        """Run a built candidate while nothing else runs on the device."""
         seconds = RUN_S + SLOWER * max(self.baseline().run_s)
-        reply = self.workers().call(worker, seconds, do=verb, workload=self.number, number=number, **more)
-        self._forget_lost(worker, reply)
-        return reply
+        return self.measurer.run(verb, self.number, number, seconds, **more)
 
     def _add_failure(self, number: int, reply: Reply) -> None:
         self.file.add(Trial(number, self._lap(), failed=reply["failed"], words=reply["words"]))
 
-    def _forget_lost(self, worker: int, reply: Reply) -> None:
-        """Forget the candidates of a worker that has died."""
-        if reply.get("gone"):
-            self.built_by = {number: holder for number, holder in self.built_by.items() if holder != worker}
-
     def _drop_slow(self) -> None:
-        """Let workers drop timed candidates that are not among the best so far."""
+        """Drop timed candidates that are not among the best so far."""
         best = set(finalists(self.records.valid))
-        for number in [n for n in self.built_by if n in self.records.trials and n not in best]:
-            worker = self.built_by.pop(number)
-            self._forget_lost(worker, self.workers().call(worker, RUN_S, do="drop", numbers=[number]))
+        slow = [n for n in self.measurer.built if n in self.records.trials and n not in best]
+        if slow:
+            self.measurer.drop(slow)
 
     def _lap(self) -> float:
         """Return the seconds since the last record."""
@@ -224,9 +198,11 @@ class Search:
 
     def _measure_again(self, numbers: Sequence[int]) -> dict[int, list[float]]:
         """Sample the finalists in turns; leave out those that fail."""
-        list(self._built([number for number in numbers if number not in self.built_by]))
-        samples: dict[int, list[float]] = {number: [] for number in numbers if number in self.built_by}
+        missing = [number for number in numbers if number not in self.measurer.built]
+        for _ in self.measurer.build(self.number, self._candidates(missing)):
+            """Those that fail are left out."""
+        samples: dict[int, list[float]] = {n: [] for n in numbers if n in self.measurer.built}
         for _ in range(SAMPLES):
-            for number in [number for number in samples if number in self.built_by]:
-                samples[number] += self._call_builder(number, "sample").get("run_s", [])
+            for number in [number for number in samples if number in self.measurer.built]:
+                samples[number] += self._run("sample", number).get("run_s", [])
         return {number: seconds for number, seconds in samples.items() if len(seconds) == SAMPLES}

@@ -9,13 +9,12 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dlas.errors import Unsupported
 from dlas.lowering.kernels import Kernel
 from dlas.measuring.machine import Machine
-from dlas.processes.workers import CANDIDATE_BYTES, WorkerPool
+from dlas.processes.workers import WorkerPool
 from dlas.stack import Bench, Layer
-from dlas.tuning.candidates import CandidateRunner
 from dlas.tuning.identity import describe_device, make_header
+from dlas.tuning.measurers import make_measurer
 from dlas.tuning.own_space import OwnSpace
 from dlas.tuning.record_files import RecordFile, RecordStore
 from dlas.tuning.records import Header, Records, Selection, Trial
@@ -145,10 +144,10 @@ def tune(kernels: Iterable[Kernel], settings: SearchSettings, bench: Bench) -> l
     NoSchedule
         If no candidate of some workload is valid.
     Unsupported
-        If the device is not on this machine.
+        If the device is neither on this machine nor a board.
+    Unreachable
+        If the device is a board that is away, or lost meanwhile: all trials so far are recorded.
     """
-    if not bench.hardware.local:
-        raise Unsupported("tuning times its candidates on this machine's own devices only")
     tasks = make_tasks(kernels, settings, bench)
     with ExitStack() as stack:
         session = _Session(tasks, settings, bench, stack)
@@ -170,7 +169,7 @@ def make_tasks(kernels: Iterable[Kernel], settings: SearchSettings, bench: Bench
 
 
 class _Session:
-    """Shared state of a network's searches: the records, and workers that start on first use."""
+    """Shared state of a network's searches: the records, and what candidates are tried with."""
 
     def __init__(
         self, tasks: Sequence[TuningTask], settings: SearchSettings, bench: Bench, stack: ExitStack
@@ -179,17 +178,10 @@ class _Session:
         self.workloads = [task.workload for task in tasks]
         self.store = RecordStore(bench.records)
         self.with_reference: set[int] = set()
-
-    @functools.cached_property
-    def runners(self) -> WorkerPool:
-        """The workers that build and time candidates."""
-        workloads, folder = self.workloads, self.bench.workspace.folder
-        hardware = self.bench.hardware
-        count = min(Machine().most_threads(), self.settings.per_round)
-        # A GPU's driver reserves more address space than any limit would allow.
-        memory = CANDIDATE_BYTES if hardware.target().on_processors else None
-        pool = WorkerPool(count, lambda: CandidateRunner(workloads, hardware, folder).handlers(), memory)
-        return self.stack.enter_context(pool)
+        builders = min(Machine().most_threads(), settings.per_round)
+        folder = bench.workspace.folder
+        self.measurer = make_measurer(self.workloads, bench.hardware, folder, builders)
+        stack.enter_context(closing(self.measurer))
 
     @functools.cached_property
     def evolution(self) -> WorkerPool:
@@ -233,7 +225,7 @@ class _Session:
             number,
             file,
             self._proposer(number),
-            lambda: self.runners,
+            self.measurer,
             lambda text: self.bench.workspace.say(where + text),
             self.with_reference,
         )

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,52 +15,16 @@ from tvm import te
 from tvm.ir import Expr
 
 from dlas.errors import Unreachable
-from dlas.rows.results import FILE, Row, read_rows
+from dlas.rows.results import FILE, read_rows
 from dlas.stack import Algorithm, Backend, Conv, Network, Program, Tail
 from dlas.study import parts
 from dlas.study.reading import parse_study
 from tests.fixtures import commands
-from tests.fixtures.boards import board_profile
+from tests.fixtures.boards import ALL, STUDY, board_profile, by_device, computed
 from tests.fixtures.engine import rows, run, study_of
 from tests.fixtures.processes import wait_for
 from tests.fixtures.remote import Served, served
 from tests.fixtures.stubs import StubHardware
-
-STUDY = """
-name = "boards"
-[axes]
-dataset = [{{ name = "random", size = 8, images = 16, classes = 4 }}]
-model = ["tests.fixtures.tiny:TinyModel"]
-{axes}
-hardware = ["local_cpu", "{board}"]
-[measure]
-repeats = 4
-seconds = 0.2
-slices = 2
-layer_repeats = 2
-"""
-ALL = """
-compression = [{ name = "weight_pruning", level = 0.8, epochs = 1 }]
-algorithm = [%s]
-compiler = ["untuned", "hand"]
-"""
-
-
-def computed(row: Row) -> tuple[object, ...]:
-    """Return what a row says of its program, without times."""
-    layers = [{**layer, "latency_s": (layer["latency_s"] or 0) > 0} for layer in row.layers]
-    point = row.compression, row.algorithm, row.compiler
-    return point, row.status, row.error, row.compiled_accuracy, row.coverage, layers, row.library_bytes
-
-
-def by_device(found: list[Row]) -> dict[str, list[str]]:
-    """Return what the rows of each device say of their programs."""
-    devices: dict[str, list[str]] = {}
-    for row in found:
-        devices.setdefault(str(row.device["title" if "title" in row.device else "name"]), []).append(
-            repr(computed(row))
-        )
-    return {name: sorted(said) for name, said in devices.items()}
 
 
 @pytest.mark.slow
@@ -92,18 +54,6 @@ def test_every_algorithm_gives_the_same_on_a_board(tmp_path: Path) -> None:
     here, board = by_device(found).values()
     assert here == board
     assert len(here) == 2 * len(parts.names("algorithm"))
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_schedules_that_were_searched_here_give_the_same_on_a_board(tmp_path: Path) -> None:
-    axes = 'algorithm = ["direct"]\ncompiler = [{ name = "metaschedule", trials = 2 }]'
-    with served(tmp_path) as server:
-        run(parse_study(STUDY.format(axes=axes, board=board_profile(tmp_path, server))), tmp_path)
-    found = rows(tmp_path)
-    assert {row.status for row in found} == {"ok"}, {row.reason for row in found}
-    here, board = by_device(found).values()
-    assert here == board
 
 
 @dataclass(frozen=True)
@@ -244,11 +194,8 @@ class Chaos:
 
     def switch_off(self, stack: ExitStack, server: Served) -> Served:
         """Kill a server and its session, and start it again."""
-        for pid in (*server.sessions(), server.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        server.switch_off()
         self.servers_killed += 1
-        server.process.join()
         time.sleep(self.chance.uniform(0, 0.5))
         return stack.enter_context(served(self.folder, server.port))
 

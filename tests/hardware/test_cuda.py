@@ -16,7 +16,6 @@ from dlas.engine.unsupported import unsupported
 from dlas.errors import Unsupported
 from dlas.measuring import cuda_toolkit
 from dlas.measuring.gpu import Gpu, NoGpu, ask_driver, first_gpu
-from dlas.measuring.machine import machine_name
 from dlas.stack import Hardware, MeasureSettings, Program
 from dlas.study import parts
 from dlas.study.point import NONE, Choice, Point
@@ -57,7 +56,7 @@ def test_a_row_names_the_gpu_and_the_machine_around_it(device: Hardware) -> None
     told = json.loads(json.dumps(device.describe()))
     assert (told["gpu"], told["gpu_processors"], told["gpu_clock_hz"]) == ("NVIDIA H100", 132, 1.98e9)
     assert told["logical_cores"] >= 1
-    assert machine_name(told) == "NVIDIA H100", "searches are recorded under the GPU's name"
+    assert device.recorded_as() == {"machine": "NVIDIA H100"}
     assert device.device == "local" and device.local, "kernels are started by this machine's processors"
 
 

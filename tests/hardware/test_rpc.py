@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import stat
 import threading
 from collections.abc import Iterator
@@ -11,20 +12,30 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tomli_w
 
 from dlas.compilers.onnxruntime import OnnxRuntime
 from dlas.compilers.untuned import Untuned
 from dlas.errors import SessionTimeout, Unreachable, Unsupported
 from dlas.hardware.board import BoardProgram
 from dlas.hardware.drivers.rpc import Rpc
+from dlas.remote import handshake
 from dlas.schedules.direct import Direct
 from dlas.stack import Hardware, MeasureSettings, Target
 from dlas.study import parts
 from dlas.testing import check_hardware
 from dlas.testing.networks import random_images, tiny_network
+from dlas.tuning.identity import describe_device
+from dlas.tuning.tuner import tune
 from tests.fixtures.boards import board_profile
-from tests.fixtures.remote import Served, served
+from tests.fixtures.remote import Served, answering, served
+from tests.fixtures.tiled import EIGHT, Tiled, bench, kernel
 
+BOARD = {
+    "title": "A board",
+    "driver": "rpc",
+    "target": {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72", "num-cores": 4},
+}
 SETTINGS = MeasureSettings(repeats=4, seconds=0.5, slices=2)
 
 
@@ -45,7 +56,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def board(folder: Path, server: Served, **changed: object) -> Rpc:
     """Return the board behind a server, as a study makes it from a TOML and nothing else."""
-    made = parts.make("hardware", str(board_profile(folder, server, **changed)), {})
+    made = parts.make("hardware", str(board_profile(folder, server, "my_board", **changed)), {})
     assert isinstance(made, Rpc)
     return made
 
@@ -98,15 +109,42 @@ def test_runtimes_of_this_machine_are_refused(tmp_path: Path, server: Served, bu
         device.load(OnnxRuntime(), built, tiny_network)
 
 
-def test_a_search_runs_here_for_a_processor_of_this_kind_alone(tmp_path: Path, server: Served) -> None:
-    device, search = board(tmp_path, server), parts.find("compiler", "metaschedule").cls
-    here = parts.make("hardware", "local_cpu", {})
-    assert device.refuses(search) is None
-    assert device.tuned_on().target() == device.target() == here.target()
-    assert device.tuned_on().device == here.device
-    assert "another one than the board's" in (
-        parts.make("hardware", "hikey_970_cpu", {}).refuses(search) or ""
-    )
+def recorded(folder: Path, key: str, port: int, records: str = "instance") -> dict[str, object]:
+    """Return what records know a board by."""
+    path = folder / f"{key}_{port}.toml"
+    server = {"host": "127.0.0.1", "port": port, "key": key, "token_file": str(folder / "token")}
+    path.write_text(tomli_w.dumps({**BOARD, "rpc": server}))
+    return describe_device(parts.make("hardware", str(path), {"records": records}))
+
+
+def test_records_are_those_of_a_board_by_its_key_and_processor(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a-token-of-a-test")
+
+    def told(key: str, cpu: str = "Cortex-A72") -> dict[str, object]:
+        facts = {"tvm": "", "code": "", "machine": {"cpu": cpu, "physical_cores": 4}, "flags": []}
+        with answering([handshake.facts(key, {**facts, "busy_s": None})]) as address:
+            return recorded(tmp_path, key, address.port)
+
+    one = told("one")
+    assert (one["machine"], one["board"]) == ("Cortex-A72 (4 cores)", "one")
+    assert one == told("one"), "a tunnel ends at another port each time"
+    assert told("other") != one != told("one", "Cortex-A53")
+    kind = recorded(tmp_path, "one", 1, "profile")
+    assert kind == recorded(tmp_path, "other", 2, "profile") != one, "of any board, also of one that is away"
+    assert kind["machine"] == "A board"
+
+
+def test_no_search_begins_on_a_board_that_does_not_say_which_it_is(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a-token-of-a-test")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = {"host": "127.0.0.1", "port": listener.getsockname()[1], "key": "one"}
+    path = tmp_path / "one.toml"
+    path.write_text(tomli_w.dumps({**BOARD, "rpc": {**server, "token_file": str(tmp_path / "token")}}))
+    device = parts.make("hardware", str(path), {})
+    assert device.refuses(parts.find("compiler", "metaschedule").cls) is None
+    with pytest.raises(Unreachable, match="no server"):
+        tune([kernel(Tiled())], EIGHT, bench(tmp_path, device))
+    assert not (tmp_path / "records").exists()
 
 
 def test_a_program_that_does_not_end_is_bounded_by_its_session(

@@ -14,10 +14,11 @@ from packaging.requirements import Requirement
 
 from dlas.compilers.untuned import Untuned
 from dlas.hardware import targets
-from dlas.hardware.board import Board
+from dlas.hardware.board import instruments, load
 from dlas.hardware.profile import Profile
 from dlas.measuring.doctor import required
 from dlas.remote.address import Address
+from dlas.remote.board import Board
 from dlas.schedules.direct import Direct
 from dlas.study import parts
 from dlas.study.reading import read_study
@@ -80,13 +81,13 @@ def test_its_packages_suffice_for_a_server_and_its_programs(tmp_path: Path) -> N
         board = Board.reach(Address.of("127.0.0.1", port, "desk", 60.0, token), 1, "fastest")
         target = parts.make("hardware", "local_cpu", {"threads": 1}).target()
         Untuned().build(tiny_network(), Direct, target, 2, tmp_path / "built")
-        program, images = board.load(Untuned(), tmp_path / "built", target), random_images(2)
+        program, images = load(board, Untuned(), tmp_path / "built", target), random_images(2)
         here = Untuned().load(tmp_path / "built", tiny_network, target)
         assert np.array_equal(program.run(images), here.run(images))
         timer, layers = program.timer(images), program.layers(images, 1)
         assert timer is not None and timer(1) > 0
         assert layers and all((layer["latency_s"] or 0) > 0 for layer in layers)
-        watch = board.instruments(on_gpu=False).watch
+        watch = instruments(board, on_gpu=False).watch
         watch.before()
         assert min(watch.after()["sentinel"]) > 0
     finally:

@@ -15,10 +15,10 @@ import tvm
 
 from dlas.errors import Unsupported
 from dlas.lowering.convolutions import make_kernel
+from dlas.measuring.comparing import difference
 from dlas.stack import Hardware
 from dlas.study import parts
-from dlas.tuning import search
-from dlas.tuning.candidates import difference
+from dlas.tuning import measurers
 from dlas.tuning.record_files import read_sections
 from dlas.tuning.records import Records, Trial
 from dlas.tuning.search import NoSchedule
@@ -79,7 +79,7 @@ def test_candidates_in_trouble_are_counted_and_contained(
     tmp_path: Path, cpu: Hardware, trouble: str, failed: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if trouble == "hang":
-        monkeypatch.setattr(search, "BUILD_S", 5.0)
+        monkeypatch.setattr(measurers, "BUILD_S", 5.0)
     tuned = tune_one(tmp_path, cpu, Tiled(trouble=trouble))
     bad = [trial for trial in tuned.records.trials.values() if not trial.valid]
     assert {tuned.records.candidates[trial.number]["decisions"]["part"] for trial in bad} == {4}
@@ -219,7 +219,7 @@ def test_a_device_elsewhere_is_unsupported(tmp_path: Path) -> None:
         def local(self) -> bool:
             return False
 
-    with pytest.raises(Unsupported, match="this machine's own devices"):
+    with pytest.raises(Unsupported, match="devices of this machine and on boards over RPC only"):
         tune_one(tmp_path, Elsewhere(), Tiled())
 
 

@@ -18,12 +18,11 @@ from safetensors.numpy import load_file, save_file
 from tvm import relax, tirx
 from tvm.relax.backend.cpu_generic import pipeline
 from tvm.rpc import RPCSession
-from tvm.support import cc
 
 from dlas.lowering.kernels import Kernel
 from dlas.lowering.lower import Lowered, lower, schedule
 from dlas.lowering.simplify import OPAQUE
-from dlas.lowering.target import tvm_target
+from dlas.lowering.target import tvm_target, write_library
 from dlas.measuring.on_board import TIME_KERNELS, time_kernels
 from dlas.networks.layer_names import CallNames
 from dlas.stack import Algorithm, Build, Compiler, Images, Layer, Network, Program, Target
@@ -117,8 +116,7 @@ def write_program(lowered: Lowered, module: tvm.IRModule, target: Target, folder
     """
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / LIBRARY
-    linking = {"fcompile": cc.cross_compiler(target.linker)} if target.linker else {}
-    build_module(module, target, lowered.module).export_library(str(library), **linking)
+    write_library(build_module(module, target, lowered.module), library, target)
     save_file(lowered.parameters, folder / PARAMETERS)
     layers: dict[str, list[str]] = defaultdict(list)
     for layer in lowered.operators:

@@ -21,7 +21,7 @@ def run(
     algorithm = point.algorithm.make("algorithm")
     workspace = Workspace(point.seed, cache.workspace(tuning_key), channel.say)
     device: Hardware = point.hardware.make("hardware")
-    bench = Bench(device.tuned_on(), cache.records, workspace)
+    bench = Bench(device, cache.records, workspace)
     network = restore_network(cache, network_key, point)
     with cache.create("tuning", tuning_key) as (folder, facts):
         facts.update(compiler.tune(network, algorithm, point.batch, bench, folder))

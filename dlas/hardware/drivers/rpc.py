@@ -11,28 +11,24 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dlas.errors import InputError, Unreachable
-from dlas.hardware import targets
-from dlas.hardware.board import Board, BoardProgram
-from dlas.hardware.drivers.local import Local
+from dlas.hardware import board, targets
 from dlas.hardware.profile import Profile
 from dlas.measuring import sampling
 from dlas.remote.address import Address
 from dlas.remote.asking import ask
-from dlas.stack import Backend, Hardware, Images, MeasureSettings, Network, Program, Target, TuningCompiler
+from dlas.remote.board import Board, Remote
+from dlas.stack import Backend, Images, MeasureSettings, Network, Program, Target
 from dlas.stack.compiler import THIS_MACHINE_ONLY
+from dlas.stack.hardware import machine_name
 
 NO_ADDRESS = (
     "its profile does not say where it is: in a copy of it, add a table [rpc] with the host and the key of "
     "`dlas serve` on the board"
 )
-TUNED_HERE = (
-    "candidates of a search are timed on this machine, whose processor is another one than the board's; "
-    "compilers without a search: untuned, hand"
-)
 
 
 @dataclass(frozen=True)
-class Rpc(Hardware):
+class Rpc(Remote):
     """A board described by its profile and reached through its server.
 
     Parameters
@@ -44,6 +40,13 @@ class Rpc(Hardware):
     cores : {"big", "little", "all"}, optional
         Which cores to use on a board with cores of two kinds, which its profile's facts
         ``cores`` and ``little_cores`` tell; by default the fastest.
+    records : {"instance", "profile"}
+        Which trials of earlier searches count: those of this very board, known by its server's
+        key and by the processor that it tells; or those of any board whose profile has the same
+        title, target and facts, under whatever name and address.  It is an option and not a line
+        of ``[rpc]``, which says how a board is reached and changes no result: times of another
+        board may choose another schedule, so this is part of a point's id, and a study can
+        compare both.
 
     References
     ----------
@@ -53,6 +56,7 @@ class Rpc(Hardware):
     profile: Profile
     threads: Annotated[int, Field(ge=1)] | None = None
     cores: Literal["big", "little", "all"] | None = None
+    records: Literal["instance", "profile"] = "instance"
 
     def verify(self) -> None:
         """Refuse a profile that nothing can be compiled for, and more threads than cores.
@@ -103,21 +107,25 @@ class Rpc(Hardware):
         return None
 
     def refuses(self, compiler: type[Backend]) -> str | None:
-        """Refuse runtimes that need their own libraries on the board, and searches for another processor."""
-        if not compiler.over_rpc:
-            return THIS_MACHINE_ONLY
-        if issubclass(compiler, TuningCompiler) and not self.tuned_on().local:
-            return TUNED_HERE
-        return None
+        """Refuse runtimes that need their own libraries on the board."""
+        return None if compiler.over_rpc else THIS_MACHINE_ONLY
 
-    def tuned_on(self) -> Hardware:
-        """Return this machine's processors if the target is theirs: candidates are timed here."""
-        here = Local(Profile(name=self.profile.name, title="this machine's processors", driver="local"))
-        target = self.target()
-        same = {**here.target().description, "num-cores": target.threads} == target.description
-        if not same or target.linker or target.threads > here.machine.most_threads():
-            return self
-        return Local(here.profile, target.threads)
+    def recorded_as(self) -> dict[str, Any]:
+        """Return the board's key and the processor that it tells; or what its profile says of any such board.
+
+        Neither holds the address, which may be that of a tunnel.
+
+        Raises
+        ------
+        Unreachable
+            If the board has to tell its processor, and does not answer.
+        """
+        cores = {"cores": self.cores} if self.cores else {}
+        if self.records == "profile":
+            title, facts = self.profile.title, dict(self.profile.facts)
+            return {"machine": title, "profile": {"title": title, "facts": facts}, **cores}
+        told = ask(self.address)
+        return {"machine": machine_name(self._described(told.machine)), "board": self.address.key, **cores}
 
     def target(self) -> Target:
         """Return the profile's target with the number of threads, and what links for it."""
@@ -129,13 +137,7 @@ class Rpc(Hardware):
 
     def describe(self) -> dict[str, Any]:
         """Return what the board tells of itself, where it answers, and the profile's facts."""
-        return {
-            "name": self.profile.name,
-            "title": self.profile.title,
-            "threads": self.threads or self._most_threads(),
-            **self._told(),
-            **self.profile.facts,
-        }
+        return self._described(self._told())
 
     def load(self, compiler: Backend, folder: Path, network: Callable[[], Network]) -> Program:
         """Send a build to the board, and return the program that runs there.
@@ -147,10 +149,20 @@ class Rpc(Hardware):
         Unreachable
             If the board does not answer.
         """
+        return board.load(self.reach(), compiler, folder, self.target())
+
+    def reach(self) -> Board:
+        """Open a session that uses the threads and the cores of the options.
+
+        Raises
+        ------
+        Unsupported
+            If the device cannot be used, or the board has no such cores.
+        Unreachable
+            If the board does not answer.
+        """
         self.check_usable()
-        target = self.target()
-        board = Board.reach(self._address(), target.threads, self.cores or "fastest")
-        return board.load(compiler, folder, target)
+        return Board.reach(self.address, self.target().threads, self.cores or "fastest")
 
     def measure(
         self, program: Program, images: Images, settings: MeasureSettings, turn: Callable[[], None]
@@ -165,22 +177,41 @@ class Rpc(Hardware):
             If the board is lost.
         """
         self.check_usable()
-        on_gpu = self.target().on_gpu
-        instruments = program.board.instruments(on_gpu) if isinstance(program, BoardProgram) else None
+        instruments = None
+        if isinstance(program, board.BoardProgram):
+            instruments = board.instruments(program.board, self.target().on_gpu)
         run, timer = program.bind(images), program.timer(images)
         return sampling.sample(run, settings, turn, instruments, timer)
 
-    def _address(self) -> Address:
+    @property
+    def address(self) -> Address:
+        """Where the board is reached, with its token.
+
+        Raises
+        ------
+        Unreachable
+            If this machine has no token for it.
+        """
         server = self.profile.rpc
         assert server is not None
         return server.address()
+
+    def _described(self, told: dict[str, Any]) -> dict[str, Any]:
+        """Return the device as rows hold it, with what the board tells of itself."""
+        return {
+            "name": self.profile.name,
+            "title": self.profile.title,
+            "threads": self.threads or self._most_threads(),
+            **told,
+            **self.profile.facts,
+        }
 
     def _told(self) -> dict[str, Any]:
         """Return what the board tells of itself, nothing where it does not answer."""
         if self.unsupported():
             return {}
         try:
-            return ask(self._address()).machine
+            return ask(self.address).machine
         except Unreachable:
             return {}
 

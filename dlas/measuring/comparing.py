@@ -1,0 +1,32 @@
+"""Whether an output is right: a candidate's of a search, compared with the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def difference(output: Array, expected: Array, most: float) -> str | None:
+    """Return how an output differs from the reference, None if it does not.
+
+    Parameters
+    ----------
+    output, expected : ndarray
+    most : float
+        Largest accepted ``max|output - expected| / max|expected|``; integers may differ
+        by one, since halves may be rounded either way.
+    """
+    if not np.issubdtype(expected.dtype, np.floating):
+        gap = int(np.abs(output.astype(np.int64) - expected.astype(np.int64)).max())
+        return f"off by {gap}" if gap > 1 else None
+    defined = ~np.isnan(expected)
+    if (np.isnan(output) == defined).any():
+        return "numbers that are none, or elements that were never written"
+    gap = np.abs(output - expected, where=defined, out=np.zeros_like(expected)).max(initial=0)
+    largest = np.abs(expected[defined]).max(initial=0) or 1.0
+    relative = float(gap) / float(largest)
+    return None if relative <= most else f"off by {relative:.2g} of the largest output"
