@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from packaging.requirements import Requirement
+from typer.main import get_command
 
+from dlas.cli.app import app
 from dlas.compilers.untuned import Untuned
 from dlas.hardware import targets
 from dlas.hardware.board import instruments, load
@@ -55,6 +58,18 @@ def test_its_files_are_a_profile_and_a_study_of_it(tmp_path: Path, monkeypatch: 
     assert targets.refusal(profile.target) is None
     assert profile.rpc is not None
     assert len(list(read_study(Path("pi.toml")).points())) == 6
+
+
+def test_its_commands_are_ones_that_there_are() -> None:
+    complete = set()
+    for name, said in re.findall(r"\bdlas (serve|doctor|run|table)\b([^`\n#;]*)", PAGE):
+        command, words = get_command(app).commands[name], said.strip()  # type: ignore[attr-defined]
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert set(re.findall(r"--[\w-]+", words)) <= options
+        if not words.endswith(("--device", "--longest")):  # an option that is mentioned
+            command.make_context(name, shlex.split(words))  # it parses them, and runs nothing
+            complete.add((name, words))
+    assert {("serve", "--key pi4"), ("run", "pi.toml --out results/pi")} <= complete
 
 
 def test_its_packages_are_of_the_versions_that_are_required() -> None:
