@@ -14,7 +14,7 @@ NAME = "clocks"
 class Clocks(Observer):
     """Reads the kernel's current frequencies before, after and once a second in between.
 
-    A reading takes about 0.03 ms for each processor.
+    A reading takes about 0.1 ms for each processor, less than a thousandth of the time on eight.
 
     Parameters
     ----------
