@@ -36,7 +36,8 @@ def cells(records: Records) -> Iterable[str]:
     yield " ".join(with_operator(about).get("fused", []))
     yield str(identity.get("algorithm", {}).get("name", MISSING))
     yield str(identity.get("space", {}).get("name", MISSING))
-    yield str(identity.get("machine", MISSING))
+    # A board's key tells it from others with its processor.
+    yield ", ".join(str(identity[name]) for name in ("machine", "board") if identity.get(name)) or MISSING
     yield from (str(identity.get(name, MISSING)) for name in ("threads", "seed"))
     yield str(len(records.trials))
     yield str(len(records.valid))

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from dlas.errors import Unsupported
 from dlas.measuring import on_board
@@ -85,10 +86,11 @@ class Board:
         Unreachable
             If the board is lost.
         """
+        name = f"{uuid4().hex}{path.suffix}"  # the system takes a library for one that was called the same
         with reaching(self.address):
-            self.session.upload(str(path))
-            loaded = self.session.load_module(path.name)
-            self.session.remove(path.name)
+            self.session.upload(str(path), name)
+            loaded = self.session.load_module(name)
+            self.session.remove(name)
             return loaded
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -14,15 +13,17 @@ from typing import Any
 
 import pytest
 
+from dlas.console.records import cells
 from dlas.study import parts
 from dlas.tuning import search
 from dlas.tuning.record_files import read_sections
 from dlas.tuning.records import Records
+from dlas.tuning.tuner import tune
 from tests.fixtures.boards import board_profile
 from tests.fixtures.commands import WARM
 from tests.fixtures.processes import wait_for
 from tests.fixtures.remote import Served, served
-from tests.fixtures.tiled import EIGHT, Tiled, tune_one
+from tests.fixtures.tiled import CONV, EIGHT, Tiled, bench, kernel
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +52,12 @@ def searched(
 
 
 def _search(folder: Path, profile: Path, algorithm: Tiled, trials: int, options: dict[str, Any]) -> None:
-    """Search a tiny convolution's schedule; write what was found."""
+    """Search the schedules of tiny convolutions of some ``filters``; write what was found for the first."""
     search.RUN_S = options.pop("seconds", search.RUN_S)
+    layers = [kernel(algorithm, f"conv{k}", replace(CONV, k=k)) for k in options.pop("filters", (CONV.k,))]
     device = parts.make("hardware", str(profile), options)
     try:
-        tuned = tune_one(folder, device, algorithm, replace(EIGHT, trials=trials))
+        tuned, *_ = tune(layers, replace(EIGHT, trials=trials), bench(folder, device))
         said = {**tuned.summary(), "seconds": tuned.seconds}
     except Exception as error:
         said = {"error": f"{type(error).__name__}: {error}"}
@@ -71,17 +73,26 @@ def on_file(folder: Path) -> Records:
 
 def test_a_search_on_a_board_tries_times_and_selects_in_one_session(tmp_path: Path, server: Served) -> None:
     profile, before = board_profile(tmp_path, server), server.sessions_begun()
-    said = searched(tmp_path, profile, Tiled(trouble="wrong"), trials=3)
-    records = on_file(tmp_path)
-    failed = Counter(trial.failed for trial in records.trials.values())
-    assert failed == {None: said["valid_trials"], "wrong": 1}
-    assert records.header.identity["board"] == server.key
-    (selection,) = records.selections
-    again = {number: len(seconds) for number, seconds in selection.finalists.items()}
-    assert set(again.values()) == {5}, "the best are measured again"
-    assert said["tuned_s"] == statistics.median(selection.finalists[str(said["trial"])])
+    said = searched(tmp_path, profile, Tiled(trouble="wrong"), trials=2, filters=(8, 4))
     assert server.sessions_begun() == before + 1
     assert not list((tmp_path / "work").glob("*.so"))
+    paths = list((tmp_path / "records").glob("*.jsonl"))
+    assert len(paths) == 2
+    for records in (records for path in paths for records in read_sections(path)):
+        assert [trial.failed for trial in records.trials.values()] == [None, "wrong"]
+        assert records.header.identity["board"] == server.key
+        assert any(cell.endswith(f", {server.key}") for cell in cells(records)), "people see it too"
+        assert [selection.number for selection in records.selections] == [0]
+    assert (said["trials"], said["valid_trials"], said["trial"]) == (2, 1, 0)
+
+
+@pytest.mark.slow
+def test_the_best_candidates_are_measured_again_on_the_board(tmp_path: Path, server: Served) -> None:
+    said = searched(tmp_path, board_profile(tmp_path, server), Tiled())
+    (selection,) = on_file(tmp_path).selections
+    assert len(selection.finalists) >= 5
+    assert {len(seconds) for seconds in selection.finalists.values()} == {5}
+    assert said["tuned_s"] == statistics.median(selection.finalists[str(said["trial"])])
 
 
 @pytest.mark.slow

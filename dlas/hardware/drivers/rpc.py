@@ -124,8 +124,9 @@ class Rpc(Remote):
         if self.records == "profile":
             title, facts = self.profile.title, dict(self.profile.facts)
             return {"machine": title, "profile": {"title": title, "facts": facts}, **cores}
-        told = ask(self.address)
-        return {"machine": machine_name(self._described(told.machine)), "board": self.address.key, **cores}
+        told = {name: value for name, value in ask(self.address).machine.items() if value is not None}
+        machine = machine_name({**self._described({}), **told})
+        return {"machine": machine, "board": self.address.key, **cores}
 
     def target(self) -> Target:
         """Return the profile's target with the number of threads, and what links for it."""
