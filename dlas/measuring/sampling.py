@@ -46,7 +46,7 @@ PAUSE_S = 0.1
 
 @dataclass(frozen=True)
 class Instruments:
-    """Clock, sleep and observers of a measurement; those of a board are there, and tests replace all."""
+    """Clock, sleep and observers of a measurement: what a board or a test has of its own."""
 
     clock: Callable[[], float] = time.perf_counter
     sleep: Callable[[float], None] = time.sleep
