@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from dlas.engine.planning import Planner
+from dlas.stack import MeasureSettings
 from dlas.study import parts
 from dlas.study.reading import parse_study
 from dlas.tuning.record_files import read_sections
 from tests.fixtures import commands
-from tests.fixtures.boards import ALL, STUDY, board_profile, by_device
+from tests.fixtures.boards import ALL, STUDY, arm_profile, board_profile, by_device
 from tests.fixtures.engine import rows, run_apart
 from tests.fixtures.processes import wait_for
 from tests.fixtures.remote import served
+
+
+def test_a_point_can_be_planned_while_its_board_is_away(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        profile = arm_profile(tmp_path, "one", listener.getsockname()[1])
+    axes = 'algorithm = ["direct"]\ncompiler = ["metaschedule"]'
+    planner = Planner(MeasureSettings(), tmp_path)
+    points = parse_study(STUDY.format(axes=axes, board=profile)).points()
+    here, board = (planner.plan(point).artifacts()["tuning"] for point in points)
+    assert here != board
+
 
 SEARCHED = ("trial", "valid_trials", "tuned_s", "decisions")
 """What a search finds out, by times that differ."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-import tomli_w
 
 from dlas.compilers.onnxruntime import OnnxRuntime
 from dlas.compilers.untuned import Untuned
@@ -27,15 +25,10 @@ from dlas.testing import check_hardware
 from dlas.testing.networks import random_images, tiny_network
 from dlas.tuning.identity import describe_device
 from dlas.tuning.tuner import tune
-from tests.fixtures.boards import board_profile
+from tests.fixtures.boards import arm_profile, board_linker, board_profile
 from tests.fixtures.remote import Served, answering, served
 from tests.fixtures.tiled import EIGHT, Tiled, bench, kernel
 
-BOARD = {
-    "title": "A board",
-    "driver": "rpc",
-    "target": {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72", "num-cores": 4},
-}
 SETTINGS = MeasureSettings(repeats=4, seconds=0.5, slices=2)
 
 
@@ -111,15 +104,10 @@ def test_runtimes_of_this_machine_are_refused(tmp_path: Path, server: Served, bu
 
 def recorded(folder: Path, key: str, port: int, records: str = "instance") -> dict[str, object]:
     """Return what records know a board by."""
-    path = folder / f"{key}_{port}.toml"
-    server = {"host": "127.0.0.1", "port": port, "key": key, "token_file": str(folder / "token")}
-    path.write_text(tomli_w.dumps({**BOARD, "rpc": server}))
-    return describe_device(parts.make("hardware", str(path), {"records": records}))
+    return describe_device(parts.make("hardware", str(arm_profile(folder, key, port)), {"records": records}))
 
 
 def test_records_are_those_of_a_board_by_its_key_and_processor(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("a-token-of-a-test")
-
     def told(key: str, cpu: str = "Cortex-A72") -> dict[str, object]:
         facts = {"tvm": "", "code": "", "machine": {"cpu": cpu, "physical_cores": 4}, "flags": []}
         with answering([handshake.facts(key, {**facts, "busy_s": None})]) as address:
@@ -135,12 +123,9 @@ def test_records_are_those_of_a_board_by_its_key_and_processor(tmp_path: Path) -
 
 
 def test_no_search_begins_on_a_board_that_does_not_say_which_it_is(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("a-token-of-a-test")
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = {"host": "127.0.0.1", "port": listener.getsockname()[1], "key": "one"}
-    path = tmp_path / "one.toml"
-    path.write_text(tomli_w.dumps({**BOARD, "rpc": {**server, "token_file": str(tmp_path / "token")}}))
-    device = parts.make("hardware", str(path), {})
+        profile = arm_profile(tmp_path, "one", listener.getsockname()[1])
+    device = parts.make("hardware", str(profile), {})
     assert device.refuses(parts.find("compiler", "metaschedule").cls) is None
     with pytest.raises(Unreachable, match="no server"):
         tune([kernel(Tiled())], EIGHT, bench(tmp_path, device))
@@ -180,16 +165,10 @@ def test_more_threads_than_the_board_has_are_its_own_message(
 
 
 def test_the_board_gets_a_library_that_the_profiles_compiler_has_linked(tmp_path: Path) -> None:
-    linker, arguments = tmp_path / "board-gcc", tmp_path / "arguments"
-    # Takes the object as the library: no compiler for that processor needs to be here.
-    linker.write_text(
-        f'#!/bin/sh\necho "$@" > {arguments}\nfor each; do case "$each" in *.o) object="$each";; esac; done\n'
-        'while [ "$1" != -o ]; do shift; done\ncp "$object" "$2"\n'
-    )
-    linker.chmod(linker.stat().st_mode | stat.S_IXUSR)
+    linker = board_linker(tmp_path)
     arm = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a73", "num-cores": 4}
     Untuned().build(tiny_network(), Direct, Target(arm, 4, str(linker)), 1, tmp_path / "built")
-    assert "-shared" in arguments.read_text()
+    assert "-shared" in (tmp_path / "arguments").read_text()
     library = (tmp_path / "built/library.so").read_bytes()
     assert library[:4] == b"\x7fELF" and library[18] == 183, "code for aarch64"
 

@@ -11,19 +11,28 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dlas.console.records import cells
+from dlas.lowering.convolutions import make_kernel
+from dlas.stack import Target
 from dlas.study import parts
 from dlas.tuning import search
+from dlas.tuning.board_runner import MINIMAL, LibraryBuilder, library
 from dlas.tuning.record_files import read_sections
 from dlas.tuning.records import Records
 from dlas.tuning.tuner import tune
-from tests.fixtures.boards import board_profile
+from dlas.tuning.workload import Workload
+from tests.fixtures.boards import board_linker, board_profile
 from tests.fixtures.commands import WARM
 from tests.fixtures.processes import wait_for
 from tests.fixtures.remote import Served, served
+from tests.fixtures.targets import CUDA, NEON, OPENCL
 from tests.fixtures.tiled import CONV, EIGHT, Tiled, bench, kernel
+
+AARCH64, X86_64 = 183, 62
+"""What libraries are for, as their headers say it."""
 
 
 @pytest.fixture(scope="module")
@@ -180,3 +189,24 @@ def test_another_board_uses_the_records_of_its_kind_on_request_alone(tmp_path: P
         searched(tmp_path, second, Tiled())
         assert (one.sessions_begun(), other.sessions_begun()) == (1, 1)
     assert len(list((tmp_path / "records").glob("*.jsonl"))) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["direct", "gemm", "csr_direct"])
+@pytest.mark.parametrize(("target", "machine"), [(NEON, AARCH64), (CUDA, X86_64), (OPENCL, X86_64)])
+def test_candidates_are_libraries_for_the_boards_processor(
+    tmp_path: Path, algorithm: str, target: Target, machine: int
+) -> None:
+    """On an Arm board and on GPUs, which nothing here runs."""
+    if machine == AARCH64:
+        target = replace(target, linker=str(board_linker(tmp_path)))
+    conv = replace(CONV, c=16, k=16)
+    weight = np.random.default_rng(0).standard_normal((16, 16, 3, 3)).astype(np.float32)
+    layer = make_kernel(parts.make("algorithm", algorithm, {}), conv, np.maximum(weight, 0), "conv")
+    builder = LibraryBuilder([Workload.of(layer)], target, tmp_path)
+    builder.minimal(0)
+    point, *_ = layer.space(target)
+    assert builder.build(0, {"decisions": dict(point)}, 7)["trace"]
+    for name in (MINIMAL, 7):
+        content = library(tmp_path, name).read_bytes()
+        assert content[:4] == b"\x7fELF" and content[18] == machine
