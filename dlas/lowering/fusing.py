@@ -6,15 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import tvm
-from tvm import relax, tirx
+from tvm import relax, s_tir, tirx
 
 from dlas.lowering import pooling, scalars
 from dlas.lowering.attention import legalisation
+from dlas.lowering.operators.inline import inline_elementwise
 from dlas.lowering.simplify import OPAQUE, Binding
 from dlas.stack import Target
 
 WRITTEN = {**pooling.WRITTEN, **scalars.WRITTEN}
 """Legalisation functions of operators that TVM's own would be slow for."""
+RESHAPES = {f"relax.{name}" for name in ("reshape", "flatten", "nn.batch_flatten", "squeeze", "expand_dims")}
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,12 @@ def fuse_operators(module: tvm.IRModule, target: Target) -> Fused:
     module["main"] = module["main"].with_attr("num_input", 1)
     transform = relax.transform
     legalise = [transform.LegalizeOps({**WRITTEN, **legalisation(target)}), transform.AnnotateTIROpPattern()]
-    lower = [transform.FuseTIR(), transform.RewriteDataflowReshape(), transform.DeadCodeElimination()]
+    views = [transform.RewriteDataflowReshape(), transform.DeadCodeElimination()]
     legalised = tvm.transform.Sequential(legalise)(module)
     grouped = transform.FuseOps()(legalised)
-    return Fused(tvm.transform.Sequential(lower)(grouped), _groups(grouped, _parts(module, legalised)))
+    parts = _groups(grouped, _parts(module, legalised))
+    fused = _with_single_reshapes(transform.FuseTIR()(grouped), parts)
+    return Fused(tvm.transform.Sequential(views)(fused), parts)
 
 
 def bindings(function: relax.Function) -> Iterator[Binding]:
@@ -112,6 +116,18 @@ def _groups(grouped: tvm.IRModule, parts: Mapping[str, Part]) -> dict[str, tuple
                 parts[call] for call in calls if call is not None and call in parts
             )
     return groups
+
+
+def _with_single_reshapes(module: tvm.IRModule, parts: Mapping[str, tuple[Part, ...]]) -> tvm.IRModule:
+    """Return a network in which several reshapes in a row are one, of which TVM makes a view and no kernel."""
+    changed = tvm.IRModule(dict(module.functions), attrs=module.attrs)
+    for variable, function in module.functions_items():
+        operators = [part.value.op.name for part in parts.get(variable.name_hint, ())]
+        if len(operators) > 1 and RESHAPES.issuperset(operators):
+            schedule = s_tir.Schedule(function)
+            inline_elementwise(schedule)
+            changed.update_func(variable, schedule.mod["main"])
+    return changed
 
 
 def _pattern(function: tirx.PrimFunc) -> int:

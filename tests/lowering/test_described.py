@@ -94,6 +94,13 @@ def test_layout_changes_are_kernels_of_their_own() -> None:
     assert change["input_layout"] == "NCHW" and re.fullmatch(r"NCHW\d+c", change["output_layout"])
 
 
+def test_reshapes_in_a_row_are_no_kernel() -> None:
+    module = nn.Sequential(nn.Conv2d(16, 32, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 4))
+    blocked = lower(network(module, SHAPE), SpatialPack(layout="blocked"), 2, HOST)
+    told = [layer["operator"] for layer in blocked.operators]
+    assert told == [LAYOUT_CHANGE, "Conv", "GlobalAveragePool", "Gemm"] or told == told[1:], told
+
+
 def test_a_program_times_the_layers_that_its_build_names(tmp_path: Path) -> None:
     lowered = lower(network(Kinds(), SHAPE), Direct(), 2, HOST)
     build = write_program(lowered, schedule(lowered, HOST), HOST, tmp_path)

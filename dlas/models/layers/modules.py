@@ -110,8 +110,9 @@ def network(layers: Layers, shape: Shape, classes: int) -> nn.Sequential:
         raise ValueError(f"it has {total:,} weights, more than {MOST_WEIGHTS:,}")
     module = _sequence(layers, shape)
     if len(after) == 3:
-        module.append(nn.AdaptiveAvgPool2d(1)).append(nn.Flatten())
-    module.append(nn.Linear(features, classes))
+        module.add_module("pool", nn.AdaptiveAvgPool2d(1))
+        module.add_module("flatten", nn.Flatten())
+    module.add_module("classes", nn.Linear(features, classes))
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
             # torch's usual weights let signals fade from layer to layer where no batch norm follows.
