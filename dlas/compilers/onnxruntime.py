@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlas.compilers.programs.onnx_graph import MODEL, refuse_gpus, write_graph
 from dlas.compilers.programs.onnxruntime import OnnxProgram
 from dlas.compilers.programs.onnxruntime_cuda import OnnxCudaProgram, refuse_without_cuda
+from dlas.compilers.programs.onnxruntime_kernels import block_of, kernels_of
+from dlas.errors import Unsupported
 from dlas.networks.convolutions import library_layers
-from dlas.stack import Build, Network, Program, Runtime, Target
+from dlas.stack import Algorithm, Build, Layer, Network, Program, Runtime, Target
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,27 @@ class OnnxRuntime(Runtime):
         if on_cuda:
             OnnxCudaProgram.check(folder / MODEL)
         return Build(library_layers(network, batch))
+
+    def kernels(
+        self,
+        network: Callable[[], Network],
+        operators: Sequence[Layer],
+        algorithm: Callable[[], Algorithm],
+        target: Target,
+        batch: int,
+    ) -> list[Layer]:
+        """Return the nodes that ONNX Runtime makes of the operators."""
+        if target.on_gpu:
+            raise Unsupported("which nodes ONNX Runtime makes for a GPU is known only once they have run")
+        other = {layer.get("types", {}).get("output", "float32") for layer in operators} - {
+            "float32",
+            "int64",
+        }
+        if other:
+            raise Unsupported(
+                f"which nodes ONNX Runtime makes is known for float32, not for {sorted(other)[0]}"
+            )
+        return kernels_of(operators, block_of(target))
 
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return a session on the graph in ``folder``."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlas.compilers.programs.torch import TorchProgram, TorchRuntime, is_pruned, module_of, torch_device
-from dlas.stack import Network, Program, Target
+from dlas.networks.operators import as_kernel
+from dlas.stack import Algorithm, Layer, Network, Program, Target
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,17 @@ class TorchEager(TorchRuntime):
     ----------
     DLAS paper, section 4.2, where PyTorch trains the networks but does not time them.
     """
+
+    def kernels(
+        self,
+        network: Callable[[], Network],
+        operators: Sequence[Layer],
+        algorithm: Callable[[], Algorithm],
+        target: Target,
+        batch: int,
+    ) -> list[Layer]:
+        """Return the operators themselves: none is computed together with another."""
+        return [as_kernel(operator) for operator in operators]
 
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the module on its device."""

@@ -1,6 +1,7 @@
 """Planning: the steps that a point needs, and the keys of what they make.
 
     network -> [compress ...] -> [tune] -> build -> memory -> check -> measure -> row
+                             `-> kernels, of a point that is predicted
 
 The steps themselves, which run in child processes, are in ``steps/``.
 """
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas.errors import Unreachable
-from dlas.stack import TRAINING, Hardware, MeasureSettings, Part, TuningCompiler
+from dlas.stack import TRAINING, Backend, Hardware, MeasureSettings, Part, TuningCompiler
 from dlas.store import fingerprint
 from dlas.store.fingerprint import SourceTree
 from dlas.study import parts
@@ -37,6 +38,7 @@ OPTIMISERS_IMPORT = "torch._dynamo"
 STEPS = "dlas.engine.steps"
 STEP_AXES: dict[str, tuple[str, ...]] = {
     "network": ("dataset", "model", "compression"),
+    "kernels": ("algorithm", "compiler"),
     "tune": ("algorithm", "compiler"),
     "build": ("algorithm", "compiler"),
     "memory": (),
@@ -55,7 +57,7 @@ class Step:
     Parameters
     ----------
     name : str
-        ``network``, ``tune``, ``build``, ``memory``, ``check`` or ``measure``.
+        ``network``, ``kernels``, ``tune``, ``build``, ``memory``, ``check`` or ``measure``.
     key : str
         Of the artifact that it makes, or of its input if it makes none.
     arguments : dict
@@ -86,16 +88,26 @@ class Step:
     @property
     def time_limit(self) -> str:
         """The name of the study's limit of its seconds; ``memory`` is one of bytes."""
-        return "check" if self.name == "memory" else self.name
+        return {"memory": "check", "kernels": "build"}.get(self.name, self.name)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A point's steps before measuring, its measurement, and the key of its row."""
+    """A point's steps before measuring, its measurement, and the key of its row.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+    measure : Step
+    key : str
+    kernels : Step or None
+        Tells the kernels of a program that is not built; None where they follow from operators alone.
+    """
 
     steps: tuple[Step, ...]
     measure: Step
     key: str
+    kernels: Step | None = None
 
     def artifacts(self) -> dict[str, str]:
         """Return the keys of the network, tuning and build artifacts, by kind."""
@@ -105,7 +117,8 @@ class Plan:
         """Return the plan without the steps after ``last``, the name of one before measuring."""
         order = tuple(STEP_AXES)
         kept = order[: order.index(last) + 1]
-        return replace(self, steps=tuple(step for step in self.steps if step.name in kept))
+        steps = tuple(step for step in self.steps if step.name in kept)
+        return replace(self, steps=(*steps, self.kernels) if last == "kernels" and self.kernels else steps)
 
 
 class Planner:
@@ -149,7 +162,8 @@ class Planner:
         if tuning_key:
             steps.insert(-3, Step("tune", tuning_key, tuned, "tuning", alone=True))
         measure = Step("measure", build_key, {**built, "settings": asdict(self.settings)}, imports=slow)
-        return Plan(tuple(steps), measure, self._row_key(point, build_key))
+        kernels = self._kernels_step(point, common) if _lowers(point) else None
+        return Plan(tuple(steps), measure, self._row_key(point, build_key), kernels)
 
     def modules(self, step: str, point: Point) -> frozenset[str]:
         """Return the modules that affect a step: its own and its parts', with their imports."""
@@ -201,6 +215,17 @@ class Planner:
             **self._key_content("tune", point),
         )
 
+    def _kernels_step(self, point: Point, common: dict[str, Any]) -> Step:
+        """Return the step that lowers the network up to its kernels."""
+        key = fingerprint.key(
+            network=common["network_key"],
+            batch=point.batch,
+            target=self._target(point.hardware),
+            tools=fingerprint.versions(BUILD_TOOLS),
+            **self._key_content("kernels", point),
+        )
+        return Step("kernels", key, {**common, "kernels_key": key}, "kernels")
+
     def _build_key(self, point: Point, network_key: str, tuning_key: str | None) -> str:
         return fingerprint.key(
             network=network_key,
@@ -242,6 +267,11 @@ def _with_delegates(part: Part) -> Iterator[Part]:
 
 def _tunes(point: Point) -> bool:
     return issubclass(parts.find("compiler", point.compiler.name).cls, TuningCompiler)
+
+
+def _lowers(point: Point) -> bool:
+    cls: type[Backend] = parts.find("compiler", point.compiler.name).cls
+    return cls.lowers
 
 
 def _target(hardware: Choice) -> dict[str, Any]:

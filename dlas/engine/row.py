@@ -10,7 +10,7 @@ from dlas.engine.planning import Plan
 from dlas.engine.point_run import PointRun
 from dlas.errors import CorruptArtifact, Unsupported
 from dlas.measuring.environment import environment
-from dlas.networks.operators import at_batch
+from dlas.networks.operators import at_batch, without_reads
 from dlas.processes.outcome import Outcome
 from dlas.rows.results import Row
 from dlas.rows.schema import Artifacts, Environment, Layer, Seconds, TuningSummary
@@ -45,7 +45,7 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
         status=outcome.status,
         reason=outcome.reason,
         step=None if outcome.status == "ok" else run.step.name,
-        layers=_layers(build["layers"], timed or _untimed(run, cache)) if build else [],
+        layers=merged_layers(build["layers"], timed or _untimed(run, cache)) if build else [],
         edges=build.get("edges", []),
         coverage=build.get("coverage"),
         tuning=_summary(tuning),
@@ -78,7 +78,7 @@ def _summary(tuning: Mapping[str, Any]) -> TuningSummary | None:
     return cast(TuningSummary, {name: value for name, value in tuning.items() if name != "curves"}) or None
 
 
-def _layers(built: list[Layer], timed: list[Layer]) -> list[Layer]:
+def merged_layers(built: list[Layer], timed: list[Layer]) -> list[Layer]:
     """Return what the program ran, in its order, with what the build says of it; then the untimed."""
     by_name = {layer["name"]: layer for layer in built}
     joined: list[Layer] = [{**by_name.pop(layer["name"], Layer()), **layer} for layer in timed]
@@ -94,7 +94,7 @@ def _untimed(run: PointRun, cache: Cache) -> list[Layer]:
         return []
     try:
         operators = network_operators(cache, run.plan.artifacts()["network"])
-        return [{**layer, "latency_s": None} for layer in at_batch(operators, run.point.batch)]
+        return [{**without_reads(layer), "latency_s": None} for layer in at_batch(operators, run.point.batch)]
     except (CorruptArtifact, Unsupported):
         return []
 

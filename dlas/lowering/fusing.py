@@ -119,7 +119,7 @@ def _groups(grouped: tvm.IRModule, parts: Mapping[str, Part]) -> dict[str, tuple
 
 
 def _with_single_reshapes(module: tvm.IRModule, parts: Mapping[str, tuple[Part, ...]]) -> tvm.IRModule:
-    """Return a network in which several reshapes in a row are one, of which TVM makes a view and no kernel."""
+    """Return a network in which several reshapes in a row are one, which TVM makes a view."""
     changed = tvm.IRModule(dict(module.functions), attrs=module.attrs)
     for variable, function in module.functions_items():
         operators = [part.value.op.name for part in parts.get(variable.name_hint, ())]

@@ -48,18 +48,29 @@ def operators_by_output(model: onnx.ModelProto, batch: int) -> dict[str, Layer]:
     """
     graph, calls = _graph(model, batch), CallNames()
     layers: dict[str, Layer] = {}
+    origins: dict[str, tuple[int | None, list[Layer]]] = {}
     known = {tensor.name for tensor in model.graph.initializer} | {""}
     for index, node in enumerate(model.graph.node):
         if node.op_type in SIZES or known.issuperset(node.input):
             known.update(node.output)
-        elif node.op_type not in VIEWS:
+        elif node.op_type in VIEWS:
+            before, views = origins.get(node.input[0], (None, []))
+            view: Layer = {"operator": node.op_type, "output": graph.shape(first_output(node))}
+            origins[first_output(node)] = before, [*views, view]
+        else:
             convolves = node.op_type in WEIGHT_OF_CONVOLUTION
             own = layer_of_node(node, f"node{index}") if convolves else node.name or f"node{index}"
             read = [graph.shape(name) for name in node.input if name not in known]
             layer: Layer = {"name": calls.next(own), "operator": node.op_type}
             shapes: Layer = {"inputs": read, "output": graph.shape(first_output(node))}
             types: Layer = {"types": {"output": graph.types.get(first_output(node), "float32")}}
-            layers[first_output(node)] = {**layer, **shapes, **types, **_parameters(node, graph)}
+            sources = [origins.get(name, (None, [])) for name in node.input if name not in known]
+            flow: Layer = {
+                "reads": [before for before, _ in sources],
+                "views": [views for _, views in sources],
+            }
+            origins.update(dict.fromkeys(node.output, (len(layers), [])))
+            layers[first_output(node)] = {**layer, **shapes, **types, **_parameters(node, graph), **flow}
     return layers
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dlas.errors import Unsupported
 from dlas.stack import Layer, Network
@@ -81,6 +81,17 @@ def at_batch(operators: Operators, batch: int) -> list[Layer]:
     *_, before, last = sorted(operators)
     steps = (batch - last) // (last - before)
     return [_grown(*pair, steps) for pair in zip(operators[before], operators[last], strict=True)]
+
+
+def as_kernel(operator: Layer, fused: Sequence[str] = ()) -> Layer:
+    """Return an operator as rows tell kernels: with what is computed in the same one."""
+    return {**without_reads(operator), "fused": list(fused)}
+
+
+def without_reads(operator: Layer) -> Layer:
+    """Return an operator without what it reads, which rows do not tell."""
+    told = {name: value for name, value in operator.items() if name not in ("reads", "views")}
+    return cast(Layer, told)
 
 
 def _grown(before: Any, last: Any, steps: int) -> Any:

@@ -74,7 +74,7 @@ class TorchNetwork(Network):
         images = zeros(self.module, self.facts.shape, batch)
         with evaluating(self.module), torch.inference_mode():
             recording = record(self.module, lambda: self.module(images))
-        return recording.layers if recording else []
+        return recording.operators() if recording else []
 
     def save(self, folder: Path) -> None:
         """Write the weights, without those that the origin gives."""

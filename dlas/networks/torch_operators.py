@@ -112,7 +112,7 @@ def describe_call(
     given = _named(operator, arguments, keywords)
     if written is None or _computes_nothing(operator, tensors(given), written):
         return None
-    read = [tensor for tensor in tensors(given) if address(tensor) not in stored]
+    read = tensors_read(operator, arguments, keywords, stored)
     name = plain_name(operator)
     layer: Layer = {
         "operator": NAMES.get(name) or _onnx_names().get(name.replace("_", ""), name),
@@ -122,6 +122,14 @@ def describe_call(
     }
     describe = PARAMETERS.get(name)
     return {**layer, **describe(given, written)} if describe else layer
+
+
+def tensors_read(
+    operator: Operator, arguments: Sequence[Any], keywords: Mapping[str, Any], stored: Collection[int]
+) -> list[torch.Tensor]:
+    """Return the tensors that a call reads, in order, without the module's own; parameters as above."""
+    given = tensors(_named(operator, arguments, keywords))
+    return [tensor for tensor in given if address(tensor) not in stored]
 
 
 def address(tensor: torch.Tensor) -> int:

@@ -17,9 +17,10 @@ import torch
 from torch import nn
 from torch.nn.modules import module as hooks
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from dlas.networks.layer_names import CallNames
-from dlas.networks.torch_operators import Operator, address, describe_call, plain_name, tensors
+from dlas.networks.torch_operators import Operator, address, describe_call, plain_name, tensors, tensors_read
 from dlas.stack import Layer
 
 LOSS = "loss"
@@ -48,6 +49,22 @@ class Dispatched:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where a tensor comes from.
+
+    Parameters
+    ----------
+    layer : int or None
+        Index of the layer that wrote it; None for what the module was given.
+    views : tuple of Layer
+        Of what the layer wrote, in order: torch's name of each, and its shape.
+    """
+
+    layer: int | None = None
+    views: tuple[Layer, ...] = ()
+
+
+@dataclass(frozen=True)
 class Recording:
     """What a run dispatched, in order.
 
@@ -56,10 +73,24 @@ class Recording:
     layers : list of Layer
         Operators of the module without times, and ``loss`` and ``sgd`` of a training step.
     dispatched : list of Dispatched
+    read : list of list of Origin
+        Where the ``inputs`` of each layer come from.
     """
 
     layers: list[Layer]
     dispatched: list[Dispatched]
+    read: list[list[Origin]]
+
+    def operators(self) -> list[Layer]:
+        """Return the layers with ``reads`` and ``views``, which say what reads what."""
+        return [
+            {
+                **layer,
+                "reads": [origin.layer for origin in read],
+                "views": [list(origin.views) for origin in read],
+            }
+            for layer, read in zip(self.layers, self.read, strict=True)
+        ]
 
 
 def record(module: nn.Module, run: Callable[[], object]) -> Recording | None:
@@ -106,6 +137,7 @@ class _Recorder(TorchDispatchMode):
         self._dispatched: list[Dispatched] = []
         self._outside: dict[str, int] = {}
         self._makers: dict[int, int | None] = {}
+        self._origins = WeakTensorKeyDictionary()
         self._readers: dict[int, int | None] = {}
         self._called = self.went_back = False
 
@@ -148,7 +180,7 @@ class _Recorder(TorchDispatchMode):
         named: list[Layer] = [
             {"name": name, **found.layer} for name, found in zip(self._names(), self._found, strict=True)
         ]
-        return Recording(named, self._dispatched)
+        return Recording(named, self._dispatched, [found.read for found in self._found])
 
     def _enter(self, module: nn.Module, arguments: object) -> None:
         name = self._modules.get(module)
@@ -167,20 +199,33 @@ class _Recorder(TorchDispatchMode):
     ) -> int | None:
         """Return the index of an operator of the module; None if it is no layer."""
         layer = describe_call(func, args, keywords, result, self._stored)
+        given = tensors_read(func, args, keywords, self._stored)
+        read = [self._origins.get(tensor, Origin()) for tensor in given]
+        index = len(self._found)
+        origin = Origin(index) if layer else self._view(read, func, result)
+        for tensor in tensors(result) if origin else ():
+            self._origins[tensor] = origin
         if layer is None:
             return None
-        index = len(self._found)
         addresses = {address(tensor) for tensor in tensors((args, keywords))}
         for parameter in addresses & self._stored:
             self._readers.setdefault(parameter, index)
-        self._found.append(_Found(layer, call, plain_name(func), bool(addresses & call.parameters)))
+        self._found.append(_Found(layer, call, plain_name(func), bool(addresses & call.parameters), read))
         return index
+
+    def _view(self, read: Sequence[Origin], func: Operator, result: object) -> Origin | None:
+        """Return the origin of what a call returns that is no layer; None where it has read no tensor."""
+        written = next(tensors(result), None)
+        if not read or written is None:
+            return None
+        view: Layer = {"operator": plain_name(func), "output": list(written.shape)}
+        return Origin(read[0].layer, (*read[0].views, view))
 
     def _beside(self, name: str) -> int:
         """Return the index of the layer of a step's operators outside the module."""
         if name not in self._outside:
             self._outside[name] = len(self._found)
-            self._found.append(_Found({"operator": name}, None, name, False))
+            self._found.append(_Found({"operator": name}, None, name, False, []))
         return self._outside[name]
 
     def _behind(self, node: Any) -> int | None:
@@ -217,12 +262,13 @@ class _Call:
 
 @dataclass(frozen=True)
 class _Found:
-    """A layer without its name, the call that it belongs to, and torch's word for it."""
+    """A layer without its name, the call that it belongs to, torch's word for it, and what it reads."""
 
     layer: Layer
     call: _Call | None
     word: str
     reads_parameters: bool
+    read: list[Origin]
 
     @property
     def rank(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -98,6 +98,8 @@ class Backend(Part, ABC):
     """Whether its programs have a training step."""
     over_rpc: ClassVar[bool] = False
     """Whether its programs run on a board, as :meth:`load_on_board` sends them."""
+    lowers: ClassVar[bool] = False
+    """Whether :meth:`kernels` takes seconds, because it compiles the network in part."""
 
     @abstractmethod
     def build(
@@ -120,6 +122,34 @@ class Backend(Part, ABC):
         ``network`` restores the network; only a runtime that runs the module
         itself calls it, since restoring takes time.
         """
+
+    def kernels(
+        self,
+        network: Callable[[], Network],
+        operators: Sequence[Layer],
+        algorithm: Callable[[], Algorithm],
+        target: Target,
+        batch: int,
+    ) -> list[Layer]:
+        """Return the kernels that its programs run in one inference, without times: nothing is built.
+
+        Parameters
+        ----------
+        network : callable
+            Restores the network; one that does not lower does not call it.
+        operators : sequence of Layer
+            Of the network at this batch, with ``reads`` and ``views``.
+        algorithm : callable
+            Makes the algorithm; a runtime with kernels of its own does not call it.
+        target : Target
+        batch : int
+
+        Raises
+        ------
+        Unsupported
+            If they are known only once a program is built, or has run; by default always.
+        """
+        raise Unsupported("which kernels it runs is known only once they have run")
 
     def load_on_board(self, folder: Path, target: Target, session: RPCSession) -> Program:
         """Send what :meth:`build` wrote into ``folder`` to a board; return the program that runs there.

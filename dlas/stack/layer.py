@@ -51,6 +51,11 @@ class Layer(TypedDict, total=False):
         Shapes of the tensors that it reads, without weights and other stored ones.
     output : list of int
         Shape of the tensor that it writes.
+    reads : list of (int or None)
+        Of a network's operators, not in rows: for each of the ``inputs`` the place of the operator that wrote
+        it; null for the images, and what is computed from sizes alone.
+    views : list of list of Layer
+        Beside ``reads``: the views that were taken of each input since it was written, with their shapes.
     latency_s : float, s
         Median of the profiled runs, seconds (``openvino``: mean); the profiler's cost is in it, and
         :mod:`dlas.rows.layer_times` takes it out (torch's is taken out where it is measured).
@@ -129,6 +134,8 @@ class Layer(TypedDict, total=False):
     fused: Sequence[str]
     inputs: Sequence[Sequence[int]]
     output: Sequence[int]
+    reads: Sequence[int | None]
+    views: Sequence[Sequence[Layer]]
     latency_s: float | None
     backward_s: float | None
     algorithm: str

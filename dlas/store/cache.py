@@ -31,7 +31,7 @@ BLOB_BYTES = 2**20
 LIMIT_BYTES = 20 * 2**30
 OLD_SECONDS = 30 * 86400
 """Locks and workspaces unused for so long are deleted."""
-KINDS = ("network", "tuning", "build")
+KINDS = ("network", "kernels", "tuning", "build")
 RECORDS = "records"
 
 

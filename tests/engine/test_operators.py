@@ -42,7 +42,7 @@ NOT_OF_THE_NETWORK = {
     "tail",
     "padding_value",
 }
-NOT_OF_THE_NETWORK |= {"input_layout", "output_layout"}
+NOT_OF_THE_NETWORK |= {"input_layout", "output_layout", "reads", "views"}
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,8 @@ OPERATORS = {
     "SkipLayerNormalization": ("LayerNormalization", ["Add"]),
 }
 """ONNX Runtime's own operators: ONNX's name, and what is computed in the same node."""
+NORM = "_bn_nchwc"
+"""Suffix of the name of a convolution that computes a batch norm on blocks of channels."""
 SUMMED = 3
 """Index of the input that a convolution adds to its result."""
 
@@ -55,11 +57,24 @@ def describe_node(
     layer["inputs"] = [shapes[name] for name in node.input if name in shapes and name not in stored]
     layer["fused"] = [*fused, *_joined(node, operator)]
     if operator == "Conv":  # its sizes are the build's: here channels may be padded
-        return {**layer, "bias": len(node.input) > 2 and bool(node.input[2])}
+        return {**layer, "bias": len(node.input) > 2 and bool(node.input[2]), **_norm(node, layer)}
     plain = onnx.NodeProto()
     plain.CopyFrom(node)
     plain.op_type = operator
     return {**layer, **parameters_of(plain, {**shapes, **dict(zip(node.output, written, strict=False))})}
+
+
+def _norm(node: onnx.NodeProto, layer: Layer) -> Layer:
+    """Return the sizes of a convolution that computes a batch norm on blocks of channels; {} of others."""
+    return norm_in_blocks(layer["output"]) if node.name.endswith(NORM) else {}
+
+
+def norm_in_blocks(shape: Sequence[int]) -> Layer:
+    """Return the depthwise convolution that computes a batch norm [n, c, h, w] on blocks of channels."""
+    n, c, h, w = shape
+    one: Layer = {"operator": "Conv", "n": n, "c": c, "h": h, "w": w, "k": c, "r": 1, "s": 1, "p": h, "q": w}
+    placed: Layer = {"strides": [1, 1], "padding": [0, 0, 0, 0], "dilation": [1, 1], "groups": c}
+    return {**one, **placed, "bias": True, "macs": n * c * h * w}
 
 
 def _by_name(

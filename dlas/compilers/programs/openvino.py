@@ -19,6 +19,7 @@ import onnx
 
 from dlas.networks.layer_names import CallNames, layer_of_node
 from dlas.networks.onnx_operators import first_output, operators_by_output
+from dlas.networks.operators import as_kernel
 from dlas.stack import Images, Layer, Program
 
 PROPERTIES = {
@@ -173,7 +174,7 @@ def _together(layers: Sequence[Layer]) -> Layer:
     """Return the operators that are computed together as one: that with the most work, and the others."""
     main = max(layers, key=lambda layer: layer.get("macs") or 0)
     fused = [layer.get("operator") or "" for layer in layers if layer is not main]
-    described: Layer = {**main, "fused": fused, "output": layers[-1]["output"]}
+    described: Layer = {**as_kernel(main, fused), "output": layers[-1]["output"]}
     return described
 
 

@@ -57,6 +57,7 @@ class TvmCompiler(Compiler):
     """Base of compilers that build with TVM; subclasses schedule convolutions and linear layers."""
 
     over_rpc = True
+    lowers = True
 
     @abstractmethod
     def scheduler(self, folder: Path) -> KernelScheduler:
@@ -93,6 +94,17 @@ class TvmCompiler(Compiler):
         scheduled = self.schedule(network, algorithm, target, batch, folder)
         build = write_program(scheduled.lowered, scheduled.module, target, folder)
         return replace(build, layers=scheduled.layers)
+
+    def kernels(
+        self,
+        network: Callable[[], Network],
+        operators: Sequence[Layer],
+        algorithm: Callable[[], Algorithm],
+        target: Target,
+        batch: int,
+    ) -> list[Layer]:
+        """Return the kernels of the lowered network: TVM has fused its operators, and scheduled none."""
+        return lower(network(), algorithm(), batch, target).operators
 
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the program in ``folder``."""

@@ -1,0 +1,40 @@
+"""The kernels of a point's program, whether or not it was ever built or measured."""
+
+from __future__ import annotations
+
+import json
+
+from dlas.engine.operators import network_operators
+from dlas.engine.planning import Plan
+from dlas.engine.steps.artifacts import load_verified, restore_network
+from dlas.engine.steps.kernels import KERNELS_FILE, kernels_of
+from dlas.networks.operators import at_batch
+from dlas.stack import Layer
+from dlas.store.cache import Cache
+from dlas.study.point import Point
+
+
+def program_kernels(cache: Cache, plan: Plan, point: Point) -> list[Layer]:
+    """Return the kernels of a point's program in one inference, without times.
+
+    Parameters
+    ----------
+    cache : Cache
+    plan : Plan
+        Of the point, whose steps until ``kernels`` have run.
+    point : Point
+
+    Raises
+    ------
+    Unsupported
+        If its compiler cannot tell them before the program has run, or the network does not take the batch.
+    CorruptArtifact
+        If the cache does not hold the network, or what was lowered.
+    """
+    if plan.kernels is not None:
+        folder = load_verified(cache, "kernels", plan.kernels.key).folder
+        kernels: list[Layer] = json.loads((folder / KERNELS_FILE).read_text(encoding="utf-8"))
+        return kernels
+    key = plan.artifacts()["network"]
+    operators = at_batch(network_operators(cache, key), point.batch)
+    return kernels_of(point, lambda: restore_network(cache, key, point), operators)
