@@ -96,7 +96,7 @@ def test_a_board_that_is_lost_while_it_tunes_costs_no_trial(tmp_path: Path) -> N
     assert row.tuning["trials"] == trials(tmp_path)
     for path in (tmp_path / "cache/records").glob("*.jsonl"):
         (records,) = read_sections(path)  # refuses a trial that is there twice
-        assert sorted(records.trials) == list(range(len(records.candidates)))
+        assert sorted(records.trials) == list(range(min(8, len(records.candidates))))
 
 
 def trials(folder: Path) -> int:
