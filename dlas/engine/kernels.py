@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from dlas.engine.operators import network_operators
-from dlas.engine.planning import Plan
 from dlas.engine.steps.artifacts import load_verified, restore_network
 from dlas.engine.steps.kernels import KERNELS_FILE, kernels_of
 from dlas.networks.operators import at_batch
@@ -14,14 +14,14 @@ from dlas.store.cache import Cache
 from dlas.study.point import Point
 
 
-def program_kernels(cache: Cache, plan: Plan, point: Point) -> list[Layer]:
+def program_kernels(cache: Cache, artifacts: Mapping[str, str], point: Point) -> list[Layer]:
     """Return the kernels of a point's program in one inference, without times.
 
     Parameters
     ----------
     cache : Cache
-    plan : Plan
-        Of the point, whose steps until ``kernels`` have run.
+    artifacts : mapping of str to str
+        Keys of the point's artifacts by kind, once its steps until ``kernels`` have run.
     point : Point
 
     Raises
@@ -31,10 +31,10 @@ def program_kernels(cache: Cache, plan: Plan, point: Point) -> list[Layer]:
     CorruptArtifact
         If the cache does not hold the network, or what was lowered.
     """
-    if plan.kernels is not None:
-        folder = load_verified(cache, "kernels", plan.kernels.key).folder
+    if "kernels" in artifacts:
+        folder = load_verified(cache, "kernels", artifacts["kernels"]).folder
         kernels: list[Layer] = json.loads((folder / KERNELS_FILE).read_text(encoding="utf-8"))
         return kernels
-    key = plan.artifacts()["network"]
+    key = artifacts["network"]
     operators = at_batch(network_operators(cache, key), point.batch)
     return kernels_of(point, lambda: restore_network(cache, key, point), operators)

@@ -47,9 +47,10 @@ def test_kernels_are_told_before_a_program_is_built_and_are_those_of_its_row(tmp
     planner = Planner(study.measure, cache.root)
     points = {point.compiler.name: point for point in study.points()}
     plans = {name: planner.plan(point) for name, point in points.items()}
+    keys = {name: plan.until("kernels").artifacts() for name, plan in plans.items()}
     assert not any((cache.root / "build").iterdir())
     assert len([*(cache.root / "kernels").iterdir()]) == 1  # two follow from the network's operators
-    told = {name: program_kernels(cache, plans[name], points[name]) for name in points}
+    told = {name: program_kernels(cache, keys[name], points[name]) for name in points}
     shutil.rmtree(tmp_path / "out")
     run(parse_study(STUDY.replace(', "untuned"', "")), tmp_path, Inline)
     for row in rows(tmp_path):
@@ -60,4 +61,4 @@ def test_kernels_are_told_before_a_program_is_built_and_are_those_of_its_row(tmp
     assert kernels is not None and plans["untuned"].until("build").steps[-1].name == "build"
     cache.discard("kernels", kernels.key)
     with pytest.raises(CorruptArtifact, match="not in the cache"):
-        program_kernels(cache, plans["untuned"], points["untuned"])
+        program_kernels(cache, keys["untuned"], points["untuned"])

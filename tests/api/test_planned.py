@@ -1,0 +1,42 @@
+"""Points that are planned: their networks are made, and neither built nor measured."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dlas.api.planned import planned_kernels
+from dlas.errors import InputError
+from dlas.rows.predictions import PREDICTED
+
+AXES = {
+    "dataset": {"name": "random", "size": 8, "images": 16, "classes": 4},
+    "model": "tests.fixtures.tiny:TinyModel",
+    "hardware": {"name": "local_cpu", "threads": 1},
+    "batch": [1, 3],
+}
+
+
+@pytest.fixture(autouse=True)
+def same_threads_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TVM_BIND", "TVM_NUM", "OMP_NUM", "MKL_NUM", "OPENBLAS_NUM", "NUMEXPR_NUM"):
+        monkeypatch.setenv(f"{name}_THREADS", os.environ.get(f"{name}_THREADS", "1"))
+
+
+def test_kernels_of_a_study_are_told_at_each_batch_where_its_compilers_know_them(tmp_path: Path) -> None:
+    study = {"axes": {**AXES, "compiler": ["onnxruntime", "torch_eager", "torch_compile"]}}
+    rows, kernels, failed = planned_kernels(study, cache=tmp_path, steps="inline", progress="silent")
+    told = {(row.compiler["name"], row.batch): each for row, each in zip(rows, kernels, strict=True)}
+    assert {*told} == {(name, batch) for name in ("onnxruntime", "torch_eager") for batch in (1, 3)}
+    assert {row.status for row in rows} == {PREDICTED} and all(row.device for row in rows)
+    for (_, batch), layers in told.items():
+        assert {layer["output"][0] for layer in layers} == {batch}
+        assert all("latency_s" not in layer and "reads" not in layer for layer in layers)
+    fused, single = told["onnxruntime", 1], told["torch_eager", 1]
+    assert len(fused) < len(single) and any(layer["fused"] for layer in fused)
+    assert failed == {"which kernels it runs is known only once they have run": 2}
+    with pytest.raises(InputError, match="the kernels of no point are known: which kernels it runs"):
+        alone = {"axes": {**AXES, "compiler": "torch_compile"}}
+        planned_kernels(alone, cache=tmp_path, steps="inline", progress="silent")
