@@ -32,9 +32,9 @@ LISTS = {
     "residual": "conv3x3-16,bn,relu,add(conv3x3-16,bn,relu,conv3x3-16,bn),relu,add(conv1x1-16,bn),max3/2",
     "two to add": "conv3x3-16,relu,add(conv1x1-16),cat(input|conv1x1-12,relu6),conv3x3-24,hardswish",
     "not in blocks": "conv3x3-18,relu,dw3x3,bn,conv1x1-20,bn,relu,add(dw3x3,bn),conv1x1-6,silu,conv1x1-5",
-    "products": "conv3x3-32,mul(adaptive1,conv1x1-8,relu,conv1x1-32,hardsigmoid),conv3x3-16g2,sigmoid",
+    "products": "conv3x3-32,mul(adaptive1,conv1x1-8,relu,conv1x1-32,hardsigmoid),conv3x3-16g4,hardswish",
     "norms": "conv3x3-16,cat(input|bn,relu,conv1x1-8),bn,avg2/2,cat(input|bn,tanh),hardswish,linear-9,relu",
-    "sums": "conv3x3-14,add(conv1x1-14),relu,add(dw3x3),hardswish,conv1x1-16,add(dw3x3),relu6,conv1x1-6,elu",
+    "sums": "conv3x3-14,add(conv1x1-14),relu,add(dw3x3),hardswish,conv1x1-16,add(dw3x3),hardsigmoid,elu",
     "halves": "conv3x3-24,bn,relu,halves(conv1x1-12,bn,relu,dw3x3,bn),shuffle2,halves(relu)",
 }
 

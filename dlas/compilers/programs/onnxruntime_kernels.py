@@ -18,7 +18,7 @@ from dlas.compilers.programs.onnxruntime_nodes import norm_in_blocks
 from dlas.networks.operators import as_kernel
 from dlas.stack import Layer, Target
 
-OF_CONVOLUTIONS = {"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid", "HardSwish"}
+OF_CONVOLUTIONS = {"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"}
 """Activations that a convolution computes on its result."""
 OF_PRODUCTS = {"Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid", "Elu"}
 """Activations that a linear layer computes on its result."""
@@ -49,9 +49,8 @@ VIEWS = {
 NOTHING = {"contiguous", "clone", "Dropout"}
 """What copies a view in torch, or does nothing in place, and is left out of ONNX graphs."""
 RENAMED = {"adaptive_avg_pool2d": "AveragePool"}
-AFTER_SUMS = {"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"}
-AFTER_SUMS_IN_BLOCKS = {"Relu", "Sigmoid", "Tanh", "HardSwish"}
-"""Activations that a convolution computes after it has added a residual."""
+OF_BLOCKS = {"Relu", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish"}
+"""Activations that a convolution in blocks computes on its result, also after it has added a residual."""
 NO_BLOCK = 1 << 40
 """In place of the channels of a block where there are none: more than any tensor has."""
 ALIGNED = 4
@@ -226,11 +225,11 @@ class _Layouts:
         return None
 
     def _activated(self, node: Node, alone: Sequence[bool]) -> Node | None:
-        """Join an activation to a convolution that added a residual, or was a batch norm; return that."""
+        """Join an activation to a convolution in blocks, or that has added a residual; return that."""
         read = node.reads[0] if node.reads else None
         if read is None or read.operator != "Conv" or read.fused not in ([], ["Add"]) or not alone[0]:
             return None
-        if node.operator not in (AFTER_SUMS_IN_BLOCKS if read.blocked else AFTER_SUMS):
+        if node.operator not in (OF_BLOCKS if read.blocked else OF_CONVOLUTIONS):
             return None
         read.fused.append(node.operator)
         return read
