@@ -75,7 +75,7 @@ def other_networks(points: Points, target: str, chosen: dict[str, Predictor]) ->
 
 def error(part: Predictor, points: Points, target: str, fitted: np.ndarray, held: np.ndarray) -> float:
     """Return the mean relative error on the rows held out of a predictor fitted to some others."""
-    samples = points.samples(part.families(target), target, [""] * len(points))
+    samples = points.samples(part, target, [""] * len(points))
     tried = samples.take(np.flatnonzero(held))
     predicted = fit(part, samples.take(fitted), say=lambda line: None).predict(tried)
     return float(np.mean(np.abs(predicted / tried.target - 1)))
@@ -107,7 +107,7 @@ def planned(count: int) -> Points:
     batches = np.arange(count) // len(known) % 256 + 2
     frame = lines.loc[[name for name, _ in chosen]].reset_index().assign(batch=pd.array(batches, "Int64"))
     networks = {(name, int(batch)): own for (name, own), batch in zip(chosen, batches, strict=True)}
-    return Points(frame, networks, points.left_out)
+    return Points(frame, networks, points.left_out, points.kernels)
 
 
 def seconds(stored: Stored, points: Points) -> float:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from dlas.console.cells import GridCell, GridColumn, names
 from dlas.console.grid import Grid
-from dlas.learning.evaluation import Evaluation
+from dlas.learning.evaluation import CLOSE, Evaluation
 from dlas.learning.intervals import LEVEL, fewest_groups
 from dlas.learning.metrics import WITHIN, Scores
 from dlas.learning.settings import Evaluated
@@ -47,6 +47,7 @@ def evaluation(
     folds = {each.name: each.by_fold() for each in evaluations}
     if 1 < len(folds[evaluations[0].name]) <= MOST_FOLDS:
         shown.append(_by_fold(folds))
+    shown += [_by_kernel(each) for each in evaluations if each.by_kernel()]
     return Group(*shown, *_notes(evaluations[0], scores[evaluations[0].name], floor))
 
 
@@ -77,6 +78,19 @@ def _by_fold(folds: Mapping[str, Mapping[str, Scores]]) -> Grid:
     for name, scores in folds.items():
         columns.append(_column(name, [_percent(scores[group].mape) for group in groups]))
     return Grid(columns, above=[Text("mean error by what was held out", style="bold")])
+
+
+def _by_kernel(evaluation: Evaluation) -> Grid:
+    """Return the errors of a predictor by kind of kernel."""
+    kernels = evaluation.by_kernel()
+    columns = [
+        names("kernels", [each.kind for each in kernels]),
+        _column("number", [f"{each.count:,}" for each in kernels]),
+        _column("share of time", [_percent(each.share) for each in kernels]),
+        _column("mean error", [_percent(each.mape) for each in kernels]),
+        _column(f"within {CLOSE:.0%}", [f"{each.within:.0%}" for each in kernels]),
+    ]
+    return Grid(columns, above=[Text(f"{evaluation.name}: kernels of what was held out", style="bold")])
 
 
 def _covered(scores: Scores) -> str:

@@ -12,6 +12,36 @@ from dlas.learning.fitting import Tried
 from dlas.learning.metrics import Scores, relative_errors, score
 from dlas.stack import Samples
 
+SHORT_S = 20e-6
+"""Kernels that take less are scored together, apart from the others."""
+SHORT = f"below {1e6 * SHORT_S:.0f} µs"
+CLOSE = 0.1
+"""Relative error of kernels for which the share within it is told."""
+
+
+@dataclass(frozen=True)
+class KernelScores:
+    """How wrong a predictor is on the kernels of one kind.
+
+    Parameters
+    ----------
+    kind : str
+    count : int
+        Kernels of this kind that were held out.
+    share : float
+        Their share of the time of all.
+    mape : float
+        Mean absolute error relative to the measured time.
+    within : float
+        Share of them whose relative error is at most 10 %.
+    """
+
+    kind: str
+    count: int
+    share: float
+    mape: float
+    within: float
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -55,6 +85,27 @@ class Evaluation:
         order = np.argsort(-relative_errors(predicted, measured))[:count]
         return [(self.samples.ids[places[at]], float(predicted[at]), float(measured[at])) for at in order]
 
+    def by_kernel(self) -> list[KernelScores]:
+        """Return the scores of kernels by kind, that with most time first; those that are short come last.
+
+        Empty for predictors that do not read kernels.  Times below :data:`SHORT_S` are mostly the cost of a
+        call and of the clock.  (MIRAGE, Table 4)
+        """
+        found = [each.kernels for each in self.tried if each.kernels is not None]
+        if not found:
+            return []
+        kinds, predicted, measured = (
+            np.concatenate([getattr(each, name) for each in found])
+            for name in ("kinds", "predicted", "measured")
+        )
+        names = np.where(measured < SHORT_S, SHORT, kinds)
+        total = measured.sum()
+        scores = [
+            _kernel_scores(name, predicted[names == name], measured[names == name], total)
+            for name in np.unique(names)
+        ]
+        return sorted(scores, key=lambda each: (each.kind == SHORT, -each.share))
+
     def _score(self, tried: Sequence[Tried]) -> Scores:
         predicted = np.concatenate([each.predicted for each in tried])
         places = np.concatenate([each.fold.tried for each in tried])
@@ -70,3 +121,16 @@ def _factor(tried: Tried) -> npt.NDArray[np.float64]:
     """Return the factor between a prediction and its bounds, for each row of a fold."""
     assert tried.half_width is not None
     return np.full(len(tried.predicted), np.exp(tried.half_width))
+
+
+def _kernel_scores(
+    kind: str, predicted: npt.NDArray[np.float64], measured: npt.NDArray[np.float64], total: float
+) -> KernelScores:
+    errors = relative_errors(predicted, measured)
+    return KernelScores(
+        kind=kind,
+        count=len(errors),
+        share=float(measured.sum() / total),
+        mape=float(errors.mean()),
+        within=float(np.mean(errors <= CLOSE)),
+    )

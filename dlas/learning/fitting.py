@@ -22,6 +22,21 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class KernelTimes:
+    """What a predictor says of kernels that it was not fitted to, beside what was measured.
+
+    Parameters
+    ----------
+    kinds : array [n] of str
+    predicted, measured : array [n], s
+    """
+
+    kinds: npt.NDArray[np.str_]
+    predicted: Array
+    measured: Array
+
+
+@dataclass(frozen=True)
 class Tried:
     """What a predictor says of rows that it was not fitted to.
 
@@ -32,11 +47,14 @@ class Tried:
     predicted : array [rows of the fold]
     half_width : float or None
         Of the intervals, in natural logarithms; None where groups are too few.
+    kernels : KernelTimes or None
+        Of predictors of kernels, what they say of each.
     """
 
     fold: Fold
     predicted: Array
     half_width: float | None
+    kernels: KernelTimes | None = None
 
 
 def values_of(points: Points, criterion: Criterion) -> list[str]:
@@ -105,21 +123,31 @@ def cross_fit(
         If nothing can be held out, a network would be on both sides, or the rows are too few.
     """
     groups = values_of(points, criterion)
-    samples = points.samples(predictor.families(target), target, groups)
+    samples = points.samples(predictor, target, groups)
     networks = points.frame[NETWORK].tolist()
     parts = list(folds(criterion, groups, seed))
-    predicted = []
+    predicted, kernels = [], []
     for fold in parts:
         if criterion.makes_networks:
             check_leaks(fold, samples.ids, networks)
-        fitted = fit(predictor, samples.take(fold.fitted), seed, say)
-        predicted.append(fitted.predict(samples.take(fold.tried)))
+        fitted, tried = fit(predictor, samples.take(fold.fitted), seed, say), samples.take(fold.tried)
+        predicted.append(fitted.predict(tried))
+        kernels.append(_kernel_times(fitted, tried))
         say(f"{type(predictor).__name__.lower()}: {fold.name}")
     if len(parts) == 1:
         widths = [_inner_width(predictor, samples.take(parts[0].fitted), criterion, seed, say)]
     else:
         widths = [_outer_width(samples, parts, predicted, place) for place in range(len(parts))]
-    return samples, [Tried(*each) for each in zip(parts, predicted, widths, strict=True)]
+    return samples, [Tried(*each) for each in zip(parts, predicted, widths, kernels, strict=True)]
+
+
+def _kernel_times(fitted: Fitted, tried: Samples) -> KernelTimes | None:
+    """Return what a predictor says of the kernels that were timed; None if it does not read kernels."""
+    if tried.kernels is None:
+        return None
+    timed = tried.kernels.take(tried.kernels.seconds > 0)
+    predicted = fitted.of_kernels(timed)
+    return None if predicted is None else KernelTimes(timed.kinds, predicted, timed.seconds)
 
 
 def calibrated(samples: Samples, tried: Sequence[Tried]) -> float | None:

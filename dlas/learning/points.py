@@ -5,10 +5,11 @@ What cannot be used is left out, and counted by reason.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,11 +19,13 @@ import pandas as pd
 
 from dlas.errors import InputError
 from dlas.learning.features import columns, matrix
+from dlas.learning.features.kernels import COLUMNS, kernel_features, kind
 from dlas.networks.operators import Operators
 from dlas.rows.frame import frame_of, read, select
 from dlas.rows.labels import number_of
+from dlas.rows.layer_times import timed_layers
 from dlas.rows.results import Row, read_rows
-from dlas.stack import Layer, Samples
+from dlas.stack import Kernels, Layer, Predictor, Samples
 
 SETTING = ("machine_id", "threads", "task", "compiler", "algorithm")
 """Columns that make a setting: its rows have a predictor of their own, for nothing carries over unasked."""
@@ -35,6 +38,7 @@ COPY = "clone"
 """What an activation in place does in training, so that its input is there in the backward pass."""
 DROPOUT = ("Bernoulli", "Dropout")
 """Operators of a dropout; PyTorch's on CPUs draws, divides and multiplies: ``d``, ``d.div``, ``d.mul``."""
+KernelsOf = Callable[[str, str], Sequence[Layer]]
 
 
 @dataclass(frozen=True)
@@ -49,28 +53,31 @@ class Points:
         By digest and batch size, what is known of the operators.
     left_out : Counter
         Numbers of rows that cannot be used, by reason.
+    kernels : callable
+        Returns, of a folder and an id, what the point's program computes, with times where it was measured.
     """
 
     frame: pd.DataFrame
     networks: Mapping[tuple[str, int], Operators]
     left_out: Counter[str]
+    kernels: KernelsOf
 
     def __len__(self) -> int:
         return len(self.frame)
 
-    def samples(self, families: tuple[str, ...], target: str, groups: Sequence[str]) -> Samples:
+    def samples(self, predictor: Predictor, target: str, groups: Sequence[str]) -> Samples:
         """Return the table that a predictor reads.
 
         Parameters
         ----------
-        families : tuple of str
-            Of features.
+        predictor : Predictor
+            Says which features it reads, and whether it reads kernels.
         target : str
             A column of the frame; NaN where it is missing.
         groups : sequence of str
             One for each point.
         """
-        batches = self.frame["batch"].tolist()
+        families, batches = predictor.families(target), self.frame["batch"].tolist()
         networks = [self.networks[key] for key in zip(self.frame[NETWORK], batches, strict=True)]
         known = self.frame[target] if target in self.frame else pd.Series(np.nan, self.frame.index)
         return Samples(
@@ -79,6 +86,28 @@ class Points:
             features=matrix(families, networks, batches),
             target=np.asarray(known.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64),
             groups=tuple(groups),
+            kernels=self._kernels() if predictor.level == "kernel" else None,
+        )
+
+    def _kernels(self) -> Kernels:
+        """Return the kernels of all points.
+
+        Raises
+        ------
+        InputError
+            If a point does not tell its kernels.
+        """
+        each = [self.kernels(*key) for key in zip(self.frame["folder"], self.frame["id"], strict=True)]
+        if [] in each:
+            row = self.frame["id"].iloc[each.index([])]
+            raise InputError(f"row {row} has no times of layers, and this predictor adds up layers")
+        together = [kernel for own in each for kernel in own]
+        return Kernels(
+            points=np.repeat(np.arange(len(each)), [len(own) for own in each]),
+            kinds=np.array([kind(kernel) for kernel in together], dtype=np.str_),
+            columns=COLUMNS,
+            features=kernel_features(together),
+            seconds=np.array([kernel.get("latency_s") or np.nan for kernel in together], dtype=np.float64),
         )
 
     def places(self) -> dict[tuple[str, ...], npt.NDArray[np.intp]]:
@@ -140,7 +169,7 @@ def read_points(folders: Sequence[Path], target: str, where: Sequence[str] = ())
         reasons = reasons.mask(marked.astype(bool) & reasons.eq(""), reason)
     left_out = Counter(reason for reason in reasons if reason)
     kept = frame[reasons.eq("")].reset_index(drop=True)
-    points = Points(kept, networks, left_out)
+    points = Points(kept, networks, left_out, _measured_kernels())
     if not len(points):
         raise InputError(f"no row can be used: {describe_left_out(points)}")
     return points
@@ -162,10 +191,12 @@ def points_of(frame: pd.DataFrame) -> Points:
     known, networks = _with_networks(frame.reset_index(drop=True))
     if (missing := known[NETWORK].isna()).any():
         raise InputError(f"row {known['id'][missing].iloc[0]} does not tell its network's operators")
-    return Points(known, networks, Counter())
+    return Points(known, networks, Counter(), _measured_kernels())
 
 
-def planned_points(rows: Sequence[Row], networks: Sequence[Operators]) -> Points:
+def planned_points(
+    rows: Sequence[Row], networks: Sequence[Operators], kernels: Sequence[Sequence[Layer]]
+) -> Points:
     """Return points that were not measured.
 
     Parameters
@@ -174,7 +205,10 @@ def planned_points(rows: Sequence[Row], networks: Sequence[Operators]) -> Points
         Their parts and devices.
     networks : sequence of Operators
         What is known of each point's network.
+    kernels : sequence of sequence of Layer
+        What each point's program computes.
     """
+    told = {row.id: own for row, own in zip(rows, kernels, strict=True)}
     frame = frame_of("", rows)
     known: dict[int, tuple[str, Operators]] = {}
     for operators in networks:  # many points share one
@@ -184,7 +218,8 @@ def planned_points(rows: Sequence[Row], networks: Sequence[Operators]) -> Points
     digests = [known[id(operators)][0] for operators in networks]
     keys = zip(digests, (row.batch for row in rows), strict=True)
     by_key = dict(zip(keys, (known[id(operators)][1] for operators in networks), strict=True))
-    return Points(frame.assign(**{NETWORK: pd.Series(digests, dtype="string")}), by_key, Counter())
+    known_frame = frame.assign(**{NETWORK: pd.Series(digests, dtype="string")})
+    return Points(known_frame, by_key, Counter(), lambda _folder, point: told[point])
 
 
 def describe_left_out(points: Points) -> str:
@@ -227,6 +262,21 @@ def _texts(column: pd.Series) -> list[str]:
     values = column.tolist()
     texts = {value: "" if pd.isna(value) else str(value) for value in set(values)}
     return [texts[value] for value in values]
+
+
+def _measured_kernels() -> KernelsOf:
+    """Return what tells the kernels of rows with their times, and reads each folder once."""
+
+    @functools.cache
+    def of_folder(folder: str) -> dict[str, list[Layer]]:
+        return {row.id: _timed(row) for row in read_rows(Path(folder))}
+
+    return lambda folder, row: of_folder(folder)[row]
+
+
+def _timed(row: Row) -> list[Layer]:
+    """Return a row's kernels with their corrected times; none where no layer was timed."""
+    return [{**layer, "latency_s": seconds} for layer, seconds in timed_layers(row)]
 
 
 def _with_networks(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, int], Operators]]:

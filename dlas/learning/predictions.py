@@ -19,6 +19,10 @@ from dlas.stack import Samples
 
 MARGIN = 1e-9
 """Share by which a feature may lie outside the fitted range: rounding."""
+MOST_UNKNOWN = 0.1
+"""Share of a prediction that may stand for kernels of kinds that were never fitted."""
+UNKNOWN_FACTOR = 3.0
+"""What an unknown kernel may take is this much more or less, which widens intervals."""
 MOST_NAMED = 3
 """Features outside their range that a reason names."""
 
@@ -78,7 +82,7 @@ def predict(stored: Stored, points: Points, anyway: bool = False) -> Predictions
     for key, places in points.places().items():
         own = points.take(places)
         fitted = key if key in stored.fitted else _most_similar(stored, key, own, anyway)
-        _fill(found, places, stored, fitted, own, strange=fitted != key)
+        _fill(found, places, stored, fitted, own, strange=fitted != key, anyway=anyway)
     return found
 
 
@@ -141,24 +145,51 @@ def _fill(
     key: tuple[str, ...],
     points: Points,
     strange: bool,
+    anyway: bool,
 ) -> None:
-    """Predict the points of one setting; ``strange`` where the predictor was fitted to another."""
+    """Predict the points of one setting; ``strange`` where the predictor was fitted to another.
+
+    Raises
+    ------
+    InputError
+        If too much of a point is unknown to the predictor, and not ``anyway``.
+    """
     setting, target = stored.setting(key), stored.record.target
-    samples = points.samples(stored.part.families(target), target, [""] * len(points))
+    samples = points.samples(stored.part, target, [""] * len(points))
     if samples.columns != tuple(setting.columns):
         raise InputError(
             "the predictor was fitted to other features than this version computes; fit it again"
         )
-    value = stored.fitted[key].predict(samples)
+    fitted = stored.fitted[key]
+    value, unknown = fitted.predict(samples), fitted.unknown(samples)
+    if not anyway and unknown.max(initial=0) > MOST_UNKNOWN:
+        _refuse_unknown(samples, unknown)
     found.value[places] = value
     if setting.half_width is not None and not strange:
-        factor = np.exp(setting.half_width)
+        factor = np.exp(setting.half_width) * (1 + UNKNOWN_FACTOR * unknown)
+        factor[unknown > MOST_UNKNOWN] = np.nan
         found.low[places], found.high[places] = value / factor, value * factor
-    for place, reason in zip(places, _doubts(setting, samples, points), strict=True):
-        found.in_range[place] = not reason
-        found.reasons[place] = "; ".join(
-            filter(None, ("fitted to another setting" if strange else "", reason))
-        )
+    elsewhere = "fitted to another setting" if strange else ""
+    guessed = [f"{share:.1%} of it are kernels of kinds never fitted" if share else "" for share in unknown]
+    for place, *reasons in zip(places, guessed, _doubts(setting, samples, points), strict=True):
+        found.in_range[place] = not any(reasons)
+        found.reasons[place] = "; ".join(filter(None, (elsewhere, *reasons)))
+
+
+def _refuse_unknown(samples: Samples, unknown: npt.NDArray[np.float64]) -> None:
+    """Refuse points that consist of kernels nobody fitted.
+
+    Raises
+    ------
+    InputError
+        It names the worst of them.
+    """
+    worst = int(unknown.argmax())
+    raise InputError(
+        f"{unknown[worst]:.0%} of point {samples.ids[worst]} are kernels of kinds that were never fitted, "
+        f"and at most {MOST_UNKNOWN:.0%} may be; --anyway predicts them by the values that they move, "
+        "without an interval"
+    )
 
 
 def _doubts(setting: SettingRecord, samples: Samples, points: Points) -> list[str]:

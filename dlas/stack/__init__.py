@@ -21,7 +21,7 @@ from dlas.stack.layer import Edge, Layer, Types, describe_layer
 from dlas.stack.model import Model, Workspace
 from dlas.stack.network import INDEX_BYTES, Facts, Network, Outputs, SavedNetwork, csr_bytes
 from dlas.stack.part import PART_AXES, Part
-from dlas.stack.predictor import Fitted, Predictor, Samples
+from dlas.stack.predictor import Fitted, Kernels, Predictor, Samples
 from dlas.stack.target import GENERIC, Target
 from dlas.stack.task import INFERENCE, TASKS, TRAINING, TrainingStep
 from dlas.stack.tuning import Bench, TuningCompiler
@@ -52,6 +52,7 @@ __all__ = [
     "Hardware",
     "Images",
     "InputError",
+    "Kernels",
     "Labels",
     "Layer",
     "MeasureSettings",

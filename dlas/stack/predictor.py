@@ -6,13 +6,64 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dlas.stack.model import Workspace
 from dlas.stack.part import Part
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The kernels of points, those of one point after those of another.
+
+    Parameters
+    ----------
+    points : array [n]
+        The place of each kernel's point among the samples.
+    kinds : array [n] of str
+        What each computes; kernels of one kind have one predictor.
+    columns : tuple of str
+        Names of the features.
+    features : array [n, columns]
+    seconds : array [n]
+        What was measured, NaN where it was not.
+    """
+
+    points: npt.NDArray[np.intp]
+    kinds: npt.NDArray[np.str_]
+    columns: tuple[str, ...]
+    features: npt.NDArray[np.float64]
+    seconds: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def of(self, places: npt.NDArray[np.intp]) -> Kernels:
+        """Return the kernels of some points, in the order of these places."""
+        order = np.argsort(self.points, kind="stable")
+        first, last = (np.searchsorted(self.points, places, side, order) for side in ("left", "right"))
+        chosen = [order[start:end] for start, end in zip(first, last, strict=True)]
+        return replace(
+            self.take(np.concatenate([np.empty(0, dtype=np.intp), *chosen])),
+            points=np.repeat(np.arange(len(places)), last - first),
+        )
+
+    def take(self, places: npt.NDArray[Any]) -> Kernels:
+        """Return some of the kernels, by their places or by a mask."""
+        return replace(
+            self,
+            points=self.points[places],
+            kinds=self.kinds[places],
+            features=self.features[places],
+            seconds=self.seconds[places],
+        )
+
+    def column(self, name: str) -> npt.NDArray[np.float64]:
+        """Return a feature of each kernel."""
+        return self.features[:, self.columns.index(name)]
 
 
 @dataclass(frozen=True)
@@ -30,6 +81,8 @@ class Samples:
         What was measured, in SI units; NaN for points that were not run.
     groups : tuple of str, length n
         Rows of one group are alike and err together: a network, a pruning level.
+    kernels : Kernels, optional
+        For predictors of kernels.
     """
 
     ids: tuple[str, ...]
@@ -37,6 +90,7 @@ class Samples:
     features: npt.NDArray[np.float64]
     target: npt.NDArray[np.float64]
     groups: tuple[str, ...]
+    kernels: Kernels | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -50,6 +104,7 @@ class Samples:
             features=self.features[chosen],
             target=self.target[chosen],
             groups=tuple(self.groups[place] for place in chosen),
+            kernels=None if self.kernels is None else self.kernels.of(chosen),
         )
 
 
@@ -64,6 +119,14 @@ class Fitted(ABC):
     def save(self, folder: Path) -> None:
         """Write what :meth:`Predictor.load` needs into ``folder``; no pickles."""
 
+    def of_kernels(self, kernels: Kernels) -> npt.NDArray[np.float64] | None:
+        """Return the seconds [n] of each kernel as profiled; None where the predictor reads no kernels."""
+        return None
+
+    def unknown(self, samples: Samples) -> npt.NDArray[np.float64]:
+        """Return the share [n] of each prediction that stands for kernels of kinds that were never fitted."""
+        return np.zeros(len(samples))
+
     def importances(self) -> Sequence[float] | None:
         """Return each column's share in the predictions, in the order of the samples' columns.
 
@@ -77,10 +140,18 @@ class Predictor(Part, ABC):
 
     fewest: ClassVar[int] = 20
     """Rows that fitting takes at least."""
+    level: ClassVar[Literal["network", "kernel"]] = "network"
+    """Whether it reads features of networks, or of each kernel: ``Samples.kernels``."""
 
     @abstractmethod
     def families(self, target: str) -> tuple[str, ...]:
-        """Return the families of features that it reads to predict ``target``."""
+        """Return the families of features that it reads to predict ``target``.
+
+        Raises
+        ------
+        InputError
+            If it cannot predict such a target.
+        """
 
     @abstractmethod
     def fit(self, samples: Samples, workspace: Workspace) -> Fitted:

@@ -70,7 +70,7 @@ def costs_by_class(operators: Sequence[Layer]) -> dict[str, float]:
 
 def padded_macs(layer: Layer) -> float:
     """Return a convolution's multiply-adds with its channels rounded up to whole blocks; else 0."""
-    if layer.get("operator") != "Conv":
+    if layer.get("operator") != "Conv" or "k" not in layer:
         return 0.0
     groups = layer["groups"]
     c, k = layer["c"] // groups, layer["k"] // groups

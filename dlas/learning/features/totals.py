@@ -43,7 +43,7 @@ def written(layer: Layer) -> int:
 def weights(layer: Layer) -> int:
     """Return the number of an operator's weights, biases left out."""
     operator, output = layer.get("operator"), layer.get("output")
-    if operator == "Conv":
+    if operator == "Conv" and "k" in layer:
         return layer["k"] * layer["c"] // layer["groups"] * layer["r"] * layer["s"]
     if operator == "Gemm" and output:
         return (layer.get("macs") or 0) // math.prod(output[:-1])

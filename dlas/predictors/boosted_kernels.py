@@ -1,0 +1,116 @@
+"""Boosted trees for each kind of kernel, whose times add up to a network's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from dlas.errors import InputError
+from dlas.predictors.fitted.boosters import Booster
+from dlas.predictors.fitted.kernel_sums import COSTS, KernelKind, KernelSum
+from dlas.predictors.fitted.least_squares import relative_rates
+from dlas.stack import Fitted, Kernels, Predictor, Samples, Workspace
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+@dataclass(frozen=True)
+class BoostedKernels(Predictor):
+    """Predict each kernel, and add up.
+
+    A kernel's time is a sum of its multiply-adds, values, weights and a constant, as in ``additive`` but
+    with rates of its kind, times a factor from boosted trees.  So it extrapolates where trees alone
+    cannot.  A network's time is the sum of its kernels' times a factor, and an overhead for each
+    kernel; both are fitted to whole networks.
+
+    Parameters
+    ----------
+    rounds : int
+        Trees of each kind of kernel.
+    depth : int
+        Depth of a tree.
+    learning_rate : float
+    fewest_in_leaf : int
+        Least sum of weights in a leaf.
+    share_of_rows, share_of_columns : float
+        What each tree is fitted to.
+    regularisation : float
+        Penalty of the leaves' values, absolute and squared.
+
+    References
+    ----------
+    MIRAGE, sections 4.2 and 4.3; the ranges of the options are those of its Table 2.
+    """
+
+    rounds: Annotated[int, Field(ge=1, le=3000)] = 300
+    depth: Annotated[int, Field(ge=1, le=11)] = 6
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.05
+    fewest_in_leaf: Annotated[int, Field(ge=0)] = 5
+    share_of_rows: Share = 0.9
+    share_of_columns: Share = 0.9
+    regularisation: Annotated[float, Field(ge=0)] = 0.001
+
+    level: ClassVar[Literal["network", "kernel"]] = "kernel"
+
+    def families(self, target: str) -> tuple[str, ...]:
+        """Return a network's costs, whose ranges tell what is like the rows that were fitted.
+
+        Raises
+        ------
+        InputError
+            If the target is not a time, which kernels add up to.
+        """
+        if not target.startswith("latency"):
+            raise InputError(
+                f"boosted_kernels predicts latencies, and {target} is none: kernels do not add up to it"
+            )
+        return ("costs",)
+
+    def fit(self, samples: Samples, workspace: Workspace) -> Fitted:
+        """Return the predictors of each kind of kernel, and what makes a network of their sum."""
+        assert samples.kernels is not None
+        timed = samples.kernels.take(samples.kernels.seconds > 0)
+        kinds = {}
+        for name in sorted(set(timed.kinds.tolist())):
+            kinds[name] = self._fit_kind(timed.take(timed.kinds == name), workspace.seed)
+            workspace.say(f"boosted_kernels: {name}")
+        of_kernels = KernelSum(timed.columns, kinds, _seconds_a_value(timed), 1.0, 0.0)
+        return of_kernels.scaled_to(samples)
+
+    def load(self, folder: Path) -> Fitted:
+        """Return what was fitted from its files."""
+        return KernelSum.read(folder)
+
+    def _fit_kind(self, kernels: Kernels, seed: int) -> KernelKind:
+        """Return the predictor of kernels of one kind."""
+        costs = np.column_stack([kernels.column(name) for name in COSTS])
+        kind = KernelKind(relative_rates(costs, kernels.seconds), float(kernels.seconds.min()), None)
+        ratio = kernels.seconds / kind.predict(kernels)
+        if len(ratio) < self.fewest:
+            return kind
+        booster = Booster.fitted(kernels.features, np.log(ratio), self.rounds, self._settings(seed))
+        return KernelKind(kind.rates, kind.floor, booster)
+
+    def _settings(self, seed: int) -> dict[str, Any]:
+        """Return the options by XGBoost's names."""
+        return {
+            "max_depth": self.depth,
+            "learning_rate": self.learning_rate,
+            "min_child_weight": self.fewest_in_leaf,
+            "subsample": self.share_of_rows,
+            "colsample_bytree": self.share_of_columns,
+            "reg_alpha": self.regularisation,
+            "reg_lambda": self.regularisation,
+            "seed": seed,
+        }
+
+
+def _seconds_a_value(kernels: Kernels) -> float:
+    """Return the median time of a value read or written, in kernels without multiply-adds if any."""
+    moving = kernels.column("macs") == 0
+    chosen = kernels.take(moving) if moving.any() else kernels
+    return float(np.median(chosen.seconds / np.maximum(chosen.column("values"), 1.0)))

@@ -1,0 +1,188 @@
+"""Times of kernels that add up to the times of networks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.errors import InputError
+from dlas.predictors.fitted.arrays import read_arrays, write_arrays
+from dlas.predictors.fitted.boosters import Booster
+from dlas.predictors.fitted.least_squares import relative_rates
+from dlas.stack import Fitted, Kernels, Samples
+
+COSTS = ("macs", "padded_macs", "values", "weights", "count")
+"""Columns whose rates make the sum of a kernel's time."""
+INDEX = "kernels.json"
+"""File that names the kinds of kernels, in the order of their arrays and trees."""
+MOST_KINDS = 1000
+MOST_BYTES = 1 << 20
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class KernelKind:
+    """What predicts kernels of one kind.
+
+    Parameters
+    ----------
+    rates : array [len(COSTS)]
+        Seconds a unit of each cost.
+    floor : float, s
+        The shortest that was fitted: a sum of costs predicts at least a tenth of it.
+    booster : Booster or None
+        Predicts the logarithm of the measured time over that sum; None where kernels were too few.
+    """
+
+    rates: Array
+    floor: float
+    booster: Booster | None
+
+    def predict(self, kernels: Kernels) -> Array:
+        """Return the seconds of kernels of this kind."""
+        costs = np.column_stack([kernels.column(name) for name in COSTS])
+        total = np.maximum(costs @ self.rates, self.floor / 10)
+        return total if self.booster is None else total * np.exp(self.booster.predict(kernels.features))
+
+
+@dataclass(frozen=True)
+class KernelSum(Fitted):
+    """Predictors of each kind of kernel, and what makes a network of their sum.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The kernels' features that were fitted.
+    kinds : mapping of str to KernelKind
+    seconds_a_value : float
+        For kinds that were never fitted, by the values that they read and write.
+    factor, overhead : float
+        A network takes ``factor`` times the sum of its kernels, and ``overhead`` seconds for each.
+    """
+
+    columns: tuple[str, ...]
+    kinds: Mapping[str, KernelKind]
+    seconds_a_value: float
+    factor: float
+    overhead: float
+
+    def scaled_to(self, samples: Samples) -> KernelSum:
+        """Return the sum with the factor and the overhead that fit networks with the least relative error."""
+        assert samples.kernels is not None
+        total, count = self._sums(samples)
+        factor, overhead = relative_rates(np.column_stack([total, count]), samples.target)
+        return replace(self, factor=float(factor), overhead=float(overhead))
+
+    def predict(self, samples: Samples) -> Array:
+        """Return the seconds of each network."""
+        total, count = self._sums(samples)
+        return np.asarray(self.factor * total + self.overhead * count)
+
+    def of_kernels(self, kernels: Kernels) -> Array:
+        """Return the seconds of each kernel as profiled, without a network's factor and overhead.
+
+        Raises
+        ------
+        InputError
+            If kernels have other features than those that were fitted.
+        """
+        if kernels.columns != self.columns:
+            raise InputError("the predictor was fitted to other features of kernels; fit it again")
+        found = kernels.column("values") * self.seconds_a_value
+        for name in set(kernels.kinds.tolist()) & set(self.kinds):
+            chosen = np.flatnonzero(kernels.kinds == name)
+            found[chosen] = self.kinds[name].predict(kernels.take(chosen))
+        return found
+
+    def unknown(self, samples: Samples) -> Array:
+        """Return the share [n] of each prediction that stands for kernels of kinds that were never fitted."""
+        assert samples.kernels is not None
+        strange = ~np.isin(samples.kernels.kinds, list(self.kinds))
+        seconds = self.factor * self.of_kernels(samples.kernels) + self.overhead
+        whole = np.bincount(samples.kernels.points, seconds, len(samples))
+        part = np.bincount(samples.kernels.points, seconds * strange, len(samples))
+        return np.asarray(part / np.maximum(whole, 1e-300))
+
+    def save(self, folder: Path) -> None:
+        """Write the names of the kinds, their rates, and the trees of each."""
+        kinds = list(self.kinds.values())
+        boosted = [place for place, kind in enumerate(kinds) if kind.booster is not None]
+        told = {"columns": self.columns, "kinds": list(self.kinds), "boosted": boosted}
+        (folder / INDEX).write_text(json.dumps(told, indent=1))
+        arrays = {
+            "rates": np.array([kind.rates for kind in kinds]),
+            "floors": np.array([kind.floor for kind in kinds]),
+            "network": np.array([self.seconds_a_value, self.factor, self.overhead]),
+        }
+        write_arrays(folder, arrays)
+        for place, kind in enumerate(kinds):
+            if kind.booster is not None:
+                kind.booster.save(folder / _trees(place))
+
+    @classmethod
+    def read(cls, folder: Path) -> KernelSum:
+        """Return what :meth:`save` wrote, which may come from elsewhere.
+
+        Raises
+        ------
+        InputError
+            If a file is missing or damaged.
+        """
+        columns, names, boosted = _read_index(folder / INDEX)
+        arrays = read_arrays(folder, {"rates": 2, "floors": 1, "network": 1})
+        rates, floors, network = (arrays[name] for name in ("rates", "floors", "network"))
+        if rates.shape != (len(names), len(COSTS)) or floors.shape != (len(names),) or network.shape != (3,):
+            raise InputError(f"{folder}: arrays of other shapes than {len(names)} kinds of kernels have")
+        kinds = {
+            name: KernelKind(
+                rates[place],
+                float(floors[place]),
+                Booster.read(folder / _trees(place), len(columns)) if place in boosted else None,
+            )
+            for place, name in enumerate(names)
+        }
+        return cls(columns, kinds, *map(float, network))
+
+    def _sums(self, samples: Samples) -> tuple[Array, Array]:
+        """Return the sum of each network's kernels in seconds, and their number."""
+        assert samples.kernels is not None
+        points = samples.kernels.points
+        total = np.bincount(points, self.of_kernels(samples.kernels), len(samples))
+        return total, np.bincount(points, minlength=len(samples)).astype(np.float64)
+
+
+def _trees(place: int) -> str:
+    return f"trees_{place}.json"
+
+
+def _read_index(path: Path) -> tuple[tuple[str, ...], list[str], set[int]]:
+    """Return the names of the columns and of the kinds, and the places of the kinds with trees.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(f"{path} has over {MOST_BYTES:,} bytes")
+        content = json.loads(path.read_bytes())
+        columns, names, boosted = content["columns"], content["kinds"], set(content["boosted"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} names no kinds of kernels: {error}") from None
+    for listed in (columns, names):
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+            raise InputError(f"{path} names no kinds of kernels: {listed!r:.80} is no list of names")
+    known = set(range(len(names)))
+    if (
+        len(set(names)) < len(names)
+        or len(names) > MOST_KINDS
+        or not boosted <= known
+        or not set(COSTS) <= set(columns)
+    ):
+        raise InputError(f"{path} names no kinds of kernels: names are missing, repeated or too many")
+    return tuple(columns), names, boosted
