@@ -82,6 +82,11 @@ def fit(
     predictor = _predictor(part, options or {})
     points = read_points(paths_of(rows), target, patterns(where))
     criterion = _criterion(hold_out, points)
+    if criterion.of_settings:
+        raise InputError(
+            f"--hold-out {criterion}: a predictor is fitted to each machine, number of threads, compiler and "
+            "algorithm by itself; `dlas evaluate` tells how wrong one is on others"
+        )
     evaluated = evaluate_settings({part: predictor}, points, target, criterion, seed, say)
     stored.write(folder, *fit_settings(part, predictor, evaluated, target, criterion, seed, say))
     return _view(target, criterion, points, evaluated)

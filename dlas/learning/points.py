@@ -110,10 +110,17 @@ class Points:
             seconds=np.array([kernel.get("latency_s") or np.nan for kernel in together], dtype=np.float64),
         )
 
-    def places(self) -> dict[tuple[str, ...], npt.NDArray[np.intp]]:
-        """Return where the points of each setting are, by the values of :data:`SETTING`."""
+    def places(self, without: Sequence[str] = ()) -> dict[tuple[str, ...], npt.NDArray[np.intp]]:
+        """Return where the points of each setting are, by the values of :data:`SETTING`.
+
+        Parameters
+        ----------
+        without : sequence of str
+            Columns of the setting in which points may differ.
+        """
         found: dict[tuple[str, ...], list[int]] = {}
-        for place, key in enumerate(zip(*(_texts(self.frame[name]) for name in SETTING), strict=True)):
+        columns = [_texts(self.frame[name]) for name in SETTING if name not in without]
+        for place, key in enumerate(zip(*columns, strict=True)):
             found.setdefault(key, []).append(place)
         return {key: np.asarray(own, dtype=np.intp) for key, own in found.items()}
 
@@ -130,9 +137,9 @@ class Points:
         merged = self.frame.assign(**{target: means}).drop_duplicates(keys)
         return replace(self, frame=merged.reset_index(drop=True))
 
-    def settings(self) -> dict[tuple[str, ...], Points]:
-        """Return the points of each setting, by the values of :data:`SETTING`."""
-        return {key: self.take(places) for key, places in self.places().items()}
+    def settings(self, without: Sequence[str] = ()) -> dict[tuple[str, ...], Points]:
+        """Return the points of each setting; parameters as for :meth:`places`."""
+        return {key: self.take(places) for key, places in self.places(without).items()}
 
 
 def read_points(folders: Sequence[Path], target: str, where: Sequence[str] = ()) -> Points:

@@ -53,6 +53,9 @@ def evaluate_settings(
 ) -> list[Evaluated]:
     """Return predictors and baselines on what is held out, for each setting with enough rows.
 
+    Where machines, numbers of threads, compilers or algorithms are held out, the rows of all of them
+    make one setting.
+
     Raises
     ------
     InputError
@@ -62,8 +65,8 @@ def evaluate_settings(
     check_enough(points, fewest)
     tried = {**predictors, **{name: baseline(name) for name in BASELINES if name not in predictors}}
     found = []
-    for measured in points.settings().values():
-        own, name = measured.merged(target), describe(measured)
+    for measured in points.settings(criterion.of_settings).values():
+        own, name = measured.merged(target), describe(measured, criterion.of_settings)
         if len(own) < fewest:
             say(f"{name}: {number_of(len(own), 'row')}, at least {fewest} are needed")
             continue
@@ -76,7 +79,7 @@ def evaluate_settings(
     if not found:
         raise InputError(
             f"no setting (machine, threads, task, compiler, algorithm) has {fewest} rows: "
-            f"{number_of(len(points), 'row')} in {number_of(len(points.settings()), 'setting')}"
+            f"{number_of(len(points), 'row')} in {number_of(len(points.places()), 'setting')}"
         )
     return found
 
@@ -132,13 +135,24 @@ def baseline(name: str) -> Predictor:
     return predictor
 
 
-def describe(points: Points) -> str:
-    """Return the setting of points in words: ``AMD EPYC, 2 threads, training, torch_eager``."""
+def describe(points: Points, without: Sequence[str] = ()) -> str:
+    """Return the setting of points in words, ``AMD EPYC, 2 threads, training, torch_eager``.
+
+    Of columns ``without`` it tells how many values there are.
+    """
     first = points.frame.iloc[0]
-    words = [str(first["machine"])]
-    if first["threads"] == first["threads"]:
-        words.append(number_of(int(first["threads"]), "thread"))
-    return ", ".join([*words, *(str(first[name]) for name in ("task", "compiler", "algorithm"))])
+    words = []
+    for column in SETTING:
+        if column in without:
+            word = column.removesuffix("_id").removesuffix("s")
+            words.append(number_of(points.frame[column].nunique(), word))
+        elif column == "machine_id":
+            words.append(str(first["machine"]))
+        elif column != "threads":
+            words.append(str(first[column]))
+        elif first[column] == first[column]:
+            words.append(number_of(int(first[column]), "thread"))
+    return ", ".join(words)
 
 
 def _record(

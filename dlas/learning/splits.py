@@ -16,6 +16,14 @@ import numpy.typing as npt
 from dlas.errors import InputError, unknown
 
 SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
+OF_SETTING = {
+    "machine": ("machine_id",),
+    "machine_id": ("machine_id",),
+    "threads": ("threads",),
+    "compiler": ("compiler", "algorithm"),
+    "algorithm": ("algorithm",),
+}
+"""Criteria by which rows of several settings are held out together, and the columns in which those differ."""
 NETWORK_AXES = ("dataset", "model", "compression", "network")
 """Axes that make a network: held out by one of these, no network may be on both sides."""
 
@@ -69,6 +77,11 @@ class Criterion:
     def __str__(self) -> str:
         values = f"{self.share:.0%}" if self.share is not None else ",".join(self.named)
         return f"{self.column}={values}" if values else self.column
+
+    @property
+    def of_settings(self) -> tuple[str, ...]:
+        """Columns of settings that it holds out: one predictor is fitted to rows that differ in these."""
+        return OF_SETTING.get(self.column, ())
 
     @property
     def makes_networks(self) -> bool:

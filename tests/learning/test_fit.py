@@ -43,6 +43,18 @@ def test_the_table_has_the_predictor_and_the_baselines(rows: Path, tmp_path: Pat
         assert text in str(view)
 
 
+def test_machines_are_held_out_of_one_predictor(tmp_path: Path) -> None:
+    kept = {name: list(training_rows(device={"cpu": name, "threads": 2})) for name in ("Slow", "Fast")}
+    folders = [write(tmp_path / name, own) for name, own in kept.items()]
+    view = dlas.evaluate(folders, predictors=["additive"], target=TARGET, hold_out="machine")
+    frame = view.frame[view.frame["predictor"] == "additive"].set_index("held_out")
+    count = len(kept["Slow"])
+    assert frame["rows"].tolist() == [2 * count, count, count]
+    assert frame["mape"].max() < 0.03 and "2 machines" in str(view)
+    with pytest.raises(InputError, match="`dlas evaluate` tells how wrong"):
+        dlas.fit("additive", folders, target=TARGET, to=tmp_path / "p", hold_out="machine")
+
+
 @pytest.mark.parametrize(
     "part",
     ["additive", "corrected", "extra_trees", "random_forest", "linear", "flops", "nearest", "mean"],

@@ -128,7 +128,12 @@ def test_trees_that_would_leave_their_arrays_are_refused(saved: Path, name: str,
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", '{"kinds": [1], "columns": [], "boosted": []}', '{"kinds": ["a"], "columns": [], "boosted": [5]}'],
+    [
+        "",
+        "[]",
+        '{"kinds": [1], "columns": [], "boosted": []}',
+        '{"kinds": ["a"], "columns": [], "boosted": [5]}',
+    ],
 )
 def test_a_damaged_list_of_kinds_is_refused(saved: Path, text: str) -> None:
     (saved / INDEX).write_text(text)
