@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -11,10 +12,13 @@ from pydantic import Field
 
 from dlas.errors import InputError
 from dlas.predictors.fitted.boosters import Booster
+from dlas.predictors.fitted.hyperparameters import search
 from dlas.predictors.fitted.kernel_sums import COSTS, KernelKind, KernelSum
 from dlas.predictors.fitted.least_squares import relative_rates
 from dlas.stack import Fitted, Kernels, Predictor, Samples, Workspace
 
+FEWEST_SEARCHED = 200
+"""Kernels of a kind below which a search would fit noise."""
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
@@ -29,6 +33,9 @@ class BoostedKernels(Predictor):
 
     Parameters
     ----------
+    trials : int
+        Settings that are tried on groups held out, for each kind of kernel; the best replace the options
+        below.  0 for none: a search takes minutes.
     rounds : int
         Trees of each kind of kernel.
     depth : int
@@ -46,6 +53,7 @@ class BoostedKernels(Predictor):
     MIRAGE, sections 4.2 and 4.3; the ranges of the options are those of its Table 2.
     """
 
+    trials: Annotated[int, Field(ge=0, le=1000)] = 0
     rounds: Annotated[int, Field(ge=1, le=3000)] = 300
     depth: Annotated[int, Field(ge=1, le=11)] = 6
     learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.05
@@ -75,9 +83,11 @@ class BoostedKernels(Predictor):
         assert samples.kernels is not None
         timed = samples.kernels.take(samples.kernels.seconds > 0)
         kinds = {}
+        groups = np.array(samples.groups)[timed.points]
         for name in sorted(set(timed.kinds.tolist())):
-            kinds[name] = self._fit_kind(timed.take(timed.kinds == name), workspace.seed)
-            workspace.say(f"boosted_kernels: {name}")
+            own = timed.kinds == name
+            workspace.say(f"boosted_kernels: {name}, {own.sum():,} kernels")
+            kinds[name] = self._fit_kind(timed.take(own), groups[own].tolist(), workspace.seed)
         of_kernels = KernelSum(timed.columns, kinds, _seconds_a_value(timed), 1.0, 0.0)
         return of_kernels.scaled_to(samples)
 
@@ -85,15 +95,18 @@ class BoostedKernels(Predictor):
         """Return what was fitted from its files."""
         return KernelSum.read(folder)
 
-    def _fit_kind(self, kernels: Kernels, seed: int) -> KernelKind:
+    def _fit_kind(self, kernels: Kernels, groups: Sequence[str], seed: int) -> KernelKind:
         """Return the predictor of kernels of one kind."""
         costs = np.column_stack([kernels.column(name) for name in COSTS])
         kind = KernelKind(relative_rates(costs, kernels.seconds), float(kernels.seconds.min()), None)
         ratio = kernels.seconds / kind.predict(kernels)
         if len(ratio) < self.fewest:
             return kind
-        booster = Booster.fitted(kernels.features, np.log(ratio), self.rounds, self._settings(seed))
-        return KernelKind(kind.rates, kind.floor, booster)
+        rounds, settings = self.rounds, self._settings(seed)
+        if self.trials and len(ratio) >= FEWEST_SEARCHED and len(set(groups)) > 1:
+            found = search(kernels.features, np.log(ratio), groups, self.trials, seed)
+            rounds, settings = found.rounds, found.settings
+        return replace(kind, booster=Booster.fitted(kernels.features, np.log(ratio), rounds, settings))
 
     def _settings(self, seed: int) -> dict[str, Any]:
         """Return the options by XGBoost's names."""

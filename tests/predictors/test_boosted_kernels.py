@@ -13,6 +13,7 @@ import pytest
 from dlas.errors import InputError
 from dlas.predictors.boosted_kernels import BoostedKernels
 from dlas.predictors.fitted.boosters import Booster
+from dlas.predictors.fitted.hyperparameters import BUDGETS, search
 from dlas.predictors.fitted.kernel_sums import INDEX, KernelSum
 from dlas.stack import Samples, Workspace
 from dlas.testing.predictors import made_up
@@ -146,3 +147,16 @@ def test_trees_of_other_features_or_none_are_refused(saved: Path) -> None:
         Booster.read(saved / "trees_0.json", 3)
     with pytest.raises(InputError, match="holds no trees"):
         Booster.read(saved / "missing.json", 3)
+
+
+def test_a_search_finds_settings_that_err_less_than_bad_ones() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.uniform(0, 1, (90, 3))
+    target = np.sin(6 * features[:, 0]) + features[:, 1] ** 2
+    groups = [f"group {row % 9}" for row in range(90)]
+    first = search(features, target, groups, trials=1, seed=0)
+    found, again = (search(features, target, groups, trials=3, seed=0) for _ in range(2))
+    assert found == again, "one seed gives two searches"
+    assert found.error <= first.error and found.rounds in BUDGETS
+    ranges = {"max_depth": (5, 11), "min_child_weight": (5, 8), "learning_rate": (0.005, 0.1)}
+    assert all(low <= found.settings[name] <= high for name, (low, high) in ranges.items())
