@@ -176,17 +176,18 @@ def predict(
                 f"{str(study)!r} is a folder with rows, which are measured: --out is for studies"
             )
         return _beside_measured(known, select(read(study), where), within or {}, anyway)
-    rows, networks, failed = planned(
-        study, where=where, cache=cache, jobs=jobs, steps=steps, progress=progress
+    of_kernels = known.part.level == "kernel"
+    made = planned(
+        study, where=where, cache=cache, jobs=jobs, steps=steps, progress=progress, kernels=of_kernels
     )
-    points = planned_points(rows, networks)
+    points = planned_points(made.rows, made.networks, made.kernels)
     found = predict_points(known, points, anyway)
     kept = bounded(found, within or {})
     if out is not None:
-        chosen = [point for point, keep in zip(as_rows(rows, found, known), kept, strict=True) if keep]
+        chosen = [point for point, keep in zip(as_rows(made.rows, found, known), kept, strict=True) if keep]
         write_predictions(Path(out), chosen)
     frame = found.frame(points)[kept].reset_index(drop=True)
-    return View(frame, predicted(frame, known.record.target, len(points), failed))
+    return View(frame, predicted(frame, known.record.target, len(points), made.failed))
 
 
 def _beside_measured(known: Stored, frame: pd.DataFrame, within: Mapping[str, float], anyway: bool) -> View:

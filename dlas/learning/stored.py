@@ -19,8 +19,9 @@ import numpy as np
 import pydantic
 
 from dlas.errors import InputError
+from dlas.learning.features.kernels import COLUMNS
 from dlas.learning.points import SETTING
-from dlas.stack import Fitted, Predictor, Samples
+from dlas.stack import Fitted, Kernels, Predictor, Samples
 from dlas.store import fingerprint
 from dlas.study import parts
 
@@ -248,14 +249,27 @@ def _loaded(part: Predictor, place: Path, setting: SettingRecord) -> Fitted:
         if _sha256(path) != digest:
             raise InputError(f"{path} was changed since the predictor was fitted: its hash differs")
     fitted = part.load(place)
-    low = np.array([[least for least, _ in setting.columns.values()]]).reshape(1, -1)
     try:
-        predicted = fitted.predict(Samples(("",), tuple(setting.columns), low, np.full(1, np.nan), ("",)))
+        predicted = fitted.predict(_least(part, setting))
     except (ValueError, IndexError):  # arrays of other sizes
         predicted = np.full(1, np.nan)
     if predicted.shape != (1,) or not predicted[0] > 0 or not np.isfinite(predicted[0]):
         raise InputError(f"the arrays in {str(place)!r} do not fit the columns of the predictor")
     return fitted
+
+
+def _least(part: Predictor, setting: SettingRecord) -> Samples:
+    """Return a point with the least value of each column, and one kernel."""
+    low = np.array([[least for least, _ in setting.columns.values()]]).reshape(1, -1)
+    kernel = Kernels(np.zeros(1, np.intp), np.array(["any"]), COLUMNS, np.ones((1, len(COLUMNS))), np.ones(1))
+    return Samples(
+        ids=("",),
+        columns=tuple(setting.columns),
+        features=low,
+        target=np.full(1, np.nan),
+        groups=("",),
+        kernels=kernel if part.level == "kernel" else None,
+    )
 
 
 def _text(folder: Path) -> bytes:

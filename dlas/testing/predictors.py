@@ -64,7 +64,8 @@ def _of_kernels(samples: Samples, rng: np.random.Generator) -> Samples:
     seconds = (1e-6 + costs.sum(axis=1) * 1e-9) * rng.normal(1, 0.02, len(points))
     kinds = rng.choice(["conv", "conv1x1", "Add", "MaxPool"], len(points))
     kernels = Kernels(points, kinds, COLUMNS, features, seconds)
-    return replace(samples, target=np.bincount(points, seconds), kernels=kernels)
+    target = np.asarray(np.bincount(points, seconds), dtype=np.float64)
+    return replace(samples, target=target, kernels=kernels)
 
 
 def _predicts(predictor: Predictor, target: str) -> bool:

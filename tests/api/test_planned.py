@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlas.api.planned import planned_kernels
+from dlas.api.planned import planned
 from dlas.errors import InputError
 from dlas.rows.predictions import PREDICTED
 
@@ -27,16 +27,18 @@ def same_threads_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_kernels_of_a_study_are_told_at_each_batch_where_its_compilers_know_them(tmp_path: Path) -> None:
     study = {"axes": {**AXES, "compiler": ["onnxruntime", "torch_eager", "torch_compile"]}}
-    rows, kernels, failed = planned_kernels(study, cache=tmp_path, steps="inline", progress="silent")
-    told = {(row.compiler["name"], row.batch): each for row, each in zip(rows, kernels, strict=True)}
+    made = planned(study, cache=tmp_path, steps="inline", progress="silent", kernels=True)
+    told = {
+        (row.compiler["name"], row.batch): each for row, each in zip(made.rows, made.kernels, strict=True)
+    }
     assert {*told} == {(name, batch) for name in ("onnxruntime", "torch_eager") for batch in (1, 3)}
-    assert {row.status for row in rows} == {PREDICTED} and all(row.device for row in rows)
+    assert {row.status for row in made.rows} == {PREDICTED} and all(row.device for row in made.rows)
     for (_, batch), layers in told.items():
         assert {layer["output"][0] for layer in layers} == {batch}
         assert all("latency_s" not in layer and "reads" not in layer for layer in layers)
     fused, single = told["onnxruntime", 1], told["torch_eager", 1]
     assert len(fused) < len(single) and any(layer["fused"] for layer in fused)
-    assert failed == {"which kernels it runs is known only once they have run": 2}
-    with pytest.raises(InputError, match="the kernels of no point are known: which kernels it runs"):
+    assert made.failed == {"which kernels it runs is known only once they have run": 2}
+    with pytest.raises(InputError, match="no point of the study can be predicted: which kernels it runs"):
         alone = {"axes": {**AXES, "compiler": "torch_compile"}}
-        planned_kernels(alone, cache=tmp_path, steps="inline", progress="silent")
+        planned(alone, cache=tmp_path, steps="inline", progress="silent", kernels=True)

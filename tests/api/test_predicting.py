@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 
 import dlas
 from dlas.errors import InputError
+from dlas.rows.predictions import bound_names
+from dlas.stack import Layer
 from dlas.study.point import Choice
 from tests.fixtures.rows import write
 from tests.fixtures.training_rows import training_row, training_rows
@@ -128,3 +132,64 @@ def test_a_task_that_was_never_fitted_is_refused(fitted: Path, predicted: Path, 
     assert not (tmp_path / "out").exists()
     found = dlas.predict(fitted, inference, anyway=True, **options).frame
     assert found["doubt"].str.contains("another setting").all()
+
+
+@pytest.fixture(scope="module")
+def of_kernels(here: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A predictor of kernels of inference; beside it are its rows."""
+    folder = tmp_path_factory.mktemp("kernels")
+    rows = [
+        replace(row, task="inference", layers=[timed(layer) for layer in row.layers])
+        for row in training_rows(device=here)
+    ]
+    dlas.fit(
+        "boosted_kernels",
+        write(folder / "rows", rows),
+        target="latency_s",
+        to=folder / "p",
+        hold_out="compression.level",
+        options={"rounds": 20},
+    )
+    return folder / "p"
+
+
+def timed(layer: Layer) -> Layer:
+    values = sum(math.prod(shape) for shape in [*layer["inputs"], layer["output"]])
+    return {**layer, "latency_s": 1e-6 + 1e-11 * (layer.get("macs") or 0) + 1e-10 * values}
+
+
+def test_kernels_are_scored_by_kind(of_kernels: Path) -> None:
+    rows = of_kernels.parent / "rows"
+    view = dlas.evaluate(
+        rows, predictors=["boosted_kernels"], target="latency_s", hold_out="compression.level"
+    )
+    assert "boosted_kernels: kernels of what was held out" in str(view)
+    assert {"conv", "Gemm", "Relu"} <= set(str(view).replace("\n", " ").split())
+    measured = dlas.read(rows)["latency_s"].to_numpy(dtype=float)
+    errors = np.abs(dlas.predict(of_kernels, rows).frame["latency_s"].to_numpy(dtype=float) / measured - 1)
+    assert errors.mean() < 0.5
+
+
+def test_kernels_of_a_study_are_those_that_its_compiler_tells(of_kernels: Path, predicted: Path) -> None:
+    study = {**STUDY, "axes": {**STUDY["axes"], "task": ["inference"], "batch": [2]}}
+    options: dict[str, Any] = {"cache": predicted.parent / "cache", "steps": "inline", "progress": "silent"}
+    with pytest.raises(InputError, match=r"kernels of kinds that were never fitted, and at most 10% may be"):
+        dlas.predict(of_kernels, study, **options)
+    (found,) = dlas.predict(of_kernels, study, anyway=True, **options).frame.to_dict("records")
+    assert found["latency_s"] > 0 and np.isnan(found[bound_names("latency_s")[0]])
+    assert "kernels of kinds never fitted" in found["doubt"]
+
+
+def test_only_times_are_sums_of_kernels(of_kernels: Path, tmp_path: Path) -> None:
+    rows = of_kernels.parent / "rows"
+    with pytest.raises(InputError, match="peak_memory_bytes is none"):
+        dlas.fit("boosted_kernels", rows, target="peak_memory_bytes", to=tmp_path / "p", hold_out="model")
+    untimed = [training_row("wide", level, batch) for level in LEVELS for batch in range(2, 9)]
+    with pytest.raises(InputError, match="has no times of layers"):
+        dlas.fit(
+            "boosted_kernels",
+            write(tmp_path / "rows", untimed),
+            target="latency_s",
+            to=tmp_path / "p",
+            hold_out="batch",
+        )

@@ -15,7 +15,7 @@ from dlas.predictors.boosted_kernels import BoostedKernels
 from dlas.predictors.fitted.boosters import Booster
 from dlas.predictors.fitted.hyperparameters import BUDGETS, search
 from dlas.predictors.fitted.kernel_sums import INDEX, KernelSum
-from dlas.stack import Samples, Workspace
+from dlas.stack import Fitted, Samples, Workspace
 from dlas.testing.predictors import made_up
 
 PART = BoostedKernels(rounds=30)
@@ -36,7 +36,7 @@ def saved(fitted: KernelSum, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def errors(fitted: KernelSum, samples: Samples) -> float:
+def errors(fitted: Fitted, samples: Samples) -> float:
     return float(np.mean(np.abs(fitted.predict(samples) / samples.target - 1)))
 
 
@@ -96,6 +96,7 @@ def test_a_kind_with_few_kernels_has_no_trees() -> None:
     kinds = kernels.kinds.astype("<U12")
     kinds[:3] = "Rare"
     rare = PART.fit(replace(SAMPLES, kernels=replace(kernels, kinds=kinds)), WORKSPACE)
+    assert isinstance(rare, KernelSum)
     assert rare.kinds["Rare"].booster is None and rare.kinds["conv"].booster is not None
 
 

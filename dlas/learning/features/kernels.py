@@ -9,6 +9,7 @@ multiply-adds, values moved, what blocks of channels waste, density, and how man
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -74,10 +75,10 @@ def _values(kernel: Layer) -> tuple[float, ...]:
     shapes = kernel.get("inputs") or ()
     first = [*(shapes[0] if shapes else kernel.get("output") or ()), 1, 1, 1, 1][:4]
     macs, moved = float(kernel.get("macs") or 0), float(read(kernel) + written(kernel))
-    own = float(weights(kernel))
+    own, sizes = float(weights(kernel)), cast(dict[str, Any], kernel)
     return (
         *first,
-        *(float(kernel.get(name) or 0) for name in CONVOLUTION),
+        *(float(sizes.get(name) or 0) for name in CONVOLUTION),
         *(float(max(values or (0,))) for values in _windows(kernel)),
         float(bool(kernel.get("bias"))),
         float(len(shapes)),

@@ -89,7 +89,7 @@ class Booster:
         """Return each column's share of what the splits gain."""
         gains = np.zeros(self.columns)
         for name, gain in self.model.get_score(importance_type="total_gain").items():
-            gains[int(name[1:])] = float(gain)  # type: ignore[arg-type]
+            gains[int(name[1:])] = float(gain)
         return gains / (gains.sum() or 1.0)
 
 

@@ -153,7 +153,8 @@ class KernelSum(Fitted):
         assert samples.kernels is not None
         points = samples.kernels.points
         total = np.bincount(points, self.of_kernels(samples.kernels), len(samples))
-        return total, np.bincount(points, minlength=len(samples)).astype(np.float64)
+        count = np.bincount(points, minlength=len(samples))
+        return np.asarray(total, dtype=np.float64), np.asarray(count, dtype=np.float64)
 
 
 def _trees(place: int) -> str:
