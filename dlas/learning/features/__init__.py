@@ -65,8 +65,9 @@ def matrix(families: tuple[str, ...], networks: Sequence[Operators], batches: Se
 
 def _of_network(families: Sequence[str], operators: Operators, batches: Array) -> Array:
     """Return the features of one network at some batch sizes."""
-    if len(operators) == 1:
-        ((_, layers),) = operators.items()
+    first, *others = operators if len(operators) == 1 else set(batches.tolist())
+    if first in operators and not others:
+        layers = operators[int(first)]
         return np.tile([np.max(value) for value in _values(families, layers)], (len(batches), 1))
     *_, before, last = sorted(operators)
     steps = (batches - last) / (last - before)

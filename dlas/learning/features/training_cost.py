@@ -64,7 +64,8 @@ def training_cost(operators: Sequence[Layer]) -> dict[str, float]:
     dict of str to float
         Numbers of values and of multiply-adds.
     """
-    return {name: float(values.sum()) for name, values in columns(Convolutions.of(operators)).items()}
+    found = columns(Convolutions.of(operators))
+    return dict(zip(found, np.array([*found.values()]).sum(axis=1).tolist(), strict=True))
 
 
 def columns(conv: Convolutions) -> dict[str, Array]:

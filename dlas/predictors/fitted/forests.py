@@ -103,12 +103,12 @@ class Forest:
 
     def _descend(self, row: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """Return the value that each tree has for one row."""
-        nodes = self.roots
+        nodes = self.roots.astype(np.intp)
         while True:
-            smaller = row[self.feature[nodes]] <= self.threshold[nodes]
-            below = np.where(smaller, nodes + 1, self.right[nodes])
-            if np.array_equal(below, nodes):
-                return self.value[nodes]
+            smaller = row.take(self.feature.take(nodes)) <= self.threshold.take(nodes)
+            below = np.where(smaller, nodes + 1, self.right.take(nodes))
+            if (below == nodes).all():
+                return self.value.take(nodes)
             nodes = below
 
     def _walk(
