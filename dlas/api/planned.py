@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from dlas.api.running import Progress, Steps, run_study
 from dlas.engine.collected import CollectedRows
@@ -99,7 +99,7 @@ def planned(
             found.failed[row.reason or "the operators of its network are not known"] += 1
             continue
         try:
-            own = program_kernels(root, cast(Mapping[str, str], row.artifacts), point) if kernels else []
+            own = program_kernels(root, row.artifacts, point, by_key[key]) if kernels else []
         except Unsupported as error:
             found.failed[str(error)] += 1
             continue

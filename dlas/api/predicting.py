@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,7 @@ def fit(
     stored.check_named(part)
     stored.check_new(folder)
     predictor = _predictor(part, options or {})
-    points = read_points(paths_of(rows), target, patterns(where))
+    points = read_points(paths_of(rows), target, patterns(where), kernels=predictor.level == "kernel")
     criterion = _criterion(hold_out, points)
     if criterion.of_settings:
         raise InputError(
@@ -114,7 +115,8 @@ def evaluate(
     from dlas.learning.settings import evaluate_settings
 
     chosen = {name: _named(name) for name in predictors}
-    points = read_points(paths_of(rows), target, patterns(where))
+    kernels = any(each.level == "kernel" for each in chosen.values())
+    points = read_points(paths_of(rows), target, patterns(where), kernels=kernels)
     criterion = _criterion(hold_out, points)
     return _view(target, criterion, points, evaluate_settings(chosen, points, target, criterion, seed, say))
 
@@ -187,6 +189,7 @@ def predict(
         chosen = [point for point, keep in zip(as_rows(made.rows, found, known), kept, strict=True) if keep]
         write_predictions(Path(out), chosen)
     frame = found.frame(points)[kept].reset_index(drop=True)
+    made.failed.update(filter(None, found.refused))
     return View(frame, predicted(frame, known.record.target, len(points), made.failed))
 
 
@@ -201,7 +204,8 @@ def _beside_measured(known: Stored, frame: pd.DataFrame, within: Mapping[str, fl
     points = points_of(frame[frame["status"].eq("ok") & frame[target].notna()])
     found = predict_points(known, points, anyway)
     beside = found.frame(points).assign(**{MEASURED: points.frame[target]})[bounded(found, within)]
-    return View(beside.reset_index(drop=True), predicted(beside, target, len(points), {}))
+    refused = Counter(filter(None, found.refused))
+    return View(beside.reset_index(drop=True), predicted(beside, target, len(points), refused))
 
 
 def predictor(folder: str | os.PathLike[str]) -> FittedPredictor:

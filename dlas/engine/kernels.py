@@ -8,21 +8,25 @@ from collections.abc import Mapping
 from dlas.engine.operators import network_operators
 from dlas.engine.steps.artifacts import load_verified, restore_network
 from dlas.engine.steps.kernels import KERNELS_FILE, kernels_of
-from dlas.networks.operators import at_batch
+from dlas.networks.operators import Operators, at_batch
 from dlas.stack import Layer
 from dlas.store.cache import Cache
 from dlas.study.point import Point
 
 
-def program_kernels(cache: Cache, artifacts: Mapping[str, str], point: Point) -> list[Layer]:
+def program_kernels(
+    cache: Cache, artifacts: Mapping[str, object], point: Point, operators: Operators | None = None
+) -> list[Layer]:
     """Return the kernels of a point's program in one inference, without times.
 
     Parameters
     ----------
     cache : Cache
-    artifacts : mapping of str to str
+    artifacts : mapping
         Keys of the point's artifacts by kind, once its steps until ``kernels`` have run.
     point : Point
+    operators : Operators, optional
+        Of its network, where they have been read already.
 
     Raises
     ------
@@ -32,9 +36,9 @@ def program_kernels(cache: Cache, artifacts: Mapping[str, str], point: Point) ->
         If the cache does not hold the network, or what was lowered.
     """
     if "kernels" in artifacts:
-        folder = load_verified(cache, "kernels", artifacts["kernels"]).folder
+        folder = load_verified(cache, "kernels", str(artifacts["kernels"])).folder
         kernels: list[Layer] = json.loads((folder / KERNELS_FILE).read_text(encoding="utf-8"))
         return kernels
-    key = artifacts["network"]
-    operators = at_batch(network_operators(cache, key), point.batch)
-    return kernels_of(point, lambda: restore_network(cache, key, point), operators)
+    key = str(artifacts["network"])
+    known = at_batch(operators or network_operators(cache, key), point.batch)
+    return kernels_of(point, lambda: restore_network(cache, key, point), known)

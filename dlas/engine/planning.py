@@ -280,12 +280,12 @@ def _target(hardware: Choice) -> dict[str, Any]:
 
 
 def _recorded_as(hardware: Choice) -> dict[str, Any]:
-    """Return what searches know a device by; nothing of one that is away, which nothing is tuned for now."""
+    """Return what searches know a device by; of one that is away, its own parts, which no other has."""
     device: Hardware = hardware.make("hardware")
     try:
         return {} if device.unsupported() else device.recorded_as()
     except Unreachable:
-        return {}
+        return {"away": str(hardware)}
 
 
 def _local(point: Point) -> bool:

@@ -142,7 +142,9 @@ class Points:
         return {key: self.take(places) for key, places in self.places(without).items()}
 
 
-def read_points(folders: Sequence[Path], target: str, where: Sequence[str] = ()) -> Points:
+def read_points(
+    folders: Sequence[Path], target: str, where: Sequence[str] = (), kernels: bool = False
+) -> Points:
     """Return the rows of folders that a predictor of ``target`` can be fitted to.
 
     Parameters
@@ -153,6 +155,8 @@ def read_points(folders: Sequence[Path], target: str, where: Sequence[str] = ())
         A column: ``latency_s``, ``peak_memory_bytes``.
     where : sequence of str
         Filters, as :func:`dlas.rows.frame.select` reads them.
+    kernels : bool
+        Whether rows must tell times of kernels, which only those of inference do.
 
     Raises
     ------
@@ -172,11 +176,16 @@ def read_points(folders: Sequence[Path], target: str, where: Sequence[str] = ())
         f"with {target} of zero": frame[target].eq(0).fillna(False),
         "without operators": frame[NETWORK].isna(),
     }
+    told = _measured_kernels()
+    if kernels:
+        unusable["of training"] = ~frame["task"].eq("inference")
+        timed = [bool(told(*key)) for key in zip(frame["folder"], frame["id"], strict=True)]
+        unusable["without times of layers"] = ~pd.Series(timed, frame.index)
     for reason, marked in unusable.items():
         reasons = reasons.mask(marked.astype(bool) & reasons.eq(""), reason)
     left_out = Counter(reason for reason in reasons if reason)
     kept = frame[reasons.eq("")].reset_index(drop=True)
-    points = Points(kept, networks, left_out, _measured_kernels())
+    points = Points(kept, networks, left_out, told)
     if not len(points):
         raise InputError(f"no row can be used: {describe_left_out(points)}")
     return points

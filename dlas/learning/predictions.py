@@ -21,6 +21,10 @@ MARGIN = 1e-9
 """Share by which a feature may lie outside the fitted range: rounding."""
 MOST_UNKNOWN = 0.1
 """Share of a prediction that may stand for kernels of kinds that were never fitted."""
+REFUSED = (
+    f"over {MOST_UNKNOWN:.0%} of it are kernels of kinds that were never fitted; --anyway predicts it by the "
+    "values that they move, without an interval"
+)
 UNKNOWN_FACTOR = 3.0
 """What an unknown kernel may take is this much more or less, which widens intervals."""
 MOST_NAMED = 3
@@ -41,6 +45,8 @@ class Predictions:
         Whether all of a point's features, and its batch size, lie in the ranges that were fitted.
     reasons : list of str
         Why a prediction is to be doubted; empty where it is not.
+    refused : list of str
+        Why a point was not predicted, whose value is then NaN; empty where it was.
     """
 
     target: str
@@ -49,6 +55,7 @@ class Predictions:
     high: npt.NDArray[np.float64]
     in_range: npt.NDArray[np.bool_]
     reasons: list[str]
+    refused: list[str]
 
     def frame(self, points: Points) -> pd.DataFrame:
         """Return the points' axes with the predictions beside them."""
@@ -75,14 +82,18 @@ def predict(stored: Stored, points: Points, anyway: bool = False) -> Predictions
     ------
     InputError
         If a point's machine, compiler, ... was never fitted, and not ``anyway``; it lists the fitted ones.
+        If every point is refused.
     """
     total = len(points)
     value, low, high = np.full((3, total), np.nan)
-    found = Predictions(stored.record.target, value, low, high, np.zeros(total, dtype=bool), [""] * total)
+    in_range, reasons, refused = np.zeros(total, dtype=bool), [""] * total, [""] * total
+    found = Predictions(stored.record.target, value, low, high, in_range, reasons, refused)
     for key, places in points.places().items():
         own = points.take(places)
         fitted = key if key in stored.fitted else _most_similar(stored, key, own, anyway)
         _fill(found, places, stored, fitted, own, strange=fitted != key, anyway=anyway)
+    if total and all(found.refused):
+        raise InputError(f"no point can be predicted: {found.refused[0]}")
     return found
 
 
@@ -106,9 +117,9 @@ def check_within(stored: Stored, within: Mapping[str, float], anyway: bool = Fal
 
 
 def bounded(found: Predictions, within: Mapping[str, float]) -> npt.NDArray[np.bool_]:
-    """Return for each point whether its upper bound is at most what is asked; all without a bound."""
-    most = within.get(found.target)
-    return np.ones(len(found.value), dtype=bool) if most is None else found.high <= most
+    """Return for each point whether it was predicted, and its upper bound is at most what is asked."""
+    most, told = within.get(found.target), np.array([not reason for reason in found.refused], dtype=bool)
+    return told if most is None else told & (found.high <= most)
 
 
 def as_rows(rows: Sequence[Row], found: Predictions, stored: Stored) -> list[PredictedPoint]:
@@ -149,10 +160,7 @@ def _fill(
 ) -> None:
     """Predict the points of one setting; ``strange`` where the predictor was fitted to another.
 
-    Raises
-    ------
-    InputError
-        If too much of a point is unknown to the predictor, and not ``anyway``.
+    Points of which too much is unknown to the predictor are refused, unless ``anyway``.
     """
     setting, target = stored.setting(key), stored.record.target
     samples = points.samples(stored.part, target, [""] * len(points))
@@ -162,8 +170,10 @@ def _fill(
         )
     fitted = stored.fitted[key]
     value, unknown = fitted.predict(samples), fitted.unknown(samples)
-    if not anyway and unknown.max(initial=0) > MOST_UNKNOWN:
-        _refuse_unknown(samples, unknown)
+    if not anyway:
+        for place in places[unknown > MOST_UNKNOWN]:
+            found.refused[place] = REFUSED
+        value[unknown > MOST_UNKNOWN] = np.nan
     found.value[places] = value
     if setting.half_width is not None and not strange:
         factor = np.exp(setting.half_width) * (1 + UNKNOWN_FACTOR * unknown)
@@ -174,22 +184,6 @@ def _fill(
     for place, *reasons in zip(places, guessed, _doubts(setting, samples, points), strict=True):
         found.in_range[place] = not any(reasons)
         found.reasons[place] = "; ".join(filter(None, (elsewhere, *reasons)))
-
-
-def _refuse_unknown(samples: Samples, unknown: npt.NDArray[np.float64]) -> None:
-    """Refuse points that consist of kernels nobody fitted.
-
-    Raises
-    ------
-    InputError
-        It names the worst of them.
-    """
-    worst = int(unknown.argmax())
-    raise InputError(
-        f"{unknown[worst]:.0%} of point {samples.ids[worst]} are kernels of kinds that were never fitted, "
-        f"and at most {MOST_UNKNOWN:.0%} may be; --anyway predicts them by the values that they move, "
-        "without an interval"
-    )
 
 
 def _doubts(setting: SettingRecord, samples: Samples, points: Points) -> list[str]:

@@ -31,7 +31,7 @@ def big_and_little(machine: Machine) -> tuple[list[Core], list[Core]]:
     for core in cores:
         kind = kinds[core] if named else speeds[core]
         fastest[kind] = max(speeds[core], fastest.get(kind, 0))
-    ordered = sorted(fastest.values(), reverse=True)
+    ordered = sorted(set(fastest.values()), reverse=True)
     steps = {below: above / below for above, below in itertools.pairwise(ordered) if below}
     if max(steps.values(), default=1.0) <= (1.0 if named else SAME_KIND):
         return cores, []

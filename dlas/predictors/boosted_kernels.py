@@ -35,7 +35,7 @@ class BoostedKernels(Predictor):
     ----------
     trials : int
         Settings that are tried on groups held out, for each kind of kernel; the best replace the options
-        below.  0 for none: a search takes minutes.
+        below.  0 for none: a search takes minutes, and each group that is held out has one.
     rounds : int
         Trees of each kind of kernel.
     depth : int

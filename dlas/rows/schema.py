@@ -189,11 +189,14 @@ class Artifacts(TypedDict, total=False):
         Of the tuning.
     build : str
         Of the build.
+    kernels : str
+        Of the kernels of a program that was only predicted.
     """
 
     network: str
     tuning: str
     build: str
+    kernels: str
 
 
 class Measure(TypedDict, total=False):

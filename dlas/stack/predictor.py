@@ -124,7 +124,7 @@ class Fitted(ABC):
         return None
 
     def unknown(self, samples: Samples) -> npt.NDArray[np.float64]:
-        """Return the share [n] of each prediction that stands for kernels of kinds that were never fitted."""
+        """Return the share [n] of each prediction for kernels of kinds of which none or few were fitted."""
         return np.zeros(len(samples))
 
     def importances(self) -> Sequence[float] | None:

@@ -229,12 +229,10 @@ class BoardMeasurer(Measurer):
         return {**reply, "failed": "crash"} if reply.get("failed") == LOST else reply
 
     def _attempt(self, seconds: float, verb: str, workload: int, message: Mapping[str, Any]) -> Reply:
-        prepared = self._prepare(workload, seconds)
-        if "failed" in prepared:
-            return prepared
+        self._prepare(workload, seconds)
         return self.runner.call(0, seconds, do=verb, workload=workload, **message)
 
-    def _prepare(self, workload: int, seconds: float) -> Reply:
+    def _prepare(self, workload: int, seconds: float) -> None:
         """Have a session with a workload's arguments; its time does not count as the candidate's.
 
         Raises
@@ -249,9 +247,8 @@ class BoardMeasurer(Measurer):
         reply = self.runner.call(0, limit, do="prepare", workload=workload, seconds=seconds)
         if reply.get("failed") == REFUSED:
             raise Unsupported(reply["words"])
-        if reply.get("gone") or reply.get("failed") in (LOST, "hang", "crash"):
+        if reply.get("gone") or "failed" in reply:
             raise Unreachable(reply["words"])
-        return reply
 
 
 def make_measurer(workloads: Sequence[Workload], hardware: Hardware, folder: Path, builders: int) -> Measurer:

@@ -75,7 +75,7 @@ def test_graph_compiles(name: str, graph: OnnxNetwork, tmp_path: Path) -> None:
     assert sorted(layer["name"] for layer in build.layers if "algorithm" in layer) == sorted(LAYERS)
 
 
-@pytest.mark.parametrize("name", ["torch_eager", "torch_compile"])
+@pytest.mark.parametrize("name", ["torch_eager", pytest.param("torch_compile", marks=pytest.mark.slow)])
 def test_torch_refuses_graphs(name: str, graph: OnnxNetwork, tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="ONNX graph"):
         compile_and_load(name, graph, 2, tmp_path)
@@ -117,7 +117,7 @@ def test_programs_leave_no_hooks_behind(tmp_path: Path) -> None:
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in small.module.modules())
 
 
-@pytest.mark.parametrize("name", ["torch_eager", "torch_compile"])
+@pytest.mark.parametrize("name", ["torch_eager", pytest.param("torch_compile", marks=pytest.mark.slow)])
 def test_channels_last_changes_the_layout_and_not_the_numbers(name: str, tmp_path: Path) -> None:
     layers = nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10)
     small, x = network(nn.Sequential(*layers)), images(2)

@@ -72,6 +72,7 @@ def test_other_images_are_refused_in_one_message(home: Path, shape: tuple[int, .
     assert kind in str(refused.value) and str(list(shape)) in str(refused.value)
 
 
+@pytest.mark.slow
 def test_an_onnx_row_is_deployed_with_its_graph(sweep: Path) -> None:
     done = commands.dlas(sweep, "deploy", "out", row_of(sweep, "onnxruntime").id, "--to", "graph")
     assert done.returncode == 0, done.stderr

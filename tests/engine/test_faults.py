@@ -178,6 +178,7 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
         Results(tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_the_sweep_and_loses_nothing(tmp_path: Path) -> None:
     if os.getuid() != 0 or subprocess.run(["mount", "--version"], capture_output=True).returncode:
         pytest.skip("needs the right to mount a small tmpfs")

@@ -100,6 +100,7 @@ seconds = 1
 """
 
 
+@pytest.mark.slow
 def test_a_search_works_after_kernels_have_run_in_its_process(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(SEARCHES)
     ran = dlas(tmp_path, "run", "study.toml", "--out", "out", "--in-process")

@@ -31,6 +31,7 @@ def machine(folder: Path, files: dict[str, str]) -> Machine:
 CORES = {"proc/self/status": "Cpus_allowed_list:\t0-3", "sys/devices/system/cpu/online": "0-3"}
 
 
+@pytest.mark.slow
 def test_this_machine_is_examined_whole() -> None:
     found = doctor.checks()
     assert len({check.name for check in found}) == len(found)

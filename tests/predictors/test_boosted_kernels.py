@@ -116,13 +116,18 @@ def test_other_features_of_kernels_are_refused(fitted: KernelSum) -> None:
         ("split_indices", 10**6),
         ("left_children", "text"),
         ("split_conditions", None),
+        ("split_conditions", float("nan")),
+        ("parents", 5),
+        ("split_type", 1),
+        ("categories_nodes", 1),
+        ("id", None),
     ],
 )
 def test_trees_that_would_leave_their_arrays_are_refused(saved: Path, name: str, value: Any) -> None:
     path = saved / "trees_0.json"
     content = json.loads(path.read_text())
     tree = content["learner"]["gradient_booster"]["model"]["trees"][0]
-    tree[name] = [] if value is None else [value, *tree[name][1:]]
+    tree[name] = [] if value is None else [value, *list(tree[name])[1:]]
     path.write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"trees_0\.json holds no trees"):
         KernelSum.read(saved)

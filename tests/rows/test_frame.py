@@ -254,6 +254,7 @@ def test_amounts_have_si_prefixes() -> None:
     assert label("plain") == "plain" and label({"name": "m", "b": 1, "a": "x"}) == "m(a=x, b=1)"
 
 
+@pytest.mark.slow
 def test_ten_thousand_rows_are_read_in_time_that_grows_with_them(tmp_path: Path) -> None:
     def seconds(count: int) -> float:
         one = row(samples=150).line()

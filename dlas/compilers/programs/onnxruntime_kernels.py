@@ -127,7 +127,7 @@ def _exported(operators: Sequence[Layer]) -> list[Node]:
     for operator in operators:
         reads = [read(*each) for each in zip(operator["reads"], operator["views"], strict=True)]
         if operator["operator"] in NOTHING:
-            written.append(reads[0])
+            written.append(reads[0] if reads else None)
             continue
         name = str(operator["operator"])
         nodes.append(Node({**operator, "operator": RENAMED.get(name, name)}, reads))
@@ -290,7 +290,7 @@ class _Layouts:
         if node.operator == "Concat":
             read_blocks = all(read is not None and read.blocked for read in node.reads)
             return read_blocks and all(shape[1] % self.block == 0 for shape in node.layer["inputs"])
-        if node.reads[0] is None or not node.reads[0].blocked:
+        if not node.reads or node.reads[0] is None or not node.reads[0].blocked:
             return False
         whole = node.operator in WHOLE_POOLS and node.output[1] % self.block == 0
         return whole or node.operator in IN_BLOCKS or node.operator == "BatchNormalization"

@@ -86,8 +86,6 @@ class Sizes:
             afforded = int(SHARE * self.left / single)
             filters = self.filters(kind, min(afforded, most or afforded)) // multiple * multiple
             filters = max(multiple, filters)
-            if groups > 1 and filters == groups == self.shape[0]:
-                filters *= 2
         return Conv(like.r, like.s, filters, stride, groups, dilation)
 
     def filters(self, kind: str, most: int) -> int:

@@ -16,6 +16,8 @@ from dlas.errors import InputError
 
 MOST_BYTES = 256 << 20
 """Largest file that is read; 3,000 trees of depth 11 have about this size."""
+ROOT = 2**31 - 1
+"""The parent of a tree's first node, in XGBoost's JSON."""
 OBJECTIVE = {"objective": "reg:squarederror", "tree_method": "hist", "verbosity": 0, "nthread": 1}
 """One thread, so that equal rows give equal trees."""
 
@@ -85,39 +87,60 @@ class Booster:
         """Write the trees as JSON."""
         self.model.save_model(path)
 
-    def importances(self) -> npt.NDArray[np.float64]:
-        """Return each column's share of what the splits gain."""
-        gains = np.zeros(self.columns)
-        for name, gain in self.model.get_score(importance_type="total_gain").items():
-            gains[int(name[1:])] = float(gain)
-        return gains / (gains.sum() or 1.0)
-
 
 def _check(content: Any, columns: int) -> None:
-    """Refuse trees whose walks may leave them or not end: XGBoost itself does not look.
+    """Refuse trees whose walks may leave them or not end, and all that this package does not write.
+
+    XGBoost itself checks little of what it loads.
 
     Raises
     ------
     ValueError, KeyError, TypeError
     """
     learner = content["learner"]
-    if int(learner["learner_model_param"]["num_feature"]) != columns:
+    told, booster = learner["learner_model_param"], learner["gradient_booster"]
+    if int(told["num_feature"]) != columns:
         raise ValueError(f"it reads other features than {columns}")
-    for tree in learner["gradient_booster"]["model"]["trees"]:
-        left, right, feature = (
-            np.asarray(tree[name], dtype=np.int64)
-            for name in ("left_children", "right_children", "split_indices")
-        )
-        nodes = np.arange(len(left))
-        if not len(nodes) or {len(value) for value in tree.values() if isinstance(value, list) and value} != {
-            len(nodes)
-        }:
-            raise ValueError("the arrays of a tree differ in length")
-        inner = left >= 0
-        ordered = (left > nodes) & (left < len(nodes)) & (right > nodes) & (right < len(nodes))
-        if not np.all(np.where(inner, ordered, right < 0)):
-            raise ValueError("a node of a tree has a child that does not come after it")
-        if feature.min() < 0 or feature.max() >= columns:
-            raise ValueError(f"a node of a tree reads a feature beyond the {columns} columns")
-        if any(tree["categories"]):
-            raise ValueError("a tree splits by categories")
+    if booster["name"] != "gbtree" or int(told["num_class"]) or int(told["num_target"]) != 1:
+        raise ValueError("expected trees with a single output")
+    model = booster["model"]
+    trees, count = model["trees"], len(model["trees"])
+    whole = [tree["id"] for tree in trees] == list(range(count)) and not any(model["tree_info"])
+    if not whole or len(model["tree_info"]) != count or model["iteration_indptr"] != list(range(count + 1)):
+        raise ValueError("the trees are not one for each round")
+    for tree in trees:
+        _check_tree(tree, columns)
+
+
+def _check_tree(tree: Any, columns: int) -> None:
+    """Refuse a tree whose arrays do not fit each other.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+    """
+    left, right, parents, feature = (
+        np.asarray(tree[name], dtype=np.int64)
+        for name in ("left_children", "right_children", "parents", "split_indices")
+    )
+    nodes = np.arange(len(left))
+    arrays = [value for name, value in tree.items() if not name.startswith("categories")]
+    lengths = {len(value) for value in arrays if isinstance(value, list)}
+    if lengths != {len(nodes)} or not len(nodes) or int(tree["tree_param"]["num_nodes"]) != len(nodes):
+        raise ValueError("the arrays of a tree differ in length")
+    inner = left >= 0
+    ordered = (left > nodes) & (left < len(nodes)) & (right > nodes) & (right < len(nodes))
+    if not np.all(np.where(inner, ordered, (left == -1) & (right == -1))):
+        raise ValueError("a node of a tree has a child that does not come after it")
+    expected = np.full(len(nodes), ROOT)
+    expected[left[inner]] = expected[right[inner]] = nodes[inner]
+    if not np.array_equal(parents, expected):
+        raise ValueError("a node of a tree has another parent than it is a child of")
+    if feature.min() < 0 or feature.max() >= columns:
+        raise ValueError(f"a node of a tree reads a feature beyond the {columns} columns")
+    if not np.isfinite(np.asarray(tree["split_conditions"], dtype=np.float64)).all():
+        raise ValueError("a value of a tree is not a finite number")
+    if any(tree["split_type"]) or any(value for name, value in tree.items() if name.startswith("categories")):
+        raise ValueError("a tree splits by categories")
+    if int(tree["tree_param"]["size_leaf_vector"]) > 1:
+        raise ValueError("expected trees with a single output")

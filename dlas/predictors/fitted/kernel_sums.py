@@ -100,9 +100,10 @@ class KernelSum(Fitted):
         return found
 
     def unknown(self, samples: Samples) -> Array:
-        """Return the share [n] of each prediction that stands for kernels of kinds that were never fitted."""
+        """Return the share [n] of each prediction for kernels of kinds of which none or few were fitted."""
         assert samples.kernels is not None
-        strange = ~np.isin(samples.kernels.kinds, list(self.kinds))
+        known = [name for name, kind in self.kinds.items() if kind.booster is not None]
+        strange = ~np.isin(samples.kernels.kinds, known)
         seconds = self.factor * self.of_kernels(samples.kernels) + self.overhead
         whole = np.bincount(samples.kernels.points, seconds, len(samples))
         part = np.bincount(samples.kernels.points, seconds * strange, len(samples))
@@ -138,6 +139,8 @@ class KernelSum(Fitted):
         rates, floors, network = (arrays[name] for name in ("rates", "floors", "network"))
         if rates.shape != (len(names), len(COSTS)) or floors.shape != (len(names),) or network.shape != (3,):
             raise InputError(f"{folder}: arrays of other shapes than {len(names)} kinds of kernels have")
+        if any(not np.isfinite(array).all() or array.min(initial=0) < 0 for array in arrays.values()):
+            raise InputError(f"{folder}: rates and times must be finite and not negative")
         kinds = {
             name: KernelKind(
                 rates[place],
