@@ -46,6 +46,13 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
+@pytest.fixture
+def same_threads_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo the numbers of threads that a study sets in the tests' own process."""
+    for name in ("TVM_BIND", "TVM_NUM", "OMP_NUM", "MKL_NUM", "OPENBLAS_NUM", "NUMEXPR_NUM"):
+        monkeypatch.setenv(f"{name}_THREADS", os.environ.get(f"{name}_THREADS", "1"))
+
+
 @pytest.fixture(scope="session")
 def nvrtc() -> None:
     """Skip where NVIDIA's run-time compiler or its headers are missing."""

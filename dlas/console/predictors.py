@@ -11,7 +11,7 @@ from rich.text import Text
 
 from dlas.console.cells import GridCell, GridColumn, names
 from dlas.console.grid import Grid
-from dlas.learning.evaluation import CLOSE, Evaluation
+from dlas.learning.evaluation import CLOSE, Evaluation, KernelScores
 from dlas.learning.intervals import LEVEL, fewest_groups
 from dlas.learning.metrics import WITHIN, Scores
 from dlas.learning.settings import Evaluated
@@ -47,7 +47,9 @@ def evaluation(
     folds = {each.name: each.by_fold() for each in evaluations}
     if 1 < len(folds[evaluations[0].name]) <= MOST_FOLDS:
         shown.append(_by_fold(folds))
-    shown += [_by_kernel(each) for each in evaluations if each.by_kernel()]
+    for each in evaluations:
+        if kernels := each.by_kernel():
+            shown.append(_by_kernel(each.name, kernels))
     return Group(*shown, *_notes(evaluations[0], scores[evaluations[0].name], floor))
 
 
@@ -80,9 +82,8 @@ def _by_fold(folds: Mapping[str, Mapping[str, Scores]]) -> Grid:
     return Grid(columns, above=[Text("mean error by what was held out", style="bold")])
 
 
-def _by_kernel(evaluation: Evaluation) -> Grid:
+def _by_kernel(predictor: str, kernels: Sequence[KernelScores]) -> Grid:
     """Return the errors of a predictor by kind of kernel."""
-    kernels = evaluation.by_kernel()
     columns = [
         names("kernels", [each.kind for each in kernels]),
         _column("number", [f"{each.count:,}" for each in kernels]),
@@ -90,7 +91,7 @@ def _by_kernel(evaluation: Evaluation) -> Grid:
         _column("mean error", [_percent(each.mape) for each in kernels]),
         _column(f"within {CLOSE:.0%}", [f"{each.within:.0%}" for each in kernels]),
     ]
-    return Grid(columns, above=[Text(f"{evaluation.name}: kernels of what was held out", style="bold")])
+    return Grid(columns, above=[Text(f"{predictor}: kernels of what was held out", style="bold")])
 
 
 def _covered(scores: Scores) -> str:

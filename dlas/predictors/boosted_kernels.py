@@ -12,7 +12,6 @@ from pydantic import Field
 
 from dlas.errors import InputError
 from dlas.predictors.fitted.boosters import Booster
-from dlas.predictors.fitted.hyperparameters import search
 from dlas.predictors.fitted.kernel_sums import COSTS, KernelKind, KernelSum
 from dlas.predictors.fitted.least_squares import relative_rates
 from dlas.stack import Fitted, Kernels, Predictor, Samples, Workspace
@@ -104,6 +103,8 @@ class BoostedKernels(Predictor):
             return kind
         rounds, settings = self.rounds, self._settings(seed)
         if self.trials and len(ratio) >= FEWEST_SEARCHED and len(set(groups)) > 1:
+            from dlas.predictors.fitted.hyperparameters import search
+
             found = search(kernels.features, np.log(ratio), groups, self.trials, seed)
             rounds, settings = found.rounds, found.settings
         return replace(kind, booster=Booster.fitted(kernels.features, np.log(ratio), rounds, settings))

@@ -62,6 +62,17 @@ class Board:
         with reaching(self.address):
             return self.session.get_function(name)(*arguments)
 
+    def check(self) -> None:
+        """Have an answer of the session.
+
+        Raises
+        ------
+        Unreachable
+            If it has ended, or the board is lost.
+        """
+        with reaching(self.address):
+            self.session.get_function(on_board.USE_CORES)
+
     def device(self, target: Target) -> tvm.runtime.Device:
         """Return the board's device for a target.
 

@@ -110,6 +110,8 @@ class BoardRunner(CandidateRunner):
             self.board = self.hardware.reach()
             self.until = time.monotonic() + self.board.address.timeout_s
             self.device = self.board.device(self.target)
+        else:
+            self.board.check()  # else the next candidate would be blamed for a session that ended before
         self.load(workload)
         if self.expected is None and self.reference_file(workload).exists():
             self.expected = tvm.runtime.tensor(self.read_reference(workload), self.device)

@@ -244,11 +244,15 @@ class BoardMeasurer(Measurer):
         """
         # As long as the session of another may take, and then one's own.
         limit = 2 * self.hardware.address.timeout_s + OPEN_S
-        reply = self.runner.call(0, limit, do="prepare", workload=workload, seconds=seconds)
-        if reply.get("failed") == REFUSED:
-            raise Unsupported(reply["words"])
-        if reply.get("gone") or "failed" in reply:
-            raise Unreachable(reply["words"])
+        for _ in range(2):  # the session may have ended; the second attempt opens another
+            reply = self.runner.call(0, limit, do="prepare", workload=workload, seconds=seconds)
+            if "failed" not in reply:
+                return
+            if reply["failed"] == REFUSED:
+                raise Unsupported(reply["words"])
+            if reply.get("gone"):
+                break
+        raise Unreachable(reply["words"])
 
 
 def make_measurer(workloads: Sequence[Workload], hardware: Hardware, folder: Path, builders: int) -> Measurer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,18 +10,14 @@ from dlas.api.planned import planned
 from dlas.errors import InputError
 from dlas.rows.predictions import PREDICTED
 
+pytestmark = pytest.mark.usefixtures("same_threads_afterwards")
+
 AXES = {
     "dataset": {"name": "random", "size": 8, "images": 16, "classes": 4},
     "model": "tests.fixtures.tiny:TinyModel",
     "hardware": {"name": "local_cpu", "threads": 1},
     "batch": [1, 3],
 }
-
-
-@pytest.fixture(autouse=True)
-def same_threads_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TVM_BIND", "TVM_NUM", "OMP_NUM", "MKL_NUM", "OPENBLAS_NUM", "NUMEXPR_NUM"):
-        monkeypatch.setenv(f"{name}_THREADS", os.environ.get(f"{name}_THREADS", "1"))
 
 
 def test_kernels_of_a_study_are_told_at_each_batch_where_its_compilers_know_them(tmp_path: Path) -> None:

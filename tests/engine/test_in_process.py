@@ -12,6 +12,8 @@ from tests.fixtures.commands import dlas
 from tests.fixtures.engine import rows, run, same, study_of
 from tests.fixtures.stubs import StubModel
 
+pytestmark = pytest.mark.usefixtures("same_threads_afterwards")
+
 STUDY = """
 compression = ["none", "tests.fixtures.stubs:StubCompression"]
 compiler = [
@@ -20,12 +22,6 @@ compiler = [
     "tests.fixtures.stubs:StubLibrary",
 ]
 """
-
-
-@pytest.fixture(autouse=True)
-def same_threads_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TVM_BIND", "TVM_NUM", "OMP_NUM", "MKL_NUM", "OPENBLAS_NUM", "NUMEXPR_NUM"):
-        monkeypatch.setenv(f"{name}_THREADS", os.environ.get(f"{name}_THREADS", "1"))
 
 
 def test_the_rows_are_the_same(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

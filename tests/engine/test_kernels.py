@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from dlas.processes.inline import Inline
 from dlas.store.cache import Cache
 from dlas.study.reading import parse_study
 from tests.fixtures.engine import rows, run
+
+pytestmark = pytest.mark.usefixtures("same_threads_afterwards")
 
 STUDY = """
 name = "kernels"
@@ -32,12 +33,6 @@ slices = 1
 seconds = 0.1
 layer_repeats = 1
 """
-
-
-@pytest.fixture(autouse=True)
-def same_threads_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TVM_BIND", "TVM_NUM", "OMP_NUM", "MKL_NUM", "OPENBLAS_NUM", "NUMEXPR_NUM"):
-        monkeypatch.setenv(f"{name}_THREADS", os.environ.get(f"{name}_THREADS", "1"))
 
 
 def test_kernels_are_told_before_a_program_is_built_and_are_those_of_its_row(tmp_path: Path) -> None:

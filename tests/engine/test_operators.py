@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,8 @@ from dlas.stack import Layer
 from dlas.store.cache import Cache
 from dlas.study.reading import parse_study
 from tests.fixtures.engine import rows, run
+
+pytestmark = pytest.mark.usefixtures("same_threads_afterwards")
 
 STUDY = """
 name = "operators"
@@ -43,12 +44,6 @@ NOT_OF_THE_NETWORK = {
     "padding_value",
 }
 NOT_OF_THE_NETWORK |= {"input_layout", "output_layout", "reads", "views"}
-
-
-@pytest.fixture(autouse=True)
-def same_threads_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TVM_BIND", "TVM_NUM", "OMP_NUM", "MKL_NUM", "OPENBLAS_NUM", "NUMEXPR_NUM"):
-        monkeypatch.setenv(f"{name}_THREADS", os.environ.get(f"{name}_THREADS", "1"))
 
 
 def of_network(layer: Layer) -> dict[str, object]:

@@ -169,7 +169,7 @@ def test_ranges_reach_a_little_beyond_what_was_seen_and_outliers_have_their_own(
 def test_what_was_seen_is_what_the_networks_have() -> None:
     seen, some = real_layers(), survey.survey(["squeezenet1_0"])
     assert {*some.combinations} < {*seen.combinations}
-    assert {*some.pools} < {*seen.pools} and {*some.joined} < {*seen.joined}
+    assert {*some.pools} < {*seen.pools}
     assert Combination(512, 1000, 1, 1, 1, 1, 1, 13) in some.combinations
     assert read_seen(written_down(seen)) == seen and seen.networks == survey.NETWORKS
 

@@ -15,6 +15,8 @@ from dlas.processes.events import Ended, Event, Raised, Task, TaskEnded
 from dlas.processes.inline import Inline
 from dlas.processes.interface import Channel
 
+pytestmark = pytest.mark.usefixtures("same_threads_afterwards")
+
 
 def where(channel: Channel) -> int:
     channel.say("looking around")
@@ -45,12 +47,6 @@ def runner() -> Iterator[Inline]:
     runner = Inline()
     yield runner
     runner.close()
-
-
-@pytest.fixture(autouse=True)
-def same_threads_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TVM_BIND", "TVM_NUM", "OMP_NUM", "MKL_NUM", "OPENBLAS_NUM", "NUMEXPR_NUM"):
-        monkeypatch.setenv(f"{name}_THREADS", os.environ.get(f"{name}_THREADS", "1"))
 
 
 def start(runner: Inline, folder: Path, *tasks: Any, **arguments: Any) -> int:

@@ -105,8 +105,6 @@ class Seen:
         Inputs and outputs of linear layers.
     pools : tuple of (str, int, int)
         ``max`` or ``avg``, window and stride.
-    joined : tuple of int
-        Numbers of tensors that concatenations join.
     activations : dict of str to int
         How many networks have each.
     """
@@ -115,7 +113,6 @@ class Seen:
     combinations: tuple[Combination, ...]
     linear: tuple[tuple[int, int], ...]
     pools: tuple[tuple[str, int, int], ...]
-    joined: tuple[int, ...]
     activations: dict[str, int]
 
     @functools.cached_property
@@ -150,7 +147,6 @@ def text(seen: Seen) -> str:
         "fields": [*fields],
         "linear": seen.linear,
         "pools": seen.pools,
-        "joined": seen.joined,
         "activations": seen.activations,
     }
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items()]
@@ -167,7 +163,6 @@ def parse(content: str) -> Seen:
         tuple(Combination(**row) for row in rows),
         tuple((inputs, outputs) for inputs, outputs in told["linear"]),
         tuple((kind, size, stride) for kind, size, stride in told["pools"]),
-        tuple(told["joined"]),
         told["activations"],
     )
 

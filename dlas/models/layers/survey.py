@@ -51,7 +51,6 @@ def survey(networks: Iterable[str]) -> Seen:
         combinations=tuple(sorted({combination(layer) for layer in every if layer["operator"] == "Conv"})),
         linear=tuple(sorted({(layer["c"], layer["k"]) for layer in every if layer["operator"] == "Gemm"})),
         pools=tuple(sorted({pool(layer) for layer in every if layer["operator"] in POOLS and "r" in layer})),
-        joined=tuple(sorted({len(layer["inputs"]) for layer in every if layer["operator"] == "Concat"})),
         activations=dict(Counter(SPELLED[each] for found in has for each in sorted(found & {*SPELLED}))),
     )
 

@@ -6,13 +6,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import xgboost
 
 from dlas.errors import InputError
+
+if TYPE_CHECKING:
+    import xgboost
 
 MOST_BYTES = 256 << 20
 """Largest file that is read; 3,000 trees of depth 11 have about this size."""
@@ -55,6 +57,8 @@ class Booster:
         settings : mapping
             XGBoost's parameters.
         """
+        import xgboost
+
         data = xgboost.DMatrix(features, target)
         return cls(xgboost.train({**OBJECTIVE, **settings}, data, rounds), features.shape[1])
 
@@ -67,6 +71,8 @@ class Booster:
         InputError
             If the file is missing, damaged or too large, or for another number of features.
         """
+        import xgboost
+
         try:
             if (size := path.stat().st_size) > MOST_BYTES:
                 raise InputError(f"{path} has {size:,} bytes; at most {MOST_BYTES:,} are read")
