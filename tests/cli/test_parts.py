@@ -53,7 +53,7 @@ def test_a_name_that_is_neither_an_axis_nor_a_part_is_refused(dlas_here: Command
 
 
 OWN = """
-import ctypes
+import os
 from dataclasses import dataclass
 from dlas.schedules.gemm import Gemm
 
@@ -69,7 +69,7 @@ class Mine(Gemm):
 
     def pack(self, weight, conv):
         if self.faulty and conv.name == "1x1, stride 2":
-            ctypes.string_at(0)
+            os.abort()
         doubled = self.faulty and conv.name == "1x1" and self.fault == "double"
         return super().pack(weight * (2 if doubled else 1), conv)
 
@@ -100,7 +100,7 @@ def test_check_goes_through_all_convolutions_and_says_which_are_wrong(mine: Path
     wrong, crashed, broken = (line.partition("=double: ")[2] for line in checked.stderr.splitlines())
     assert wrong.startswith("'1x1' (input 1x32x7x7, weight 16x32x1x1): unpack: relative error")
     assert crashed.startswith("'1x1, stride 2' (input 1x16x8x8, weight 32x16x1x1, strides (2, 2)): killed by")
-    assert "SIGSEGV (segmentation fault) in string_at (" in crashed
+    assert "SIGABRT (abort) in pack (" in crashed
     assert broken.startswith("'batch 3' (input 3x8x9x9, weight 16x8x3x3, padding (1, 1, 1, 1)): ")
     assert "Cannot find a block with the name: nowhere" in broken and "mine.py:" in broken
 
