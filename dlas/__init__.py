@@ -5,8 +5,11 @@
 ``dlas.table``, ``compare``, ``observations`` and ``choose`` return tables that a notebook shows, each a
 DataFrame as ``.frame``; ``dlas.report`` writes the HTML page, ``dlas.export`` Parquet or CSV, and
 ``dlas.import_rows(table, folder)`` makes rows of such a table from elsewhere.
+``dlas.explore(study, out=folder, share=0.1)`` measures a share of its points and predicts the others.
 ``dlas.fit(part, folder, target="latency_s", to=...)`` fits a predictor to rows, and
-``dlas.predict(folder, study)`` and ``dlas.predictor(folder).predict(rows)`` predict with it.
+``dlas.predict(folder, study)`` and ``dlas.predictor(folder).predict(rows)`` predict with it; in place of
+either stands a network: a torch module, the path of an ONNX file, or ``{"name": "resnet50"}``.
+``dlas.fit_device(folder, minutes=30)`` makes a predictor for this machine from nothing.
 ``dlas.models.from_torch(module, shape)`` makes a network of one's own a part of a study.
 ``dlas.deploy(folder, row, to=...)`` writes the program of a row with all that it needs to run elsewhere, and
 ``dlas.load(folder)(images)`` runs it.
@@ -20,10 +23,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dlas import errors as errors
     from dlas import models as models
+    from dlas.api.device import fit_device as fit_device
+    from dlas.api.exploring import explore as explore
     from dlas.api.predicting import evaluate as evaluate
     from dlas.api.predicting import fit as fit
-    from dlas.api.predicting import predict as predict
-    from dlas.api.predicting import predictor as predictor
+    from dlas.api.predictions import predict as predict
+    from dlas.api.predictions import predictor as predictor
     from dlas.api.results import choose as choose
     from dlas.api.results import compare as compare
     from dlas.api.results import import_rows as import_rows
@@ -44,9 +49,12 @@ EXPORTS = {
     **dict.fromkeys(
         ("choose", "compare", "import_rows", "observations", "report", "table"), "dlas.api.results"
     ),
-    **dict.fromkeys(("evaluate", "fit", "predict", "predictor"), "dlas.api.predicting"),
+    **dict.fromkeys(("evaluate", "fit"), "dlas.api.predicting"),
+    **dict.fromkeys(("predict", "predictor"), "dlas.api.predictions"),
     "deploy": "dlas.deployment.deploying",
+    "explore": "dlas.api.exploring",
     "export": "dlas.rows.export",
+    "fit_device": "dlas.api.device",
     "load": "dlas.deployment.loading",
     "read": "dlas.rows.frame",
     "run": "dlas.api.running",

@@ -16,6 +16,7 @@ from dlas.engine.kernels import program_kernels
 from dlas.engine.operators import network_operators
 from dlas.errors import InputError, Unsupported
 from dlas.networks.operators import Operators
+from dlas.processes.interface import Runner
 from dlas.rows.predictions import PREDICTED
 from dlas.rows.results import Row
 from dlas.stack import Layer
@@ -55,18 +56,22 @@ def planned(
     study: Study | Mapping[str, Any] | str | os.PathLike[str],
     *,
     where: Sequence[str] = (),
+    points: Sequence[Point] | None = None,
     cache: str | os.PathLike[str] | None = None,
     jobs: int = 1,
-    steps: Steps = "spawned",
+    steps: Steps | Runner = "spawned",
     progress: Progress = "auto",
+    lines: bool = True,
     kernels: bool = False,
 ) -> Planned:
     """Return the points of a study whose networks could be made.
 
     Parameters
     ----------
-    study, where, cache, jobs, steps, progress
+    study, where, cache, jobs, progress
         As for :func:`dlas.run`.
+    points, steps, lines
+        As for :func:`dlas.api.running.run_study`.
     kernels : bool
         Whether to tell the kernels of programs too, for which some compilers lower the networks.
 
@@ -84,9 +89,10 @@ def planned(
         lambda store: nullcontext(CollectedRows(store.workspace("predict"))),
         jobs=jobs,
         until="kernels" if kernels else "network",
-        points=select_points(chosen, where) if where else None,
+        points=select_points(chosen, where) if where else points,
         steps=steps,
         progress=progress,
+        lines=lines,
     )
     found = Planned()
     by_key: dict[str, Operators] = {}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from dlas.console.views import View
-from dlas.rows.frame import read, select
+from dlas.rows.frame import read, select, without_measured
 
 Folders = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """A folder that ``dlas.run`` wrote, or several."""
@@ -26,6 +26,8 @@ def table(
     every: bool = False,
 ) -> View:
     """Return the table of all points, each beside the fastest of its kind.
+
+    Points that were predicted, and not measured since, are among them, marked, and compared with nothing.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ def table(
     from dlas.console.tables import MOST_LINES, ordered
     from dlas.console.tables import table as grid
 
-    chosen = _rows(rows, where)
+    chosen = without_measured(_rows(rows, where, predictions=True))
     lines = ordered(merge_repeats(chosen), sort).drop(columns=["group_number", "bad"])
     return View(lines.reset_index(drop=True), grid(chosen, sort=sort, most=None if every else MOST_LINES))
 
@@ -187,9 +189,12 @@ def files_beside(page: Path) -> Path:
     return page.with_name(f"{page.stem}_files")
 
 
-def _rows(rows: Folders | pd.DataFrame, where: str | Sequence[str]) -> pd.DataFrame:
-    """Return the rows that match every filter."""
-    return select(rows if isinstance(rows, pd.DataFrame) else read(rows), patterns(where))
+def _rows(
+    rows: Folders | pd.DataFrame, where: str | Sequence[str], predictions: bool = False
+) -> pd.DataFrame:
+    """Return the rows that match every filter; of folders, their predictions too where asked for."""
+    frame = rows if isinstance(rows, pd.DataFrame) else read(rows, predictions=predictions)
+    return select(frame, patterns(where))
 
 
 def patterns(where: str | Sequence[str]) -> Sequence[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -117,6 +117,7 @@ def run_into(
     out: Path,
     *,
     where: Sequence[str] = (),
+    points: Sequence[Point] | None = None,
     retry: Collection[str] = (),
     cache: Path | None = None,
     cache_gib: float = 20.0,
@@ -136,16 +137,16 @@ def run_into(
     run_study(
         study,
         lambda: caches.Cache(cache or caches.default_root(), int(cache_gib * 2**30)),
-        lambda _: _results(out, study),
-        points=select_points(study, where) if where else None,
+        lambda _: appending(out, study),
+        points=select_points(study, where) if where else points,
         retry=retry,
         **options,
     )
 
 
 @contextmanager
-def _results(out: Path, study: Study) -> Iterator[Results]:
-    """Open a results folder, which keeps the study."""
+def appending(out: Path, study: Study) -> Iterator[Results]:
+    """Yield the writer of rows of a results folder, which keeps the study."""
     with Results(out) as results:
         keep(out, study)
         yield results
@@ -167,7 +168,7 @@ def preview_into(
         If the study is invalid.
     """
     check_size(study)
-    _check_parts(study)
+    check_parts(study)
     chosen = select_points(study, where)
     check_training(chosen)
     if out is not None:
@@ -186,8 +187,10 @@ def run_study(
     keep_builds: bool = False,
     until: str = "measure",
     points: Sequence[Point] | None = None,
-    steps: Steps = "forked",
+    steps: Steps | Runner = "forked",
     progress: Progress = "auto",
+    lines: bool = True,
+    again: str = "",
 ) -> Writer:
     """Run a study, and return its results.
 
@@ -200,11 +203,16 @@ def run_study(
         Opens the writer of rows, a :class:`dlas.rows.results.Results`.
     jobs, retry, keep_builds, until, points
         As for :class:`dlas.engine.sweep.Sweep`.
-    steps : {"spawned", "forked", "inline"}
-        Where the steps run.  A process that has run kernels must not fork them: its children
-        would lack the threads of its libraries, and hang.
+    steps : {"spawned", "forked", "inline"} or Runner
+        Where the steps run, or what runs those of several studies.  A process that has run kernels must
+        not fork them: its children would lack the threads of its libraries, and hang.
     progress : {"auto", "rich", "plain", "silent"}
         As for :func:`run`.
+    lines : bool
+        Print a line for each row, and those before the first and after the last; False for a study that
+        is a part of something larger, which then shows the bar alone.
+    again : str
+        What goes on after an interruption; by default ``dlas run`` with the folder.
 
     Raises
     ------
@@ -219,13 +227,15 @@ def run_study(
         raise InputError(f"in_process runs one step at a time, and jobs = {jobs} asks for more")
     console = terminal.console(progress)
     check_size(study)
-    _check_parts(study)
+    check_parts(study)
     check_training(study.points() if points is None else points)
     from dlas.console.progress import SweepProgress
 
-    total = _announce(study, console, steps == "inline", points)
-    shown = SweepProgress(total, console, study.varying() or ["model"], live=steps != "inline")
-    with closing(_runner(steps)) as runner:
+    said = console if lines else terminal.console("silent")
+    total = _announce(study, said, steps == "inline", points)
+    axes = study.varying() or ["model"]
+    shown = SweepProgress(total, console, axes, live=steps != "inline", lines=lines)
+    with runner_of(steps) as runner:
         store = cache()
         with results(store) as writer, shown:
             sweep = Sweep(
@@ -240,7 +250,7 @@ def run_study(
                 until=until,
                 points=points,
             )
-            _sweep(sweep, console)
+            _sweep(sweep, said, again)
     return writer
 
 
@@ -259,18 +269,20 @@ def _announce(study: Study, console: Console, in_process: bool, chosen: Sequence
     return total
 
 
-def _runner(steps: Steps) -> Runner:
-    """Return the runner of the steps."""
+def runner_of(steps: Steps | Runner) -> AbstractContextManager[Runner]:
+    """Return a context that gives the runner of the steps; one that was made before stays open."""
+    if isinstance(steps, Runner):
+        return nullcontext(steps)
     if steps == "inline":
         from dlas.processes.inline import Inline
 
-        return Inline()
+        return closing(Inline())
     from dlas.processes.server import Server
 
-    return Server(spawned=steps == "spawned")
+    return closing(Server(spawned=steps == "spawned"))
 
 
-def _check_parts(study: Study) -> None:
+def check_parts(study: Study) -> None:
     """Verify every part of a study, before anything is written.
 
     Raises
@@ -301,8 +313,8 @@ def _expansion_line(study: Study, total: int, expansion: Expansion) -> str:
     return line
 
 
-def _sweep(sweep: Sweep, console: Console) -> None:
-    """Run a sweep and print how it ended."""
+def _sweep(sweep: Sweep, console: Console, again: str) -> None:
+    """Run a sweep and print how it ended, or what goes on with it."""
     from dlas.processes.outcome import FULL, DiskFull
     from dlas.processes.server import ServerDied
 
@@ -310,8 +322,8 @@ def _sweep(sweep: Sweep, console: Console) -> None:
     try:
         summary = sweep.run()
     except KeyboardInterrupt:
-        again = f"`dlas run {out}` goes on" if sweep.until == "measure" else "the same command goes on"
-        console.print(f"interrupted; {again}. Rows so far: {out}", highlight=False)
+        folder = f"`dlas run {out}`" if sweep.until == "measure" else "the same command"
+        console.print(f"interrupted; {again or folder} goes on. Rows so far: {out}", highlight=False)
         raise
     except ServerDied as error:
         raise Unfinished(f"{error}; run the study again to go on") from None

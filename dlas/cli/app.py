@@ -1,4 +1,4 @@
-"""The command line: ``dlas run | list | show | table | compare | report | observations | export | ...``."""
+"""The command line: ``dlas run | explore | list | show | table | compare | report | export | ...``."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ app = typer.Typer(
 )
 
 app.command()(sweeps.run)
+app.command()(sweeps.explore)
 app.command()(sweeps.status)
 app.command()(tuning.tune)
 app.command("list")(parts.list_parts)
 app.command()(parts.check)
 app.command()(predictors.fit)
+app.command("fit-device")(predictors.fit_device)
 app.command()(predictors.evaluate)
 app.command()(predictors.predict)
 app.command()(serving.serve)
@@ -126,11 +128,11 @@ def table(
     every: All = False,
     json: Json = False,
 ) -> None:
-    """Print every point's row, beside the fastest of its kind."""
+    """Print every point's row, beside the fastest of its kind; predicted points are marked."""
     from dlas.api import results
     from dlas.console import as_json
 
-    rows = _read(folders, where)
+    rows = _read(folders, where, predictions=True)
     if json:
         terminal.show_json(as_json.of_table(rows, sort))
     else:
@@ -283,8 +285,8 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _read(folders: list[Path], where: list[str] | None) -> Any:
-    """Return the rows of all folders that match every pattern."""
-    from dlas.rows.frame import read, select
+def _read(folders: list[Path], where: list[str] | None, predictions: bool = False) -> Any:
+    """Return the rows of all folders that match every pattern, and predictions of points without one."""
+    from dlas.rows.frame import read, select, without_measured
 
-    return select(read(folders), where or ())
+    return select(without_measured(read(folders, predictions=predictions)), where or ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dlas.testing.children import Check, Finding
 
 AXES = ("dataset", "model", "compression", "algorithm", "compiler", "hardware")
+PART = "A part's name, or a table: '{name = \"cifar_resnet18\", width = 0.5}'."
 
 
 def list_parts(
@@ -99,6 +101,22 @@ def examine(device: str) -> list[Diagnosis]:
     if profile is None:
         raise InputError(f"{device!r} has no profile, and only boards with one can be checked")
     return list(diagnosis.checks(profile))
+
+
+def part_of(text: str) -> Any:
+    """Return a part as an entry of a study file.
+
+    Raises
+    ------
+    InputError
+        If it starts like a table and is not one.
+    """
+    if not text.startswith("{"):
+        return text
+    try:
+        return tomllib.loads(f"part = {text}")["part"]
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{text!r} is not a TOML table: {error}") from None
 
 
 def option_of(text: str) -> tuple[str, Any]:

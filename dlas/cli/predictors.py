@@ -1,4 +1,4 @@
-"""The commands around predictors: ``dlas fit``, ``dlas evaluate`` and ``dlas predict``."""
+"""The commands around predictors: ``dlas fit``, ``fit-device``, ``evaluate`` and ``predict``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dlas.cli.parts import option_of
+from dlas.cli.parts import PART, option_of, part_of
 from dlas.console import terminal
 from dlas.errors import InputError
 
@@ -16,8 +16,8 @@ Target = Annotated[str, typer.Option(help="The column to predict: latency_s, pea
 HoldOut = Annotated[
     str | None,
     typer.Option(
-        help="Groups held out in turn: model, compression.level, batch; a share: model=30%; "
-        "or those named: model=resnet50,googlenet."
+        help="Groups held out in turn: model, compression.level, batch; in ten parts: network/10; "
+        "a share: model=30%; or those named: model=resnet50,googlenet."
     ),
 ]
 Where = Annotated[list[str] | None, typer.Option("--where", help="Use the rows that match: task=training.")]
@@ -55,6 +55,56 @@ def fit(
     terminal.say(f"fitted: {to}")
 
 
+def fit_device(
+    to: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="The predictor's folder. After Ctrl-C the same command goes on."
+        ),
+    ],
+    minutes: Annotated[float, typer.Option(help="All that it may take.")] = 30.0,
+    hardware: Annotated[str, typer.Option(help="As `dlas list hardware` names it.")] = "local_cpu",
+    compiler: Annotated[
+        str, typer.Option(help="What runs the networks, as `dlas list compiler` names it.")
+    ] = "onnxruntime",
+    threads: Annotated[int, typer.Option(help="Threads of the device.")] = 1,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(help="Of a compiler that takes one (default: spatial_pack in blocks of channels)."),
+    ] = None,
+    model: Annotated[str, typer.Option(help="The part that draws networks.")] = "random_layers",
+    target: Annotated[
+        str, typer.Option(help="latency_s; or latency_min_s, undisturbed on a busy machine.")
+    ] = "latency_s",
+    unseen: Annotated[
+        list[str] | None,
+        typer.Option(help="A network to try it on, or several (default: five of torchvision)."),
+    ] = None,
+    seed: Seed = 0,
+    cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
+) -> None:
+    """Make a predictor of latency for this machine: draw networks, measure, fit, and try it on others."""
+    from dlas.api import device
+
+    view = device.fit_device(
+        to,
+        minutes=minutes,
+        hardware=hardware,
+        compiler=compiler,
+        threads=threads,
+        algorithm=algorithm,
+        model=model,
+        target=target,
+        unseen=tuple(unseen or device.UNSEEN),
+        seed=seed,
+        cache=cache,
+        steps="forked",
+        say=terminal.say,
+    )
+    terminal.show(view.shown)
+    terminal.say(f"fitted: {to}\nnext: dlas predict {to} --model resnet50")
+
+
 def evaluate(
     folders: Folders,
     predictors: Annotated[
@@ -83,8 +133,29 @@ def evaluate(
 def predict(
     predictor: Annotated[Path, typer.Argument(help="A folder that `dlas fit --to` wrote.")],
     study: Annotated[
-        Path, typer.Argument(help="A study file, whose points are predicted, or a folder with rows.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="[STUDY | FOLDER | FILE.onnx | MODULE:NAME]",
+            help="A study file, whose points are predicted; a folder with rows; an ONNX file; or a torch "
+            "module to import, mine.py:Net or package.module:factory.",
+        ),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help=f"A network in place of a study. {PART}")] = None,
+    batch: Annotated[
+        str | None, typer.Option(help="A network's batches: 1,8 (default: 1; in training the least fitted).")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Height and width of a network's images (default: what it is for).")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads, of those that were fitted (default: each).")
+    ] = None,
+    compiler: Annotated[
+        str | None, typer.Option(help="Compiler, of those that were fitted (default: each).")
+    ] = None,
+    hardware: Annotated[
+        str | None, typer.Option(help="The device that tells a network's kernels (default: local_cpu).")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for predictions.jsonl.")] = None,
     within: Annotated[
         list[str] | None, typer.Option(help="Keep points whose upper bound is at most: latency_s=0.05.")
@@ -98,12 +169,18 @@ def predict(
     jobs: Annotated[int, typer.Option(min=1, help="Networks made at a time.")] = 1,
     cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
 ) -> None:
-    """Predict the points of a study without building or measuring them."""
-    from dlas.api import predicting
+    """Predict a network, or the points of a study, without building or measuring them."""
+    from dlas.api import predictions
 
-    view = predicting.predict(
+    view = predictions.predict(
         predictor,
         study,
+        model=None if model is None else part_of(model),
+        batch=_batches(batch),
+        size=size,
+        threads=threads,
+        compiler=compiler,
+        hardware=None if hardware is None else part_of(hardware),
         out=out,
         within=dict(map(_bound, within or ())),
         where=where or (),
@@ -115,6 +192,14 @@ def predict(
     terminal.show(view.shown)
     if out is not None:
         terminal.say(f"written: {out / 'predictions.jsonl'}")
+
+
+def _batches(text: str | None) -> tuple[int, ...]:
+    """Return the batch sizes in ``1,8``."""
+    try:
+        return tuple(int(size) for size in text.split(",")) if text is not None else ()
+    except ValueError:
+        raise InputError(f"--batch {text!r}: expected whole numbers, such as 1,8") from None
 
 
 def _bound(text: str) -> tuple[str, float]:

@@ -1,4 +1,4 @@
-"""The commands that run studies: ``dlas run`` and ``dlas status``."""
+"""The commands that run studies: ``dlas run``, ``dlas explore`` and ``dlas status``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(
     sample: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Draw N points at random, from [sample] axes or from the cross product."
+            metavar="N", help="Draw N points at random, from \\[sample] axes or from the cross product."
         ),
     ] = None,
     dry_run: Annotated[
@@ -80,6 +80,39 @@ def run(
         steps="inline" if in_process else "forked",
     )
     _print_next(folder, chosen)
+
+
+def explore(
+    study: Annotated[Path, typer.Argument(help="A study file.")],
+    out: Annotated[Path, typer.Option(help="Folder for results.jsonl, predictions.jsonl and logs/.")],
+    share: Annotated[
+        float, typer.Option(help="Of the points, those to measure; a larger one extends a smaller one.")
+    ] = 0.1,
+    jobs: Annotated[int, typer.Option(min=1, help="Network and build steps at a time.")] = 1,
+    cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
+    cache_gib: Annotated[float, typer.Option(min=0, help="Size that the cache is kept within.")] = 20.0,
+    keep_builds: Annotated[bool, typer.Option(help="Keep built libraries after their rows.")] = False,
+    in_process: Annotated[
+        bool, typer.Option("--in-process", help="Run all steps in this process, without limits.")
+    ] = False,
+) -> None:
+    """Measure a share of a study's points, chosen well, and predict the latencies of the others."""
+    from dlas.api import exploring
+
+    view = exploring.explore(
+        study,
+        out,
+        share=share,
+        jobs=jobs,
+        cache=cache,
+        cache_gib=cache_gib,
+        keep_builds=keep_builds,
+        in_process=in_process,
+    )
+    terminal.show(view.shown)
+    terminal.say(f"written: {out / 'predictions.jsonl'}")
+    more = f"\n      dlas explore {study} --share {2 * share:g} --out {out}" if 2 * share <= 1 else ""
+    terminal.say(f"next: dlas table {out}\n      dlas report {out}{more}")
 
 
 def status(folder: Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]) -> None:

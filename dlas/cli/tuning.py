@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
+from dlas.cli.parts import PART, part_of
 from dlas.console import terminal
 from dlas.console.records import COLUMNS, cells
 from dlas.engine.collected import CollectedRows
@@ -26,7 +26,6 @@ records = typer.Typer(
 CacheFolder = Annotated[
     Path | None, typer.Option("--cache", help="The cache with the records (default: $DLAS_CACHE).")
 ]
-PART = "A part's name, or a table: '{name = \"cifar_resnet18\", width = 0.5}'."
 
 
 def tune(
@@ -59,12 +58,12 @@ def tune(
     }
     chosen = {name: value for name, value in options.items() if value is not None}
     axes = {
-        "dataset": [_part(dataset)],
-        "model": [*map(_part, models)],
-        "compression": [*map(_part, compression)],
-        "algorithm": [*map(_part, algorithm)],
+        "dataset": [part_of(dataset)],
+        "model": [*map(part_of, models)],
+        "compression": [*map(part_of, compression)],
+        "algorithm": [*map(part_of, algorithm)],
         "compiler": [{"name": "metaschedule", **chosen}],
-        "hardware": [*map(_part, hardware)],
+        "hardware": [*map(part_of, hardware)],
         "batch": batch,
     }
     study = Study(axes, name="tune")
@@ -80,22 +79,6 @@ def tune(
         count = f"{len(failed)} of {len(collected.rows)} points were not tuned"
         terminal.complain(f"{count}; logs are in {collected.folder / 'logs'}")
         raise typer.Exit(1)
-
-
-def _part(text: str) -> Any:
-    """Return a part as an entry of a study file.
-
-    Raises
-    ------
-    InputError
-        If it starts like a table and is not one.
-    """
-    if not text.startswith("{"):
-        return text
-    try:
-        return tomllib.loads(f"part = {text}")["part"]
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{text!r} is not a TOML table: {error}") from None
 
 
 @records.command("list")

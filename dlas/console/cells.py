@@ -18,9 +18,12 @@ COLOURS = {
     "wrong": "red",
     "unsupported": "yellow",
     "unstable": "yellow",
+    "predicted": "cyan",
 }
 NOISY = "~"
 """Mark of a time that was measured on a disturbed machine."""
+PREDICTED_MARK = "≈"
+"""Mark of a time that was predicted."""
 UNSTABLE_MARK = "?"
 """Mark of a time that is no result, because slices of its measurement differ too much."""
 

@@ -12,17 +12,21 @@ from rich.text import Text
 from dlas.console.cells import GridCell, GridColumn, names
 from dlas.console.grid import Grid
 from dlas.learning.evaluation import CLOSE, Evaluation, KernelScores
+from dlas.learning.gains import Gain, Range
 from dlas.learning.intervals import LEVEL, fewest_groups
 from dlas.learning.metrics import WITHIN, Scores
 from dlas.learning.settings import Evaluated
-from dlas.rows.columns import AXES
+from dlas.rows.columns import AXES, INSTANCE, MACHINE
 from dlas.rows.labels import MISSING, number_of, points, shortened, shown_in
-from dlas.rows.predictions import MEASURED, bound_names
+from dlas.rows.predictions import MEASURED, UNKNOWN, bound_names
 
+OF_MACHINES = (MACHINE, INSTANCE)
 MOST_FOLDS = 40
 """Most held-out groups that have lines of their own."""
 MOST_LINES = 40
 """Most predicted points that a table shows."""
+GAINS = 2
+"""Shares within a relative error of which the gain is told, those that MIRAGE's Table 8 has."""
 WORST = 3
 """Rows with the largest errors that are named."""
 
@@ -94,6 +98,34 @@ def _by_kernel(predictor: str, kernels: Sequence[KernelScores]) -> Grid:
     return Grid(columns, above=[Text(f"{predictor}: kernels of what was held out", style="bold")])
 
 
+def gained(predictor: str, hold_out: str, gains: Sequence[Gain]) -> RenderableType:
+    """Return the table of what fitting to several devices gains over one, by model.
+
+    Parameters
+    ----------
+    predictor : str
+    hold_out : str
+        What makes a device: ``instance``.
+    gains : sequence of Gain
+        At least one.
+    """
+    columns = [
+        names("model", [each.name for each in gains]),
+        _column("comparisons", [f"{each.comparisons:,}" for each in gains]),
+    ]
+    for place, limit in enumerate(WITHIN[:GAINS]):
+        columns.append(_column(f"within {limit:.0%}", [_least_most(each.within[place]) for each in gains]))
+    columns.append(_column("RMSE", [_least_most(each.rmse) for each in gains]))
+    columns.append(_column("MAE", [_least_most(each.mae) for each in gains]))
+    title = f"{predictor}: gain by fitting to all other values of {hold_out} in place of one (least to most)"
+    return Grid(columns, above=[Text(title, style="bold")])
+
+
+def _least_most(span: Range) -> str:
+    """Return the least and the most of shares, ``-1.2% to +8.9%``."""
+    return MISSING if span is None else f"{span[0]:+.1%} to {span[1]:+.1%}"
+
+
 def _covered(scores: Scores) -> str:
     """Return the share of rows in their intervals, with its standard error where there is one."""
     error = "" if scores.coverage_error is None else f" ± {_percent(scores.coverage_error)}"
@@ -134,7 +166,7 @@ def predicted(frame: pd.DataFrame, target: str, total: int, failed: Mapping[str,
         Numbers of points that were not, by reason.
     """
     lines = frame.sort_values(target).head(MOST_LINES)
-    axes = [axis for axis in AXES if frame[axis].nunique() > 1] or ["model"]
+    axes = [axis for axis in (*AXES, *OF_MACHINES) if frame[axis].nunique() > 1] or ["model"]
     low, high = bound_names(target)
     words, unit, scale = shown_in(target)
     columns = [names(axis, [str(value) for value in lines[axis]], shared=True) for axis in axes]
@@ -145,6 +177,8 @@ def predicted(frame: pd.DataFrame, target: str, total: int, failed: Mapping[str,
         columns.append(_column("error", [f"{error:+.1%}" for error in errors]))
     bounds = zip(lines[low], lines[high], strict=True)
     columns.append(_column(f"{LEVEL:.0%} interval", [_interval(scale * a, scale * b) for a, b in bounds]))
+    if lines[UNKNOWN].notna().any():
+        columns.append(_column("unknown kernels", [_percent(share) for share in lines[UNKNOWN]]))
     columns.append(_column("doubt", [shortened(text, 60) or MISSING for text in lines["doubt"]], drop=1))
     notes = [f"{points(len(frame))} of {points(total)} that were predicted"]
     if len(frame) > len(lines):

@@ -52,12 +52,17 @@ class SweepProgress:
         The axes that have more than one value, which identify a point.
     live : bool
         Redraw a bar on a terminal; False where steps write to the terminal themselves.
+    lines : bool
+        Print lines for rows, and without a terminal for messages of steps.
     """
 
-    def __init__(self, total: int, console: Console, axes: Sequence[str], live: bool = True) -> None:
+    def __init__(
+        self, total: int, console: Console, axes: Sequence[str], live: bool = True, lines: bool = True
+    ) -> None:
         self.total = total
         self.console = console
         self.axes = axes
+        self.lines = lines
         self.started = time.monotonic()
         self._messages: dict[str, tuple[str, str]] = {}
         self._printed_at = 0.0
@@ -85,7 +90,8 @@ class SweepProgress:
     def say(self, run: PointRun, text: str) -> None:
         """Show a message of the step that a point is in, until the step ends."""
         self._messages[run.point.id] = run.under_way.name, text
-        if self._live is None and time.monotonic() - self._printed_at > MESSAGE_EVERY_SECONDS:
+        due = time.monotonic() - self._printed_at > MESSAGE_EVERY_SECONDS
+        if self.lines and self._live is None and due:
             self._printed_at = time.monotonic()
             line = f"  {run.under_way.name}: {self._names(run.point.content())}: {text}"
             self.console.print(escape(line), highlight=False, soft_wrap=True)
@@ -113,6 +119,8 @@ class SweepProgress:
         """Print a line for a finished point."""
         self._rows += 1
         self._messages.pop(row.id, None)
+        if not self.lines:
+            return
         names = self._names(asdict(row))
         what = (row.reason or "").partition("\n")[0]
         if row.latency_s:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,18 @@ from rich.text import Text
 
 from dlas.analysis.matching import SETTING_OF_SEEDS, outcomes, timed
 from dlas.analysis.repeats import merge_repeats
-from dlas.console.cells import COLOURS, NOISY, UNSTABLE_MARK, GridCell, GridColumn, names
+from dlas.console.cells import (
+    COLOURS,
+    NOISY,
+    PREDICTED_MARK,
+    UNSTABLE_MARK,
+    GridCell,
+    GridColumn,
+    names,
+)
 from dlas.console.grid import Grid, Notes
 from dlas.errors import unknown
+from dlas.learning.intervals import LEVEL as INTERVAL_LEVEL
 from dlas.rows.columns import AXES, UNSAID
 from dlas.rows.frame import select
 from dlas.rows.labels import (
@@ -24,9 +33,11 @@ from dlas.rows.labels import (
     duration,
     factor,
     interval_ms,
+    milliseconds,
     points,
     short_id,
 )
+from dlas.rows.predictions import PREDICTED
 from dlas.rows.results import OUTCOMES, UNSTABLE
 from dlas.rows.short_labels import with_short_labels
 
@@ -131,7 +142,8 @@ def table(
     columns.append(GridColumn(GridCell("id"), [GridCell(short_id(row)) for row in shown["id"]], drop=1))
     numbers = shown["group_number"].tolist()
     breaks = {i for i in range(len(numbers) - 1) if numbers[i] != numbers[i + 1]}
-    below = [*first_shown(len(shown), len(lines), "lines"), _counts(lines), *_partly(lines), *_repeats(lines)]
+    below = [*first_shown(len(shown), len(lines), "lines"), _counts(lines), *_predictions(lines)]
+    below += [*_partly(lines), *_repeats(lines)]
     below += notes.lines()
     same = "; ".join(filter(None, (describe_constants(lines, constants), str(left_out))))
     return Grid(columns, breaks, _headline(every, lines, same), below)
@@ -211,6 +223,10 @@ def _outcome_columns(frame: pd.DataFrame, notes: Notes) -> list[GridColumn]:
         reasons = [row[name] for name in ("reason", "unstable_reason") if pd.notna(row[name])]
         ending = notes.mark(outcome, None if outcome == "ok" else next(iter(reasons), None))
         status.append(GridCell(ending, COLOURS[outcome], two_lines=ending.replace(" (", "\n(")))
+        if row["status"] == PREDICTED and pd.notna(row["latency_s"]):
+            latency.append(_predicted_cell(row))
+            relative.append(GridCell(MISSING, "dim"))
+            continue
         if row["status"] != "ok" or pd.isna(row["latency_s"]):
             latency.append(GridCell(MISSING, "dim"))
             relative.append(GridCell(MISSING, "dim"))
@@ -228,6 +244,14 @@ def _outcome_columns(frame: pd.DataFrame, notes: Notes) -> list[GridColumn]:
         GridColumn(GridCell("ms [95 % interval]", two_lines="ms\n[95 %]"), latency),
         GridColumn(GridCell("times as fast\nas the fastest"), relative),
     ]
+
+
+def _predicted_cell(row: Mapping[Hashable, Any]) -> GridCell:
+    """Return a predicted latency with its interval, if it has one."""
+    if pd.isna(row["latency_low_s"]):
+        return GridCell(milliseconds(row["latency_s"]) + PREDICTED_MARK, COLOURS[PREDICTED])
+    text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"]) + PREDICTED_MARK
+    return GridCell(text, COLOURS[PREDICTED], two_lines=text.replace(" [", "\n["))
 
 
 def _quantity_columns(frame: pd.DataFrame) -> list[GridColumn]:
@@ -257,6 +281,15 @@ def _partly(frame: pd.DataFrame) -> Iterator[Text]:
         yield Text(PARTLY_MEANS)
 
 
+def _predictions(frame: pd.DataFrame) -> Iterator[Text]:
+    """Yield what the mark of predicted times means, where a point has one."""
+    if (frame["status"].eq(PREDICTED) & frame["latency_s"].notna()).any():
+        yield Text(
+            f"{PREDICTED_MARK} was predicted and not measured, with an interval of {INTERVAL_LEVEL:.0%}; it "
+            "is compared with nothing"
+        )
+
+
 def _repeats(frame: pd.DataFrame) -> Iterator[Text]:
     """Yield how many points have several runs, and how far these are apart."""
     spread = frame["spread"].dropna()
@@ -270,7 +303,9 @@ def _counts(frame: pd.DataFrame) -> Text:
     counts = outcomes(frame).value_counts()
     text = Text(f"{points(len(frame))}: ")
     pieces = [
-        Text(f"{counts[outcome]:,} {outcome}", COLOURS[outcome]) for outcome in OUTCOMES if outcome in counts
+        Text(f"{counts[outcome]:,} {outcome}", COLOURS[outcome])
+        for outcome in (*OUTCOMES, PREDICTED)
+        if outcome in counts
     ]
     text.append_text(Text(", ").join(pieces or [Text("nothing has been run")]))
     if UNSTABLE in counts:

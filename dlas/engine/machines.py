@@ -40,7 +40,7 @@ class Measured:
     count: int = 0
 
 
-def check_machine(study: Study, folder: Path, anyway: bool = False) -> list[str]:
+def check_machine(study: Study, folder: Path, anyway: bool = False, advice: str = ADVICE) -> list[str]:
     """Refuse a folder with rows of the study's hardware that another machine measured.
 
     Parameters
@@ -50,6 +50,8 @@ def check_machine(study: Study, folder: Path, anyway: bool = False) -> list[str]
         Where the rows are to be written; it need not exist.
     anyway : bool
         Tell of such rows instead of refusing them.
+    advice : str
+        What to do instead, the last line of the refusal.
 
     Returns
     -------
@@ -74,7 +76,7 @@ def check_machine(study: Study, folder: Path, anyway: bool = False) -> list[str]
         )
         (others if differ else remarks).append(_told(folder, measured, own, differ))
     if others and not anyway:
-        raise InputError("\n".join([*others, ADVICE]))
+        raise InputError("\n".join([*others, advice]))
     return [*others, *remarks]
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dlas.errors import InputError
 from dlas.learning.intervals import half_width
 from dlas.learning.points import NETWORK, Points, describe_left_out
-from dlas.learning.splits import Criterion, Fold, check_leaks, folds
+from dlas.learning.splits import DEVICE, OF_SETTING, Criterion, Fold, check_leaks, folds
 from dlas.rows.labels import number_of
 from dlas.stack import Fitted, Predictor, Samples, Workspace
 
@@ -60,13 +60,15 @@ class Tried:
 def values_of(points: Points, criterion: Criterion) -> list[str]:
     """Return the value of a criterion's column in each point.
 
-    The level of a network that was not compressed is 0.
+    The level of a network that was not compressed is 0; a device is called by what tells it from the others.
 
     Raises
     ------
     InputError
         If there is no such column, or a point has no value in it.
     """
+    if criterion.column == DEVICE:
+        return _devices(points)
     if criterion.column not in points.frame:
         raise InputError(
             f"--hold-out {criterion.column!r} is no column; there are: {', '.join(map(str, points.frame))}"
@@ -78,6 +80,14 @@ def values_of(points: Points, criterion: Criterion) -> list[str]:
         row = points.frame["id"][column.isna()].iloc[0]
         raise InputError(f"--hold-out {criterion.column}: row {row} has no value in this column")
     return [format(value, "g") if isinstance(value, float) else str(value) for value in column]
+
+
+def _devices(points: Points) -> list[str]:
+    """Return the name of each point's device: ``onnxruntime/2`` where compilers and threads vary."""
+    columns = [points.frame[name].astype("string").fillna("") for name in OF_SETTING[DEVICE]]
+    varying = [column for column in columns if column.nunique() > 1]
+    names = ["/".join(filter(None, values)) for values in zip(*varying, strict=True)]
+    return names or ["all"] * len(points)
 
 
 def fit(predictor: Predictor, samples: Samples, seed: int = 0, say: Say = print) -> Fitted:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import pandas as pd
 
-REPEAT = ("id", "machine_id", "threads")
+REPEAT = ("id", "machine_id", "instance", "threads")
 """Columns that are equal in measurements of the same point."""
 
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ import pandas as pd
 
 from dlas.errors import InputError
 from dlas.learning.features import columns, matrix
+from dlas.learning.features.devices import Facts, device_features, facts_of
 from dlas.learning.features.kernels import COLUMNS, kernel_features, kind
 from dlas.networks.operators import Operators
 from dlas.rows.frame import frame_of, read, select
@@ -27,7 +28,7 @@ from dlas.rows.layer_times import timed_layers
 from dlas.rows.results import Row, read_rows
 from dlas.stack import Kernels, Layer, Predictor, Samples
 
-SETTING = ("machine_id", "threads", "task", "compiler", "algorithm")
+SETTING = ("machine_id", "instance", "threads", "task", "compiler", "algorithm")
 """Columns that make a setting: its rows have a predictor of their own, for nothing carries over unasked."""
 NETWORK = "network"
 """Column with the digest of a point's network."""
@@ -55,12 +56,15 @@ class Points:
         Numbers of rows that cannot be used, by reason.
     kernels : callable
         Returns, of a folder and an id, what the point's program computes, with times where it was measured.
+    devices : mapping of (str, str) to mapping
+        By folder and id, the facts of each point's device that are features.
     """
 
     frame: pd.DataFrame
     networks: Mapping[tuple[str, int], Operators]
     left_out: Counter[str]
     kernels: KernelsOf
+    devices: Mapping[tuple[str, str], Facts] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -86,6 +90,7 @@ class Points:
             features=matrix(families, networks, batches),
             target=np.asarray(known.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64),
             groups=tuple(groups),
+            quantity=target,
             kernels=self._kernels() if predictor.level == "kernel" else None,
         )
 
@@ -97,16 +102,19 @@ class Points:
         InputError
             If a point does not tell its kernels.
         """
-        each = [self.kernels(*key) for key in zip(self.frame["folder"], self.frame["id"], strict=True)]
+        keys = list(zip(self.frame["folder"], self.frame["id"], strict=True))
+        each = [self.kernels(*key) for key in keys]
         if [] in each:
             row = self.frame["id"].iloc[each.index([])]
             raise InputError(f"row {row} has no times of layers, and this predictor adds up layers")
         together = [kernel for own in each for kernel in own]
+        points = np.repeat(np.arange(len(each)), [len(own) for own in each])
+        of_device, values = device_features(self.frame, [self.devices.get(key, {}) for key in keys])
         return Kernels(
-            points=np.repeat(np.arange(len(each)), [len(own) for own in each]),
+            points=points,
             kinds=np.array([kind(kernel) for kernel in together], dtype=np.str_),
-            columns=COLUMNS,
-            features=kernel_features(together),
+            columns=(*COLUMNS, *of_device),
+            features=np.hstack([kernel_features(together), values[points]]),
             seconds=np.array([kernel.get("latency_s") or np.nan for kernel in together], dtype=np.float64),
         )
 
@@ -167,7 +175,8 @@ def read_points(
     numeric = [name for name in map(str, frame) if pd.api.types.is_numeric_dtype(frame[name])]
     if target not in numeric:
         raise InputError(f"--target {target!r} is no column of numbers; there are: {', '.join(numeric)}")
-    frame, networks = _with_networks(frame)
+    _check_known(frame, target)
+    frame, networks, devices = _with_networks(frame)
     reasons = pd.Series("", frame.index, dtype="string")
     unusable = {
         "not ok": ~frame["status"].eq("ok"),
@@ -185,7 +194,7 @@ def read_points(
         reasons = reasons.mask(marked.astype(bool) & reasons.eq(""), reason)
     left_out = Counter(reason for reason in reasons if reason)
     kept = frame[reasons.eq("")].reset_index(drop=True)
-    points = Points(kept, networks, left_out, told)
+    points = Points(kept, networks, left_out, told, devices)
     if not len(points):
         raise InputError(f"no row can be used: {describe_left_out(points)}")
     return points
@@ -204,10 +213,10 @@ def points_of(frame: pd.DataFrame) -> Points:
     InputError
         If a row does not tell its network's operators.
     """
-    known, networks = _with_networks(frame.reset_index(drop=True))
+    known, networks, devices = _with_networks(frame.reset_index(drop=True))
     if (missing := known[NETWORK].isna()).any():
         raise InputError(f"row {known['id'][missing].iloc[0]} does not tell its network's operators")
-    return Points(known, networks, Counter(), _measured_kernels())
+    return Points(known, networks, Counter(), _measured_kernels(), devices)
 
 
 def planned_points(
@@ -235,7 +244,8 @@ def planned_points(
     keys = zip(digests, (row.batch for row in rows), strict=True)
     by_key = dict(zip(keys, (known[id(operators)][1] for operators in networks), strict=True))
     known_frame = frame.assign(**{NETWORK: pd.Series(digests, dtype="string")})
-    return Points(known_frame, by_key, Counter(), lambda _folder, point: told[point])
+    devices = {("", row.id): facts_of(row.device) for row in rows}
+    return Points(known_frame, by_key, Counter(), lambda _folder, point: told[point], devices)
 
 
 def describe_left_out(points: Points) -> str:
@@ -295,15 +305,35 @@ def _timed(row: Row) -> list[Layer]:
     return [{**layer, "latency_s": seconds} for layer, seconds in timed_layers(row)]
 
 
-def _with_networks(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, int], Operators]]:
-    """Return the frame with the digest of each row's network, and what is known of the networks."""
+def _check_known(frame: pd.DataFrame, target: str) -> None:
+    """Refuse a target that no row has, though some were measured.
+
+    Raises
+    ------
+    InputError
+    """
+    measured = frame[target][frame["status"].eq("ok")]
+    if measured.empty or measured.notna().any():
+        return
+    why = f"{number_of(len(measured), 'row')} without {target}"
+    if target.startswith("energy"):
+        why = f"{why}, for their machines have no meter that may be read (RAPL, or a Jetson's sensors)"
+    raise InputError(f"no row has {target}: {why}")
+
+
+def _with_networks(
+    frame: pd.DataFrame,
+) -> tuple[pd.DataFrame, dict[tuple[str, int], Operators], dict[tuple[str, str], Facts]]:
+    """Return the frame with the digest of each row's network, what is known of these, and of the devices."""
     digests: dict[tuple[str, str], str] = {}
     networks: dict[tuple[str, int], Operators] = {}
+    devices: dict[tuple[str, str], Facts] = {}
     for folder in frame["folder"].unique():
         for row in read_rows(Path(folder)):
+            devices[folder, row.id] = facts_of(row.device)
             if operators := operators_of(row):
                 digests[folder, row.id] = name = digest(operators)
                 networks.setdefault((name, row.batch), {row.batch: operators})
     keys = zip(frame["folder"], frame["id"], strict=True)
     column = pd.Series([digests.get(key) for key in keys], frame.index, dtype="string")
-    return frame.assign(**{NETWORK: column}), networks
+    return frame.assign(**{NETWORK: column}), networks, devices

@@ -12,8 +12,8 @@ import pandas as pd
 from dlas.errors import InputError, listed
 from dlas.learning.intervals import LEVEL
 from dlas.learning.points import SETTING, Points
-from dlas.learning.stored import SettingRecord, Stored
-from dlas.rows.predictions import Bounds, PredictedPoint, bound_names
+from dlas.learning.stored import ANY, SettingRecord, Stored
+from dlas.rows.predictions import UNKNOWN, Bounds, PredictedPoint, bound_names
 from dlas.rows.results import Row
 from dlas.stack import Samples
 
@@ -27,6 +27,7 @@ REFUSED = (
 )
 UNKNOWN_FACTOR = 3.0
 """What an unknown kernel may take is this much more or less, which widens intervals."""
+LEAST_SHOWN = 0.001
 MOST_NAMED = 3
 """Features outside their range that a reason names."""
 
@@ -47,6 +48,8 @@ class Predictions:
         Why a prediction is to be doubted; empty where it is not.
     refused : list of str
         Why a point was not predicted, whose value is then NaN; empty where it was.
+    unknown : array [n]
+        Share of each prediction for kernels of kinds that were never fitted; NaN of predictors of networks.
     """
 
     target: str
@@ -56,6 +59,7 @@ class Predictions:
     in_range: npt.NDArray[np.bool_]
     reasons: list[str]
     refused: list[str]
+    unknown: npt.NDArray[np.float64]
 
     def frame(self, points: Points) -> pd.DataFrame:
         """Return the points' axes with the predictions beside them."""
@@ -63,7 +67,7 @@ class Predictions:
         frame[self.target] = self.value
         low, high = bound_names(self.target)
         frame[low], frame[high] = self.low, self.high
-        frame["in_range"], frame["doubt"] = self.in_range, self.reasons
+        frame[UNKNOWN], frame["in_range"], frame["doubt"] = self.unknown, self.in_range, self.reasons
         return frame
 
 
@@ -85,15 +89,16 @@ def predict(stored: Stored, points: Points, anyway: bool = False) -> Predictions
         If every point is refused.
     """
     total = len(points)
-    value, low, high = np.full((3, total), np.nan)
+    value, low, high, unknown = np.full((4, total), np.nan)
     in_range, reasons, refused = np.zeros(total, dtype=bool), [""] * total, [""] * total
-    found = Predictions(stored.record.target, value, low, high, in_range, reasons, refused)
+    found = Predictions(stored.record.target, value, low, high, in_range, reasons, refused, unknown)
     for key, places in points.places().items():
-        own = points.take(places)
-        fitted = key if key in stored.fitted else _most_similar(stored, key, own, anyway)
-        _fill(found, places, stored, fitted, own, strange=fitted != key, anyway=anyway)
+        own, covering = points.take(places), stored.covering(key)
+        fitted = covering or _most_similar(stored, key, own, anyway)
+        _fill(found, places, stored, fitted, own, strange=covering is None, anyway=anyway)
     if total and all(found.refused):
-        raise InputError(f"no point can be predicted: {found.refused[0]}")
+        share = f"{'at least ' if total > 1 else ''}{np.min(unknown):.0%}"
+        raise InputError(f"no point can be predicted: {found.refused[0]}; unknown are {share}")
     return found
 
 
@@ -170,6 +175,8 @@ def _fill(
         )
     fitted = stored.fitted[key]
     value, unknown = fitted.predict(samples), fitted.unknown(samples)
+    if samples.kernels is not None:
+        found.unknown[places] = unknown
     if not anyway:
         for place in places[unknown > MOST_UNKNOWN]:
             found.refused[place] = REFUSED
@@ -180,10 +187,17 @@ def _fill(
         factor[unknown > MOST_UNKNOWN] = np.nan
         found.low[places], found.high[places] = value / factor, value * factor
     elsewhere = "fitted to another setting" if strange else ""
-    guessed = [f"{share:.1%} of it are kernels of kinds never fitted" if share else "" for share in unknown]
+    guessed = [
+        f"{_least(share)} of it are kernels of kinds never fitted" if share else "" for share in unknown
+    ]
     for place, *reasons in zip(places, guessed, _doubts(setting, samples, points), strict=True):
         found.in_range[place] = not any(reasons)
         found.reasons[place] = "; ".join(filter(None, (elsewhere, *reasons)))
+
+
+def _least(share: float) -> str:
+    """Return a share that is not 0, ``2.3%``, in words where it would be shown as 0."""
+    return f"{share:.1%}" if share >= LEAST_SHOWN else f"under {LEAST_SHOWN:.1%}"
 
 
 def _doubts(setting: SettingRecord, samples: Samples, points: Points) -> list[str]:
@@ -213,7 +227,11 @@ def _most_similar(stored: Stored, key: tuple[str, ...], points: Points, anyway: 
     InputError
         If not ``anyway``.
     """
-    best = max(stored.fitted, key=lambda fitted: sum(map(str.__eq__, fitted, key)))
+
+    def agreeing(fitted: tuple[str, ...]) -> int:
+        return sum(own in (value, ANY) for own, value in zip(fitted, key, strict=True))
+
+    best = max(stored.fitted, key=agreeing)
     if not anyway:
         raise InputError(f"{_difference(stored, best, key, points)}; --anyway predicts without an interval")
     return best
@@ -227,7 +245,7 @@ def _difference(stored: Stored, fitted: tuple[str, ...], key: tuple[str, ...], p
     }
     clauses = []
     for place, column in enumerate(SETTING):
-        if fitted[place] == key[place]:
+        if fitted[place] in (key[place], ANY):
             continue
         seen = sorted({names.get(known[place], known[place]) for known in stored.fitted})
         what = column.removesuffix("_id")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+
+import pandas as pd
 
 from dlas.errors import InputError
 from dlas.learning import stored
 from dlas.learning.evaluation import Evaluation
 from dlas.learning.fitting import Say, calibrated, check_enough, cross_fit, fit
+from dlas.learning.gains import Gain, gains
 from dlas.learning.metrics import Scores
 from dlas.learning.noise import noise_floor
 from dlas.learning.points import SETTING, Points
@@ -35,12 +38,15 @@ class Evaluated:
         Predictors before baselines.
     floor : float or None
         The noise floor.
+    gains : list of Gain
+        Where devices were held out in turn, what fitting to several gains over one, of the first predictor.
     """
 
     name: str
     points: Points
     evaluations: list[Evaluation]
     floor: float | None
+    gains: list[Gain] = field(default_factory=list)
 
 
 def evaluate_settings(
@@ -53,8 +59,8 @@ def evaluate_settings(
 ) -> list[Evaluated]:
     """Return predictors and baselines on what is held out, for each setting with enough rows.
 
-    Where machines, numbers of threads, compilers or algorithms are held out, the rows of all of them
-    make one setting.
+    Where devices are held out, or machines, their instances, numbers of threads, compilers or algorithms,
+    the rows of all of them make one setting.
 
     Raises
     ------
@@ -75,7 +81,11 @@ def evaluate_settings(
             Evaluation(tried_name, *cross_fit(predictor, own, target, criterion, seed, say))
             for tried_name, predictor in tried.items()
         ]
-        found.append(Evaluated(name, own, evaluations, floor))
+        gained = []
+        if criterion.of_settings and criterion.one_by_one:
+            first, predictor = evaluations[0], next(iter(tried.values()))
+            gained = gains(predictor, first.samples, list(own.frame["model"]), first.tried, seed, say)
+        found.append(Evaluated(name, own, evaluations, floor, gained))
     if not found:
         raise InputError(
             f"no setting (machine, threads, task, compiler, algorithm) has {fewest} rows: "
@@ -113,7 +123,8 @@ def fit_settings(
         if len(tried) == 1:  # of all groups, not of those that were named
             samples, tried = cross_fit(predictor, each.points, target, criterion.in_turn(), seed, say)
         one = fit(predictor, samples, seed, say)
-        settings.append(_record(str(place), each, samples, one, calibrated(samples, tried)))
+        pooled = criterion.of_settings
+        settings.append(_record(str(place), each, samples, one, calibrated(samples, tried), pooled))
         fitted.append(one)
     part = parts.find("predictor", name)
     options = {key: value for key, value in vars(predictor).items() if key in part.options()}
@@ -145,26 +156,34 @@ def describe(points: Points, without: Sequence[str] = ()) -> str:
     for column in SETTING:
         if column in without:
             word = column.removesuffix("_id").removesuffix("s")
-            words.append(number_of(points.frame[column].nunique(), word))
+            if count := points.frame[column].nunique():
+                words.append(number_of(count, word))
         elif column == "machine_id":
             words.append(str(first["machine"]))
+        elif pd.isna(first[column]):
+            continue
         elif column != "threads":
             words.append(str(first[column]))
-        elif first[column] == first[column]:
+        else:
             words.append(number_of(int(first[column]), "thread"))
     return ", ".join(words)
 
 
 def _record(
-    folder: str, each: Evaluated, samples: Samples, fitted: Fitted, half_width: float | None
+    folder: str,
+    each: Evaluated,
+    samples: Samples,
+    fitted: Fitted,
+    half_width: float | None,
+    pooled: Sequence[str],
 ) -> stored.SettingRecord:
-    """Return what is known of a setting that was fitted."""
+    """Return what is known of a setting that was fitted, for any value of the columns ``pooled``."""
     frame = each.points.frame
     ranges = zip(samples.features.min(axis=0), samples.features.max(axis=0), strict=True)
     importances = fitted.importances()
     key = next(iter(each.points.settings()))
     return stored.SettingRecord(
-        setting=dict(zip(SETTING, key, strict=True)),
+        setting=dict(zip(SETTING, key, strict=True)) | dict.fromkeys(pooled, stored.ANY),
         machine=str(frame["machine"].iloc[0]),
         columns={
             name: (float(low), float(high)) for name, (low, high) in zip(samples.columns, ranges, strict=True)

@@ -6,6 +6,7 @@ remembers.  Here whole groups are held out.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,12 +17,17 @@ import numpy.typing as npt
 from dlas.errors import InputError, unknown
 
 SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
+PARTS = re.compile(r"(.+?) */ *(\d+)")
+DEVICE = "device"
+"""Criterion whose values are devices: a machine, its instance, a runtime with its algorithm, and threads."""
 OF_SETTING = {
-    "machine": ("machine_id",),
-    "machine_id": ("machine_id",),
+    "machine": ("machine_id", "instance"),
+    "machine_id": ("machine_id", "instance"),
+    "instance": ("instance",),
     "threads": ("threads",),
     "compiler": ("compiler", "algorithm"),
     "algorithm": ("algorithm",),
+    DEVICE: ("machine_id", "instance", "compiler", "algorithm", "threads"),
 }
 """Criteria by which rows of several settings are held out together, and the columns in which those differ."""
 NETWORK_AXES = ("dataset", "model", "compression", "network")
@@ -36,20 +42,24 @@ class Criterion:
     ----------
     column : str
         Of the table of rows: ``model``, ``compression.level``, ``batch``; or ``network``, the
-        operators that a point's network consists of.
+        operators that a point's network consists of; or ``device``.
     named : tuple of str
         The values held out together; empty for each value in turn.
     share : float or None
         The share of the values, drawn from the seed, held out together.
+    parts : int or None
+        Into how many parts the values are drawn, each of which is held out in turn: where there are
+        hundreds, a fit without each of them would take long.
     """
 
     column: str
     named: tuple[str, ...] = ()
     share: float | None = None
+    parts: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> Criterion:
-        """Return the criterion in ``column``, ``column=value,value`` or ``column=30%``.
+        """Return the criterion in ``column``, ``column=value,value``, ``column=30%`` or ``column/10``.
 
         Raises
         ------
@@ -60,9 +70,13 @@ class Criterion:
         named = tuple(value.strip() for value in values.split(",") if value.strip())
         if not column or (equals and not named):
             raise InputError(
-                f"--hold-out {text!r}: expected a column, column=value,value or column=30%, "
-                "such as model, model=resnet50,googlenet or compression.level=30%"
+                f"--hold-out {text!r}: expected a column, column=value,value, column=30% or column/10, "
+                "such as model, model=resnet50,googlenet, compression.level=30% or network/10"
             )
+        if not equals and (in_parts := PARTS.fullmatch(column)):
+            if int(in_parts[2]) < 2:
+                raise InputError(f"--hold-out {text!r}: expected two parts or more")
+            return cls(in_parts[1], parts=int(in_parts[2]))
         if not (share := SHARE.fullmatch(values)):
             return cls(column, named)
         percent = float(share[1])
@@ -75,8 +89,20 @@ class Criterion:
         return Criterion(self.column)
 
     def __str__(self) -> str:
+        if self.parts is not None:
+            return f"{self.column}/{self.parts}"
         values = f"{self.share:.0%}" if self.share is not None else ",".join(self.named)
         return f"{self.column}={values}" if values else self.column
+
+    @property
+    def of_alike(self) -> bool:
+        """Whether its values are devices alike, so that one predictor is for all of them, and for others."""
+        return self.column == "instance"
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each value is held out in turn, not several together."""
+        return not self.named and self.share is None and self.parts is None
 
     @property
     def of_settings(self) -> tuple[str, ...]:
@@ -107,7 +133,7 @@ def folds(criterion: Criterion, groups: Sequence[str], seed: int = 0) -> Iterato
     groups : sequence of str
         The value of the criterion's column in each row.
     seed : int
-        Chooses the values of a share.
+        Chooses the values of a share, or of each part.
 
     Raises
     ------
@@ -155,6 +181,12 @@ def _held_out(criterion: Criterion, values: Sequence[str], seed: int) -> Iterato
         count = min(max(1, round(criterion.share * len(values))), len(values) - 1)
         drawn = np.random.default_rng(seed).permutation(len(values))[:count]
         yield str(criterion), frozenset(values[place] for place in drawn)
+    elif criterion.parts is not None:
+        count = min(criterion.parts, len(values))
+        part = np.random.default_rng(seed).permutation(len(values)) % count
+        for place in range(count):
+            name = f"{criterion.column}: part {place + 1} of {count}"
+            yield name, frozenset(itertools.compress(values, part == place))
     elif criterion.named:
         for name in criterion.named:
             if name not in values:

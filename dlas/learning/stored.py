@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,6 +29,8 @@ FILE = "predictor.json"
 SCHEMA = 1
 MOST_BYTES = 64 << 20
 """Largest ``predictor.json`` that is read: the ids of a million rows take 20 MB."""
+ANY = "any"
+"""Value of a setting's column where a predictor is one for all values, also those that it never saw."""
 TOOLS = ("python", "numpy", "scipy", "scikit-learn", "xgboost", "safetensors")
 Finite = Annotated[float, pydantic.Field(allow_inf_nan=False)]
 Text = Annotated[str, pydantic.Field(max_length=2000)]
@@ -70,7 +72,7 @@ class SettingRecord(Strict):
     Attributes
     ----------
     setting : dict
-        Values of :data:`dlas.learning.points.SETTING`.
+        Values of :data:`dlas.learning.points.SETTING`; :data:`ANY` where several were fitted together.
     machine : str
         The machine's name.
     columns : dict of str to (float, float)
@@ -153,13 +155,24 @@ class Stored:
     fitted: Mapping[tuple[str, ...], Fitted]
     """By the values of :data:`dlas.learning.points.SETTING`."""
 
+    def covering(self, key: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return the fitted setting that a point's belongs to; None where none was fitted."""
+        if key in self.fitted:
+            return key
+        return next((own for own in self.fitted if covers(own, key)), None)
+
     def setting(self, key: tuple[str, ...]) -> SettingRecord:
         """Return what was fitted to the rows of a setting."""
         return next(each for each in self.record.settings if _key(each) == key)
 
 
-def write(folder: Path, record: Record, fitted: Sequence[Fitted]) -> None:
-    """Write a predictor into a folder that does not exist yet, completely or not at all.
+def covers(fitted: tuple[str, ...], key: tuple[str, ...]) -> bool:
+    """Return whether what was fitted to a setting is for another, too."""
+    return all(own in (value, ANY) for own, value in zip(fitted, key, strict=True))
+
+
+def write(folder: Path, record: Record, fitted: Sequence[Fitted], beside: Collection[str] = ()) -> None:
+    """Write a predictor into a folder, completely or not at all: without its JSON file it is none.
 
     Parameters
     ----------
@@ -168,13 +181,15 @@ def write(folder: Path, record: Record, fitted: Sequence[Fitted]) -> None:
         Its settings have no ``files`` yet.
     fitted : sequence of Fitted
         One for each setting.
+    beside : collection of str
+        As for :func:`check_new`.
 
     Raises
     ------
     InputError
-        If the folder exists, or cannot be written.
+        If the folder holds anything else, or cannot be written.
     """
-    check_new(folder)
+    check_new(folder, beside)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     try:
         partial.mkdir(parents=True)
@@ -187,22 +202,43 @@ def write(folder: Path, record: Record, fitted: Sequence[Fitted]) -> None:
             settings.append(setting.model_copy(update={"files": files}))
         complete = record.model_copy(update={"settings": settings})
         (partial / FILE).write_text(complete.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        os.rename(partial, folder)
+        _move(partial, folder)
     except OSError as error:
         raise InputError(f"cannot write the predictor {str(folder)!r}: {error.strerror}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def check_new(folder: Path) -> None:
-    """Refuse a folder that exists.
+def _move(partial: Path, folder: Path) -> None:
+    """Move a predictor to its place, its JSON file last."""
+    if not folder.exists():
+        os.rename(partial, folder)
+        return
+    for path in sorted(partial.iterdir(), key=lambda path: path.name == FILE):
+        shutil.rmtree(folder / path.name, ignore_errors=True)
+        os.rename(path, folder / path.name)
+
+
+def check_new(folder: Path, beside: Collection[str] = ()) -> None:
+    """Refuse a folder that exists, or that holds more than a predictor is to be written beside.
+
+    Parameters
+    ----------
+    folder : Path
+    beside : collection of str
+        Names of what it may hold: the rows that were measured for this predictor.
 
     Raises
     ------
     InputError
     """
+    if beside and folder.is_dir():
+        # Folders with a number as their name hold arrays, left by a process that was killed.
+        found = {path.name for path in folder.iterdir() if not path.name.isdigit()}
+        if found <= set(beside):
+            return
     if folder.exists():
-        raise InputError(f"{str(folder)!r} exists already; give another --to, or remove it")
+        raise InputError(f"{str(folder)!r} exists already; give another folder, or remove it")
 
 
 def read(folder: Path) -> Stored:

@@ -1,4 +1,4 @@
-"""Boosted trees for each kind of kernel, whose times add up to a network's."""
+"""Boosted trees for each kind of kernel, whose times add up to a network's; with power, to its energy."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from dlas.errors import InputError
 from dlas.predictors.fitted.boosters import Booster
 from dlas.predictors.fitted.kernel_sums import COSTS, KernelKind, KernelSum
 from dlas.predictors.fitted.least_squares import relative_rates
+from dlas.predictors.fitted.power import Power
 from dlas.stack import Fitted, Kernels, Predictor, Samples, Workspace
 
 FEWEST_SEARCHED = 200
 """Kernels of a kind below which a search would fit noise."""
+ENERGY = "energy_j"
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
@@ -28,7 +30,11 @@ class BoostedKernels(Predictor):
     A kernel's time is a sum of its multiply-adds, values, weights and a constant, as in ``additive`` but
     with rates of its kind, times a factor from boosted trees.  So it extrapolates where trees alone
     cannot.  A network's time is the sum of its kernels' times a factor, and an overhead for each
-    kernel; both are fitted to whole networks.
+    kernel; both are fitted to whole networks.  So is energy, of which each kernel's time is multiplied by
+    the power of its kind.
+
+    Where it is fitted to several devices, or to one at several clocks, the trees also read what tells them
+    apart: threads, cores, clocks, compiler and algorithm.
 
     Parameters
     ----------
@@ -49,7 +55,7 @@ class BoostedKernels(Predictor):
 
     References
     ----------
-    MIRAGE, sections 4.2 and 4.3; the ranges of the options are those of its Table 2.
+    MIRAGE, sections 4.2, 4.3 and 6.2; the ranges of the options are those of its Table 2.
     """
 
     trials: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -69,25 +75,27 @@ class BoostedKernels(Predictor):
         Raises
         ------
         InputError
-            If the target is not a time, which kernels add up to.
+            If the target is neither a time nor energy, which kernels add up to.
         """
-        if not target.startswith("latency"):
+        if not target.startswith("latency") and target != ENERGY:
             raise InputError(
-                f"boosted_kernels predicts latencies, and {target} is none: kernels do not add up to it"
+                f"boosted_kernels predicts latencies and {ENERGY}, and {target} is none: kernels do not add "
+                "up to it"
             )
         return ("costs",)
 
     def fit(self, samples: Samples, workspace: Workspace) -> Fitted:
         """Return the predictors of each kind of kernel, and what makes a network of their sum."""
         assert samples.kernels is not None
-        timed = samples.kernels.take(samples.kernels.seconds > 0)
+        timed = samples.kernels.take(samples.kernels.seconds > 0).without_constants()
         kinds = {}
         groups = np.array(samples.groups)[timed.points]
         for name in sorted(set(timed.kinds.tolist())):
             own = timed.kinds == name
             workspace.say(f"boosted_kernels: {name}, {own.sum():,} kernels")
             kinds[name] = self._fit_kind(timed.take(own), groups[own].tolist(), workspace.seed)
-        of_kernels = KernelSum(timed.columns, kinds, _seconds_a_value(timed), 1.0, 0.0)
+        power = Power.fitted(timed, samples.target) if samples.quantity == ENERGY else None
+        of_kernels = KernelSum(timed.columns, kinds, _seconds_a_value(timed), 1.0, 0.0, power)
         return of_kernels.scaled_to(samples)
 
     def load(self, folder: Path) -> Fitted:

@@ -19,7 +19,8 @@ from dlas.reporting.files import write_files
 from dlas.reporting.page import page
 from dlas.reporting.sections import SECTIONS
 from dlas.rows.details import read_details
-from dlas.rows.frame import distinct, read, select
+from dlas.rows.frame import distinct, read, select, without_measured
+from dlas.rows.predictions import PREDICTED
 from dlas.rows.short_labels import with_short_labels
 from dlas.stack import TASKS
 from dlas.store.replacing import replacing
@@ -59,18 +60,7 @@ def report(
     """
     if out.suffix.lower() not in SUFFIXES:
         raise InputError(f"cannot write {str(out)!r}: the report is one HTML page (*.html); {FIGURES}")
-    known = [stored.read(folder) for folder in predictors]
-    names = [str(folder) for folder in distinct(folders)]
-    frame = select(read(names), where)
-    if frame["task"].nunique() > 1:
-        raise InputError(
-            "the rows are of two tasks, which one page does not show side by side; choose one with "
-            f"{' or '.join(f'--where task={task}' for task in TASKS)}"
-        )
-    frame, left_aside = fewer(frame)
-    points, abbreviations = with_short_labels(with_roles(frame))
-    left_out = len(frame) - int(points["runs"].sum())
-    context = Context(names, points, left_out, read_details(names, points), abbreviations, left_aside, known)
+    context = context_of(folders, where, predictors)
     sections_or_gaps = [section(context) for section in SECTIONS]
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     html = page(context, sections_or_gaps, f"Made by dlas {dlas.__version__} on {now}.")
@@ -81,6 +71,28 @@ def report(
             write_files(sections, figures(sections), files)
     except OSError as error:
         raise InputError(f"cannot write {error.filename or str(out)!r}: {error.strerror or error}") from None
+
+
+def context_of(
+    folders: Sequence[str | os.PathLike[str]], where: Sequence[str] = (), predictors: Sequence[Path] = ()
+) -> Context:
+    """Return what the sections of the report show; parameters and errors as for :func:`report`."""
+    known = [stored.read(folder) for folder in predictors]
+    names = [str(folder) for folder in distinct(folders)]
+    frame = select(without_measured(read(names, predictions=True)), where)
+    if frame["task"].nunique() > 1:
+        raise InputError(
+            "the rows are of two tasks, which one page does not show side by side; choose one with "
+            f"{' or '.join(f'--where task={task}' for task in TASKS)}"
+        )
+    # What was predicted has a section of its own: no other may take it for measured.
+    guesses = frame["status"].eq(PREDICTED)
+    predicted, frame = frame[guesses], frame[~guesses]
+    frame, left_aside = fewer(frame)
+    points, abbreviations = with_short_labels(with_roles(frame))
+    left_out = len(frame) - int(points["runs"].sum())
+    details = read_details(names, points)
+    return Context(names, points, left_out, details, abbreviations, left_aside, known, predicted)
 
 
 def _write(page: str, out: Path) -> None:

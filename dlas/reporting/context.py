@@ -50,6 +50,8 @@ class Context:
         Which rows are left out because they are very many, as a sentence.
     predictors : sequence of Stored
         Predictors to show.
+    predicted : DataFrame, optional
+        Points that were predicted and have no row.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Context:
         abbreviations: Abbreviations | None = None,
         fewer: str = "",
         predictors: Sequence[Stored] = (),
+        predicted: pd.DataFrame | None = None,
     ) -> None:
         self.folders = list(folders)
         self.points = points
@@ -69,6 +72,7 @@ class Context:
         self.abbreviations = abbreviations or Abbreviations()
         self.fewer = fewer
         self.predictors = predictors
+        self.predicted = points.iloc[:0] if predicted is None else predicted
         self.evidence = Evidence(points)
         self.timed = timed(points).to_numpy(dtype=bool)
 

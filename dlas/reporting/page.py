@@ -112,6 +112,8 @@ def _json(value: object) -> str:
 def _about(context: Context) -> str:
     points = context.points
     about = f"{counted(len(points))} from {', '.join(context.folders)}"
+    if len(context.predicted):
+        about += f" ({len(context.predicted):,} more were predicted)"
     machines = sorted(points["machine"].dropna().unique())
     if machines:
         about += f", measured on {', '.join(machines[:3])}" + (

@@ -11,6 +11,8 @@ UNSAID = {"seed": "0", "task": INFERENCE}
 MACHINE = "machine"
 MACHINE_ID = "machine_id"
 """Column of a machine's fingerprint, see :mod:`dlas.rows.machines`."""
+INSTANCE = "instance"
+"""Column that tells machines alike apart, such as boards of one model; missing where there is one alone."""
 SAMPLES = "latency_samples_s"
 """Column of the raw samples: an ndarray of seconds in every cell, empty where nothing was measured."""
 STEPS = ("network", "tune", "build", "memory", "check", "measure")
@@ -81,7 +83,7 @@ DISTURBANCES = ("noisy", "noisy_reason", "unstable", "unstable_reason", "load", 
 COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
 SIZES = ("model_bytes", "csr_bytes", "packed_bytes", "library_bytes")
 MEMORY = ("peak_memory_bytes", "loading_memory_bytes", "resident_bytes", "memory_note")
-PROVENANCE = ("cpu", "threads", "processor", MACHINE, MACHINE_ID, "host", "started", "folder")
+PROVENANCE = ("cpu", "threads", "processor", MACHINE, MACHINE_ID, INSTANCE, "host", "started", "folder")
 ORDER = (
     *("id", "study", *AXES, "status", "reason", "step"),
     *LATENCY,

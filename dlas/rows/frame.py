@@ -31,7 +31,7 @@ from dlas.rows.files import holds_rows
 from dlas.rows.filters import Values, kept, parse
 from dlas.rows.layers import layer_records, layers_frame
 from dlas.rows.machines import machine_names, with_threads
-from dlas.rows.predictions import PredictedPoint, bound_names, holds_predictions, read_predictions
+from dlas.rows.predictions import PREDICTED, PredictedPoint, bound_names, holds_predictions, read_predictions
 from dlas.rows.records import record
 from dlas.rows.results import Row, read_rows
 from dlas.rows.schema import Device
@@ -77,9 +77,9 @@ def read(
         candidates that a tuner measured, ``drift`` the fraction by which the
         sentinel's slowest run was slower than its fastest.
         ``machine`` is the name of the machine that a row was measured on, ``machine_id``
-        its fingerprint (:mod:`dlas.rows.machines`); a row that ended before measuring has
-        the machine and the threads of its folder's other rows of that hardware, if these
-        are the same in all.  Where rows of one hardware were measured with several
+        its fingerprint (:mod:`dlas.rows.machines`), ``instance`` which of several alike it is; a row
+        that ended before measuring has the machine and the threads of its folder's other rows of that
+        hardware, if these are the same in all.  Where rows of one hardware were measured with several
         numbers of threads, its label says how many: ``local_cpu(threads=2)``.
 
     Raises
@@ -110,6 +110,19 @@ def read(
     if predictions:
         _fill_in(frame, [point for _, point in guesses])
     return layers_frame(frame, found) if layers else frame
+
+
+def without_measured(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines of a frame without those predictions whose points have a row of the same machine.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What :func:`read` returned, with predictions or without.
+    """
+    predicted = frame["status"].eq(PREDICTED)
+    places = frame["id"].str.cat(frame[MACHINE_ID].fillna(""), sep=" ")
+    return frame[~(predicted & places.isin(places[~predicted]))]
 
 
 def frame_of(folder: str, rows: Iterable[Row]) -> pd.DataFrame:

@@ -20,6 +20,8 @@ from dlas.store.replacing import make_folder, replacing
 FILE = "predictions.jsonl"
 MEASURED = "measured"
 """Column of what was measured, beside predictions of it."""
+UNKNOWN = "unknown_kernels"
+"""Column of the share of a prediction that stands for kernels of kinds that were never fitted."""
 PREDICTED = "predicted"
 """The status of a predicted point in a frame."""
 KEPT = (

@@ -11,6 +11,7 @@ from dlas.rows.columns import (
     DERIVED,
     FINE_TUNING,
     FLOATS,
+    INSTANCE,
     INTEGERS,
     MACHINE,
     MACHINE_ID,
@@ -38,7 +39,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     **{f"{step}_waited_s": ("waited", step) for step in STEPS},
     **{f"{step}_cached_s": ("cached", step) for step in STEPS},
     "host": ("environment", "host", "name"),
-    **{"cpu": ("device", "cpu"), "threads": ("device", "threads")},
+    **{name: ("device", name) for name in ("cpu", "threads", INSTANCE)},
 }
 """Where a row has the columns that are copied from it: a field, or a key of a mapping in a field."""
 

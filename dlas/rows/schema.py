@@ -271,6 +271,9 @@ class Device(TypedDict, total=False):
         Main memory.
     machine, machine_id : str
         Name and fingerprint of the machine, in imported rows: they stand for the facts that make one.
+    instance : str
+        Which one of several machines alike it is: the key of a board's server. Left out of rows of this
+        machine.
     kernel : str
         Release of the operating system's kernel.
     governor : str
@@ -313,6 +316,7 @@ class Device(TypedDict, total=False):
     memory_bytes: int
     machine: str
     machine_id: str
+    instance: str
     kernel: str | None
     governor: str | None
     clock_min_hz: float | None

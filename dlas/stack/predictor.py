@@ -14,6 +14,9 @@ import numpy.typing as npt
 from dlas.stack.model import Workspace
 from dlas.stack.part import Part
 
+OF_DEVICE = ("device.", "compiler=", "algorithm=")
+"""Beginnings of the names of features that tell a kernel's device: its numbers, compiler, algorithm."""
+
 
 @dataclass(frozen=True)
 class Kernels:
@@ -26,7 +29,7 @@ class Kernels:
     kinds : array [n] of str
         What each computes; kernels of one kind have one predictor.
     columns : tuple of str
-        Names of the features.
+        Names of the features; those of devices begin with one of :data:`OF_DEVICE`.
     features : array [n, columns]
     seconds : array [n]
         What was measured, NaN where it was not.
@@ -61,6 +64,34 @@ class Kernels:
             seconds=self.seconds[places],
         )
 
+    def with_columns(self, names: tuple[str, ...]) -> Kernels:
+        """Return the kernels with these features alone; those of devices that are missing are 0, unknown.
+
+        Raises
+        ------
+        KeyError
+            If another one is missing.
+        """
+        if names == self.columns:
+            return self
+        places = {name: place for place, name in enumerate(self.columns)}
+        if unknown := [name for name in names if name not in places and not name.startswith(OF_DEVICE)]:
+            raise KeyError(unknown[0])
+        known = [place for place, name in enumerate(names) if name in places]
+        features = np.zeros((len(self), len(names)))
+        features[:, known] = self.features[:, [places[names[place]] for place in known]]
+        return replace(self, columns=names, features=features)
+
+    def without_constants(self) -> Kernels:
+        """Return the kernels without the features of devices that are the same in all."""
+        varies = np.ptp(self.features, axis=0) > 0 if len(self) else np.zeros(len(self.columns), dtype=bool)
+        kept = [
+            name
+            for name, differs in zip(self.columns, varies, strict=True)
+            if differs or not name.startswith(OF_DEVICE)
+        ]
+        return self.with_columns(tuple(kept))
+
     def column(self, name: str) -> npt.NDArray[np.float64]:
         """Return a feature of each kernel."""
         return self.features[:, self.columns.index(name)]
@@ -81,6 +112,8 @@ class Samples:
         What was measured, in SI units; NaN for points that were not run.
     groups : tuple of str, length n
         Rows of one group are alike and err together: a network, a pruning level.
+    quantity : str
+        What the target is, a column of rows: ``latency_s``.
     kernels : Kernels, optional
         For predictors of kernels.
     """
@@ -90,6 +123,7 @@ class Samples:
     features: npt.NDArray[np.float64]
     target: npt.NDArray[np.float64]
     groups: tuple[str, ...]
+    quantity: str = ""
     kernels: Kernels | None = None
 
     def __len__(self) -> int:

@@ -52,7 +52,7 @@ def made_up(predictor: Predictor, target: str, seed: int = 0) -> Samples:
     rates = rng.uniform(0.5, 2, len(names)) * 1e-9
     measured = (1e-3 + features @ rates) * rng.normal(1, 0.02, ROWS)
     groups = tuple(f"group {row % GROUPS}" for row in range(ROWS))
-    samples = Samples(tuple(map(str, range(ROWS))), names, features, measured, groups)
+    samples = Samples(tuple(map(str, range(ROWS))), names, features, measured, groups, target)
     return samples if predictor.level == "network" else _of_kernels(samples, rng)
 
 

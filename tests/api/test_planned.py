@@ -9,6 +9,7 @@ import pytest
 from dlas.api.planned import planned
 from dlas.errors import InputError
 from dlas.rows.predictions import PREDICTED
+from dlas.study.reading import as_study
 
 pytestmark = pytest.mark.usefixtures("same_threads_afterwards")
 
@@ -34,6 +35,9 @@ def test_kernels_of_a_study_are_told_at_each_batch_where_its_compilers_know_them
     fused, single = told["onnxruntime", 1], told["torch_eager", 1]
     assert len(fused) < len(single) and any(layer["fused"] for layer in fused)
     assert made.failed == {"which kernels it runs is known only once they have run": 2}
+    some = list(as_study(study).points())[:1]
+    (row,) = planned(study, points=some, cache=tmp_path, steps="inline", progress="silent").rows
+    assert row.id == some[0].id
     with pytest.raises(InputError, match="no point of the study can be predicted: which kernels it runs"):
         alone = {"axes": {**AXES, "compiler": "torch_compile"}}
         planned(alone, cache=tmp_path, steps="inline", progress="silent", kernels=True)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import dlas
+from dlas.api.running import run_into, runner_of
 from dlas.errors import InputError
 from tests.fixtures.package import ROOT
 
@@ -69,6 +70,18 @@ def test_bad_arguments_are_refused_before_anything_is_written(
     with pytest.raises(InputError, match="nowhere"):
         dlas.run(tmp_path / "nowhere.toml", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_studies_share_a_runner_and_print_nothing_but_a_bar(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = dlas.Study(axes=AXES, name="shared")
+    with runner_of("forked") as runner:
+        for name, count in (("first", 1), ("second", 2)):
+            some = list(study.points())[:count]
+            run_into(study, tmp_path / name, points=some, steps=runner, progress="plain", lines=False)
+            assert set(dlas.read(tmp_path / name)["id"]) == {point.id for point in some}
+    assert capsys.readouterr().out == ""
 
 
 INTERRUPTED = """

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.main import get_command as main_command
 
+from dlas.cli.app import app
 from tests.fixtures.commands import STUBS, Command, dlas
 
 DEBUGGED = """
@@ -64,6 +66,18 @@ def test_a_step_can_be_debugged_in_process(tmp_path: Path, study: Path) -> None:
     left = dlas(tmp_path, "run", "study.toml", "--out", "again", "--in-process", typed="q\n")
     assert left.returncode == 130
     assert "`dlas run again` goes on" in left.stdout
+
+
+def test_help_shows_every_word_of_its_texts(dlas_here: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    commands = main_command(app).commands  # type: ignore[attr-defined]
+    assert len(commands) > 15
+    for name, command in commands.items():
+        shown = set(dlas_here(name, "--help").stdout.split())
+        texts = [getattr(parameter, "help", None) or "" for parameter in command.params]
+        for word in " ".join([command.help or "", *texts]).replace("\\[", "[").split():
+            assert word in shown, f"dlas {name} --help does not say {word!r}"
+    assert "from [sample] axes" in dlas_here("run", "--help").stdout
 
 
 def damaged(tmp_path: Path) -> str:

@@ -50,6 +50,20 @@ def test_a_study_is_looked_at_run_in_part_and_gone_on_with_from_its_folder(
     assert "no sweep is running" in told and "last row" in told and "logs/" in told
 
 
+@pytest.mark.usefixtures("same_threads_afterwards")
+def test_a_share_of_a_study_is_measured_and_the_rest_predicted(tmp_path: Path, dlas_here: Command) -> None:
+    (tmp_path / "study.toml").write_text(STUBS + "batch = [1, 2]\n")
+    explored = dlas_here("explore", "study.toml", "--out", "out", "--share", "0.7", "--in-process")
+    assert explored.returncode == 0, explored.stderr
+    assert "more points; 0 of 5 are measured" in explored.stdout
+    assert re.search(r"measured: 5 points of 6, [34] of them with a time", explored.stdout)
+    assert "predicted: 1 point, with no intervals" in explored.stdout
+    assert "written: out/predictions.jsonl\nnext: dlas table out\n" in explored.stdout
+    assert " failed, 1 predicted" in dlas_here("table", "out").stdout
+    assert '"status": "predicted"' in dlas_here("table", "out", "--json").stdout
+    assert "5 of 6 points have their row" in dlas_here("status", "out").stdout
+
+
 def test_points_are_chosen_as_rows_are(tmp_path: Path, dlas_here: Command) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
     assert "1 point to run" in dlas_here("run", "small.toml", "--dry-run", "--where", "batch=8").stdout

@@ -32,10 +32,10 @@ def runs() -> list[PointRun]:
 class Screen:
     """A terminal, and what a progress draws on it."""
 
-    def __init__(self, terminal: bool = True) -> None:
+    def __init__(self, terminal: bool = True, lines: bool = True) -> None:
         self.file = io.StringIO()
         console = Console(file=self.file, force_terminal=terminal, width=100, color_system=None)
-        self.progress = SweepProgress(2, console, STUDY.varying())
+        self.progress = SweepProgress(2, console, STUDY.varying(), lines=lines)
 
     def drawn(self, runs: list[PointRun], summary: Summary, idle: bool = False) -> str:
         """Draw, and return what is new on the screen."""
@@ -87,3 +87,16 @@ def test_without_a_terminal_every_line_names_its_point(runs: list[PointRun]) -> 
     assert lines[1].startswith(f"1/2 ok {timed.id[:8]} direct: 20")
     assert lines[2] == f"2/2 failed {failed.id[:8]} gemm: it was failed"
     assert len(lines) == 3
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_without_lines_there_is_a_bar_on_a_terminal_and_nothing_else(
+    terminal: bool, runs: list[PointRun]
+) -> None:
+    screen = Screen(terminal, lines=False)
+    with screen.progress:
+        screen.progress.say(runs[0], "epoch 1 of 3")
+        screen.progress.row(row(20, algorithm="gemm"))
+        drawn = screen.drawn(runs, Summary(Counter(ok=1)))
+    assert ("1/2 points" in drawn) == terminal and "gemm: 20" not in drawn
+    assert terminal or not drawn

@@ -92,6 +92,7 @@ def test_a_board_keeps_the_contract_of_hardware(tmp_path: Path, server: Served) 
     assert {name: told[name] for name in ("cpu", "extensions", "threads")} == {
         name: here[name] for name in ("cpu", "extensions", "threads")
     }
+    assert told["instance"] == server.key and "instance" not in here
 
 
 def test_runtimes_of_this_machine_are_refused(tmp_path: Path, server: Served, built: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import dlas
 from dlas.errors import InputError
+from dlas.learning import stored
 from tests.fixtures.rows import failing, write
 from tests.fixtures.training_rows import BATCHES, LEVELS, WIDTHS, training_row, training_rows
 
@@ -119,7 +120,10 @@ def test_values_outside_the_fitted_ranges_are_marked(fitted: Path, tmp_path: Pat
     [
         ({"compiler": "torch_compile"}, "compiler 'torch_compile' was never fitted"),
         ({"task": "inference"}, "task 'inference' was never fitted"),
-        ({"device": {"cpu": "Strange", "threads": 2}}, "machine 'Strange"),
+        (
+            {"device": {"cpu": "Strange", "threads": 2}},
+            r"machine 'Strange.*' was never fitted \(fitted: Imaginary 9000.*\)",
+        ),
     ],
 )
 def test_settings_that_were_never_fitted_are_refused(
@@ -180,6 +184,25 @@ def test_the_noise_floor_comes_from_points_measured_twice(rows: Path, tmp_path: 
 def test_an_existing_folder_is_not_overwritten(rows: Path, fitted: Path) -> None:
     with pytest.raises(InputError, match="exists already"):
         dlas.fit("mean", rows, target=TARGET, to=fitted)
+
+
+def test_a_predictor_is_written_beside_its_own_rows_and_beside_nothing_else(
+    rows: Path, fitted: Path, tmp_path: Path
+) -> None:
+    known = stored.read(fitted)
+    folder = tmp_path / "mine"
+    kept = write(folder / "rows", list(training_rows())[:3])
+    (folder / "0").mkdir()
+    (folder / "0" / "left.partial").touch()
+    with pytest.raises(InputError, match="exists already"):
+        stored.write(folder, known.record, list(known.fitted.values()))
+    stored.write(folder, known.record, list(known.fitted.values()), beside=("rows",))
+    before, after = (dlas.predictor(each).predict(rows)[TARGET] for each in (fitted, folder))
+    assert np.array_equal(before, after)
+    assert len(dlas.read(kept)) == 3
+    assert {path.name for path in tmp_path.iterdir()} == {"mine"}
+    with pytest.raises(InputError, match="exists already"):
+        stored.check_new(folder, beside=("rows",))
 
 
 def test_a_folder_without_a_predictor_is_refused(tmp_path: Path) -> None:

@@ -35,7 +35,22 @@ def test_a_share_holds_out_values_and_follows_from_the_seed() -> None:
     assert np.array_equal(found.tried, again.tried)
 
 
-@pytest.mark.parametrize("text", ["", "=3", "model=", "model=0%", "model=100%"])
+def test_parts_hold_out_every_value_once() -> None:
+    groups = [str(number) for number in range(25) for _ in range(2)]
+    criterion = Criterion.parse("network / 10")
+    assert str(criterion) == "network/10" and criterion.makes_networks
+    found = list(folds(criterion, groups, seed=1))
+    assert [fold.name for fold in found[:2]] == ["network: part 1 of 10", "network: part 2 of 10"]
+    assert sorted(place for fold in found for place in fold.tried) == list(range(50))
+    for fold in found:
+        held = {groups[place] for place in fold.tried}
+        assert len(held) in (2, 3) and not held & {groups[place] for place in fold.fitted}
+    again = list(folds(criterion, groups, seed=1))
+    assert all(np.array_equal(one.tried, other.tried) for one, other in zip(found, again, strict=True))
+    assert len(list(folds(criterion, groups[:6]))) == 3, "no more parts than values"
+
+
+@pytest.mark.parametrize("text", ["", "=3", "model=", "model=0%", "model=100%", "model/1", "model/0"])
 def test_bad_criteria_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(InputError, match="--hold-out"):
         Criterion.parse(text)

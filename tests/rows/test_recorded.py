@@ -19,7 +19,7 @@ LATER = {
     **dict.fromkeys((*WAITS, *CACHED), "float64"),
     "task": "string",
     **{"memory_s": "float64", "resident_bytes": "Int64", "loading_memory_bytes": "Int64"},
-    **{"memory_note": "string", "latency_min_s": "float64"},
+    **{"memory_note": "string", "latency_min_s": "float64", "instance": "string"},
     **dict.fromkeys(CLOCKS, "float64"),
 }
 """Columns that version 0.1.0 did not have."""

@@ -199,10 +199,12 @@ class Rpc(Remote):
 
     def _described(self, told: dict[str, Any]) -> dict[str, Any]:
         """Return the device as rows hold it, with what the board tells of itself."""
+        server = self.profile.rpc
         return {
             "name": self.profile.name,
             "title": self.profile.title,
             "threads": self.threads or self._most_threads(),
+            **({"instance": server.key} if server else {}),
             **told,
             **self.profile.facts,
         }

@@ -8,25 +8,28 @@ multiply-adds, values moved, what blocks of channels waste, density, and how man
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from dlas.learning.features.costs import padded_macs
-from dlas.learning.features.totals import read, weights, written
+from dlas.learning.features.totals import weights
 from dlas.rows.operators import class_of
 from dlas.stack import Layer
 
 SHAPE = ("n", "c", "h", "w")
 CONVOLUTION = ("k", "r", "s", "p", "q", "groups")
+WINDOWS = ("strides", "padding", "dilation")
+PARAMETERS = frozenset(CONVOLUTION + WINDOWS)
+WITHOUT = (0.0,) * len(PARAMETERS)
+"""Values of kernels that have none of these parameters."""
 COLUMNS = (
     *SHAPE,
     *CONVOLUTION,
-    "stride",
-    "padding",
-    "dilation",
+    *("stride", "padding", "dilation"),
     "bias",
     "inputs",
     "largest_input",
@@ -65,27 +68,22 @@ def kernel_features(kernels: Sequence[Layer]) -> npt.NDArray[np.float64]:
     return np.array([_values(kernel) for kernel in kernels], dtype=np.float64).reshape(-1, len(COLUMNS))
 
 
-def _windows(kernel: Layer) -> tuple[Sequence[int] | None, ...]:
-    """Return a kernel's strides, padding and dilation."""
-    return kernel.get("strides"), kernel.get("padding"), kernel.get("dilation")
-
-
 def _values(kernel: Layer) -> tuple[float, ...]:
-    """Return the values of :data:`COLUMNS`."""
-    shapes = kernel.get("inputs") or ()
-    first = [*(shapes[0] if shapes else kernel.get("output") or ()), 1, 1, 1, 1][:4]
-    macs, moved = float(kernel.get("macs") or 0), float(read(kernel) + written(kernel))
-    own, sizes = float(weights(kernel)), cast(dict[str, Any], kernel)
+    """Return the values of :data:`COLUMNS`; numpy would take longer for so few numbers."""
+    shapes, output = kernel.get("inputs") or (), kernel.get("output") or ()
+    read = [math.prod(shape) for shape in shapes]
+    moved = sum(read) + (math.prod(output) if output else 0)
+    macs, own = kernel.get("macs") or 0, weights(kernel)
+    nonzeros, types = kernel.get("nonzeros"), kernel.get("types")
     return (
-        *first,
-        *(float(sizes.get(name) or 0) for name in CONVOLUTION),
-        *(float(max(values or (0,))) for values in _windows(kernel)),
-        float(bool(kernel.get("bias"))),
-        float(len(shapes)),
-        float(max((int(np.prod(shape)) for shape in shapes), default=0)),
-        float(len(kernel.get("fused") or ())),
-        float(BITS.get((kernel.get("types") or {}).get("input", "float32"), 32)),
-        (kernel.get("nonzeros") or 0) / own if own and kernel.get("nonzeros") is not None else 1.0,
+        *(*(shapes[0] if shapes else output), 1, 1, 1, 1)[:4],
+        *(WITHOUT if PARAMETERS.isdisjoint(kernel) else _parameters(kernel)),
+        1.0 if kernel.get("bias") else 0.0,
+        len(shapes),
+        max(read, default=0),
+        len(kernel.get("fused") or ()),
+        BITS.get(types.get("input", "float32"), 32) if types else 32,
+        nonzeros / own if own and nonzeros is not None else 1.0,
         macs,
         padded_macs(kernel),
         moved,
@@ -93,3 +91,12 @@ def _values(kernel: Layer) -> tuple[float, ...]:
         1.0,
         macs / moved if moved else 0.0,
     )
+
+
+def _parameters(kernel: Layer) -> Iterator[float]:
+    """Yield the parameters of a convolution or a pooling, 0 where it has none of a name."""
+    sizes = cast(Mapping[str, Any], kernel)
+    for name in CONVOLUTION:
+        yield sizes.get(name) or 0
+    for name in WINDOWS:
+        yield max(sizes.get(name) or (0,))

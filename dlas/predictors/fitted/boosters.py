@@ -59,7 +59,7 @@ class Booster:
         """
         import xgboost
 
-        data = xgboost.DMatrix(features, target)
+        data = xgboost.DMatrix(features, target, nthread=1)
         return cls(xgboost.train({**OBJECTIVE, **settings}, data, rounds), features.shape[1])
 
     @classmethod
@@ -87,7 +87,7 @@ class Booster:
 
     def predict(self, features: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the predictions [n] of rows [n, columns]."""
-        return np.asarray(self.model.inplace_predict(features), dtype=np.float64)
+        return np.asarray(self.model.inplace_predict(features, validate_features=False), dtype=np.float64)
 
     def save(self, path: Path) -> None:
         """Write the trees as JSON."""

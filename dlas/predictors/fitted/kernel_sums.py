@@ -1,4 +1,4 @@
-"""Times of kernels that add up to the times of networks."""
+"""Times of kernels that add up to the times of networks, or with their power to the energy."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dlas.errors import InputError
 from dlas.predictors.fitted.arrays import read_arrays, write_arrays
 from dlas.predictors.fitted.boosters import Booster
 from dlas.predictors.fitted.least_squares import relative_rates
+from dlas.predictors.fitted.power import Power
 from dlas.stack import Fitted, Kernels, Samples
 
 COSTS = ("macs", "padded_macs", "values", "weights", "count")
@@ -62,7 +63,9 @@ class KernelSum(Fitted):
     seconds_a_value : float
         For kinds that were never fitted, by the values that they read and write.
     factor, overhead : float
-        A network takes ``factor`` times the sum of its kernels, and ``overhead`` seconds for each.
+        A network takes ``factor`` times the sum of its kernels, and ``overhead`` for each, seconds or joules.
+    power : Power or None
+        Of energy, what each kernel's time is multiplied by; None for times.
     """
 
     columns: tuple[str, ...]
@@ -70,6 +73,7 @@ class KernelSum(Fitted):
     seconds_a_value: float
     factor: float
     overhead: float
+    power: Power | None = None
 
     def scaled_to(self, samples: Samples) -> KernelSum:
         """Return the sum with the factor and the overhead that fit networks with the least relative error."""
@@ -79,7 +83,7 @@ class KernelSum(Fitted):
         return replace(self, factor=float(factor), overhead=float(overhead))
 
     def predict(self, samples: Samples) -> Array:
-        """Return the seconds of each network."""
+        """Return the seconds of each network, or the joules."""
         total, count = self._sums(samples)
         return np.asarray(self.factor * total + self.overhead * count)
 
@@ -91,8 +95,12 @@ class KernelSum(Fitted):
         InputError
             If kernels have other features than those that were fitted.
         """
-        if kernels.columns != self.columns:
-            raise InputError("the predictor was fitted to other features of kernels; fit it again")
+        try:
+            kernels = kernels.with_columns(self.columns)
+        except KeyError as error:
+            raise InputError(
+                f"the predictor was fitted to other features of kernels, such as {error}; fit it again"
+            ) from None
         found = kernels.column("values") * self.seconds_a_value
         for name in set(kernels.kinds.tolist()) & set(self.kinds):
             chosen = np.flatnonzero(kernels.kinds == name)
@@ -104,22 +112,30 @@ class KernelSum(Fitted):
         assert samples.kernels is not None
         known = [name for name, kind in self.kinds.items() if kind.booster is not None]
         strange = ~np.isin(samples.kernels.kinds, known)
-        seconds = self.factor * self.of_kernels(samples.kernels) + self.overhead
-        whole = np.bincount(samples.kernels.points, seconds, len(samples))
-        part = np.bincount(samples.kernels.points, seconds * strange, len(samples))
+        parts = self.factor * self._parts(samples.kernels) + self.overhead
+        whole = np.bincount(samples.kernels.points, parts, len(samples))
+        part = np.bincount(samples.kernels.points, parts * strange, len(samples))
         return np.asarray(part / np.maximum(whole, 1e-300))
 
     def save(self, folder: Path) -> None:
         """Write the names of the kinds, their rates, and the trees of each."""
         kinds = list(self.kinds.values())
         boosted = [place for place, kind in enumerate(kinds) if kind.booster is not None]
-        told = {"columns": self.columns, "kinds": list(self.kinds), "boosted": boosted}
+        told = {
+            "columns": self.columns,
+            "kinds": list(self.kinds),
+            "boosted": boosted,
+            "power": self.power is not None,
+        }
         (folder / INDEX).write_text(json.dumps(told, indent=1))
         arrays = {
             "rates": np.array([kind.rates for kind in kinds]),
             "floors": np.array([kind.floor for kind in kinds]),
             "network": np.array([self.seconds_a_value, self.factor, self.overhead]),
         }
+        if self.power is not None:
+            watts = [self.power.watts.get(name, self.power.mean) for name in self.kinds]
+            arrays["power"] = np.array([*watts, self.power.mean])
         write_arrays(folder, arrays)
         for place, kind in enumerate(kinds):
             if kind.booster is not None:
@@ -134,13 +150,15 @@ class KernelSum(Fitted):
         InputError
             If a file is missing or damaged.
         """
-        columns, names, boosted = _read_index(folder / INDEX)
-        arrays = read_arrays(folder, {"rates": 2, "floors": 1, "network": 1})
-        rates, floors, network = (arrays[name] for name in ("rates", "floors", "network"))
-        if rates.shape != (len(names), len(COSTS)) or floors.shape != (len(names),) or network.shape != (3,):
+        columns, names, boosted, of_energy = _read_index(folder / INDEX)
+        shapes = {"rates": (len(names), len(COSTS)), "floors": (len(names),), "network": (3,)}
+        shapes |= {"power": (len(names) + 1,)} if of_energy else {}
+        arrays = read_arrays(folder, {name: len(shape) for name, shape in shapes.items()})
+        if any(arrays[name].shape != shape for name, shape in shapes.items()):
             raise InputError(f"{folder}: arrays of other shapes than {len(names)} kinds of kernels have")
         if any(not np.isfinite(array).all() or array.min(initial=0) < 0 for array in arrays.values()):
-            raise InputError(f"{folder}: rates and times must be finite and not negative")
+            raise InputError(f"{folder}: rates, times and powers must be finite and not negative")
+        rates, floors, network = (arrays[name] for name in ("rates", "floors", "network"))
         kinds = {
             name: KernelKind(
                 rates[place],
@@ -149,13 +167,23 @@ class KernelSum(Fitted):
             )
             for place, name in enumerate(names)
         }
-        return cls(columns, kinds, *map(float, network))
+        power = None
+        if of_energy:
+            *watts, mean = map(float, arrays["power"])
+            power = Power(dict(zip(names, watts, strict=True)), mean)
+        seconds_a_value, factor, overhead = map(float, network)
+        return cls(columns, kinds, seconds_a_value, factor, overhead, power)
+
+    def _parts(self, kernels: Kernels) -> Array:
+        """Return what each kernel adds to its network: its seconds, or its joules."""
+        seconds = self.of_kernels(kernels)
+        return seconds if self.power is None else seconds * self.power.of(kernels.kinds)
 
     def _sums(self, samples: Samples) -> tuple[Array, Array]:
-        """Return the sum of each network's kernels in seconds, and their number."""
+        """Return the sum of each network's kernels, in seconds or joules, and their number."""
         assert samples.kernels is not None
         points = samples.kernels.points
-        total = np.bincount(points, self.of_kernels(samples.kernels), len(samples))
+        total = np.bincount(points, self._parts(samples.kernels), len(samples))
         count = np.bincount(points, minlength=len(samples))
         return np.asarray(total, dtype=np.float64), np.asarray(count, dtype=np.float64)
 
@@ -164,8 +192,8 @@ def _trees(place: int) -> str:
     return f"trees_{place}.json"
 
 
-def _read_index(path: Path) -> tuple[tuple[str, ...], list[str], set[int]]:
-    """Return the names of the columns and of the kinds, and the places of the kinds with trees.
+def _read_index(path: Path) -> tuple[tuple[str, ...], list[str], set[int], bool]:
+    """Return the names of columns and of kinds, the places of the kinds with trees, and whether of energy.
 
     Raises
     ------
@@ -176,6 +204,7 @@ def _read_index(path: Path) -> tuple[tuple[str, ...], list[str], set[int]]:
             raise InputError(f"{path} has over {MOST_BYTES:,} bytes")
         content = json.loads(path.read_bytes())
         columns, names, boosted = content["columns"], content["kinds"], set(content["boosted"])
+        of_energy = content.get("power", False) is True  # folders of earlier versions do not say
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path} names no kinds of kernels: {error}") from None
     for listed in (columns, names):
@@ -189,4 +218,4 @@ def _read_index(path: Path) -> tuple[tuple[str, ...], list[str], set[int]]:
         or not set(COSTS) <= set(columns)
     ):
         raise InputError(f"{path} names no kinds of kernels: names are missing, repeated or too many")
-    return tuple(columns), names, boosted
+    return tuple(columns), names, boosted, of_energy

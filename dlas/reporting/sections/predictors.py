@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dlas.learning.stored import SettingRecord, Stored
+from dlas.learning.stored import ANY, SettingRecord, Stored
 from dlas.reporting import charts
 from dlas.reporting.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Paragraph, Section, Table
 from dlas.reporting.context import Context, significant
@@ -36,7 +36,8 @@ def section(context: Context) -> Section | Absent:
 
 def _blocks(context: Context, stored: Stored, setting: SettingRecord, name: str) -> Iterator[Block]:
     record = stored.record
-    place = ", ".join(value for key, value in setting.setting.items() if key != "machine_id" and value)
+    told = {key: value for key, value in setting.setting.items() if key != "machine_id" and value}
+    place = ", ".join(f"any {key}" if value == ANY else value for key, value in told.items())
     title = f"{record.part}: {record.target} on {setting.machine}, {place}"
     yield Paragraph(f"{title}. {_coverage(setting, record.hold_out)}")
     if figure := _agreement(context, stored, setting, f"predicted-{name}"):

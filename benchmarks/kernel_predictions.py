@@ -1,0 +1,314 @@
+"""Do predicted kernels add up to networks never seen?  ``python -m benchmarks.kernel_predictions``.
+
+The rows are those of ``experiments/kernels``.  Predictors are fitted to the drawn networks, and predict the
+eleven that nothing was fitted to.  It prints MIRAGE's tables: shares of kernels (Table 1), kernels held out
+(Table 4), networks (Table 6, Figure 4), the cost of generality (Figure 5), time to predict and to fit
+(Figures 6 and 7).  Other folders are read by ``--drawn`` and ``--networks``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dlas.api.planned import planned
+from dlas.learning.evaluation import CLOSE, SHORT_S
+from dlas.learning.fitting import cross_fit, fit
+from dlas.learning.intervals import half_width
+from dlas.learning.kernels import match
+from dlas.learning.metrics import relative_errors, score
+from dlas.learning.noise import noise_floor
+from dlas.learning.points import Points, read_points
+from dlas.learning.splits import Criterion
+from dlas.predictors.fitted.kernel_sums import KernelSum
+from dlas.rows.layer_times import profile, timed_layers
+from dlas.rows.operators import class_of
+from dlas.rows.results import Row, read_rows
+from dlas.stack import Layer, Predictor, Samples
+from dlas.study import parts
+
+HOME = Path("experiments/kernels")
+STUDY = HOME / "networks.toml"
+TARGET = "latency_s"
+PREDICTORS = ("boosted_kernels", "additive", "nearest", "flops")
+HELD_OUT = Criterion.parse("network/10")
+SHOWN = (
+    "conv",
+    "conv1x1",
+    "depthwise",
+    "grouped",
+    "linear",
+    "norm",
+    "pool",
+    "elementwise",
+    "concat",
+    "other",
+)
+"""Classes of kernels, in the order of the columns."""
+KERNELS, MANY = 60, 100_000
+"""Kernels of the network and of the batch whose predictions are timed."""
+Setting = tuple[str, int]
+"""Compiler and threads."""
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--drawn", nargs="+", type=Path, default=[HOME / "rows", HOME / "again"])
+    parser.add_argument(
+        "--networks", nargs="+", type=Path, default=[HOME / "networks", HOME / "networks-again"]
+    )
+    parser.add_argument("--target", default=TARGET)
+    parser.add_argument("--trials", type=int, default=0, help="of the search for XGBoost's options")
+    parser.add_argument(
+        "--told", action="store_true", help="also tell the kernels of the networks and match them"
+    )
+    given = parser.parse_args()
+    print_shares([row for row in read_rows(given.networks[0]) if row.status == "ok"])
+    if given.told:
+        print_told(given.networks[0])
+    drawn = dict(settings(read_points(given.drawn, given.target, kernels=True)))
+    measured = dict(settings(read_points(given.networks, given.target, kernels=True)))
+    networks = {setting: points for setting, points in measured.items() if setting in drawn}
+    boosted = parts.make("predictor", "boosted_kernels", {"trials": given.trials})
+    widths = print_kernels(drawn, boosted, given.target)
+    fitted = print_networks(drawn, networks, given.target, boosted, widths)
+    print_worst(networks, fitted, given.target)
+    print_generality(networks, given.networks, fitted, given.target)
+    print_speeds(drawn, fitted, given.target)
+
+
+def settings(points: Points) -> Iterator[tuple[Setting, Points]]:
+    """Yield the points of each compiler and number of threads."""
+    for own in points.settings().values():
+        yield (str(own.frame["compiler"].iloc[0]), int(own.frame["threads"].iloc[0])), own
+
+
+def begin(setting: Setting) -> str:
+    """Return the first cells of a line."""
+    return f"| {setting[0]} | {setting[1]} |"
+
+
+def samples_of(points: Points, part: Predictor, target: str) -> Samples:
+    """Return the table that a predictor reads, a network a group."""
+    return points.samples(part, target, points.frame["network"].tolist())
+
+
+def print_shares(rows: Sequence[Row]) -> None:
+    """Print what share each class of kernels has of each network's time, one thread, batch 1 (Table 1)."""
+    print(
+        f"\n| compiler | network | {' | '.join(SHOWN)} | sum / whole |\n|---|---|{'---|' * (len(SHOWN) + 1)}"
+    )
+    for row in sorted(rows, key=lambda row: (row.compiler["name"], row.model["name"])):
+        if row.batch != 1 or row.hardware.get("threads") != 1 or (told := profile(row)) is None:
+            continue
+        shares: defaultdict[str, float] = defaultdict(float)
+        for layer, seconds in timed_layers(row):
+            shares[class_of(layer)] += seconds / told.total_s
+        cells = " | ".join(f"{shares[name]:.0%}" if shares[name] >= 0.005 else "" for name in SHOWN)
+        ratio = told.profiled_s / told.latency_s
+        print(f"| {row.compiler['name']} | {row.model['name']} | {cells} | {ratio:.3f} |", flush=True)
+
+
+def print_told(folder: Path) -> None:
+    """Print what share of the networks' time was told before they were built, the least by compiler."""
+    made = planned(STUDY, kernels=True, steps="forked", progress="silent")
+    told = {row.id: own for row, own in zip(made.rows, made.kernels, strict=True)}
+    shares: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
+    for row in read_rows(folder):
+        if row.status == "ok" and row.id in told:
+            ran: list[Layer] = [{**layer, "latency_s": seconds} for layer, seconds in timed_layers(row)]
+            shares[row.compiler["name"]].append((match(told[row.id], ran).share, row.model["name"]))
+    print("\n| compiler | points | least share of time told | of |\n|---|---|---|---|")
+    for name, own in shares.items():
+        print(f"| {name} | {len(own)} | {min(own)[0]:.2%} | {min(own)[1]} |")
+
+
+def print_kernels(
+    drawn: Mapping[Setting, Points], part: Predictor, target: str
+) -> dict[Setting, float | None]:
+    """Print the errors of kernels held out (Table 4); return the half widths of intervals."""
+    print("\n| compiler | threads | kernels | number | share of time | mean error | within 10 % |")
+    print("|---|---|---|---|---|---|---|")
+    widths = {}
+    for setting, points in drawn.items():
+        samples, tried = cross_fit(part, points.merged(target), target, HELD_OUT, say=lambda line: None)
+        found = [each.kernels for each in tried if each.kernels is not None]
+        kinds, predicted, measured = (
+            np.concatenate([getattr(each, name) for each in found])
+            for name in ("kinds", "predicted", "measured")
+        )
+        long, convolution = measured >= SHORT_S, np.char.find(kinds, "conv") >= 0
+        convolution |= np.isin(kinds, ("depthwise", "grouped"))
+        for name, chosen in (
+            ("20 µs and longer", long),
+            ("of these, convolutions", long & convolution),
+            ("of these, others", long & ~convolution),
+            ("below 20 µs", ~long),
+        ):
+            errors = relative_errors(predicted[chosen], measured[chosen])
+            share = measured[chosen].sum() / measured.sum()
+            print(
+                f"{begin(setting)} {name} | {len(errors):,} | {share:.0%} | {errors.mean():.1%} | "
+                f"{np.mean(errors <= CLOSE):.0%} |",
+                flush=True,
+            )
+        places = np.concatenate([each.fold.tried for each in tried])
+        guesses = np.concatenate([each.predicted for each in tried])
+        groups = points.merged(target).frame["network"].to_numpy()[places].tolist()
+        widths[setting] = half_width(guesses, samples.target[places], groups)
+    return widths
+
+
+def print_networks(
+    drawn: Mapping[Setting, Points],
+    networks: Mapping[Setting, Points],
+    target: str,
+    boosted: Predictor,
+    widths: Mapping[Setting, float | None],
+) -> dict[Setting, KernelSum]:
+    """Print the errors of networks never fitted (Table 6, Figure 4); return what was fitted."""
+    print(f"\n| compiler | threads | rows | floor | {' | '.join(PREDICTORS)} | within 10 % | covered | sum |")
+    print("|---|---|---|---|" + "---|" * (len(PREDICTORS) + 3))
+    kept = {}
+    for setting, points in networks.items():
+        floor, own = noise_floor(points.frame, target), points.merged(target)
+        errors = {}
+        for name in PREDICTORS:
+            part = boosted if name == "boosted_kernels" else parts.make("predictor", name, {})
+            fitted = fit(part, samples_of(drawn[setting].merged(target), part, target), say=lambda line: None)
+            tried = samples_of(own, part, target)
+            errors[name] = fitted.predict(tried)
+            if part is boosted:
+                assert isinstance(fitted, KernelSum)
+                kept[setting], boosted_samples = fitted, tried
+        measured = boosted_samples.target
+        width = np.exp(widths[setting] or np.nan)
+        scores = {
+            name: score(guess, measured, guess / width, guess * width, own.frame["network"].tolist())
+            for name, guess in errors.items()
+        }
+        plain = replace(kept[setting], factor=1.0, overhead=0.0).predict(boosted_samples)
+        best = scores["boosted_kernels"]
+        cells = " | ".join(f"{scores[name].mape:.1%}" for name in PREDICTORS)
+        print(
+            f"{begin(setting)} {best.rows} | {'' if floor is None else f'{floor:.1%}'} | {cells} | "
+            f"{best.within[1]:.0%} | {best.coverage:.0%} | {relative_errors(plain, measured).mean():.1%} |",
+            flush=True,
+        )
+    return kept
+
+
+def print_worst(networks: Mapping[Setting, Points], fitted: Mapping[Setting, KernelSum], target: str) -> None:
+    """Print each network's errors, and the kinds of kernels that make them."""
+    print(
+        "\n| compiler | threads | network | batch 1 | batch 8 | kernels that err most, share of the network |"
+    )
+    print("|---|---|---|---|---|---|")
+    part = parts.make("predictor", "boosted_kernels", {})
+    for setting, points in networks.items():
+        own = points.merged(target)
+        samples = samples_of(own, part, target)
+        guess, kernels = fitted[setting].predict(samples), samples.kernels
+        assert kernels is not None
+        seconds = fitted[setting].of_kernels(kernels)
+        for name, places in own.frame.groupby(own.frame["model"].astype(str)).indices.items():
+            errors = {int(own.frame["batch"].iloc[at]): guess[at] / samples.target[at] - 1 for at in places}
+            mine = np.isin(kernels.points, places)
+            total = kernels.seconds[mine].sum()
+            apart = (
+                pd.Series(seconds[mine] - kernels.seconds[mine]).groupby(kernels.kinds[mine]).sum() / total
+            )
+            largest = apart.reindex(apart.abs().sort_values(ascending=False).index)[:3]
+            told = ", ".join(f"{kind} {share:+.1%}" for kind, share in largest.items())
+            cells = " | ".join(f"{errors[batch]:+.1%}" if batch in errors else "" for batch in (1, 8))
+            print(f"{begin(setting)} {name} | {cells} | {told} |", flush=True)
+
+
+def print_generality(
+    networks: Mapping[Setting, Points],
+    folders: Sequence[Path],
+    fitted: Mapping[Setting, KernelSum],
+    target: str,
+) -> None:
+    """Print the error of the kernels' sum beside that of the same network's own earlier rows (Figure 5).
+
+    A predictor of one network alone knows each of its points here: batch sizes and threads are few.
+    """
+    print("\n| compiler | threads | measured again | kernels | the network's own |\n|---|---|---|---|---|")
+    part = parts.make("predictor", "boosted_kernels", {})
+    for setting, points in networks.items():
+        again = points.take(np.flatnonzero(points.frame["folder"].eq(str(folders[-1]))))
+        first = points.frame[points.frame["folder"].eq(str(folders[0]))].set_index("id")[target]
+        known = again.take(np.flatnonzero(again.frame["id"].isin(first.index)))
+        if not len(known):
+            continue
+        samples = samples_of(known, part, target)
+        general = relative_errors(fitted[setting].predict(samples), samples.target).mean()
+        own = relative_errors(first.loc[list(samples.ids)].to_numpy(), samples.target).mean()
+        print(f"{begin(setting)} {len(known)} | {general:.1%} | {own:.1%} |", flush=True)
+
+
+def print_speeds(drawn: Mapping[Setting, Points], fitted: Mapping[Setting, KernelSum], target: str) -> None:
+    """Print how long predicting and fitting take, features included (Figures 6 and 7)."""
+    print(
+        "\n| compiler | threads | network of 60 kernels, ms | kernels a second | fit, s | with 40 trials, s |"
+    )
+    print("|---|---|---|---|---|---|")
+    for setting, points in drawn.items():
+        few, many = (repeated(points, count) for count in (1, MANY // KERNELS))
+        predict_s(few, fitted[setting], target)
+        single = statistics.median(predict_s(few, fitted[setting], target) for _ in range(20))
+        together = predict_s(many, fitted[setting], target)
+        own = points.merged(target)
+        plain, searched = (fit_s(own, target, trials) for trials in (0, 40))
+        print(
+            f"{begin(setting)} {1e3 * single:.2f} | {MANY // KERNELS * KERNELS / together:,.0f} | "
+            f"{plain:.1f} | {searched:.0f} |",
+            flush=True,
+        )
+
+
+def repeated(points: Points, count: int) -> Points:
+    """Return so many points whose networks have 60 kernels, those that were measured one after another."""
+    measured = [
+        layer
+        for key in zip(points.frame["folder"], points.frame["id"], strict=True)
+        for layer in points.kernels(*key)
+    ]
+    lists = [
+        [measured[place % len(measured)] for place in range(first, first + KERNELS)]
+        for first in range(0, count * KERNELS, KERNELS)
+    ]
+    chosen = points.take(np.arange(count) % len(points))
+    frame = chosen.frame.assign(id=[str(place) for place in range(count)])
+    return replace(chosen, frame=frame, kernels=lambda _, name: lists[int(name)])
+
+
+def predict_s(points: Points, fitted: KernelSum, target: str) -> float:
+    """Return how long computing the features of points and predicting them takes."""
+    part = parts.make("predictor", "boosted_kernels", {})
+    started = time.perf_counter()
+    fitted.predict(points.samples(part, target, [""] * len(points)))
+    return time.perf_counter() - started
+
+
+def fit_s(points: Points, target: str, trials: int) -> float:
+    """Return how long fitting takes, with a search of so many trials for each kind of kernel."""
+    part = parts.make("predictor", "boosted_kernels", {"trials": trials})
+    samples = samples_of(points, part, target)
+    started = time.perf_counter()
+    fit(part, samples, say=lambda line: None)
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()

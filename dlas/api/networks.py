@@ -1,0 +1,285 @@
+"""Networks as users name them, a part, a file or a torch module, and the images that they take."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from dlas.errors import InputError, unknown
+from dlas.store import cache as caches
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    Network = nn.Module | str | os.PathLike[str] | Mapping[str, Any]
+
+FILES = {".onnx": "onnx", ".pt2": "torch"}
+"""Endings of files with networks, and the parts that read them."""
+IMPORTED = re.compile(r"(?P<place>[^:]+):(?P<name>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)")
+"""``mine.py:Net`` or ``package.module:factory``."""
+COLOURS = 3
+USUAL = (224, 1000)
+"""Height and width of an image, and classes, of networks for ImageNet."""
+SMALL = (32, 10)
+"""The same of networks for CIFAR-10."""
+
+
+@dataclass(frozen=True)
+class NamedNetwork:
+    """A network, and the images that it takes.
+
+    Parameters
+    ----------
+    label : str
+        What it is called where it is shown.
+    part : mapping
+        Its entry on the axis ``model`` of a study.
+    channels, size, classes : int
+        Of the images, whose height and width are equal.
+    batch : int or None
+        The batch that it is fixed to.
+    ran : bool
+        Whether it ran in this process to be known, which must not fork its steps then.
+    """
+
+    label: str
+    part: Mapping[str, Any]
+    size: int
+    classes: int
+    channels: int = COLOURS
+    batch: int | None = None
+    ran: bool = True
+
+    @property
+    def dataset(self) -> dict[str, Any]:
+        """The entry on the axis ``dataset`` of a study: noise of the images' shape."""
+        shape = {"size": self.size, "channels": self.channels, "classes": self.classes}
+        return {"name": "random", **shape, "images": 4}
+
+
+def is_network(what: object) -> TypeGuard[Network]:
+    """Return whether something is a network: a file, ``mine.py:Net``, a part, or a torch module itself."""
+    if isinstance(what, str | os.PathLike):
+        text = os.fspath(what)
+        of_module = IMPORTED.fullmatch(text) is not None and not Path(text).exists()
+        return of_module or Path(text).suffix.lower() in FILES
+    if isinstance(what, Mapping):
+        return "name" in what and "axes" not in what  # a study has axes
+    return "torch" in sys.modules and isinstance(what, sys.modules["torch"].nn.Module)
+
+
+@contextmanager
+def named_network(network: Network, size: int | None, cache: Path | None) -> Iterator[NamedNetwork]:
+    """Yield a network that somebody named; a torch module is in a file for as long.
+
+    Parameters
+    ----------
+    network : torch.nn.Module, path, str or mapping
+        A module; a file (:data:`FILES`); ``mine.py:Net`` or ``package.module:factory``, which is imported; or
+        a part of the axis ``model``, by its name or with its options.
+    size : int, optional
+        Height and width of its images, by default those that it is meant for.
+    cache : Path, optional
+        The artifact cache, in whose folder the file is.
+
+    Raises
+    ------
+    InputError
+        If there is no such network, it cannot be read, or it takes images of another size.
+    """
+    if isinstance(network, str | os.PathLike):
+        network = os.fspath(network)
+        if ending := FILES.get(Path(network).suffix.lower()):
+            yield _of_file(ending, Path(network), size)
+            return
+        if IMPORTED.fullmatch(network):
+            found = _imported(network)
+            if not _is_model(found):
+                yield from _of_module(network, _called(network, found), size, cache)
+                return
+    if isinstance(network, str | Mapping):
+        yield _of_part({"name": network} if isinstance(network, str) else network, size)
+    else:
+        yield from _of_module(type(network).__name__, network, size, cache)
+
+
+def _of_part(content: Mapping[str, Any], size: int | None) -> NamedNetwork:
+    """Return the network of a part of the axis ``model``."""
+    from dlas.models.torchvision import Torchvision
+    from dlas.networks.torch_model import CifarModel
+    from dlas.rows.labels import label
+    from dlas.study import parts
+    from dlas.study.point import Choice
+
+    name, options = content.get("name"), {key: value for key, value in content.items() if key != "name"}
+    if not isinstance(name, str):
+        raise InputError(f"{dict(content)!r} is neither a part's name nor a table with a name")
+    choice = Choice.checked("model", name, options)
+    if name in FILES.values():
+        return replace(_of_file(name, Path(options["path"]), size), part=content)
+    cls = parts.find("model", name).cls
+    usual, classes = SMALL if issubclass(cls, CifarModel) else USUAL
+    if issubclass(cls, Torchvision):
+        usual = _published_size(name)
+    return NamedNetwork(label(choice.content()), content, size or usual, classes, ran=False)
+
+
+def _published_size(name: str) -> int:
+    """Return the height and width of the images that torchvision's weights of a network are for."""
+    from torchvision import models
+
+    return int(models.get_model_weights(name).DEFAULT.transforms.keywords.get("crop_size", USUAL[0]))
+
+
+def _of_file(part: str, path: Path, size: int | None) -> NamedNetwork:
+    """Return the network in a file, which tells the images that it takes."""
+    read = {"onnx": _read_onnx, "torch": _read_program}[part]
+    (batch, channels, height, width), classes = read(path.expanduser(), size or USUAL[0])
+    if height != width or (size or height) != height:
+        asked = f", not {size}x{size}" if size else "; images of equal height and width are expected"
+        raise InputError(f"{str(path)!r} takes images of {height}x{width}{asked}")
+    content = {"name": part, "path": str(path)}
+    return NamedNetwork(str(path), content, height, classes, channels, batch or None)
+
+
+def _read_onnx(path: Path, size: int) -> tuple[list[int], int]:
+    """Return the input's sizes of an ONNX file, free ones filled in, and its classes; batch 0 for any."""
+    import numpy as np
+
+    from dlas.networks.onnx_counting import graph_input
+    from dlas.networks.onnx_files import read_model
+    from dlas.networks.onnx_network import OnnxNetwork
+    from dlas.stack import Facts
+
+    model = read_model(path, fold=True)
+    own = [each.dim_value for each in graph_input(model).type.tensor_type.shape.dim]
+    if len(own) != 4:
+        shown = "x".join(str(each or "?") for each in own) or "a number"
+        raise InputError(f"ONNX file {str(path)!r}: its input is {shown}, not images [n, c, h, w]")
+    shape = [own[0], *(each or usual for each, usual in zip(own[1:], (COLOURS, size, size), strict=True))]
+    channels, height, width = shape[1:]
+    try:
+        images = np.zeros((1, channels, height, width), np.float32)
+        outputs = OnnxNetwork(model, Facts((channels, height, width), 1)).reference(images)
+    except Exception as error:  # ONNX Runtime raises its own types
+        first = str(error).strip().partition("\n")[0]
+        raise InputError(f"ONNX file {str(path)!r} cannot be run on one image: {first}") from None
+    return shape, int(outputs.shape[-1])
+
+
+def _read_program(path: Path, _size: int) -> tuple[list[int], int]:
+    """Return the sizes of the input of an exported program, batch 0 for any, and its classes."""
+    from dlas.networks.exported_files import read_program
+    from dlas.networks.exported_modules import image_shape
+
+    program = read_program(path)
+    shape = image_shape(program)
+    outputs = program.graph_signature.user_outputs
+    values = [node.meta["val"] for node in program.graph.nodes if node.name in outputs]
+    if len(shape) != 3 or len(values) != 1 or values[0].ndim != 2:
+        raise InputError(f"exported program {str(path)!r} does not map images [n, c, h, w] to [n, classes]")
+    return [0, *shape], int(values[0].shape[1])
+
+
+def _of_module(label: str, module: nn.Module, size: int | None, cache: Path | None) -> Iterator[NamedNetwork]:
+    """Yield the network of a torch module, in a file named after its content, so that it is cached."""
+    from torch import nn
+
+    from dlas.models import from_torch
+
+    first = next((layer for layer in module.modules() if isinstance(layer, nn.Conv2d)), None)
+    channels, side = first.in_channels if first is not None else COLOURS, size or USUAL[0]
+    folder = (cache or caches.default_root()) / "work" / "modules"
+    try:
+        part = from_torch(module, (channels, side, side), folder=folder)
+    except InputError as error:
+        hint = "; size gives another height and width" if not size and "cannot take" in str(error) else ""
+        raise InputError(f"{label}: {error}{hint}") from None
+    path = Path(part["path"])
+    try:
+        yield replace(_of_file("torch", path, side), label=label)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _imported(text: str) -> object:
+    """Return what ``mine.py:Net`` or ``package.module:factory`` names.
+
+    Raises
+    ------
+    InputError
+        If it cannot be imported, or there is no such name.
+    """
+    place, _, name = text.rpartition(":")
+    if place.endswith(".py") and not Path(place).is_file():
+        raise InputError(f"{text!r}: there is no file {place!r}")
+    try:
+        found: object = _module_of(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except (Exception, SystemExit) as error:  # whatever a user's module raises
+        raise InputError(f"{text!r}: cannot import {place!r}: {type(error).__name__}: {error}") from None
+    for each in name.split("."):
+        if not hasattr(found, each):
+            public = [key for key, value in vars(found).items() if callable(value) and key[0] != "_"]
+            raise unknown(f"name in {place}", each, public)
+        found = getattr(found, each)
+    return found
+
+
+def _module_of(path: Path) -> ModuleType:
+    """Return the module in a file, which may import others beside it."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _is_model(found: object) -> bool:
+    """Return whether something is a class of parts of the axis ``model``."""
+    from dlas.stack import Model
+
+    return isinstance(found, type) and issubclass(found, Model)
+
+
+def _called(text: str, found: object) -> nn.Module:
+    """Return the module that an object is, or that it returns when it is called without arguments.
+
+    Its weights follow from a seed, so that an equal module has an equal file.
+
+    Raises
+    ------
+    InputError
+    """
+    import torch
+    from torch import nn
+
+    if isinstance(found, nn.Module):
+        return found
+    if not callable(found):
+        kind = type(found).__name__
+        raise InputError(
+            f"{text!r} is of type {kind}; a torch.nn.Module is expected, its class or a function"
+        )
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            module = found()
+    except Exception as error:  # whatever a user's module raises
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"{text!r}: called without arguments, it raises {reason}") from None
+    if not isinstance(module, nn.Module):
+        raise InputError(f"{text!r} returns a {type(module).__name__}, and a torch.nn.Module is expected")
+    return module

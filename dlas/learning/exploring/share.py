@@ -1,0 +1,226 @@
+"""From the first points of a share to the last, and what the points take that are not among them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.errors import InputError, Unfinished
+from dlas.learning.exploring.choosing import Unsure, cover, first_share, telling
+from dlas.learning.exploring.covariance import Covariance
+from dlas.learning.exploring.process import Process, fit
+from dlas.learning.exploring.space import Codes, Space
+from dlas.learning.exploring.tallies import Known, doubt, tallies, unknown
+from dlas.rows.labels import points as counted
+from dlas.rows.labels import shortened
+
+Array = npt.NDArray[np.float64]
+
+MOST_TRIES = 3
+"""A value is given up when so many points with it came to nothing."""
+GROWTH = 0.25
+"""A batch is so large a share of what was measured before it: with little known, few at a time."""
+LEAST_BATCH = 2
+FEWEST_FOR_INTERVALS = 5
+"""Points with a time below which nobody knows how far predictions can be trusted."""
+Measure = Callable[[Sequence[int]], Mapping[int, Known]]
+"""Measures points, given by their places in the space, and returns what became of them."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What is said of the points that were not chosen.
+
+    Parameters
+    ----------
+    rows : array [m] of int
+        The points that are predicted.
+    seconds, low, high : array [m]
+        Latencies with the bounds of their intervals, NaN where there is none.
+    doubts : list of str
+        Why not to trust a prediction; empty where nothing speaks against it.
+    left_out : dict of int to str
+        Why other points are not predicted.
+    error : float or None
+        Mean relative error of the points that were measured, each predicted from the others.
+    digest : str
+        SHA-256 of the points that were measured and of what was fitted.
+    """
+
+    rows: Codes
+    seconds: Array
+    low: Array
+    high: Array
+    doubts: list[str]
+    left_out: dict[int, str]
+    error: float | None
+    digest: str
+
+
+def budget_of(share: float, total: int) -> int:
+    """Return the number of points in a share, at least one.
+
+    Raises
+    ------
+    InputError
+        If the share is not above 0 and at most 1.
+    """
+    if not 0 < share <= 1:
+        raise InputError(f"--share {share:g}: expected a share above 0 and at most 1, such as 0.1")
+    return max(1, math.ceil(share * total - 1e-9))
+
+
+def check_covers(space: Space, share: float, seed: int = 0) -> None:
+    """Refuse a share of fewer points than it takes to have every value of every axis once.
+
+    Raises
+    ------
+    InputError
+        It says how many points that takes.
+    """
+    budget, needed = budget_of(share, len(space)), len(first_share(space, seed))
+    if needed > budget:
+        enough = _rounded_up(needed / len(space))
+        raise InputError(
+            f"--share {share:g} of {counted(len(space))} is {counted(budget)}, and it takes {needed:,} to "
+            f"measure every value of every axis once: give --share {enough:g} or more"
+        )
+
+
+def measure_share(
+    space: Space, share: float, known: dict[int, Known], measure: Measure, seed: int = 0
+) -> dict[int, Known]:
+    """Measure a share of the points, batch by batch, and return what became of each.
+
+    The first batch covers every value of every axis; each further one is chosen by what is known then.
+
+    Parameters
+    ----------
+    space : Space
+    share : float
+    known : dict of int to Known
+        Points that were measured before, which count.
+    measure : callable
+    seed : int
+
+    Raises
+    ------
+    InputError
+        If the share is invalid.
+    """
+    budget, found = budget_of(share, len(space)), dict(known)
+    while len(found) < budget:
+        batch = (
+            _batch(space, found, budget - len(found), seed) if found else first_share(space, seed)[:budget]
+        )
+        if not batch:
+            break
+        found |= dict.fromkeys(batch, Known(None, "it has no row")) | {**measure(batch)}
+    return found
+
+
+def predict_rest(space: Space, known: Mapping[int, Known]) -> Rest:
+    """Return what the points take that were not chosen.
+
+    A point is left out where no point with one of its values has a time.
+
+    Raises
+    ------
+    Unfinished
+        If no point has a time.
+    """
+    process = process_of(space, known)
+    free = np.setdiff1d(np.arange(len(space)), [*known])
+    counts = tallies(space, known)
+    left_out = {place: reason for place in free.tolist() if (reason := unknown(counts, place))}
+    rows = np.array([place for place in free.tolist() if place not in left_out], dtype=np.intp)
+    means, variances = process.predict(rows)
+    half = process.half_widths(variances)
+    if len(process.rows) < FEWEST_FOR_INTERVALS:
+        half = np.full(len(rows), np.nan)
+    error = float(np.abs(np.expm1(-process.errors)).mean()) if len(process.rows) > 1 else None
+    content = [space.points[place].id for place in process.rows], process.parameters.tolist()
+    return Rest(
+        rows=rows,
+        seconds=np.exp(means),
+        low=np.exp(means - half),
+        high=np.exp(means + half),
+        doubts=[doubt(counts, place) for place in rows.tolist()],
+        left_out=left_out,
+        error=error,
+        digest=hashlib.sha256(json.dumps(content).encode()).hexdigest(),
+    )
+
+
+def _batch(space: Space, known: Mapping[int, Known], most: int, seed: int) -> list[int]:
+    """Return the next points: for values that no point with a time has, or else those that tell most.
+
+    They depend on what is known and the seed alone, so that an exploration that was interrupted goes on
+    as if it had not been.
+    """
+    rng, counts = np.random.default_rng((seed, len(known))), tallies(space, known)
+    free = np.ones(len(space), dtype=bool)
+    free[[*known]] = False
+    missing = [(tally.timed == 0) & (tally.vain < MOST_TRIES) for tally in counts]
+    if any(mask.any() for mask in missing):
+        unsure = Unsure.at_first(space, rng)
+        for place in known:
+            unsure.see(place)
+        suspects = [mask & (tally.vain > 0) for mask, tally in zip(missing, counts, strict=True)]
+        if batch := cover(space, missing, free, unsure, most, rng, suspects):
+            return batch
+    able = np.array([at for at in np.flatnonzero(free).tolist() if not unknown(counts, at)], dtype=np.intp)
+    if not len(able):
+        return []
+    vain = np.array([place for place, each in known.items() if not each.seconds], dtype=np.intp)
+    size = min(most, max(LEAST_BATCH, int(GROWTH * len(known))))
+    return telling(space, process_of(space, known), able, vain, size, rng)
+
+
+def process_of(space: Space, known: Mapping[int, Known]) -> Process:
+    """Return the process fitted to the points with a time.
+
+    Raises
+    ------
+    Unfinished
+        If there are none.
+    """
+    rows = np.array(sorted(place for place, each in known.items() if each.seconds), dtype=np.intp)
+    if not len(rows):
+        reason = next((each.reason for each in known.values()), "nothing was measured")
+        raise Unfinished(
+            f"none of {counted(len(known))} has a time, so that nothing can be predicted; the first: "
+            f"{shortened(reason)}"
+        )
+    logarithms = np.log([known[place].seconds or np.nan for place in rows.tolist()])
+    return fit(Covariance.of(space, _work(space, known)), rows, logarithms)
+
+
+def _work(space: Space, known: Mapping[int, Known]) -> Array:
+    """Return the logarithm of each point's multiply-adds less their mean, 0 where they are not known.
+
+    They are those of its model on its dataset, the least compressed one that was measured: what
+    compression changes is an effect of its own.
+    """
+    most: dict[int, float] = {}
+    for place, each in known.items():
+        if each.macs:
+            group = int(space.architectures[place])
+            most[group] = max(most.get(group, 0.0), each.macs)
+    logarithms = np.log([most.get(int(group), np.nan) for group in space.architectures])
+    if not most:
+        return np.zeros(len(space))
+    middle = np.log([*most.values()]).mean()
+    return np.asarray(np.nan_to_num(logarithms - middle), dtype=np.float64)
+
+
+def _rounded_up(share: float) -> float:
+    """Return a share with two decimals, or three where it is small, that is not below it."""
+    steps = 100 if share >= 0.1 else 1000
+    return math.ceil(share * steps - 1e-9) / steps
