@@ -4,30 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
-from tvm import te
+import numpy as np
+from tvm import te, tirx
 from tvm.ir import Expr
 from tvm.ir.transform import Pass
 from tvm.s_tir import Schedule
 
-from dlas.schedules.loops.filter_tiles import filters_a_block, panel_tiles
-from dlas.schedules.loops.registers import compute_panel_in_registers
+from dlas.schedules.loops.dot_products import FOURS, MIXED, PAIRS, SIGNED, DotProducts, dot_products
+from dlas.schedules.loops.filter_tiles import dividing, filters_a_block, panel_tiles
+from dlas.schedules.loops.registers import DotSums, compute_panel_in_registers
 from dlas.schedules.loops.remainders import REMAINDER_PASSES
 from dlas.schedules.loops.thread_blocks import BlockTile, block_tiles, compute_in_thread_blocks
 from dlas.schedules.loops.transformations import (
     accumulate_at,
     bind,
+    corrected,
     inline,
     only_nchw,
     out_of_blocks,
     output_block,
     pad,
     schedule_padding,
+    shifted,
     spread,
     stage,
     start_once,
 )
+from dlas.schedules.loops.vectors import BLOCKS
 from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 
 
@@ -43,6 +48,13 @@ class Gemm(Algorithm):
     ----------
     DLAS paper, sections 3.4 (GEMM) and 4.4 (the minimal schedule).
     """
+
+    reductions: ClassVar[int] = 1
+
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        """Return the form that multiplies bytes by the target's dot products, where it has such."""
+        dots = dot_products(conv, target)
+        return self if dots is None or filters_a_block(conv) not in BLOCKS else _OF_BYTES[dots]()
 
     def supports(self, conv: Conv) -> str | None:
         """Return why ``conv`` is declined: only layouts other than NCHW are."""
@@ -75,11 +87,12 @@ class Gemm(Algorithm):
         """Share among threads im2col, then the matrix product, then the tail."""
         gpu = target.on_gpu
         inline(schedule, "unpack")
+        inline(schedule, "corrected")
         spread(schedule, stage(schedule, "im2col"), 5, gpu)
         spread(schedule, output_block(schedule), 4, gpu)
         panels = accumulate_at(schedule, stage(schedule, "conv"), 5, gpu)
         spread(schedule, panels, 5, gpu)
-        start_once(schedule, 1)
+        start_once(schedule, self.reductions)
         schedule_padding(schedule, gpu)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
@@ -94,6 +107,7 @@ class Gemm(Algorithm):
         A GPU writes all patches first, and multiplies them from shared memory.
         """
         inline(schedule, "unpack")
+        inline(schedule, "corrected")
         if target.on_gpu:
             compute_in_thread_blocks(schedule, decisions)
             bind(schedule, stage(schedule, "im2col"), 5, BlockTile.of(decisions).threads)
@@ -106,6 +120,99 @@ class Gemm(Algorithm):
         return REMAINDER_PASSES
 
 
+class _BytesGemm(Gemm):
+    """The matrix product of bytes: the neighbouring rows of patches that a dot product adds are interleaved.
+
+    The filters are [k / t, c r s / d, t, d], with zeros beyond the last row, for dot products of d terms.
+    """
+
+    reductions: ClassVar[int] = 2
+    dots: ClassVar[DotProducts]
+
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        """Return itself, which was chosen for the layer."""
+        return self
+
+    def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
+        """Return the filters in panels [k / t, c / groups r s / d, t, d], and what offsets take off."""
+        rows, d = weight.reshape(conv.k, -1), self.dots.terms
+        whole = np.pad(rows, [(0, 0), (0, -rows.shape[1] % d)])
+        blocks = whole.reshape(-1, filters_a_block(conv), whole.shape[1])
+        panels = blocks.reshape(*blocks.shape[:2], -1, d).transpose(0, 2, 1, 3)
+        return panels, *self.dots.corrections(blocks)
+
+    def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
+        """Return the weight [k, c / groups, r, s] of the panels."""
+        panels = packed[0]
+        rows = panels.transpose(0, 2, 1, 3).reshape(conv.k, -1)
+        return rows[:, : conv.c // conv.groups * conv.r * conv.s].reshape(conv.k, -1, conv.r, conv.s)
+
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
+        """Return the finished output [n, k, p, q] of ``x`` [n, c, h, w]."""
+        panels, *added = packed
+        count, rows, t, d = (int(extent) for extent in panels.shape)
+        filters_a_group, read = conv.k // conv.groups, self.dots.read
+        padded, together = pad(x, conv), conv.c // conv.groups * conv.r * conv.s
+
+        def patch(n: Expr, group: Expr, p: Expr, at: Expr, q: Expr, term: Expr) -> Expr:
+            row = at * d + term
+            value = shifted(patch_element(padded, conv, n, group, p, row, q), read, self.dots.offset)
+            if rows * d == together:
+                return value
+            return tirx.if_then_else(row < together, value, tirx.const(0, read))
+
+        patches = te.compute((conv.n, conv.groups, conv.p, rows, conv.q, d), patch, name="im2col")
+        at, term = te.reduce_axis((0, rows), "at"), te.reduce_axis((0, d), "term")
+
+        def element(n: Expr, panel: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
+            value = patches[n, panel * t // filters_a_group, p, at, q, term].astype(conv.accumulator_type)
+            weight = panels[panel, at, lane, term].astype(conv.accumulator_type)
+            return te.sum(value * weight, axis=[at, term])
+
+        shape = (conv.n, count, conv.p, conv.q, t)
+        convolved = te.compute(shape, element, name="conv")
+        return tail(out_of_blocks(corrected(convolved, added), conv))
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return register tiles of dot products, and rows that im2col writes at a time."""
+        return dividing(panel_tiles(conv, target, self.dots.unit(target)), conv)
+
+    def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
+        """Apply im2col to a few rows at a time, and multiply their patches by dot products."""
+        inline(schedule, "unpack")
+        inline(schedule, "corrected")
+        compute_panel_in_registers(schedule, conv, decisions, DotSums(self.dots, target))
+
+
+class _ByFours(_BytesGemm):
+    """Four rows a dot product."""
+
+    dots = FOURS
+
+
+class _ByPairs(_BytesGemm):
+    """Two rows a dot product, widened to 16 bits."""
+
+    dots = PAIRS
+
+
+class _ByMixed(_BytesGemm):
+    """Four terms a dot product, on Arm."""
+
+    dots = MIXED
+
+
+class _BySigned(_BytesGemm):
+    """Four terms a dot product of signed bytes, on Arm."""
+
+    dots = SIGNED
+
+
+_OF_BYTES: dict[DotProducts, type[_BytesGemm]] = {
+    form.dots: form for form in (_ByFours, _ByPairs, _ByMixed, _BySigned)
+}
+
+
 def _product(conv: Conv) -> Conv:
     """Return the product of filters and patches as a convolution of single pixels with a channel a row."""
     rows = conv.c // conv.groups * conv.r * conv.s
@@ -115,11 +222,17 @@ def _product(conv: Conv) -> Conv:
 
 def im2col(padded: te.Tensor, conv: Conv) -> te.Tensor:
     """Return the patches of each row of the output [n, groups, p, c / groups r s, q], as stage ``im2col``."""
-    channels, window = conv.c // conv.groups, conv.r * conv.s
 
     def element(n: Expr, group: Expr, p: Expr, at: Expr, q: Expr) -> Expr:
-        row = p * conv.strides[0] + at // conv.s % conv.r * conv.dilation[0]
-        column = q * conv.strides[1] + at % conv.s * conv.dilation[1]
-        return padded[n, group * channels + at // window, row, column]
+        return patch_element(padded, conv, n, group, p, at, q)
 
-    return te.compute((conv.n, conv.groups, conv.p, channels * window, conv.q), element, name="im2col")
+    rows = conv.c // conv.groups * conv.r * conv.s
+    return te.compute((conv.n, conv.groups, conv.p, rows, conv.q), element, name="im2col")
+
+
+def patch_element(padded: te.Tensor, conv: Conv, n: Expr, group: Expr, p: Expr, at: Expr, q: Expr) -> Expr:
+    """Return the element of patch (p, q) in row ``at``, which stands for a channel and a weight's place."""
+    channels, window = conv.c // conv.groups, conv.r * conv.s
+    row = p * conv.strides[0] + at // conv.s % conv.r * conv.dilation[0]
+    column = q * conv.strides[1] + at % conv.s * conv.dilation[1]
+    return padded[n, group * channels + at // window, row, column]

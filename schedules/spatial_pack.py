@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from tvm import te, tirx
@@ -15,11 +15,29 @@ from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.columns import column_tiles, compute_columns_in_registers
 from dlas.schedules.loops.depthwise import compute_channels_in_registers, depthwise_tiles
-from dlas.schedules.loops.filter_tiles import filters_a_block, pointwise, shared_filter_tiles, thins
-from dlas.schedules.loops.registers import compute_filters_in_registers
+from dlas.schedules.loops.dot_products import (
+    FOURS,
+    MIXED,
+    PAIRS,
+    SIGNED,
+    TAPS,
+    DotProducts,
+    dot_products,
+    tap_products,
+)
+from dlas.schedules.loops.filter_tiles import (
+    dividing,
+    filters_a_block,
+    pointwise,
+    shared_filter_tiles,
+    thins,
+)
+from dlas.schedules.loops.registers import DotSums, compute_filters_in_registers
 from dlas.schedules.loops.remainders import REMAINDER_PASSES
 from dlas.schedules.loops.transformations import (
     accumulate_at,
+    corrected,
+    in_blocks,
     inline,
     only_nchw,
     out_of_blocks,
@@ -64,6 +82,20 @@ class SpatialPack(Algorithm):
     """
 
     layout: Literal["nchw", "blocked"] = "nchw"
+    reductions: ClassVar[int] = 4
+
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        """Return the form that multiplies bytes by the target's dot products, where it has such."""
+        dots = dot_products(conv, target)
+        if dots is None:
+            return self
+        read, written = self.layouts(conv)
+        if tap_products(replace(conv, input_layout=read, output_layout=written), target):
+            return _ByTaps(self.layout)
+        packed = _OF_BYTES[dots](self.layout)
+        read, written = packed.layouts(conv)
+        fits = packed.takes(replace(conv, input_layout=read, output_layout=written))
+        return packed if fits else self
 
     def supports(self, conv: Conv) -> str | None:
         """Return why ``conv`` is declined: only if its layouts were chosen by another algorithm."""
@@ -118,11 +150,12 @@ class SpatialPack(Algorithm):
         """Share among threads the packing of the input, then the sums, then the tail."""
         gpu = target.on_gpu
         inline(schedule, "unpack")
+        inline(schedule, "corrected")
         output, blocks = output_block(schedule), stage(schedule, "conv")
         if schedule.get(output).name_hint != "conv":
             spread(schedule, output, len(conv.output_shape), gpu)
         spread(schedule, accumulate_at(schedule, blocks, 5, gpu), 5, gpu)
-        start_once(schedule, 4)
+        start_once(schedule, self.reductions)
         tiles = stage(schedule, "tiles")
         if tiles is not None:
             spread(schedule, tiles, 6, gpu)
@@ -136,6 +169,7 @@ class SpatialPack(Algorithm):
         """Accumulate tiles of the output in registers from the input as it is, and apply the tail there."""
         inline(schedule, "tiles")
         inline(schedule, "unpack")
+        inline(schedule, "corrected")
         _kind_of_tile(conv)[1](schedule, conv, decisions)
 
     def passes(self, conv: Conv, target: Target) -> Sequence[Pass]:
@@ -156,6 +190,172 @@ class SpatialPack(Algorithm):
             return padded(n, c // block, i, j, c % block) if block else padded(n, c, i, j)
 
         return pixel
+
+
+class _BytesPack(SpatialPack):
+    """Spatial pack of bytes: the channels that a dot product adds are contiguous.
+
+    Filters are packed [k / t, c / u, r, s, u / d, t, d], with zeros beyond the last channel, for
+    dot products of d terms; the input, as stage ``pad``, in blocks of u channels.  Where that is less
+    by an offset, sums of the filters' weights times it are packed too, [k / t, t].
+    """
+
+    reductions: ClassVar[int] = 5
+    dots: ClassVar[DotProducts]
+
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        """Return itself, which was chosen for the layer."""
+        return self
+
+    def takes(self, conv: Conv) -> bool:
+        """Whether vectors of filters and dot products have no channels of two groups."""
+        whole = conv.groups == 1 or (conv.c // conv.groups) % self.dots.terms == 0
+        return whole and not conv.depthwise and filters_a_block(conv) in BLOCKS
+
+    def layouts(self, conv: Conv) -> tuple[str, str]:
+        """Return blocked layouts with ``layout="blocked"``, of four channels where there are fewer."""
+        read, written = super().layouts(conv)
+        few = self.layout == "blocked" and read == "NCHW" and conv.groups == 1 and conv.c > 1
+        return f"NCHW{FEWEST}c" if few else read, written
+
+    def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
+        """Return the filters [k / t, c / groups / u, r, s, u / d, t, d], and what offsets take off."""
+        t, u, d = filters_a_block(conv), self._together(conv), self.dots.terms
+        whole = np.pad(weight, [(0, -conv.k % t), (0, -weight.shape[1] % u), (0, 0), (0, 0)])
+        blocks = whole.reshape(-1, t, whole.shape[1] // u, u // d, d, conv.r, conv.s)
+        return blocks.transpose(0, 2, 5, 6, 3, 1, 4), *self.dots.corrections(
+            whole.reshape(-1, t, whole[0].size)
+        )
+
+    def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
+        """Return the weight [k, c / groups, r, s] of the filters that :meth:`pack` returned."""
+        blocks = packed[0]
+        k, outer, r, s, inner, t, d = blocks.shape
+        whole = blocks.transpose(0, 5, 1, 4, 6, 2, 3).reshape(k * t, outer * inner * d, r, s)
+        return whole[: conv.k, : conv.c // conv.groups]
+
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
+        """Return the finished output of ``x``, both in the layouts that ``conv`` names."""
+        filters, *added = packed
+        blocks, outer, _, _, inner, t, d = (int(extent) for extent in filters.shape)
+        thinned, joined = pointwise(conv) and thins(conv), pointwise(conv)
+        block = channel_block(conv.input_layout) or self._together(conv)
+        laid = in_blocks(x, conv, block, self.dots.read, thinned, self.dots.offset)
+        strides = (1, 1) if thinned else conv.strides
+        extents = {"co": outer, "r": conv.r, "s": conv.s, "ci": inner, "term": d}
+        co, r, s, ci, term = axes = [te.reduce_axis((0, extent), name) for name, extent in extents.items()]
+        a_group = conv.k // conv.groups
+
+        def element(n: Expr, k: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
+            p, q = (q // conv.q, q % conv.q) if joined else (p, q)
+            i, j = p * strides[0] + r * conv.dilation[0], q * strides[1] + s * conv.dilation[1]
+            at = (co, ci * d + term)
+            if conv.groups > 1:
+                channel = (k * t // a_group * outer + co) * (inner * d) + ci * d + term
+                at = (channel // block, channel % block)
+            value, weight = laid(n, at[0], i, j, at[1]), filters[k, co, r, s, ci, lane, term]
+            product = value.astype(conv.accumulator_type) * weight.astype(conv.accumulator_type)
+            return te.sum(product, axis=axes)
+
+        grid = (1, conv.p * conv.q) if joined else (conv.p, conv.q)
+        convolved = te.compute((conv.n, blocks, *grid, t), element, name="conv")
+        return tail(out_of_blocks(corrected(convolved, added), conv))
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return register tiles of dot products, and orders of the loops around them."""
+        return dividing(shared_filter_tiles(conv, target, self.dots.unit(target)), conv)
+
+    def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
+        """Accumulate tiles of the output in registers by dot products, and apply the tail there."""
+        inline(schedule, "unpack")
+        inline(schedule, "corrected")
+        compute_filters_in_registers(schedule, conv, decisions, DotSums(self.dots, target))
+
+    def _together(self, conv: Conv) -> int:
+        """Return u: the channels of a block, or those that all groups have whole numbers of."""
+        block = channel_block(conv.input_layout) or FEWEST
+        return block if conv.groups == 1 else math.gcd(conv.c // conv.groups, block)
+
+
+class _ByFours(_BytesPack):
+    """Four channels a dot product."""
+
+    dots = FOURS
+
+
+class _ByPairs(_BytesPack):
+    """Two channels a dot product, widened to 16 bits."""
+
+    dots = PAIRS
+
+
+class _ByMixed(_BytesPack):
+    """Four terms a dot product, on Arm."""
+
+    dots = MIXED
+
+
+class _BySigned(_BytesPack):
+    """Four terms a dot product of signed bytes, on Arm."""
+
+    dots = SIGNED
+
+
+_OF_BYTES: dict[DotProducts, type[_BytesPack]] = {
+    form.dots: form for form in (_ByFours, _ByPairs, _ByMixed, _BySigned)
+}
+
+
+class _ByTaps(SpatialPack):
+    """Depthwise convolution of bytes in blocks of channels: dot products add four columns of each channel.
+
+    Filters are packed [k / t, r, s / d, t, d], with zeros beyond the last column.
+    """
+
+    reductions: ClassVar[int] = 3
+
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        """Return itself, which was chosen for the layer."""
+        return self
+
+    def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
+        """Return the filters [k / t, r, s / d, t, d]."""
+        t, d = filters_a_block(conv), TAPS.terms
+        whole = np.pad(weight[:, 0], [(0, -conv.k % t), (0, 0), (0, -conv.s % d)])
+        return (whole.reshape(-1, t, conv.r, whole.shape[2] // d, d).transpose(0, 2, 3, 1, 4),)
+
+    def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
+        """Return the weight [k, 1, r, s] of the filters that :meth:`pack` returned."""
+        blocks = packed[0].transpose(0, 3, 1, 2, 4)
+        return blocks.reshape(-1, 1, conv.r, blocks.shape[3] * blocks.shape[4])[: conv.k, ..., : conv.s]
+
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
+        """Return the finished output of ``x``, both in blocks of channels."""
+        (filters,) = packed
+        blocks, _, count, t, d = (int(extent) for extent in filters.shape)
+        top, left, bottom, right = conv.padding
+        wider = replace(conv, padding=(top, left, bottom, right + count * d - conv.s))
+        laid = in_blocks(x, wider, t, TAPS.read, thinned=False)
+        extents = {"r": conv.r, "so": count, "term": d}
+        r, so, term = axes = [te.reduce_axis((0, extent), name) for name, extent in extents.items()]
+
+        def element(n: Expr, k: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
+            i, j = p * conv.strides[0] + r * conv.dilation[0], q * conv.strides[1] + so * d + term
+            value, weight = laid(n, k, i, j, lane), filters[k, r, so, lane, term]
+            product = value.astype(conv.accumulator_type) * weight.astype(conv.accumulator_type)
+            return te.sum(product, axis=axes)
+
+        return tail(te.compute((conv.n, blocks, conv.p, conv.q, t), element, name="conv"))
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return rows that share their padded input, and columns of a tile that divide a row."""
+        whole = [point for point in depthwise_tiles(conv, target) if point["lanes"] == filters_a_block(conv)]
+        points = dividing(whole, conv)
+        return points or [{**whole[0], "columns": 1}]
+
+    def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
+        """Accumulate a tile of one row and one block of channels in registers by dot products."""
+        compute_channels_in_registers(schedule, conv, decisions, DotSums(TAPS, target))
 
 
 def _dividing(channels: int) -> str:

@@ -67,6 +67,8 @@ class Winograd(Algorithm):
             return f"only dilations of 1 are possible, not {conv.dilation}"
         if conv.accumulator_type != "float32":
             return f"the transforms need float32, not {conv.accumulator_type}"
+        if conv.input_type != conv.accumulator_type:
+            return f"the transforms need float32, not {conv.input_type}"
         return only_nchw(conv)
 
     def layouts(self, conv: Conv) -> tuple[str, str]:

@@ -38,7 +38,7 @@ class Blocked(Algorithm):
         for algorithm in TRANSFORMED:
             if conv.groups == 1 and algorithm.supports(conv) is None:
                 costs[algorithm] = _transformed_cost(algorithm, conv, target)
-        return min(costs, key=costs.__getitem__)
+        return min(costs, key=costs.__getitem__).for_layer(conv, target)
 
     def delegates(self) -> Sequence[Part]:
         """Return the algorithms among which layers choose."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx
@@ -17,10 +17,13 @@ from dlas.lowering.from_torch import translate
 from dlas.networks.exporting import check_batch, quiet
 from dlas.networks.layer_names import layer_of_node
 from dlas.networks.onnx_counting import graph_input
+from dlas.networks.onnx_halves import in_single
 from dlas.networks.onnx_network import OnnxNetwork, number_type
 from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Array, Network
 
+UNREAD = {"ConvInteger", "MatMulInteger", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul"}
+"""Operators of integers, as some files have them, that have no kernels."""
 SHARED = ("float16", "float32")
 """Types that numpy and TVM share without copies; ``relax.const`` narrows wider ones."""
 
@@ -44,6 +47,8 @@ class Imported:
         Names of the products with a stored matrix, likewise.
     operators : dict
         PrimFuncs by global variable: operators that the importer lowered itself.
+    halves : bool
+        Whether the network's stored numbers have 16 bits; the function has them in float32.
     """
 
     function: relax.Function
@@ -52,6 +57,7 @@ class Imported:
     convolutions: tuple[str, ...] = ()
     linear: tuple[str, ...] = ()
     operators: dict[tvm.ir.GlobalVar, tirx.PrimFunc] = field(default_factory=dict)
+    halves: bool = False
 
 
 def import_network(network: Network, batch: int) -> Imported:
@@ -69,6 +75,8 @@ def import_network(network: Network, batch: int) -> Imported:
         if isinstance(network, OnnxNetwork):
             check_batch(network, batch)
             _check_numbers(network)
+            if number_type(network.model) == "float16":
+                return replace(_import_onnx(in_single(network.model), shape), halves=True)
             return _import_onnx(network.model, shape)
     # TVM's importers raise different errors for different unsupported operators.
     except (NotImplementedError, AssertionError, tvm.error.OpNotImplemented) as error:
@@ -77,10 +85,13 @@ def import_network(network: Network, batch: int) -> Imported:
 
 
 def _check_numbers(network: OnnxNetwork) -> None:
-    """Reject graphs with a number type that no algorithm has kernels for."""
-    kind = number_type(network.model)
-    if kind != "float32":
-        raise Unsupported(f"there are no {kind} kernels yet; compiler 'onnxruntime' runs {kind} networks")
+    """Reject graphs whose numbers no algorithm has kernels for."""
+    written = sorted({node.op_type for node in network.model.graph.node} & UNREAD)
+    if written:
+        raise Unsupported(
+            f"integers in {', '.join(written)} are not read, only those between QuantizeLinear and "
+            "DequantizeLinear; compiler 'onnxruntime' runs the network"
+        )
 
 
 def _import_torch(module: torch.nn.Module, shape: tuple[int, ...]) -> Imported:
@@ -105,7 +116,7 @@ def _import_torch(module: torch.nn.Module, shape: tuple[int, ...]) -> Imported:
 def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> Imported:
     with quiet():
         imported = from_onnx(model, shape_dict={graph_input(model).name: list(shape)})
-    ranks = {tensor.name: len(tensor.dims) for tensor in model.graph.initializer}
+    ranks = stored_ranks(model.graph)
     named = [(node, layer_of_node(node, f"node{index}")) for index, node in enumerate(model.graph.node)]
     convolutions = tuple(
         name for node, name in named if node.op_type == "Conv" and ranks.get(node.input[1], 4) == 4
@@ -115,6 +126,15 @@ def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> Imported:
     )
     written = {v: f for v, f in imported.functions_items() if isinstance(f, tvm.tirx.PrimFunc)}
     return Imported(imported["main"], {}, {}, convolutions, linear, written)
+
+
+def stored_ranks(graph: onnx.GraphProto) -> dict[str, int]:
+    """Return the dimensions of all stored tensors, by name; those that are dequantised first too."""
+    ranks = {tensor.name: len(tensor.dims) for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "DequantizeLinear" and node.input[0] in ranks:
+            ranks[node.output[0]] = ranks[node.input[0]]
+    return ranks
 
 
 def as_array(constant: tvm.ir.GenericConst) -> Array:

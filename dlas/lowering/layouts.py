@@ -187,7 +187,8 @@ def _four(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _is_tensor(value: relax.Expr) -> bool:
-    return not isinstance(value, tirx.IntImm | tirx.FloatImm | relax.ShapeExpr)
+    """Whether a value has dimensions, and so a layout."""
+    return not isinstance(value, tirx.IntImm | tirx.FloatImm | relax.ShapeExpr) and len(shape_of(value)) > 0
 
 
 def _pool(operator: Callable[..., relax.Expr]) -> Callable[[relax.Call, relax.Expr, str], relax.Expr]:

@@ -22,6 +22,7 @@ from dlas.lowering.convolutions import ConvolutionKernel, make_kernel, read_conv
 from dlas.lowering.described import KernelLayers
 from dlas.lowering.edges import Edges
 from dlas.lowering.fusing import fuse_operators
+from dlas.lowering.half_precision import in_halves
 from dlas.lowering.importing import as_array, import_network
 from dlas.lowering.kernels import Kernel, schedule_kernel
 from dlas.lowering.layout_changes import schedule_changes
@@ -29,6 +30,7 @@ from dlas.lowering.layouts import PLAIN, Layouts
 from dlas.lowering.operators.schedule import schedule_operators
 from dlas.lowering.pooling import schedule_pooling
 from dlas.lowering.products.linear import LinearKernel, linear, pack_linear
+from dlas.lowering.quantised.rewriting import in_integers
 from dlas.lowering.regions import Region, find_regions, unreadable
 from dlas.lowering.reshapes import in_rows, multiplies_rows
 from dlas.lowering.simplify import FUSES_BEHIND, Graph, is_constant, shape_of, simplify
@@ -54,7 +56,8 @@ class Lowered:
         All kernels that ``main`` calls in order, convolutions too, ready for a row.
     coverage : dict or None
         Shares of the ``convolutions`` and of their multiply-adds (``macs``) that
-        use the requested algorithm; None where there is no convolution.
+        use the requested algorithm, and of a quantised network the share of multiply-adds in
+        ``integers``; None where there is no convolution.
     edges : list of Edge
         Which convolution reads what another one wrote, as in :class:`dlas.lowering.edges.Edges`.
     """
@@ -84,7 +87,8 @@ def lower(network: Network, algorithm: Algorithm, batch: int, target: Target = G
 def lower_graph(graph: Graph, algorithm: Algorithm, target: Target = GENERIC) -> Lowered:
     """Return an imported network with its convolutions computed by ``algorithm``."""
     algorithm.check_layers(tuple(graph.names.values()))
-    graph = in_rows(graph)
+    integers = in_halves(graph) if graph.halves else in_integers(graph)
+    quantised, graph = integers is not graph and not graph.halves, in_rows(integers)
     emitter = _Emitter(algorithm, target, graph.linear)
     regions = {region.output: region for region in find_regions(graph)}
     replaced = {variable for region in regions.values() for variable in region.variables}
@@ -107,7 +111,7 @@ def lower_graph(graph: Graph, algorithm: Algorithm, target: Target = GENERIC) ->
     for name, kernel in kernels.items():
         module.update_func(module.get_global_var(name), kernel.function)
     arrays = {parameter.name: array for parameter, array in emitter.parameters.items()}
-    coverage = _coverage(emitter.layers, emitter.kernels)
+    coverage = _coverage(emitter.layers, emitter.kernels, quantised)
     return Lowered(module, arrays, kernels, emitter.layers, operators, coverage, emitter.edges.reads)
 
 
@@ -200,7 +204,8 @@ class _Emitter:
         panels = self.parameter(f"linear{len(self.parameters)}", packed)
         if layer is not None:
             self.panels[panels.name] = layer
-        compute = partial(linear, outputs=shape_of(call)[-1], target=self.target)
+        accumulator, outputs = str(call.ty.dtype), shape_of(call)[-1]
+        compute = partial(linear, outputs=outputs, target=self.target, accumulator=accumulator)
         kernel = {"primfunc_name_hint": "linear", "primfunc_attrs": {"op_pattern": FUSES_BEHIND}}
         return self.builder.emit_te(compute, self.plain(call.args[0]), panels, **kernel)
 
@@ -260,17 +265,23 @@ def _stock_layer(name: str, call: relax.Call) -> Layer:
     return {"name": name, "algorithm": "stock", "declined": unreadable(call), "macs": macs}
 
 
-def _coverage(layers: Sequence[Layer], kernels: Mapping[str, ConvolutionKernel]) -> dict[str, float] | None:
-    """Return the shares of convolutions and of multiply-adds that use the requested algorithm."""
+def _coverage(
+    layers: Sequence[Layer], kernels: Mapping[str, ConvolutionKernel], quantised: bool
+) -> dict[str, float] | None:
+    """Return the shares that use the requested algorithm, and of multiply-adds in integers."""
     if not layers:
         return None
     requested = {name for name, kernel in kernels.items() if kernel.requested}
     used = [layer for layer in layers if layer.get("kernel") in requested]
-    macs = sum(layer["macs"] for layer in layers)
-    return {
-        "convolutions": len(used) / len(layers),
-        "macs": sum(layer["macs"] for layer in used) / macs,
-    }
+    shares = {"convolutions": len(used) / len(layers), "macs": _share_of_macs(used, layers)}
+    if quantised:
+        integers = [layer for layer in layers if layer.get("types", {}).get("accumulator") == "int32"]
+        shares["integers"] = _share_of_macs(integers, layers)
+    return shares
+
+
+def _share_of_macs(some: Sequence[Layer], layers: Sequence[Layer]) -> float:
+    return sum(layer["macs"] for layer in some) / sum(layer["macs"] for layer in layers)
 
 
 def _linear_kernels(module: tvm.IRModule) -> dict[str, LinearKernel]:

@@ -7,14 +7,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import tvm
 from tvm import relax, tirx
 
 from dlas.lowering.importing import as_array
-from dlas.lowering.scalars import FORMULAS, SCALARS
+from dlas.lowering.scalars import FORMULAS, QUANTIZE, SCALARS, limits_of
 from dlas.lowering.simplify import Graph, is_call, is_constant, shape_of, variables
 from dlas.lowering.tail import Step, Value
 
-LONGEST = 16
+LONGEST = 32
 """Most operators of a tail: longer ones are cut."""
 MOST_FORMULAS = 2
 """Most operators of a tail that are formulas, which take long to compile."""
@@ -87,10 +88,11 @@ def find_regions(graph: Graph) -> list[Region]:
     for variable, value in graph.bindings:
         if is_call(value, "relax.nn.conv2d") and unreadable(value) is None:
             members = _grow(variable, values, readers, claimed)
-            claimed.update(members)
-            steps, operands = _as_steps(members, values)
+            widened = _widened(members, values, readers, claimed)
+            claimed.update(members, widened)
+            steps, operands = _as_steps([variable, *widened, *members[1:]], values)
             read = _input(value, values, readers)
-            replaced = (*read.absorbed, *members)
+            replaced = (*read.absorbed, *widened, *members)
             regions.append(Region(variable, value, members[-1], replaced, steps, operands, read))
     return regions
 
@@ -148,7 +150,10 @@ def _input(call: relax.Call, values: Values, readers: Readers) -> Input:
 
 
 def _grow(start: relax.Var, values: Values, readers: Readers, claimed: set[relax.Var]) -> list[relax.Var]:
-    """Return the variables of the largest region from ``start``, in order, the output last."""
+    """Return the variables of the largest region from ``start``, in order, the output last.
+
+    It ends where a value has fewest bits: a reader widens it.
+    """
     order = {variable: position for position, variable in enumerate(values)}
     shape = shape_of(start)
     behind: dict[relax.Var, set[relax.Var]] = {start: set()}
@@ -166,9 +171,47 @@ def _grow(start: relax.Var, values: Values, readers: Readers, claimed: set[relax
             continue
         behind[variable] = before
         waiting.update(readers[variable])
-        if all(reader in members for member in behind[variable] for reader in readers[member]):
+        closed = all(reader in members for member in behind[variable] for reader in readers[member])
+        if closed and _bits(variable) <= _bits(best[-1]):
             best = sorted(members, key=order.__getitem__)
     return best
+
+
+def _widened(
+    members: Sequence[relax.Var], values: Values, readers: Readers, claimed: set[relax.Var]
+) -> list[relax.Var]:
+    """Return the variables that only widen what a region reads, such as bytes to float32, in order.
+
+    The kernel computes them too, and reads the narrow values.
+    """
+    inside, added = set(members), set[relax.Var]()
+    for member in members[1:]:
+        for operand in variables(values[member]):
+            if operand not in inside:
+                added |= _wider(operand, inside | added, values, readers, claimed)
+    return [variable for variable in values if variable in added]
+
+
+def _wider(
+    operand: relax.Var, inside: set[relax.Var], values: Values, readers: Readers, claimed: set[relax.Var]
+) -> set[relax.Var]:
+    """Return what computes ``operand`` from narrower values element by element, for ``inside`` alone."""
+    found: set[relax.Var] = set()
+    waiting = {operand}
+    while waiting:
+        variable = waiting.pop()
+        value = values.get(variable)
+        if value is None or variable in claimed or not _elementwise(value, shape_of(variable)):
+            return set()
+        if _is_formula(value) or any(reader not in inside | found for reader in readers[variable]):
+            return set()
+        found.add(variable)
+        waiting.update(read for read in variables(value) if _bits(read) >= _bits(variable))
+    return found
+
+
+def _bits(variable: relax.Var) -> int:
+    return int(tvm.DataType(str(variable.ty.dtype)).bits)
 
 
 def _is_formula(value: relax.Expr) -> bool:
@@ -178,6 +221,8 @@ def _is_formula(value: relax.Expr) -> bool:
 def _elementwise(value: relax.Expr, shape: tuple[int, ...]) -> bool:
     """Whether an expression computes each element of [n, k, p, q] from the same element of its inputs."""
     if not (is_call(value) and value.op.name in SCALARS and isinstance(value.ty, relax.TensorType)):
+        return False
+    if value.op.name == QUANTIZE and None in map(_as_number, value.args[1:]):
         return False
     return shape_of(value) == shape and all(map(_readable, value.args))
 
@@ -209,6 +254,8 @@ def _as_steps(
         inputs = [source(argument) for argument in call.args]
         if call.op.name == "relax.nn.leakyrelu":
             inputs.append(("number", float(call.attrs.alpha)))
+        if call.op.name == QUANTIZE:
+            inputs += [("number", limit) for limit in limits_of(call)]
         steps.append(Step(call.op.name, tuple(inputs), str(call.ty.dtype)))
     return tuple(steps), tuple(operands)
 

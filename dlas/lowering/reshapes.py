@@ -16,6 +16,13 @@ from tvm import relax, tirx
 from dlas.lowering.scalars import SCALARS
 from dlas.lowering.simplify import Binding, Graph, is_call, is_constant, live, shape_of
 
+PRODUCTS = {
+    ("float32", "float32", "float32"),
+    ("float16", "float16", "float32"),
+    *((x, weight, "int32") for x in ("uint8", "int8") for weight in ("int8", "int16")),
+}
+"""Types of a linear layer's input, weight and output."""
+
 
 def in_rows(graph: Graph) -> Graph:
     """Return the network with linear layers and what follows them on rows."""
@@ -28,12 +35,12 @@ def in_rows(graph: Graph) -> Graph:
 
 
 def multiplies_rows(call: relax.Expr) -> bool:
-    """Whether a call multiplies rows [..., c] by a constant matrix [c, k], in float32."""
+    """Whether a call multiplies rows [..., c] by a constant matrix [c, k], in types that have kernels."""
     if not (is_call(call, "relax.matmul") and is_constant(call.args[1])):
         return False
     x, weight = call.args
-    types = {str(value.ty.dtype) for value in (x, weight, call)}
-    return len(shape_of(x)) >= 2 == len(shape_of(weight)) and types == {"float32"}
+    types = tuple(str(value.ty.dtype) for value in (x, weight, call))
+    return len(shape_of(x)) >= 2 == len(shape_of(weight)) and types in PRODUCTS
 
 
 @dataclass

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
 from tvm import relax, te, tirx
 from tvm.ir import Expr
 
@@ -30,6 +31,13 @@ TANH = (
     (1.0, 0.470092036, 0.027227386, 0.000393000193, 1.2809008e-06),
 )
 """The same for tanh x, |x| <= 9.01, up to 1.2e-9."""
+
+
+ROUNDED = 8500000.0
+"""Between 2^23 and 2^24, and even: adding it rounds a number from -111,392 to 8,277,215 to an integer."""
+ROUNDED_BITS = 0x4B000000 + int(ROUNDED - ROUNDS)
+"""Its bits as an integer; those of ``ROUNDED + n`` are n more."""
+QUANTIZE = "relax.quantize"
 
 
 def type_of(element: Expr) -> str:
@@ -113,6 +121,20 @@ def _gelu_tanh(x: Expr) -> Expr:
     return _number(0.5, x) * x * (_number(1, x) + tanh(inner))
 
 
+def nearest_integer(x: Expr, scale: Expr, zero: Expr, low: Expr, high: Expr) -> Expr:
+    """Return the integer nearest to x / scale, the even one of two, plus ``zero``, clipped to [low, high].
+
+    ``scale`` to ``high`` are constants.  The quotient is clipped before it is rounded, which is
+    done by adding a number so large that the sum has no fraction; the sum's lowest bits are the
+    integer.  The zero point is added in integers, so that it does not decide between two.
+    """
+    (zero_point, lowest, highest) = (int(value.value) for value in (zero, low, high))
+    quotient = x if float(scale.value) == 1 else x / scale
+    clipped = tirx.max(tirx.min(quotient, _number(highest - zero_point, x)), _number(lowest - zero_point, x))
+    bits = tirx.reinterpret("int32", clipped + _number(ROUNDED, x))
+    return bits - tirx.const(ROUNDED_BITS - zero_point, "int32")
+
+
 SCALARS: dict[str, Callable[..., Expr]] = {
     "relax.add": lambda x, y: x + y,
     "relax.subtract": lambda x, y: x - y,
@@ -130,6 +152,7 @@ SCALARS: dict[str, Callable[..., Expr]] = {
     "relax.clip": _clip,
     "relax.sigmoid": _sigmoid,
     "relax.astype": lambda x: x,
+    QUANTIZE: nearest_integer,
     "relax.nn.relu": lambda x: tirx.max(x, _number(0, x)),
     "relax.nn.relu6": lambda x: _clip(x, _number(0, x), _number(6, x)),
     "relax.nn.silu": lambda x: x * _sigmoid(x),
@@ -149,7 +172,7 @@ formula takes minutes to compile.
 """
 NAMED_ONCE = {
     *("relax.add", "relax.subtract", "relax.multiply", "relax.divide", "relax.maximum", "relax.minimum"),
-    *("relax.negative", "relax.clip", "relax.astype", "relax.nn.relu", "relax.nn.relu6"),
+    *("relax.negative", "relax.clip", "relax.astype", "relax.nn.relu", "relax.nn.relu6", QUANTIZE),
 }
 """Operators whose expression uses its argument once; others make a chain grow exponentially."""
 
@@ -164,5 +187,28 @@ def _elementwise(builder: relax.BlockBuilder, call: relax.Call, operator: str) -
     return builder.call_te(compute, call.args[0], primfunc_name_hint=name)
 
 
-WRITTEN = {operator: partial(_elementwise, operator=operator) for operator in sorted(FORMULAS)}
+def limits_of(call: relax.Call) -> tuple[int, int]:
+    """Return the least and the largest integer of the type that a quantisation writes."""
+    limits = np.iinfo(str(call.ty.dtype))
+    return int(limits.min), int(limits.max)
+
+
+def _quantise(builder: relax.BlockBuilder, call: relax.Call) -> relax.Call:
+    """Return a quantisation by one stored scale and zero point as a kernel."""
+    scale, zero = (float(argument.value.numpy().reshape(())) for argument in call.args[1:3])
+    dtype, (low, high) = str(call.ty.dtype), limits_of(call)
+
+    def compute(x: te.Tensor) -> te.Tensor:
+        numbers = [tirx.const(number, x.dtype) for number in (scale, zero, low, high)]
+        return te.compute(
+            x.shape, lambda *at: nearest_integer(x(*at), *numbers).astype(dtype), name="quantize"
+        )
+
+    return builder.call_te(compute, call.args[0], primfunc_name_hint="quantize")
+
+
+WRITTEN = {
+    QUANTIZE: _quantise,
+    **{operator: partial(_elementwise, operator=operator) for operator in sorted(FORMULAS)},
+}
 """Legalisation functions by operator, for TVM's ``LegalizeOps``."""

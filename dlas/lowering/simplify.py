@@ -6,7 +6,7 @@ which takes tens of seconds on a deep network; numpy takes milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,6 +42,8 @@ class Graph:
         Layer names of products with a stored matrix, by the variable that holds the result.
     operators : dict
         PrimFuncs that bindings call, by global variable.
+    halves : bool
+        Whether kernels are to store numbers of 16 bits; bindings have them in float32.
     """
 
     images: relax.Var
@@ -50,6 +52,7 @@ class Graph:
     names: dict[relax.Var, str]
     linear: dict[relax.Var, str] = field(default_factory=dict)
     operators: dict[tvm.ir.GlobalVar, tirx.PrimFunc] = field(default_factory=dict)
+    halves: bool = False
 
 
 def shape_of(expression: relax.Expr) -> tuple[int, ...]:
@@ -128,7 +131,8 @@ def simplify(imported: Imported) -> Graph:
     ]
     names = _name_convolutions(bindings, rewriter.owners, imported.convolutions)
     linear = _name_linear(bindings, rewriter.owners, imported.linear)
-    return Graph(images, live(bindings, output), output, names, linear, imported.operators)
+    found = live(bindings, output)
+    return Graph(images, found, output, names, linear, imported.operators, imported.halves)
 
 
 @dataclass
@@ -177,11 +181,9 @@ class _Rewriter:
         arguments = [self.of(argument) for argument in call.args]
         if is_call(call, "relax.nn.batch_norm") and all(map(is_constant, arguments[1:5])):
             return self._batch_norm(call, arguments)
-        if is_call(call) and call.op.name in NUMPY:
-            arrays = [as_array(argument) for argument in arguments if is_constant(argument)]
-            others = [a for a in arguments if not is_constant(a) and not isinstance(a, relax.ShapeExpr)]
-            if arrays and not others:
-                return as_constant(NUMPY[call.op.name](call, *arrays))
+        constant = folded(call, arguments)
+        if constant is not None:
+            return constant
         if is_call(call, "relax.nn.adaptive_avg_pool2d") and shape_of(call)[2:] == (1, 1):
             return self.builder.emit(relax.op.mean(arguments[0], [2, 3], keepdims=True))
         if is_call(call, "relax.call_tir"):
@@ -201,6 +203,15 @@ class _Rewriter:
         scaled = self.builder.emit(relax.op.multiply(x, relax.const(scale.reshape(shape).astype(dtype))))
         shifted = self.builder.emit(relax.op.add(scaled, relax.const(shift.reshape(shape).astype(dtype))))
         return relax.Tuple([shifted, arguments[3], arguments[4]])
+
+
+def folded(call: relax.Call, arguments: Sequence[relax.Expr]) -> tvm.ir.GenericConst | None:
+    """Return what ``call`` computes of ``arguments``, if numpy can; None where one is not constant."""
+    if not (is_call(call) and call.op.name in NUMPY):
+        return None
+    arrays = [as_array(argument) for argument in arguments if is_constant(argument)]
+    others = [a for a in arguments if not is_constant(a) and not isinstance(a, relax.ShapeExpr)]
+    return as_constant(NUMPY[call.op.name](call, *arrays)) if arrays and not others else None
 
 
 def _name_convolutions(

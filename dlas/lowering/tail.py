@@ -167,8 +167,8 @@ def fold_affine(
     if not folded or not np.issubdtype(weight.dtype, np.floating):
         return weight, tuple(steps), tuple(operands)
     scaled = (weight * scale[:, None, None, None]).astype(weight.dtype)
-    bias = shift.astype(weight.dtype).reshape(-1, 1, 1)
-    add = Step("relax.add", (("value", 0), ("operand", len(operands))), str(weight.dtype))
+    bias = shift.astype(conv.accumulator_type).reshape(-1, 1, 1)
+    add = Step("relax.add", (("value", 0), ("operand", len(operands))), conv.accumulator_type)
     rest = tuple(_renumber(step, 1 - folded) for step in steps[folded:])
     return scaled, *_without_unread((add, *rest), (*operands, bias))
 

@@ -11,6 +11,7 @@ from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_m
 from dlas.errors import InputError
 from dlas.networks.onnx_counting import graph_input
 from dlas.networks.onnx_folding import fold_constants
+from dlas.networks.onnx_quantisation import check_quantisation
 
 LARGEST = 2**31 - 1
 """Limit for file and weights together, bytes: a protocol buffer holds no more."""
@@ -39,6 +40,7 @@ def read_model(path: Path, fold: bool = False) -> onnx.ModelProto:
         load_external_data_for_model(model, str(path.absolute().parent))
         onnx.checker.check_model(model)
         graph_input(model)
+        check_quantisation(model)
         if fold:
             model = fold_constants(model, LARGEST - model.ByteSize())
     except Exception as error:  # protobuf and the checker raise their own types

@@ -106,10 +106,13 @@ class Coverage(TypedDict, total=False):
         Share of the convolutions.
     macs : float
         Share of their multiply-adds.
+    integers : float
+        Share of their multiply-adds in integers, where the network is quantised; the rest is in float32.
     """
 
     convolutions: float
     macs: float
+    integers: float
 
 
 class TuningSummary(TypedDict, total=False):

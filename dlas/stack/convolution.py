@@ -73,6 +73,11 @@ class Conv:
         return (self.w + left + right - self.dilation[1] * (self.s - 1) - 1) // self.strides[1] + 1
 
     @property
+    def padded_type(self) -> str:
+        """Type of a copy of the input: that of the sums where the input has halves, to convert each once."""
+        return self.accumulator_type if self.input_type == "float16" else self.input_type
+
+    @property
     def input_shape(self) -> tuple[int, ...]:
         """Shape of the input in its layout: [n, c, h, w], or [n, ceil(c / b), h, w, b]."""
         return blocked_shape((self.n, self.c, self.h, self.w), self.input_layout)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from tvm.s_tir import Schedule
 
-from dlas.schedules.loops.filter_tiles import filters_a_block, row_tiles
+from dlas.schedules.loops.dot_products import sum_dot_products
+from dlas.schedules.loops.filter_tiles import element_bytes, filters_a_block, row_tiles
 from dlas.schedules.loops.registers import (
+    DotSums,
     fuse_tasks,
     output_and_sum,
     pad_at,
@@ -29,17 +31,19 @@ def depthwise_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
     tiles = [(lanes, width) for lanes in vectors for width, _, _ in row_tiles(conv, unit, vectors[lanes])]
     sums = max(unit.registers // 2 - 1, IN_FLIGHT - 1)  # every sum has an input of its own beside it
     tiles.sort(key=lambda tile: (abs(vectors[tile[0]] * tile[1] - sums), -tile[0]))
-    padded_row = 4 * t * (conv.w + conv.padding[1] + conv.padding[3])
+    padded_row = element_bytes(conv.input_type) * t * (conv.w + conv.padding[1] + conv.padding[3])
     most = (SLAB_BYTES // padded_row - conv.r) // conv.strides[0] + 1
     rows = sorted(divisors(conv.p, conv.p), key=lambda rows: (rows > max(most, 1), abs(rows - most)))
     return [{"rows": r, "lanes": lanes, "columns": w} for lanes, w in tiles[:4] for r in rows[:4]]
 
 
-def compute_channels_in_registers(schedule: Schedule, conv: Conv, decisions: Decisions) -> None:
+def compute_channels_in_registers(
+    schedule: Schedule, conv: Conv, decisions: Decisions, by: DotSums | None = None
+) -> None:
     """Accumulate a tile of one row and one block of channels in registers.
 
     The sum is stage ``conv`` [n, k / t, p, q, t].  A few rows share their padded
-    input, which stays in the first-level cache.
+    input, which stays in the first-level cache.  With ``by`` products are added by dot products.
     """
     output, convolution = output_and_sum(schedule)
     n, block, row, column, lane = schedule.get_loops(output)
@@ -51,7 +55,12 @@ def compute_channels_in_registers(schedule: Schedule, conv: Conv, decisions: Dec
     schedule.set_scope(convolution, 0, "local")
     pad_at(schedule, conv, rows)
     fuse_tasks(schedule, [n, blocks, rows], columns, conv, decisions)
-    terms = sum_in_registers(schedule, convolution, 3)
+    if by is None:
+        terms = sum_in_registers(schedule, convolution, 3)
+    else:
+        unroll_vectors(schedule, [column, lane])
+        terms = sum_dot_products(schedule, convolution, 3, by.dots, by.target)[:1]
     for term in terms:
         schedule.unroll(term)
-    unroll_vectors(schedule, [column, lane])
+    if by is None:
+        unroll_vectors(schedule, [column, lane])

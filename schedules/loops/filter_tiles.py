@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import tvm
+
 from dlas.schedules.loops.vectors import WIDEST_BLOCK, VectorUnit, divisors, vector_unit
 from dlas.stack import Conv, Decisions, Target, channel_block
 
@@ -39,6 +41,11 @@ RowTile = tuple[int, int, float]
 """Columns of a tile, rows joined into one, and the price of such a row."""
 
 
+def element_bytes(dtype: str) -> int:
+    """Return the bytes of one number of a type."""
+    return -(-int(tvm.DataType(dtype).bits) // 8)
+
+
 def filters_a_block(conv: Conv) -> int:
     """Return the filters of a block: as in the output's layout, or what divides a group's filters."""
     return channel_block(conv.output_layout) or divisors(conv.k // conv.groups, WIDEST_BLOCK)[-1]
@@ -63,7 +70,7 @@ def thins(conv: Conv) -> bool:
     return strided and blocks_of_filters(conv) >= THINS_FROM
 
 
-def filter_tiles(conv: Conv, target: Target, joins: bool) -> list[Decisions]:
+def filter_tiles(conv: Conv, target: Target, joins: bool, unit: VectorUnit | None = None) -> list[Decisions]:
     """Return the register tiles whose vector lanes are filters, the best guess first.
 
     A tile has several blocks of filters, or part of a block that is wider than a vector.
@@ -75,8 +82,10 @@ def filter_tiles(conv: Conv, target: Target, joins: bool) -> list[Decisions]:
     target : Target
     joins : bool
         Whether a tile may cross from one row into the next: ``joined`` rows make one.
+    unit : VectorUnit, optional
+        Registers to fill; by default the target's, with sums in float32.
     """
-    unit, t = vector_unit(target), filters_a_block(conv)
+    unit, t = unit or vector_unit(target), filters_a_block(conv)
     blocks = [(filters, t) for filters in divisors(blocks_of_filters(conv), 8)]
     blocks += [(1, part) for part in unit.lane_choices(t)[1:]]
     tiles = []
@@ -116,9 +125,10 @@ def _orders(conv: Conv, filters: int) -> tuple[str, ...]:
     """Return the orders of the loops over tiles of so many filters, the best guess first."""
     if conv.p * conv.q == 1 or blocks_of_filters(conv) == 1:
         return ("filters",)
-    a_filter = 4 * conv.c // conv.groups * conv.r * conv.s
+    a_filter = element_bytes(conv.weight_type) * conv.c // conv.groups * conv.r * conv.s
     if pointwise(conv):
-        pixels, tile, weights = 4 * conv.c * conv.p * conv.q, filters * a_filter, conv.k * a_filter
+        pixels = element_bytes(conv.input_type) * conv.c * conv.p * conv.q
+        tile, weights = filters * a_filter, conv.k * a_filter
         large = pixels > INPUT_BYTES
         # A tile's weights leave no room in the first-level cache, and the input none in the second:
         # each tile of pixels is read once, and the weights stream past it.
@@ -133,16 +143,21 @@ def _orders(conv: Conv, filters: int) -> tuple[str, ...]:
     return "filters", "rows", "columns"
 
 
-def shared_filter_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
+def shared_filter_tiles(conv: Conv, target: Target, unit: VectorUnit | None = None) -> Sequence[Decisions]:
     """Return the tiles of :func:`filter_tiles` with a division into tasks, each padding its own input.
 
     A task computes ``rows`` rows of the output and one of ``parts`` parts of the filters.
     """
-    tiles = filter_tiles(conv, target, joins=pointwise(conv))
+    tiles = filter_tiles(conv, target, pointwise(conv), unit)
     if not any(conv.padding):
         return tiles
     shares = _shares(conv, target, conv.padding[1] + conv.w + conv.padding[3])
     return [{**tile, **share} for share in shares for tile in tiles if _splits(conv, tile, share)]
+
+
+def dividing(tiles: Sequence[Decisions], conv: Conv) -> Sequence[Decisions]:
+    """Return the tiles that divide their rows: the last one of a row is not narrower."""
+    return [tile for tile in tiles if int(tile.get("joined", 1)) * conv.q % int(tile["columns"]) == 0]
 
 
 def _shares(conv: Conv, target: Target, width: int) -> list[Decisions]:
@@ -164,7 +179,7 @@ def _shares(conv: Conv, target: Target, width: int) -> list[Decisions]:
         return idle * (1 + COPIED * copied + READ / outputs)
 
     def fits(rows: int) -> bool:
-        return rows == 1 or 4 * conv.c * width * read(rows) <= SHARE_BYTES
+        return rows == 1 or element_bytes(conv.input_type) * conv.c * width * read(rows) <= SHARE_BYTES
 
     parts = divisors(blocks_of_filters(conv), 2 * target.threads)
     shares = [(rows, part) for rows in divisors(conv.p, conv.p) if fits(rows) for part in parts]
@@ -176,9 +191,9 @@ def _splits(conv: Conv, tile: Decisions, share: Decisions) -> bool:
     return blocks_of_filters(conv) % (int(tile["filters"]) * int(share["parts"])) == 0
 
 
-def panel_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
+def panel_tiles(conv: Conv, target: Target, unit: VectorUnit | None = None) -> Sequence[Decisions]:
     """Return register tiles of the matrix product, each with how many rows im2col writes at a time."""
-    tiles = filter_tiles(conv, target, joins=False)
-    a_row = 4 * conv.c * conv.r * conv.s * conv.q
+    tiles = filter_tiles(conv, target, joins=False, unit=unit)
+    a_row = element_bytes(conv.input_type) * conv.c * conv.r * conv.s * conv.q
     rows = [rows for rows in divisors(conv.p, 8) if rows == 1 or rows * a_row <= PANEL_BYTES]
     return [{**tile, "rows": number} for tile in tiles for number in rows]

@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tvm import tirx
 from tvm.ir import Expr
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
+from dlas.schedules.loops.dot_products import DotProducts, sum_dot_products
 from dlas.schedules.loops.filter_tiles import filters_a_block
 from dlas.schedules.loops.remainders import mark_remainder
 from dlas.schedules.loops.transformations import output_block, parallelise, stage
-from dlas.stack import Conv, Decisions, channel_block
+from dlas.stack import Conv, Decisions, Target, channel_block
 
 
-def compute_filters_in_registers(schedule: Schedule, conv: Conv, decisions: Decisions) -> None:
+@dataclass(frozen=True)
+class DotSums:
+    """Sums by dot products.
+
+    Parameters
+    ----------
+    dots : DotProducts
+    target : Target
+    """
+
+    dots: DotProducts
+    target: Target
+
+
+def compute_filters_in_registers(
+    schedule: Schedule, conv: Conv, decisions: Decisions, by: DotSums | None = None
+) -> None:
     """Accumulate a tile of blocks of filters and columns in registers, and apply the tail there.
 
     The sum is stage ``conv`` [n, k / t, p, q, t] with any reduction axes, which keep their order.
     Each task pads the input that it reads, which stays in its core's cache.
     ``decisions`` are a point of :func:`shared_filter_tiles`.
+    With ``by`` products are added by dot products: the last reduction axis runs over their terms.
     """
     output, convolution = output_and_sum(schedule)
     if "joined" in decisions:
@@ -34,6 +53,11 @@ def compute_filters_in_registers(schedule: Schedule, conv: Conv, decisions: Deci
     else:
         pad_by_all_threads(schedule, conv)
     fuse_tasks(schedule, tasks, columns, conv, decisions)
+    if by is not None:
+        if channel_block(conv.output_layout):
+            unroll_vectors(schedule, inner)
+        sum_dot_products(schedule, convolution, 1 + len(around), by.dots, by.target)
+        return
     sum_in_registers(schedule, convolution, 1 + len(around))
     if channel_block(conv.output_layout):
         unroll_vectors(schedule, inner)
@@ -106,10 +130,13 @@ def fuse_tasks(
         mark_remainder(schedule, columns if at is None else fused, math.prod(inside), tiles)
 
 
-def compute_panel_in_registers(schedule: Schedule, conv: Conv, decisions: Decisions) -> None:
+def compute_panel_in_registers(
+    schedule: Schedule, conv: Conv, decisions: Decisions, by: DotSums | None = None
+) -> None:
     """Apply im2col to a few rows of the output, then compute those rows tile by tile in registers.
 
-    The sum is stage ``conv`` [n, k / t, p, q, t] over stage ``im2col`` [n, groups, p, at, q].
+    The sum is stage ``conv`` [n, k / t, p, q, t] over stage ``im2col`` [n, groups, p, at, q], or
+    [n, groups, p, at / d, q, d] where it is added ``by`` dot products of d terms.
     Rows are shared among threads.  ``decisions`` are a point of :func:`panel_tiles`.
     """
     output, convolution = output_and_sum(schedule)
@@ -124,13 +151,16 @@ def compute_panel_in_registers(schedule: Schedule, conv: Conv, decisions: Decisi
     schedule.compute_at(convolution, tiles[-1], preserve_unit_loops=True)
     schedule.set_scope(convolution, 0, "local")
     patches = stage(schedule, "im2col")
-    if conv.r * conv.s == 1 and conv.strides == (1, 1):
+    if by is None and conv.r * conv.s == 1 and conv.strides == (1, 1):
         schedule.compute_inline(patches)
     else:
         schedule.compute_at(patches, rows, preserve_unit_loops=True)
         schedule.vectorize(schedule.get_loops(patches)[-1])
     fuse_tasks(schedule, [n, rows], columns, conv, decisions)
-    sum_in_registers(schedule, convolution, 4)
+    if by is None:
+        sum_in_registers(schedule, convolution, 4)
+    else:
+        sum_dot_products(schedule, convolution, 4, by.dots, by.target)
     pad_by_all_threads(schedule, conv)
 
 

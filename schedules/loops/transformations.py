@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tvm import te, tirx
 from tvm.ir import Expr
 from tvm.s_tir import Schedule
@@ -21,16 +23,20 @@ def only_nchw(conv: Conv) -> str | None:
 
 
 def pad(x: te.Tensor, conv: Conv) -> te.Tensor:
-    """Return the input, in ``conv.input_layout``, as padded stage ``pad``; ``x`` where nothing is padded."""
-    if not any(conv.padding):
+    """Return the input, in ``conv.input_layout``, as padded stage ``pad`` in ``conv.padded_type``.
+
+    ``x`` itself is returned where that changes nothing.
+    """
+    if not any(conv.padding) and str(x.dtype) == conv.padded_type:
         return x
     top, left, bottom, right = conv.padding
     height, width = conv.h + top + bottom, conv.w + left + right
-    value = tirx.const(conv.padding_value, x.dtype)
+    value = tirx.const(conv.padding_value, conv.padded_type)
 
     def point(n: Expr, c: Expr, i: Expr, j: Expr, *lane: Expr) -> Expr:
         inside = tirx.all(i >= top, i < conv.h + top, j >= left, j < conv.w + left)
-        return tirx.if_then_else(inside, x(n, c, i - top, j - left, *lane), value)
+        element = x(n, c, i - top, j - left, *lane).astype(conv.padded_type)
+        return tirx.if_then_else(inside, element, value) if any(conv.padding) else element
 
     n, c, _, _, *lanes = x.shape
     return te.compute((n, c, height, width, *lanes), point, name="pad")
@@ -40,10 +46,65 @@ def thin(x: te.Tensor, conv: Conv) -> te.Tensor:
     """Return the pixels of the input that strides do not skip, as stage ``pad``."""
 
     def point(n: Expr, c: Expr, p: Expr, q: Expr, *lane: Expr) -> Expr:
-        return x(n, c, p * conv.strides[0], q * conv.strides[1], *lane)
+        return x(n, c, p * conv.strides[0], q * conv.strides[1], *lane).astype(conv.padded_type)
 
     n, c, _, _, *lanes = x.shape
     return te.compute((n, c, conv.p, conv.q, *lanes), point, name="pad")
+
+
+def in_blocks(x: te.Tensor, conv: Conv, block: int, dtype: str, thinned: bool, less: int = 0) -> te.Tensor:
+    """Return the padded input [n, c / block, h, w, block] in ``dtype`` as stage ``pad``; ``x`` if it is that.
+
+    Parameters
+    ----------
+    x : te.Tensor
+        In ``conv.input_layout``, whose blocks, if it has such, are those asked for.
+    conv : Conv
+    block : int
+        Channels of a block; padding fills the last one of an input in NCHW.
+    dtype : str
+    thinned : bool
+        Whether to keep only the pixels that strides do not skip, of a kernel 1x1 without padding.
+    less : int
+        What is subtracted from every integer.
+    """
+    blocked = channel_block(conv.input_layout)
+    if blocked and not (any(conv.padding) or thinned) and str(x.dtype) == dtype:
+        return x
+    top, left, bottom, right = conv.padding
+    height, width = (conv.p, conv.q) if thinned else (conv.h + top + bottom, conv.w + left + right)
+    strides = conv.strides if thinned else (1, 1)
+    border = tirx.const(int(conv.padding_value) - less, dtype)
+
+    def point(n: Expr, c: Expr, i: Expr, j: Expr, lane: Expr) -> Expr:
+        row, column, channel = i * strides[0] - top, j * strides[1] - left, c * block + lane
+        at = (n, c, row, column, lane) if blocked else (n, channel, row, column)
+        inside = [i >= top, i < conv.h + top, j >= left, j < conv.w + left] if any(conv.padding) else []
+        if not blocked and conv.c % block:
+            inside.append(channel < conv.c)
+        value = shifted(x(*at), dtype, less)
+        return tirx.if_then_else(tirx.all(*inside), value, border) if inside else value
+
+    return te.compute((conv.n, -(-conv.c // block), height, width, block), point, name="pad")
+
+
+def shifted(value: Expr, dtype: str, less: int) -> Expr:
+    """Return an integer in another type, less a number."""
+    return (value.astype("int32") - tirx.const(less, "int32")).astype(dtype) if less else value.astype(dtype)
+
+
+def corrected(convolved: te.Tensor, added: Sequence[te.Tensor]) -> te.Tensor:
+    """Return sums [n, k / t, p, q, t] plus a number a filter [k / t, t], as stage ``corrected``.
+
+    ``convolved`` itself is returned where nothing is ``added``.
+    """
+    if not added:
+        return convolved
+
+    def point(n: Expr, k: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
+        return convolved(n, k, p, q, lane) + added[0](k, lane)
+
+    return te.compute(convolved.shape, point, name="corrected")
 
 
 def stage(schedule: Schedule, name: str) -> SBlockRV | None:

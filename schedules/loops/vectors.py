@@ -37,20 +37,25 @@ class VectorUnit:
     registers : int
     broadcasts : bool
         Whether a scalar operand has to be broadcast into a register of its own.
+    most : int, optional
+        Most vector accumulators, where not all that fit are worthwhile.
     """
 
     lanes: int
     registers: int
     broadcasts: bool = False
+    most: int | None = None
 
     @property
     def sums(self) -> int:
         """Vector accumulators that keep the multipliers busy and leave registers for operands."""
-        return max(self.registers // 2 - 1, IN_FLIGHT * 4 // 3)
+        sums = max(self.registers // 2 - 1, IN_FLIGHT * 4 // 3)
+        return sums if self.most is None else min(sums, self.most - 2)
 
     def fits(self, vectors: int, width: int) -> bool:
         """Whether accumulators, the weights of one term and one input fit in the registers."""
-        return vectors * (width + 1) + 1 <= self.registers
+        few = self.most is None or vectors * width <= self.most
+        return few and vectors * (width + 1) + 1 <= self.registers
 
     def price(self, vectors: int, width: int, columns: int) -> float:
         """Return the time per multiply-add of a row of tiles, relative to the best possible.

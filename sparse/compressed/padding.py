@@ -25,7 +25,7 @@ def write_planes(planes: Planes, x: tirx.Buffer) -> tirx.Buffer:
         return x
     beyond = max(band.places - band.step + planes.halo(1), 0)  # read for places that hold no output
     shape = (conv.n, planes.slabs, conv.c * planes.channel + beyond)
-    written = scratch("planes", shape, conv.input_type)
+    written = scratch("planes", shape, conv.padded_type)
     with block("pad", {"n": conv.n, "slab": planes.slabs, "c": conv.c}) as (n, slab, c):
         first = c * planes.channel
         T.reads(x[n, c, 0 : conv.h, 0 : conv.w])
@@ -59,7 +59,7 @@ def _write_phase(
     def border(begin: Expr, count: int) -> None:
         if count:
             with T.serial(count) as place:
-                value = tirx.const(conv.padding_value, conv.input_type)
+                value = tirx.const(conv.padding_value, conv.padded_type)
                 T.buffer_store(written, value, (n, slab, begin + place))
 
     for (high, (top, bottom)), (wide, (left, right)) in itertools.product(
@@ -72,7 +72,8 @@ def _write_phase(
                 border(line, left)
                 with T.serial(right - left) as j:
                     read = (row + (top + i) * conv.strides[0], column + (left + j) * conv.strides[1])
-                    T.buffer_store(written, x[(n, c, *read)], (n, slab, line + left + j))
+                    element = x[(n, c, *read)].astype(conv.padded_type)
+                    T.buffer_store(written, element, (n, slab, line + left + j))
                 border(line + right, band.pitch - right)
             border(first + bottom * band.pitch, planes.plane - bottom * band.pitch)
 

@@ -41,12 +41,17 @@ def test_large_filters_take_the_smaller_the_more_threads_share_the_memory() -> N
         replace(EARLY, dilation=(2, 2)),
         replace(EARLY, groups=64),
         replace(EARLY, groups=2),
-        replace(EARLY, input_type="uint8", weight_type="int8", accumulator_type="int32"),
     ],
-    ids=["strides", "1x1", "dilation", "depthwise", "groups", "integers"],
+    ids=["strides", "1x1", "dilation", "depthwise", "groups"],
 )
 def test_what_winograd_cannot_compute_well_is_packed(conv: Conv) -> None:
     assert Blocked().for_layer(conv, AVX2) == PACKED
+
+
+def test_integers_are_packed_for_the_processors_dot_products() -> None:
+    conv = replace(EARLY, input_type="uint8", weight_type="int8", accumulator_type="int32")
+    chosen = Blocked().for_layer(conv, AVX2)
+    assert isinstance(chosen, SpatialPack) and chosen.layout == "blocked" and chosen != PACKED
 
 
 def test_a_gpu_packs_every_layer() -> None:

@@ -144,10 +144,10 @@ def test_onnx_runtime_runs_it_and_tells_its_layers(half: OnnxNetwork, tmp_path: 
     assert set(LAYERS) <= {layer["name"] for layer in program.layers(x, 2)}
 
 
-@pytest.mark.parametrize("name", ["untuned", "hand", "torch_eager"])
+@pytest.mark.parametrize("name", ["torch_eager", "torch_compile"])
 def test_other_compilers_say_that_they_do_not(name: str, half: OnnxNetwork, tmp_path: Path) -> None:
     compiler = parts.make("compiler", name, {})
-    with pytest.raises(Unsupported, match=r"float16 kernels yet; compiler 'onnxruntime'|ONNX graph"):
+    with pytest.raises(Unsupported, match="ONNX graph"):
         compiler.build(half, lambda: parts.make("algorithm", "direct", {}), HOST, 1, tmp_path)
 
 

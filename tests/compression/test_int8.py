@@ -268,10 +268,10 @@ def test_sessions_ask_for_sums_that_do_not_saturate() -> None:
     assert session_options(1).get_session_config_entry("session.x64quantprecision") == "1"
 
 
-@pytest.mark.parametrize("name", ["untuned", "hand", "torch_eager"])
+@pytest.mark.parametrize("name", ["torch_eager", "torch_compile"])
 def test_other_compilers_say_that_they_do_not(name: str, integer: OnnxNetwork, tmp_path: Path) -> None:
     compiler = parts.make("compiler", name, {})
-    with pytest.raises(Unsupported, match=r"int8 kernels yet; compiler 'onnxruntime'|ONNX graph"):
+    with pytest.raises(Unsupported, match="ONNX graph"):
         compiler.build(integer, lambda: parts.make("algorithm", "direct", {}), HOST, 1, tmp_path)
 
 

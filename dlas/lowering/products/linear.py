@@ -27,7 +27,9 @@ def pack_linear(weight: Array, target: Target) -> Array:
     return np.ascontiguousarray(whole.reshape(-1, t, c).transpose(0, 2, 1))
 
 
-def linear(x: te.Tensor, panels: te.Tensor, outputs: int, target: Target) -> te.Tensor:
+def linear(
+    x: te.Tensor, panels: te.Tensor, outputs: int, target: Target, accumulator: str = "float32"
+) -> te.Tensor:
     """Return the rows [m, k] of ``x`` [m, c] times the matrix in ``panels`` [k / t, c, t], in TE.
 
     Stage ``copied`` [c / u, m, u] repeats the last row until tiles divide all rows.
@@ -41,7 +43,8 @@ def linear(x: te.Tensor, panels: te.Tensor, outputs: int, target: Target) -> te.
         return x[m if whole == rows else tirx.min(m, rows - 1), block * u + term]
 
     def element(panel: Expr, m: Expr, lane: Expr) -> Expr:
-        return te.sum(copied[c // u, m, c % u] * panels[panel, c, lane], axis=c)
+        value, weight = copied[c // u, m, c % u], panels[panel, c, lane]
+        return te.sum(value.astype(accumulator) * weight.astype(accumulator), axis=c)
 
     copied = te.compute((terms // u, whole, u), row, name=COPIED)
     summed = te.compute((count, whole, t), element, name=LINEAR)

@@ -1,0 +1,1 @@
+"""Networks quantised to bytes: from quantised numbers around float operators to integer arithmetic."""

@@ -1,0 +1,253 @@
+"""Dot products: instructions that add the products of neighbouring bytes to sums of 32 bits.
+
+LLVM finds none of them in plain loops, so that loops are replaced by name: TVM compares a
+loop nest with the description of an intrinsic, and puts the instruction in its place.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import tvm
+from tvm import tirx
+from tvm.ir import Expr, TensorRegion
+from tvm.s_tir import Schedule, TensorIntrin
+from tvm.s_tir.schedule import LoopRV, SBlockRV
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as T
+from tvm.target import codegen
+
+from dlas.schedules.loops.vectors import VectorUnit, vector_unit
+from dlas.stack import Array, Conv, Target
+
+MOST_UNROLLED = 8
+"""Longest loop over a block's dot products that is unrolled."""
+MOST_SUMS = 16
+"""Most sums of a tile: with 28 of the 32 registers of AVX-512, LLVM keeps some in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class DotProducts:
+    """The dot products of a family of processors, which all add in 32 bits without saturating.
+
+    Parameters
+    ----------
+    name : str
+    terms : int
+        Neighbouring products that are added to one sum.
+    read : str
+        Type of the inputs that are multiplied; weights are ``int8``.
+    instructions : mapping of int to str
+        LLVM's intrinsics, by the sums that they add to.
+    offset : int
+        What inputs are less before they are multiplied, so that unsigned bytes are signed.
+    spare : int
+        Registers for values between multiplication and addition.
+    apart : bool
+        Whether every sum has inputs of its own, [terms, lanes], which are shuffled together.
+    """
+
+    name: str
+    terms: int
+    read: str
+    instructions: Mapping[int, str]
+    offset: int = 0
+    spare: int = 0
+    apart: bool = False
+
+    def unit(self, target: Target) -> VectorUnit:
+        """Return the registers that tiles fill: every input is broadcast into one of its own."""
+        unit = vector_unit(target)
+        return replace(unit, registers=unit.registers - self.spare, broadcasts=True, most=MOST_SUMS)
+
+    def lanes(self, extent: int, target: Target) -> int:
+        """Return the sums of the widest instruction that divides a loop over ``extent`` filters."""
+        widest = vector_unit(target).lanes
+        return max(lanes for lanes in self.instructions if lanes <= widest and extent % lanes == 0)
+
+    def intrinsic(self, lanes: int) -> str:
+        """Return the name of TVM's intrinsic with so many sums, which the first call registers."""
+        return _registered(self, lanes)
+
+    def corrections(self, filters: Array) -> tuple[Array, ...]:
+        """Return what sums lack where inputs are less by ``offset``, for weights [..., n] of each filter."""
+        return ((self.offset * filters.sum(-1, dtype=np.int32)).astype(np.int32),) if self.offset else ()
+
+    def written(self, a: tirx.Buffer, b: tirx.Buffer, c: tirx.Buffer, lanes: int) -> Expr:
+        """Return the sums ``c`` [lanes] plus the products of ``a`` and ``b`` [lanes, terms]."""
+        sums, count = c.vload([0], f"int32x{lanes}"), lanes * self.terms
+        if self.apart:
+            order = [
+                tirx.const(lanes * term + lane, "int32")
+                for lane in range(lanes)
+                for term in range(self.terms)
+            ]
+            inputs = tirx.Shuffle([a.vload([0, 0], f"{self.read}x{count}")], order)
+        else:
+            together = tirx.reinterpret("int32", a.vload([0], f"{self.read}x{self.terms}"))
+            inputs = tirx.reinterpret(f"{self.read}x{count}", tirx.Broadcast(together, lanes))
+        weights = b.vload([0, 0], f"int8x{count}")
+        name = self.instructions[lanes]
+        if self.read != "int16":
+            return tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, sums, inputs, weights)
+        wide = weights.astype(f"{self.read}x{count}")
+        return sums + tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, inputs, wide)
+
+
+FOURS = DotProducts(
+    "dot_fours",
+    terms=4,
+    read="uint8",
+    instructions={lanes: f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (16, 8, 4)},
+)
+"""VNNI, of AVX-512 or AVX: four products of bytes for each sum."""
+TAPS = replace(FOURS, name="dot_taps", instructions={16: FOURS.instructions[16]}, apart=True)
+"""VNNI for depthwise convolutions: the sum of every channel has four columns of its own."""
+PAIRS = DotProducts(
+    "dot_pairs",
+    terms=2,
+    read="int16",
+    instructions={
+        16: "llvm.x86.avx512.pmaddw.d.512",
+        8: "llvm.x86.avx2.pmadd.wd",
+        4: "llvm.x86.sse2.pmadd.wd",
+    },
+    spare=1,
+)
+"""AVX2 and AVX-512 without VNNI: two products of 16 bits, which inputs and weights are widened to.
+
+Their instruction for bytes adds two products in 16 bits, which saturate.
+"""
+MIXED = DotProducts(
+    "dot_mixed",
+    terms=4,
+    read="uint8",
+    instructions={4: "llvm.aarch64.neon.usdot.v4i32.v16i8"},
+)
+"""Arm's integer matrix extension: four products of unsigned and signed bytes."""
+SIGNED = DotProducts(
+    "dot_signed",
+    terms=4,
+    read="int8",
+    instructions={4: "llvm.aarch64.neon.sdot.v4i32.v16i8"},
+    offset=128,
+)
+"""Arm's dot product: four products of signed bytes."""
+
+
+def dot_products(conv: Conv, target: Target) -> DotProducts | None:
+    """Return the dot products that a target has for the types of ``conv``, None where it has none."""
+    types = (conv.input_type, conv.weight_type, conv.accumulator_type)
+    if types != ("uint8", "int8", "int32") or not target.on_processors:
+        return None
+    on = tvm.target.Target(dict(target.description))
+    if str(on.kind.name) != "llvm":
+        return None
+    x86 = "avx512bw" if codegen.target_has_features("avx512f", on) else "avx2"
+    families = {"avx512vnni": FOURS, "avxvnni": FOURS, x86: PAIRS, "i8mm": MIXED, "dotprod": SIGNED}
+    return next((dots for name, dots in families.items() if codegen.target_has_features(name, on)), None)
+
+
+def tap_products(conv: Conv, target: Target) -> DotProducts | None:
+    """Return the dot products for a depthwise ``conv`` in blocks of 16 channels, None where it has none.
+
+    Four columns of a block are put in order by one instruction for bytes, which VNNI does not imply.
+    """
+    blocks = (conv.input_layout, conv.output_layout) == ("NCHW16c", "NCHW16c")
+    if not (conv.depthwise and blocks and conv.dilation[1] == 1) or dot_products(conv, target) is not FOURS:
+        return None
+    on = tvm.target.Target(dict(target.description))
+    return TAPS if codegen.target_has_features(["avx512vbmi", "avx512vnni"], on) else None
+
+
+def sum_dot_products(
+    schedule: Schedule, convolution: SBlockRV, outside: int, dots: DotProducts, target: Target
+) -> list[LoopRV]:
+    """Move the reduction loops outside a tile, whose sums stay in registers, and add by dot products.
+
+    Returns those loops.
+
+    Parameters
+    ----------
+    schedule : tvm.s_tir.Schedule
+    convolution : SBlockRV
+        Its last spatial axis runs over filters, and its last reduction axis over the terms of a product.
+    outside : int
+        Loops around the tile.
+    dots : DotProducts
+    target : Target
+    """
+    points = sum(axis.iter_type != tirx.IterVar.CommReduce for axis in schedule.get(convolution).iter_vars)
+    loops = schedule.get_loops(convolution)[outside:]
+    (*tile, lane), (*terms, neighbours) = loops[:points], loops[points:]
+    lanes = dots.lanes(int(schedule.get(lane).extent), target)
+    vectors, lane = schedule.split(lane, [None, lanes])
+    schedule.reorder(*terms, *tile, vectors, lane, neighbours)
+    start = schedule.decompose_reduction(convolution, terms[0])
+    short = int(schedule.get(terms[-1]).extent) <= MOST_UNROLLED
+    _unroll(schedule, [*(terms[-1:] if short else []), *tile, vectors])
+    *outer, last = schedule.get_loops(start)[outside:]
+    _unroll(schedule, outer)
+    schedule.vectorize(last)
+    schedule.tensorize(lane, dots.intrinsic(lanes))
+    return list(terms)
+
+
+def _unroll(schedule: Schedule, loops: list[LoopRV]) -> None:
+    for loop in loops:
+        schedule.unroll(loop)
+
+
+@functools.cache
+def _registered(dots: DotProducts, lanes: int) -> str:
+    """Register an intrinsic with TVM; return its name."""
+    name = f"dlas.{dots.name}.{lanes}"
+    TensorIntrin.register(name, _described(dots, lanes), _implemented(dots, lanes), override=True)
+    return name
+
+
+def _whole(buffer: tirx.Buffer) -> TensorRegion:
+    """Return all of a buffer as a region."""
+    return buffer[tuple(slice(0, extent) for extent in buffer.shape)]
+
+
+def _arguments(dots: DotProducts, lanes: int) -> tuple[tirx.Buffer, tirx.Buffer, tirx.Buffer]:
+    """Return the buffers of inputs, weights [lanes, terms] and sums [lanes]."""
+    given = (dots.terms, lanes) if dots.apart else (dots.terms,)
+    a = T.arg("A", T.Buffer(given, dots.read, offset_factor=1))
+    b = T.arg("B", T.Buffer((lanes, dots.terms), "int8", offset_factor=1))
+    c = T.arg("C", T.Buffer((lanes,), "int32", scope="local", offset_factor=1))
+    return a, b, c
+
+
+def _described(dots: DotProducts, lanes: int) -> tirx.PrimFunc:
+    """Return the loops that an intrinsic takes the place of."""
+    with IRBuilder() as builder, T.prim_func(s_tir=True):
+        T.func_name("described")
+        a, b, c = _arguments(dots, lanes)
+        with T.sblock("root"):
+            T.reads(*map(_whole, (c, a, b)))
+            T.writes(_whole(c))
+            with T.grid(lanes, dots.terms) as (lane, term), T.sblock("update"):
+                i = IRBuilder.name("vi", T.axis.spatial(lanes, lane))
+                k = IRBuilder.name("vk", T.axis.reduce(dots.terms, term))
+                read = a[k, i] if dots.apart else a[k]
+                T.reads(c[i], read, b[i, k])
+                T.writes(c[i])
+                T.buffer_store(c, c[i] + read.astype("int32") * b[i, k].astype("int32"), [i])
+    return builder.get()
+
+
+def _implemented(dots: DotProducts, lanes: int) -> tirx.PrimFunc:
+    """Return the instruction."""
+    with IRBuilder() as builder, T.prim_func(s_tir=True):
+        T.func_name("implemented")
+        a, b, c = _arguments(dots, lanes)
+        with T.sblock("root"):
+            T.reads(*map(_whole, (c, a, b)))
+            T.writes(_whole(c))
+            T.buffer_store(c, dots.written(a, b, c, lanes), [tirx.Ramp(tirx.const(0, "int32"), 1, lanes)])
+    return builder.get()

@@ -1,0 +1,57 @@
+"""Networks in float16: stored in 16 bits, computed in 32."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dlas.compression.float16 import Float16
+from dlas.datasets.random import Random
+from dlas.lowering.lower import lower
+from dlas.networks.onnx_network import OnnxNetwork
+from dlas.schedules.spatial_pack import SpatialPack
+from dlas.stack import Workspace
+from dlas.study import parts
+from tests.fixtures.quantised_graphs import built
+from tests.fixtures.small_network import LAYERS, SHAPE, error, images, network
+
+
+@pytest.fixture(scope="module")
+def half(tmp_path_factory: pytest.TempPathFactory) -> OnnxNetwork:
+    workspace = Workspace(0, tmp_path_factory.mktemp("half"), say=lambda line: None)
+    made = Float16().compress(network(), Random(size=SHAPE[1], images=8).load(), workspace)
+    assert isinstance(made, OnnxNetwork)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("direct", "untuned"),
+        ("gemm", "hand"),
+        ("spatial_pack", "hand"),
+        ("blocked", "hand"),
+        ("csr_direct", "hand"),
+    ],
+)
+def test_a_network_of_halves_is_right(name: str, how: str, half: OnnxNetwork, tmp_path: Path) -> None:
+    x = images(3)
+    build, program = built(half, parts.make("algorithm", name, {}), how, tmp_path, 3)
+    layers = {layer["name"]: layer for layer in build.layers if "types" in layer}
+    assert set(LAYERS) <= set(layers)
+    for layer in layers.values():
+        assert tuple(layer["types"].values())[:3] == ("float16", "float16", "float32")
+    assert 0 < error(program.run(x), half.reference(x)) < half.tolerance
+
+
+def test_kernels_store_halves_and_no_copies_in_float32(half: OnnxNetwork) -> None:
+    lowered = lower(half, SpatialPack(layout="blocked"), 1)
+    stored = sum(array.nbytes for array in lowered.parameters.values())
+    single = lower(network(), SpatialPack(layout="blocked"), 1)
+    assert stored < 0.6 * sum(array.nbytes for array in single.parameters.values())
+    single_reader = [layer["name"] for layer in lowered.layers if layer["types"]["output"] == "float32"]
+    assert single_reader == ["squeeze"], "what one small operator reads is not rounded"
+    wide = [o for o in lowered.operators if o["operator"] == "Cast" and np.prod(o["output"]) > 2000]
+    assert len(wide) <= 1, "only the images are converted by a kernel of their own"
