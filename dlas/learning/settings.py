@@ -84,7 +84,8 @@ def evaluate_settings(
         gained = []
         if criterion.of_settings and criterion.one_by_one:
             first, predictor = evaluations[0], next(iter(tried.values()))
-            gained = gains(predictor, first.samples, list(own.frame["model"]), first.tried, seed, say)
+            names = own.frame["model_name"].tolist()
+            gained = gains(predictor, first.samples, names, first.tried, seed, say)
         found.append(Evaluated(name, own, evaluations, floor, gained))
     if not found:
         raise InputError(

@@ -59,10 +59,6 @@ def search(features: Array, target: Array, groups: Sequence[str], trials: int, s
         Of the proposals, the trees and the parts of the groups.
     """
     folds = list(_folds(features, target, groups, seed))
-    study = optuna.create_study(
-        sampler=optuna.samplers.TPESampler(n_startup_trials=STARTED, seed=seed),
-        pruner=optuna.pruners.HyperbandPruner(BUDGETS[0], BUDGETS[-1], reduction_factor=3),
-    )
 
     def tried(trial: optuna.Trial) -> float:
         settings = {**OBJECTIVE, **_proposed(trial), "seed": seed}
@@ -78,6 +74,10 @@ def search(features: Array, target: Array, groups: Sequence[str], trials: int, s
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
+        study = optuna.create_study(
+            sampler=optuna.samplers.TPESampler(n_startup_trials=STARTED, seed=seed),
+            pruner=optuna.pruners.HyperbandPruner(BUDGETS[0], BUDGETS[-1], reduction_factor=3),
+        )
         study.optimize(tried, n_trials=trials)
     finally:
         optuna.logging.set_verbosity(verbosity)
