@@ -15,14 +15,16 @@ class Recipe:
     epochs : int
     learning_rate : float
         The largest learning rate of the schedule.
-    schedule : {"one_cycle", "cosine", "constant"}
+    schedule : {"one_cycle", "cosine", "constant", "step"}
         Over all steps: from near zero up to ``learning_rate`` and back; from it down
-        to zero; or unchanged.
+        to zero; unchanged; or times ``step_factor`` after every ``step_epochs`` epochs.
     batch : int
         Largest number of images in a step; an epoch is cut into steps of even size.
     momentum, weight_decay : float
     augment : bool
         Whether training images are augmented as their data set suggests.
+    step_epochs : int
+    step_factor : float
 
     References
     ----------
@@ -32,11 +34,13 @@ class Recipe:
 
     epochs: int
     learning_rate: float = 5e-2
-    schedule: Literal["one_cycle", "cosine", "constant"] = "one_cycle"
+    schedule: Literal["one_cycle", "cosine", "constant", "step"] = "one_cycle"
     batch: int = 128
     momentum: float = 0.9
     weight_decay: float = 5e-4
     augment: bool = True
+    step_epochs: int = 10
+    step_factor: float = 0.1
 
 
 RECIPES = {

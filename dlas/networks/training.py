@@ -15,11 +15,11 @@ import pytorch_lightning as lightning
 import torch
 from pytorch_lightning.plugins.environments import LightningEnvironment
 from torch import nn
-from torch.nn import functional
 from torch.optim import lr_scheduler
 
 from dlas.networks.channels_last import channels_last_is_safe
 from dlas.networks.forward import run_module
+from dlas.networks.objectives import CrossEntropy, Objective
 from dlas.networks.recipes import Recipe
 from dlas.networks.scoring import accuracy
 from dlas.networks.training_batches import derive_seed, seed_torch, training_loader
@@ -41,6 +41,7 @@ def fit(
     recipe: Recipe,
     workspace: Workspace,
     after_step: AfterStep | None = None,
+    objective: Objective | None = None,
 ) -> list[float]:
     """Train ``module`` in place.
 
@@ -60,6 +61,8 @@ def fit(
     workspace : Workspace
     after_step : callable, optional
         Called with the module after every step of the optimiser, e.g. to keep weights masked.
+    objective : Objective, optional
+        What is minimised; by default the cross-entropy.  Parameters that need no gradient are not trained.
 
     Returns
     -------
@@ -73,7 +76,7 @@ def fit(
     """
     if channels_last_is_safe(module):  # it trains 1.2 to 1.7 times as fast on CPUs
         module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    learner = _Learner(module.train(), data, recipe, workspace, after_step)
+    learner = _Learner(module.train(), data, recipe, workspace, after_step, objective or CrossEntropy())
     checkpoint = workspace.folder / CHECKPOINT
     workspace.folder.mkdir(parents=True, exist_ok=True)
     with _quiet_lightning(), torch.random.fork_rng(devices=[]):
@@ -107,6 +110,7 @@ class _Learner(lightning.LightningModule):
         recipe: Recipe,
         workspace: Workspace,
         after_step: AfterStep | None,
+        objective: Objective,
     ) -> None:
         super().__init__()
         self.module = module
@@ -114,8 +118,10 @@ class _Learner(lightning.LightningModule):
         self.recipe = recipe
         self.workspace = workspace
         self.after_step = after_step
+        self.objective = objective
         self.curve: list[float] = []
-        self.identity = {"seed": workspace.seed, "images": len(data.train), **asdict(recipe)}
+        images = len(data.train)
+        self.identity = {"seed": workspace.seed, "images": images, **asdict(recipe), **objective.identity()}
 
     def on_train_epoch_start(self) -> None:
         self.total_loss = torch.zeros((), device=self.device)
@@ -125,14 +131,14 @@ class _Learner(lightning.LightningModule):
 
     def training_step(self, batch: tuple[torch.Tensor, torch.Tensor], batch_idx: int) -> torch.Tensor:
         images, labels = batch
-        loss = functional.cross_entropy(self.module(images), labels)
+        loss: torch.Tensor = self.objective(self.module, images, labels)
         self.total_loss += loss.detach()
         return loss
 
     def configure_optimizers(self) -> Any:
         recipe, steps = self.recipe, int(self.trainer.estimated_stepping_batches)
         optimizer = torch.optim.SGD(
-            self.module.parameters(),
+            [parameter for parameter in self.module.parameters() if parameter.requires_grad],
             recipe.learning_rate,
             momentum=recipe.momentum,
             weight_decay=recipe.weight_decay,
@@ -145,6 +151,9 @@ class _Learner(lightning.LightningModule):
         schedule: lr_scheduler.LRScheduler
         if recipe.schedule == "cosine":
             schedule = lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        elif recipe.schedule == "step":
+            every = recipe.step_epochs * steps // recipe.epochs
+            schedule = lr_scheduler.StepLR(optimizer, every, recipe.step_factor)
         else:
             schedule = lr_scheduler.OneCycleLR(optimizer, recipe.learning_rate, total_steps=steps)
         return [optimizer], [{"scheduler": schedule, "interval": "step"}]

@@ -87,6 +87,20 @@ class Reached(TypedDict, total=False):
         ``ratio`` by layer.
     curve : list of CurveStep
         The milder networks trained before this one, the dense one first.
+    path : str
+        Path through a flexible network: 1 where its phase is the shallow one.
+    stage : str
+        The last training of a flexible network: base or fine_tuned.
+    kept : list of str
+        Paths that this training was on.
+    extra_parameters : int
+        Parameters of all its shallow phases.
+    training_s : float, s
+        Time of its trainings.
+    phases : list of str
+        Names of its phases, in a row of path all.
+    paths : mapping of str to mapping
+        Accuracies and multiply-adds of each path, in a row of path all.
     """
 
     ratio: float
@@ -95,6 +109,13 @@ class Reached(TypedDict, total=False):
     units: float
     layers: dict[str, float]
     curve: list[CurveStep]
+    path: str
+    stage: str
+    kept: list[str]
+    extra_parameters: int
+    training_s: float
+    phases: list[str]
+    paths: dict[str, dict[str, float]]
 
 
 class Coverage(TypedDict, total=False):

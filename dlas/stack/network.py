@@ -35,6 +35,9 @@ class Facts:
     ``curve``
         The milestones and the network itself, in order: level, ratio, accuracies before
         and after fine-tuning, epochs, seconds.
+    ``path``
+        Which phases of a flexible network are shallow; beside it ``stage``, ``kept`` and
+        ``extra_parameters``, and for all paths together ``phases`` and ``paths``.
 
     ``effective_macs`` leaves out multiply-adds with a weight of zero; ``csr_bytes`` is
     ``model_bytes`` with the weights of convolutions in compressed sparse rows.

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dlas.errors import Unsupported
 from dlas.stack import Compression, Data, Model, Network, SavedNetwork
 from dlas.testing.faults import checking
 from dlas.testing.models import check_facts, check_outputs, check_restored
-from dlas.testing.networks import TinyDataset, TinyModel, noise, random_images, saved_files, workspace
+from dlas.testing.networks import (
+    StagedModel,
+    TinyDataset,
+    TinyModel,
+    noise,
+    random_images,
+    saved_files,
+    workspace,
+)
+
+MODELS = (TinyModel(epochs=3), StagedModel(epochs=3))
+"""A technique is checked on the first one that it supports."""
 
 
 def check_compression(compression: Compression, model: Model | None = None, data: Data | None = None) -> None:
@@ -20,13 +34,14 @@ def check_compression(compression: Compression, model: Model | None = None, data
 
     - The same seed gives the same network, bit for bit, milestones included.
     - A saved network is restored bit for bit.
-    - ``facts.reached`` reports the compression, and the network's counts are updated.
+    - ``facts.reached`` reports the compression, or the path through a flexible network, and the network's
+      counts are updated.
 
     Parameters
     ----------
     compression : Compression
     model : Model, optional
-        By default a tiny network of convolutions.
+        By default a tiny network of convolutions; where the technique does not support that, one of stages.
     data : Data, optional
         By default tiny images with labels, on which the network is trained, then noise without.
 
@@ -34,11 +49,19 @@ def check_compression(compression: Compression, model: Model | None = None, data
     ------
     AssertionError
     """
-    model = model or TinyModel(epochs=3)
     with checking(compression):
         for sample in [data] if data else [noise(), TinyDataset().load()]:
             with tempfile.TemporaryDirectory() as folder:
-                _check_on(compression, model, sample, Path(folder))
+                _check_on_first([model] if model else MODELS, compression, sample, Path(folder))
+
+
+def _check_on_first(models: Sequence[Model], compression: Compression, data: Data, root: Path) -> None:
+    """Check a technique on the first model whose network it supports."""
+    *others, last = models
+    for number, model in enumerate(others):
+        with contextlib.suppress(Unsupported):
+            return _check_on(compression, model, data, root / str(number))
+    return _check_on(compression, last, data, root / "last")
 
 
 def _check_on(compression: Compression, model: Model, data: Data, root: Path) -> None:
@@ -94,7 +117,8 @@ def _check_reached(compression: Compression, dense: SavedNetwork, saved: SavedNe
     assert 0 < bits <= 32, f"it reached {bits!r} bits a value"
     images = random_images(2, dense.facts.shape)
     changed = not np.array_equal(saved.restore().reference(images), dense.restore().reference(images))
-    assert not changed or ratio > 0 or bits < 32, "it changes the network and does not say by how much"
+    said = ratio > 0 or bits < 32 or "path" in reached
+    assert not changed or said, "it changes the network and does not say by how much"
     assert dense.facts.reached == {}, "it writes into the facts of the network that it was given"
     smaller = (saved.facts.nonzeros or 0) < (dense.facts.nonzeros or 0)
     assert smaller or ratio == 0, f"it reached the ratio {ratio}, and counts no fewer weights than before"

@@ -66,6 +66,38 @@ class TinyModel(CifarModel):
         return Tiny(shape[0], classes)
 
 
+class Staged(nn.Module):
+    """A stem and two stages of two blocks, as residual networks have."""
+
+    def __init__(self, channels: int, classes: int) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(channels, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16))
+        self.layer1 = nn.Sequential(_block(16, 16, 1), _block(16, 16, 1))
+        self.layer2 = nn.Sequential(_block(16, 32, 2), _block(32, 32, 1))
+        self.classifier = nn.Linear(32, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map images [n, c, h, w] to outputs [n, classes]."""
+        x = self.layer2(self.layer1(torch.relu(self.stem(x))))
+        outputs: torch.Tensor = self.classifier(x.mean((2, 3)))
+        return outputs
+
+
+def _block(read: int, written: int, stride: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(read, written, 3, stride, padding=1, bias=False), nn.BatchNorm2d(written), nn.ReLU()
+    )
+
+
+@dataclass(frozen=True)
+class StagedModel(CifarModel):
+    """The staged network, trained in a second."""
+
+    def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
+        """Return the network with random weights."""
+        return Staged(shape[0], classes)
+
+
 def noise(shape: tuple[int, int, int] = SHAPE, classes: int = CLASSES) -> Data:
     """Return a data set of noise without labels, images [c, h, w] whose sides are equal."""
     channels, size, _ = shape

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from torch import nn
 
+from dlas.compression.leaf import Leaf
 from dlas.compression.none import NoCompression
 from dlas.networks.torch_network import TorchNetwork, conv_weights
 from dlas.stack import Compression, Data, Facts, Model, Network, Workspace
@@ -16,8 +17,11 @@ from dlas.study import parts
 from dlas.testing import check_compression
 from dlas.testing.networks import TinyDataset, noise
 
-NEEDED = {"level": 0.25}
+NEEDED = {"level": 0.25, "path": "01"}
 """Values for options without a default."""
+SHORT = {"leaf": {"epochs": 2}}
+"""Options of a technique that trains longer than a test should."""
+FLEXIBLE = [{"path": "00"}, {"path": "11", "stage": "fine_tuned"}, {"path": "all"}]
 DATA = {"trained": TinyDataset().load(), "noise": noise()}
 
 
@@ -25,7 +29,7 @@ def made(name: str) -> Compression:
     """Return a technique with what it cannot do without."""
     found = parts.find("compression", name)
     needed = [key for key, default in found.options().items() if default is MISSING]
-    part: Compression = found.make({key: NEEDED[key] for key in needed})
+    part: Compression = found.make({key: NEEDED[key] for key in needed} | SHORT.get(name, {}))
     return part
 
 
@@ -33,6 +37,11 @@ def made(name: str) -> Compression:
 @pytest.mark.parametrize("name", parts.names("compression"))
 def test_compression_keeps_its_contract(name: str, data: str) -> None:
     check_compression(made(name), data=DATA[data])
+
+
+@pytest.mark.parametrize("options", FLEXIBLE)
+def test_every_stage_of_a_flexible_network_keeps_the_contract(options: dict[str, str]) -> None:
+    check_compression(Leaf(**options, epochs=1), data=DATA["trained"])  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

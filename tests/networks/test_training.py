@@ -77,7 +77,7 @@ def test_the_papers_recipe() -> None:
     )
 
 
-@pytest.mark.parametrize("schedule", ["one_cycle", "cosine", "constant"])
+@pytest.mark.parametrize("schedule", ["one_cycle", "cosine", "constant", "step"])
 def test_every_schedule_learns(schedule: str, tmp_path: Path) -> None:
     module, data = small_module(), small_data()
     recipe = Recipe(epochs=12, batch=16, schedule=schedule)  # type: ignore[arg-type]
