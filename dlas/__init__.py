@@ -2,8 +2,8 @@
 
 ``dlas.run(study, out=folder)`` runs a study, a file or a ``dlas.Study(axes={...})``.
 ``dlas.read(folder)`` gives its rows as a DataFrame, and ``dlas.read(folder, layers=True)`` their layers.
-``dlas.table``, ``compare``, ``observations`` and ``choose`` return tables that a notebook shows, each a
-DataFrame as ``.frame``; ``dlas.report`` writes the HTML page, ``dlas.export`` Parquet or CSV, and
+``dlas.table``, ``compare``, ``observations``, ``paths`` and ``choose`` return tables that a notebook shows,
+each a DataFrame as ``.frame``; ``dlas.report`` writes the HTML page, ``dlas.export`` Parquet or CSV, and
 ``dlas.import_rows(table, folder)`` makes rows of such a table from elsewhere.
 ``dlas.explore(study, out=folder, share=0.1)`` measures a share of its points and predicts the others.
 ``dlas.fit(part, folder, target="latency_s", to=...)`` fits a predictor to rows, and
@@ -12,7 +12,8 @@ either stands a network: a torch module, the path of an ONNX file, or ``{"name":
 ``dlas.fit_device(folder, minutes=30)`` makes a predictor for this machine from nothing.
 ``dlas.models.from_torch(module, shape)`` makes a network of one's own a part of a study.
 ``dlas.deploy(folder, row, to=...)`` writes the program of a row with all that it needs to run elsewhere, and
-``dlas.load(folder)(images)`` runs it.
+``dlas.load(folder)(images)`` runs it.  ``dlas.deploy_paths(folder, to=...)`` writes all paths of a flexible
+network as one program, which ``dlas.load(folder).run(images, policy="load", ...)`` chooses among.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     from dlas.api.results import compare as compare
     from dlas.api.results import import_rows as import_rows
     from dlas.api.results import observations as observations
+    from dlas.api.results import paths as paths
     from dlas.api.results import report as report
     from dlas.api.results import table as table
     from dlas.api.running import run as run
     from dlas.deployment.deploying import deploy as deploy
+    from dlas.deployment.flexible import deploy_paths as deploy_paths
     from dlas.deployment.loading import load as load
     from dlas.rows.export import export as export
     from dlas.rows.frame import read as read
@@ -47,11 +50,12 @@ if TYPE_CHECKING:
 EXPORTS = {
     "Study": "dlas.study.study",
     **dict.fromkeys(
-        ("choose", "compare", "import_rows", "observations", "report", "table"), "dlas.api.results"
+        ("choose", "compare", "import_rows", "observations", "paths", "report", "table"), "dlas.api.results"
     ),
     **dict.fromkeys(("evaluate", "fit"), "dlas.api.predicting"),
     **dict.fromkeys(("predict", "predictor"), "dlas.api.predictions"),
     "deploy": "dlas.deployment.deploying",
+    "deploy_paths": "dlas.deployment.flexible",
     "explore": "dlas.api.exploring",
     "export": "dlas.rows.export",
     "fit_device": "dlas.api.device",

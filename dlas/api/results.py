@@ -102,6 +102,20 @@ def observations(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = (
     return View(of_findings(findings), listing(findings, len(points), int(unstable(points).sum())))
 
 
+def paths(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:
+    """Return which paths of flexible networks are worth taking, by batch, device, compiler and algorithm.
+
+    Parameters and errors are as for :func:`table`; rows without a path are an error, too.
+    """
+    from dlas.analysis import paths as analysis
+    from dlas.analysis.repeats import merge_repeats
+    from dlas.console.paths import listing
+
+    found = analysis.require(merge_repeats(_rows(rows, where)).reset_index(drop=True))
+    places = analysis.places(found)
+    return View(places, listing(places, analysis.changes(found)))
+
+
 def choose(
     folders: Folders, *, to: str | os.PathLike[str] | None = None, where: str | Sequence[str] = ()
 ) -> View:

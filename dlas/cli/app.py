@@ -193,6 +193,14 @@ def observations(folders: Folders, where: Where = None) -> None:
 
 
 @app.command()
+def paths(folders: Folders, where: Where = None) -> None:
+    """Print which paths of flexible networks are worth taking, and whether batch or device changes that."""
+    from dlas.api import results
+
+    terminal.show(results.paths(folders, where=where or ()))
+
+
+@app.command()
 def export(
     folders: Folders,
     path: Annotated[Path, typer.Option("--to", help="Where to write: *.parquet or *.csv.")],
@@ -244,19 +252,26 @@ def deploy(
     to: Annotated[Path, typer.Option(help="The folder to write; it must not exist, or be empty.")],
     row: Annotated[str | None, typer.Argument(help="A row's id, or enough of its beginning.")] = None,
     fastest: Annotated[bool, typer.Option("--fastest", help="Deploy the fastest row.")] = False,
+    paths: Annotated[
+        bool, typer.Option("--paths", help="Deploy all paths of a flexible network as one program.")
+    ] = False,
     where: Where = None,
     cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
 ) -> None:
-    """Write a row's program with all that it needs to run elsewhere, without this package."""
+    """Write a row's program, or that of all paths, with all that it needs to run elsewhere."""
     from dlas.deployment.deploying import DeploymentFailed
     from dlas.deployment.deploying import deploy as write
+    from dlas.deployment.flexible import deploy_paths
 
-    if fastest == (row is not None):
-        raise InputError("give the row's id, as `dlas table` prints it, or --fastest")
-    if where and not fastest:
-        raise InputError("--where chooses among the rows of --fastest")
+    if (row is not None) + fastest + paths != 1:
+        raise InputError("give the row's id, as `dlas table` prints it, or --fastest, or --paths")
+    if where and not (fastest or paths):
+        raise InputError("--where chooses among the rows of --fastest or --paths")
     try:
-        write(folder, row, to=to, where=where or (), cache=cache, say=terminal.say)
+        if paths:
+            deploy_paths(folder, to=to, where=where or (), cache=cache, say=terminal.say)
+        else:
+            write(folder, row, to=to, where=where or (), cache=cache, say=terminal.say)
     except DeploymentFailed as error:
         terminal.complain(str(error))
         raise typer.Exit(1) from None

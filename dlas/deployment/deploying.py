@@ -81,13 +81,13 @@ def deploy(
     chosen = find(Path(folder), row or fastest_id(select(read(folder), where)))
     say(f"{chosen.id}  {point_label(chosen)}")
     target = Path(to)
-    _check_free(target)
-    _check_row(chosen)
+    check_free(target)
+    check_row(chosen)
     point = Point.of(asdict(chosen))
-    _check_point(chosen, point)
+    check_point(chosen, point)
     store = Cache(cache or default_root())
     made = built(chosen, point, store, say)
-    with _new_folder(target) as partial:
+    with new_folder(target) as partial:
         write(chosen, point, store, made, partial)
         say(_checked(chosen, store, made, partial))
     for note in made.notes:
@@ -95,13 +95,24 @@ def deploy(
     return target
 
 
-def _check_free(target: Path) -> None:
+def check_free(target: Path) -> None:
+    """Refuse a folder that holds something.
+
+    Raises
+    ------
+    InputError
+    """
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise InputError(f"--to {str(target)!r} exists and is not an empty folder; give another")
 
 
-def _check_row(row: Row) -> None:
-    """Refuse a row that came to nothing, one whose program never was here, and one of a training step."""
+def check_row(row: Row) -> None:
+    """Refuse a row that came to nothing, one whose program never was here, and one of a training step.
+
+    Raises
+    ------
+    InputError
+    """
     if row.imported:
         raise InputError(
             f"row {row.id} cannot be deployed: it was imported from {row.imported.get('file')!r}, "
@@ -120,8 +131,13 @@ def _check_row(row: Row) -> None:
         raise InputError(f"row {row.id} cannot be deployed: it was not measured")
 
 
-def _check_point(row: Row, point: Point) -> None:
-    """Refuse a row of another device, and one whose compiler's programs stay here."""
+def check_point(row: Row, point: Point) -> None:
+    """Refuse a row of another device, and one whose compiler's programs stay here.
+
+    Raises
+    ------
+    InputError
+    """
     check_packable(point.compiler.name, point.compiler.make("compiler"))
     device: Hardware = point.hardware.make("hardware")
     if reason := device.unsupported():
@@ -137,8 +153,14 @@ def _check_point(row: Row, point: Point) -> None:
 
 
 @contextmanager
-def _new_folder(target: Path) -> Iterator[Path]:
-    """Yield a folder that becomes ``target``, or is removed if its body fails."""
+def new_folder(target: Path) -> Iterator[Path]:
+    """Yield a folder that becomes ``target``, or is removed if its body fails.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
     above = next(place for place in target.absolute().parents if place.is_dir())
     partial = above / f".{target.name}.{uuid.uuid4().hex}.partial"
     try:

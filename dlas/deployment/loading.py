@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from dlas.deployment import run
+from dlas.deployment.routing import ROUTES, Routes, Served
 from dlas.deployment.run import Deployed, Refused
+from dlas.deployment.runtimes.tvm import Program
 
 RUNTIMES = ("onnxruntime", "openvino", "torch", "tvm")
 
@@ -27,15 +31,26 @@ def load(folder: str | os.PathLike[str], threads: int | None = None) -> Deployed
     Returns
     -------
     Deployed
-        Maps images, float32 [n, c, h, w], to outputs [n, classes].
+        Maps images, float32 [n, c, h, w], to outputs [n, classes].  A flexible network is a
+        :class:`dlas.deployment.routing.Served`, whose ``run`` takes a path or a policy.
 
     Raises
     ------
     Refused
-        If a file has changed, the processor lacks an extension, or the runtime is not installed.
+        If a file has changed, the processor lacks an extension, or the runtime is not installed; or
+        routes are of another library.
     """
     description = run.check(Path(folder))
     if description["runtime"] not in RUNTIMES:
         raise Refused(f"{str(folder)!r} is for {description['runtime']!r}, not one of {', '.join(RUNTIMES)}")
+    if (Path(folder) / ROUTES).is_file():
+        return _served(Path(folder), description, threads)
     runtime = importlib.import_module(f"dlas.deployment.runtimes.{description['runtime']}")
     return run.opened(Path(folder), description, runtime.Program, threads)
+
+
+def _served(folder: Path, description: Mapping[str, Any], threads: int | None) -> Deployed:
+    """Return a flexible network, whose routes choose among its paths."""
+    routes = Routes.read(folder)
+    count = threads or min(description["threads"], len(os.sched_getaffinity(0)))
+    return Served(description, Program(folder, count, description["options"]), routes)

@@ -46,6 +46,10 @@ class Packed:
     native: bool = False
 
 
+TVM = Packed("tvm", ("apache-tvm", "apache-tvm-ffi", "numpy"), native=True)
+"""A program that TVM built."""
+
+
 def check_packable(name: str, compiler: Backend) -> None:
     """Refuse a compiler whose programs cannot be taken elsewhere.
 
@@ -75,7 +79,7 @@ def pack(compiler: Backend, network: Callable[[], Network], batch: int, build: P
     """
     if isinstance(compiler, TvmCompiler):
         _copy(tvm_files.FILES, build, folder)
-        packed = Packed("tvm", ("apache-tvm", "apache-tvm-ffi", "numpy"), native=True)
+        packed = TVM
     elif isinstance(compiler, OnnxRuntime):
         _copy(onnxruntime_files.FILES, build, folder)
         packed = Packed("onnxruntime", ("onnxruntime", "numpy"))
@@ -87,9 +91,14 @@ def pack(compiler: Backend, network: Callable[[], Network], batch: int, build: P
         _export(network(), batch, folder / torch_files.FILES[0])
         options = {"channels_last": compiler.channels_last, "compile": isinstance(compiler, TorchCompile)}
         packed = Packed("torch", ("torch", "numpy"), options)
+    copy_runtime(packed, folder)
+    return packed
+
+
+def copy_runtime(packed: Packed, folder: Path) -> None:
+    """Write ``program.py``, which loads a program in its runtime."""
     source = Path(__file__).with_name("runtimes") / f"{packed.runtime}.py"
     shutil.copyfile(source, folder / "program.py")
-    return packed
 
 
 def _copy(names: tuple[str, ...], build: Path, folder: Path) -> None:

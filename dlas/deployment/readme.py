@@ -20,6 +20,17 @@ NEEDS = {
     "torch": "It needs Python 3.11 or newer and torch, which the exported program runs in.",
 }
 NATIVE = "The library was compiled for {}; on a processor that lacks its instructions, `run.py` names them."
+PATHS = """
+    The library holds every path of a flexible network; `run.py` takes the legacy network's own, which the row
+    is of. Where dlas is installed, paths can be chosen for each batch:
+
+    ```python
+    network = dlas.load("this folder")
+    network.run(images, path="0110")                                    # 1 for each shallow phase
+    network.run(images, policy="latency", deadline_s=0.01)              # the most accurate one in time
+    network.run(images, policy="load", queue=waiting, deadline_s=0.1)   # for all that wait to be in time
+    ```
+"""
 COMPILES = "The first inference compiles the program, for which torch needs a C++ compiler."
 PLACES = {
     "library.so": "the compiled network",
@@ -32,6 +43,7 @@ PLACES = {
     "example.npy": "images of the test set",
     "example_outputs.npy": "the outputs of the network for them, before it was compiled",
     "deployed.json": "what `run.py` has to know",
+    "routes.json": "the paths of the library, and what was measured of those that none is better than",
     "row.json": "the row that it came from, in full",
     "requirements.txt": "the packages that it was checked with",
     "SHA256SUMS": "hashes of all other files: `sha256sum -c SHA256SUMS`",
@@ -106,7 +118,9 @@ def _running(description: Mapping[str, Any]) -> str:
 
         or, where dlas is installed, `dlas.load("this folder")`.
     """
-    return "\n\n".join([_filled(needs), textwrap.dedent(commands).strip(), textwrap.dedent(python).strip()])
+    paths = [textwrap.dedent(PATHS).strip()] if description["options"].get("function") else []
+    pieces = [_filled(needs), textwrap.dedent(commands).strip(), textwrap.dedent(python).strip(), *paths]
+    return "\n\n".join(pieces)
 
 
 def _images(row: Row, description: Mapping[str, Any], prepared: str) -> str:

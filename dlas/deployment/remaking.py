@@ -82,7 +82,7 @@ def _make(point: Point, cache: Cache, say: Say) -> None:
     with closing(Server(spawned=True)) as runner:
         # Its measure and limits count: the points are given.
         study = Study({"batch": point.batch}, name="deploy")
-        Sweep(study, rows, cache, runner, _Lines(say), until="build", points=[point], keep_builds=True).run()
+        Sweep(study, rows, cache, runner, Lines(say), until="build", points=[point], keep_builds=True).run()
     (row,) = rows.rows
     if row.status != "ok":
         log = rows.folder / "logs" / f"{row.id}.log"
@@ -101,17 +101,18 @@ def _schedules(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-class _Lines:
+class Lines:
     """Progress as the lines that steps say."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
 
     def say(self, run: PointRun, text: str) -> None:
+        """Say a line of a step."""
         self._say(text)
 
     def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:
-        pass
+        """Show nothing of the steps."""
 
     def row(self, row: Row) -> None:
-        pass
+        """Show nothing of a row."""

@@ -102,8 +102,9 @@ class Deployed:
             seconds.append(time.perf_counter() - start)
         return seconds
 
-    def _batches(self, images: Array) -> Iterable[Array]:
-        batch, *image = self.shape
+    def _batches(self, images: Array, size: int | None = None) -> Iterable[Array]:
+        """Yield the images ``size`` at a time, by default as many as the program was compiled for."""
+        batch, *image = (size or self.shape[0], *self.shape[1:])
         kind, shape = getattr(images, "dtype", type(images).__name__), tuple(getattr(images, "shape", ()))
         if kind != np.float32 or list(shape[1:]) != image or not shape[0]:
             wanted = ", ".join(map(str, ("n", *image)))

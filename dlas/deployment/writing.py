@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -23,7 +24,7 @@ from dlas.engine.steps.artifacts import restore_network
 from dlas.engine.steps.samples import load_sample
 from dlas.measuring.machine import Machine
 from dlas.rows.results import Row
-from dlas.store.cache import Cache
+from dlas.store.cache import Artifact, Cache
 from dlas.study.point import Point
 
 EXAMPLE_IMAGES = 4
@@ -52,25 +53,54 @@ def write(row: Row, point: Point, store: Cache, made: Built, folder: Path) -> No
         made.build.folder,
         folder,
     )
+    write_rest(row, point, store, made.network, folder, packed, made.notes)
+
+
+def write_rest(
+    row: Row,
+    point: Point,
+    store: Cache,
+    network: Artifact,
+    folder: Path,
+    packed: Packed,
+    notes: Sequence[str] = (),
+) -> None:
+    """Write all files of a deployed folder beside those of its program.
+
+    Parameters
+    ----------
+    row : Row
+    point : Point
+        The row's.
+    store : Cache
+    network : Artifact
+        The row's network.
+    folder : Path
+        Holds the program.
+    packed : Packed
+        What the program needs.
+    notes : sequence of str
+        In what the build may differ from the one that was measured.
+    """
     shutil.copyfile(Path(run.__file__), folder / "run.py")
-    sample, shown = load_sample(store, made.network.key), max(point.batch, EXAMPLE_IMAGES)
+    sample, shown = load_sample(store, network.key), max(point.batch, EXAMPLE_IMAGES)
     np.save(folder / run.EXAMPLE, sample["images"][:shown])
     np.save(folder / run.EXAMPLE_OUTPUTS, sample["outputs"][:shown])
     _write_json(folder / "row.json", asdict(row))
-    description = _description(row, point, made, packed)
+    description = _description(row, point, network, packed)
     _write_json(folder / run.DESCRIPTION, description)
     pinned = [f"{name}=={version}\n" for name, version in description["packages"].items()]
     (folder / "requirements.txt").write_text("".join(pinned))
     prepared = preparation(point.dataset.make("dataset"))
     files = [run.HASHES, *(path.name for path in folder.iterdir())]
-    (folder / "README.md").write_text(readme(row, description, prepared, files, made.notes))
+    (folder / "README.md").write_text(readme(row, description, prepared, files, notes))
     hashes = [f"{_sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
     (folder / run.HASHES).write_text("".join(hashes))
 
 
-def _description(row: Row, point: Point, made: Built, packed: Packed) -> dict[str, Any]:
+def _description(row: Row, point: Point, network: Artifact, packed: Packed) -> dict[str, Any]:
     """Return what ``run.py`` has to know of a program."""
-    facts, target = made.network.facts, point.hardware.make("hardware").target()
+    facts, target = network.facts, point.hardware.make("hardware").target()
     names = labels(point.dataset.name, point.dataset.make("dataset"), facts["classes"])
     return {
         "format": run.FORMAT,

@@ -22,6 +22,8 @@ TYPES = {
 }
 """NumPy's names of the types of a safetensors file."""
 LARGEST_HEADER = 2**24
+MAIN = "main"
+"""The function of a library that holds one."""
 
 
 class Program:
@@ -33,7 +35,7 @@ class Program:
     threads : int
         Of this process: TVM reads the number before its first inference and not again.
     options : dict
-        Not used.
+        ``function``: the one to run by default, of a library that holds several.
     """
 
     def __init__(self, folder: Path, threads: int, options: dict[str, Any]) -> None:
@@ -46,20 +48,49 @@ class Program:
         library, parameters, program = (folder / name for name in FILES)
         arrays = read_tensors(parameters)
         self._tensor = lambda array: tvm.runtime.tensor(np.ascontiguousarray(array), tvm.cpu())
-        names = json.loads(program.read_text())["parameters"]
-        self._parameters = [self._tensor(arrays[name]) for name in names]
+        contents = json.loads(program.read_text())
+        self._default = options.get("function", MAIN)
+        functions = contents.get("functions") or {MAIN: contents["parameters"]}
+        tensors = {name: self._tensor(arrays[name]) for name in {n for f in functions.values() for n in f}}
+        self._parameters = {name: [tensors[each] for each in functions[name]] for name in functions}
         self._machine = relax.VirtualMachine(tvm.runtime.load_module(str(library)), tvm.cpu())
+        self._inputs: dict[tuple[int, ...], Any] = {}
+        self._entries: dict[str, Callable[[], Any]] = {}
 
     def bind(self, images: Array) -> Callable[[], Any]:
         """Return a function that runs one inference on ``images``."""
-        self._machine.save_function("main", "bound", self._tensor(images), *self._parameters)
+        given = self._tensor(images)
+        self._machine.save_function(self._default, "bound", given, *self._parameters[self._default])
         once: Callable[[], Any] = self._machine["bound"]
         return once
 
     def run(self, images: Array) -> Array:
         """Return the outputs for ``images``."""
-        outputs: Array = self._machine["main"](self._tensor(images), *self._parameters).numpy()
+        function = self._default
+        outputs: Array = self._machine[function](self._tensor(images), *self._parameters[function]).numpy()
         return outputs
+
+    def entry(self, function: str, shape: tuple[int, ...]) -> Callable[[Array], Array]:
+        """Return what runs one of the library's functions on images of one shape.
+
+        Functions of one shape share an input, and each is bound to it once, so that changing from one to
+        another costs nothing.
+        """
+        if shape not in self._inputs:
+            self._inputs[shape] = self._tensor(np.zeros(shape, np.float32))
+        given = self._inputs[shape]
+        if function not in self._entries:
+            bound = f"bound_{function}"
+            self._machine.save_function(function, bound, given, *self._parameters[function])
+            self._entries[function] = self._machine[bound]
+        once = self._entries[function]
+
+        def run(images: Array) -> Array:
+            given.copyfrom(images)
+            outputs: Array = once().numpy()
+            return outputs
+
+        return run
 
 
 def read_tensors(path: Path) -> dict[str, Array]:

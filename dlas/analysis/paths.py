@@ -1,0 +1,237 @@
+"""Paths of flexible networks: which are worth taking, and whether that changes with batch or device.
+
+Paths of one network are compared within one place: equal in all but the path.  Latencies have
+intervals, so a path is in the Pareto set, or not in it, or that is open; a set changes between
+two places only where a path is surely in the one and surely not in the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dlas.analysis.matching import groups, natural, timed
+from dlas.errors import InputError
+from dlas.rows import intervals
+from dlas.rows.columns import MACHINE
+
+COMPRESSION, ALL = "leaf", "all"
+PATH = "path"
+NETWORK = "network"
+"""Column of a network without its path: the model, and how its paths were trained."""
+PLACE = ("dataset", NETWORK, "algorithm", "compiler", "hardware", MACHINE, "batch", "task", "seed")
+"""Columns of a place, where the paths of one network are compared."""
+CHANGED = ("batch", "hardware", "compiler", "algorithm")
+"""Columns along which Pareto sets are compared."""
+IN, OUT, OPEN = "in", "out", "open"
+FEWEST = 4
+"""Least number of paths for a rank correlation."""
+Truths = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+def paths_of(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the timed points that are a path of a flexible network.
+
+    Parameters
+    ----------
+    points : DataFrame
+        What :func:`dlas.analysis.repeats.merge_repeats` returned.
+
+    Returns
+    -------
+    DataFrame
+        Those lines of it, with ``path``, ``network``, and their part in the Pareto sets of their
+        place: ``member`` by latency, one of :data:`IN`, :data:`OUT`, :data:`OPEN`, and ``by_macs``
+        by multiply-adds, a truth.
+    """
+    found = points[_are_paths(points)].copy()
+    found[PATH] = found["compression.path"].astype(str) if len(found) else pd.Series(dtype=str)
+    found[NETWORK] = [
+        _network(model, compression, path)
+        for model, compression, path in zip(found["model"], found["compression"], found[PATH], strict=True)
+    ]
+    members = np.full(len(found), OUT, dtype=object)
+    by_macs = np.zeros(len(found), dtype=bool)
+    for lines in groups(found, PLACE):
+        inside = found.iloc[lines]
+        members[lines], by_macs[lines] = _members(inside), _by_macs(inside)
+    return found.assign(member=members, by_macs=by_macs)
+
+
+def require(points: pd.DataFrame) -> pd.DataFrame:
+    """Return :func:`paths_of` the points.
+
+    Raises
+    ------
+    InputError
+        If there are none.
+    """
+    found = paths_of(points)
+    if found.empty:
+        raise InputError(
+            'no row is a timed path of a flexible network: run a study with compression { name = "leaf", '
+            'path = ["0000", "0001", ...] }'
+        )
+    return found
+
+
+def places(found: pd.DataFrame) -> pd.DataFrame:
+    """Return one line a place: its Pareto sets, and how multiply-adds and latencies go together.
+
+    Parameters
+    ----------
+    found : DataFrame
+        What :func:`paths_of` returned.
+
+    Returns
+    -------
+    DataFrame
+        The columns of a place, the number of ``paths``, the Pareto sets ``by_latency``, what is
+        ``open`` and ``by_macs`` (tuples of paths, the fastest first), ``correlation`` of multiply-adds and
+        latency with ``low`` and ``high`` (NaN for fewer than four paths), ``fastest``, and the
+        ``speedup`` and ``macs_share`` of the fastest path against the legacy network's.
+    """
+    lines = [_place(found.iloc[inside]) for inside in groups(found, PLACE)]
+    frame = pd.DataFrame(lines)
+    if frame.empty:
+        return frame
+    return frame.sort_values([*PLACE], key=_natural, kind="stable").reset_index(drop=True)
+
+
+def changes(found: pd.DataFrame) -> pd.DataFrame:
+    """Return how Pareto sets differ between places that differ in one column only.
+
+    Returns
+    -------
+    DataFrame
+        One line for neighbouring values of one of :data:`CHANGED`: ``along``, ``first`` and ``second``
+        (its values), the other columns of the place, the paths that surely ``enter`` and ``leave``
+        (tuples), and the number of paths that are ``open`` in either place and in the set of neither surely.
+    """
+    lines = []
+    for along in CHANGED:
+        same = [name for name in PLACE if name != along]
+        for inside in groups(found, same):
+            block = found.iloc[inside]
+            values = sorted(block[along].unique(), key=lambda value: natural(str(value)))
+            for first, second in itertools.pairwise(values):
+                lines.append(_change(block, along, first, second, same))
+    columns = ["along", "first", "second", *PLACE, "enter", "leave", "open"]
+    return pd.DataFrame(lines, columns=columns)
+
+
+def text(paths: Sequence[str]) -> str:
+    """Return paths as ``keep`` of the compression takes them."""
+    return " ".join(paths)
+
+
+def _are_paths(points: pd.DataFrame) -> pd.Series:
+    if "compression.path" not in points:
+        return pd.Series(False, points.index)
+    path = points["compression.path"]
+    return timed(points) & (points["compression_name"] == COMPRESSION) & path.notna() & (path != ALL)
+
+
+def _network(model: str, compression: str, path: str) -> str:
+    """Return a network's label without its path."""
+    options = compression.partition("(")[2].removesuffix(")").split(", ")
+    others = [option for option in options if option not in ("", f"path={path}")]
+    return f"{model}, {', '.join(others)}" if others else model
+
+
+def _members(inside: pd.DataFrame) -> list[str]:
+    """Return each path's part in the Pareto set by latency, as far as intervals tell."""
+    low, high = (inside[name].to_numpy(dtype=float) for name in ("latency_low_s", "latency_high_s"))
+    better = _at_least_as_good(inside)
+    surely_out = np.any(better & (high[:, None] < low[None, :]), axis=0).tolist()
+    perhaps_out = np.any(better & (low[:, None] <= high[None, :]), axis=0).tolist()
+    parts = zip(surely_out, perhaps_out, strict=True)
+    return [OUT if out else OPEN if perhaps else IN for out, perhaps in parts]
+
+
+def _by_macs(inside: pd.DataFrame) -> Truths:
+    """Return which paths are in the Pareto set by multiply-adds, which have no noise."""
+    macs = inside["macs"].to_numpy(dtype=float, na_value=np.nan)
+    better = _at_least_as_good(inside)
+    cheaper = macs[:, None] <= macs[None, :]
+    strictly = (macs[:, None] < macs[None, :]) | ~better.T
+    kept: Truths = ~np.asarray(np.any(better & cheaper & strictly, axis=0))
+    return kept
+
+
+def _at_least_as_good(inside: pd.DataFrame) -> Truths:
+    """Return which path [first] is at least as good as which other [second].
+
+    Without accuracies, a path is at least as good as those that have its shallow phases and more.
+    """
+    accuracy = inside["accuracy"].to_numpy(dtype=float, na_value=np.nan)
+    if np.isnan(accuracy).any():
+        bits = np.array([[digit == "1" for digit in path] for path in inside[PATH]])
+        better = ~(bits[:, None, :] & ~bits[None, :, :]).any(axis=2)
+    else:
+        better = accuracy[:, None] >= accuracy[None, :]
+    np.fill_diagonal(better, False)
+    found: Truths = better
+    return found
+
+
+def _place(inside: pd.DataFrame) -> dict[str, Any]:
+    ordered = inside.sort_values("latency_s", kind="stable")
+    of_member = {member: tuple(ordered.loc[ordered["member"] == member, PATH]) for member in (IN, OPEN)}
+    fastest = ordered.iloc[0]
+    legacy = ordered[~ordered[PATH].str.contains("1")]
+    against = legacy.iloc[0] if len(legacy) else None
+    return {
+        **{name: inside[name].iloc[0] for name in PLACE},
+        "paths": len(inside),
+        "by_latency": of_member[IN],
+        "open": of_member[OPEN],
+        "by_macs": tuple(ordered.loc[ordered["by_macs"], PATH]),
+        **_correlated(inside),
+        "fastest": fastest[PATH],
+        "speedup": np.nan if against is None else against["latency_s"] / fastest["latency_s"],
+        "macs_share": np.nan if against is None else fastest["macs"] / against["macs"],
+    }
+
+
+def _correlated(inside: pd.DataFrame) -> dict[str, float]:
+    """Return the rank correlation of multiply-adds and latency over paths, with its interval."""
+    both = inside[["macs", "latency_s"]].dropna().to_numpy(dtype=float)
+    if len(both) < FEWEST:
+        return {"correlation": np.nan, "low": np.nan, "high": np.nan}
+    value, low, high = intervals.rank_correlation(*both.T)
+    return {"correlation": value, "low": low, "high": high}
+
+
+def _change(block: pd.DataFrame, along: str, first: Any, second: Any, same: Sequence[str]) -> dict[str, Any]:
+    one, other = (
+        block[block[along] == value].drop_duplicates(PATH).set_index(PATH)["member"]
+        for value in (first, second)
+    )
+    common = sorted(set(one.index) & set(other.index))
+    pairs = {path: (one[path], other[path]) for path in common}
+    return {
+        "along": along,
+        "first": first,
+        "second": second,
+        **{name: block[name].iloc[0] for name in same},
+        along: None,
+        "enter": tuple(path for path, pair in pairs.items() if pair == (OUT, IN)),
+        "leave": tuple(path for path, pair in pairs.items() if pair == (IN, OUT)),
+        "open": sum(OPEN in pair for pair in pairs.values()),
+    }
+
+
+def _natural(column: pd.Series) -> pd.Series:
+    """Return sort keys by which numbers in labels are ordered by size."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    ordered = sorted(set(column.astype(str)), key=natural)
+    ranks = {value: rank for rank, value in enumerate(ordered)}
+    return column.astype(str).map(ranks)

@@ -1,0 +1,90 @@
+"""Paths of flexible networks as text: Pareto sets, what changes them, and multiply-adds against latency."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from dlas.analysis.paths import CHANGED, PLACE, text
+from dlas.console.cells import GridCell, GridColumn, names
+from dlas.console.grid import Grid
+from dlas.rows.labels import MISSING, factor
+
+KEEP = "a set is what `keep` of the compression leaf takes"
+
+
+def listing(places: pd.DataFrame, changed: pd.DataFrame) -> RenderableType:
+    """Return the Pareto set of each place, and below it which paths enter and leave it between places.
+
+    Parameters
+    ----------
+    places, changed : DataFrame
+        What :func:`dlas.analysis.paths.places` and :func:`dlas.analysis.paths.changes` returned.
+    """
+    pieces: list[RenderableType] = [_grid(places)]
+    for along in CHANGED:
+        lines = changed[changed["along"] == along].to_dict("records")
+        if lines:
+            pieces += [Text(), Text(f"along {along}", style="bold")]
+            pieces += [Padding(Text(in_words(line)), (0, 0, 0, 2), expand=False) for line in lines]
+    return Group(*pieces)
+
+
+def in_words(change: Mapping[Any, Any]) -> str:
+    """Return what changes between two neighbouring places, as a sentence."""
+    said = [
+        f"{text(change[verb])} {verb}{'s' if len(change[verb]) == 1 else ''}"
+        for verb in ("enter", "leave")
+        if change[verb]
+    ]
+    if not said:
+        said.append("the same set as far as intervals tell")
+    if change["open"]:
+        said.append(f"{change['open']} open")
+    return f"{change['first']} to {change['second']}: {', '.join(said)}"
+
+
+def _grid(places: pd.DataFrame) -> Grid:
+    """Return a line a place; columns that are equal in all places are above it."""
+    varying = [name for name in PLACE if places[name].nunique(dropna=False) > 1]
+    same = [f"{name} {places[name].iloc[0]}" for name in PLACE if name not in varying and name != "task"]
+    columns = [names(name, [_shown(value) for value in places[name]], shared=True) for name in varying]
+    columns += [
+        _numbers("paths", [str(count) for count in places["paths"]]),
+        names("Pareto set, the fastest first", [text(paths) or MISSING for paths in places["by_latency"]]),
+        names("open", [text(paths) or MISSING for paths in places["open"]]),
+        names("by multiply-adds", [text(paths) or MISSING for paths in places["by_macs"]]),
+        _numbers("fastest against legacy", [_maybe(value) for value in places["speedup"]]),
+        _numbers("its multiply-adds", [_share(value) for value in places["macs_share"]]),
+        _numbers("correlation [95 % interval]", [_correlation(line) for line in places.to_dict("records")]),
+    ]
+    above = [Text(f"{len(places)} places; {', '.join(same)}; {KEEP}")]
+    return Grid(columns, above=above)
+
+
+def _numbers(header: str, texts: list[str]) -> GridColumn:
+    return GridColumn(GridCell(header), [GridCell(each) for each in texts])
+
+
+def _shown(value: Any) -> str:
+    return MISSING if pd.isna(value) else str(value)
+
+
+def _maybe(value: float) -> str:
+    return MISSING if np.isnan(value) else factor(value)
+
+
+def _share(value: float) -> str:
+    return MISSING if np.isnan(value) else f"{value:.0%}"
+
+
+def _correlation(line: Mapping[Any, Any]) -> str:
+    if np.isnan(line["correlation"]):
+        return MISSING
+    return f"{line['correlation']:.2f} [{line['low']:.2f}, {line['high']:.2f}]"

@@ -1,0 +1,283 @@
+"""A deployed flexible network: its paths, and policies that choose one for each batch."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.deployment.run import Array, Deployed, Refused
+from dlas.deployment.runtimes.tvm import FILES, Program
+
+ROUTES = "routes.json"
+FORMAT = 1
+MOST_BYTES = 2**24
+"""Of ``routes.json``."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """A path as it was measured with one batch size.
+
+    Parameters
+    ----------
+    path : str
+        A digit for each phase, 1 for the shallow one.
+    accuracy : float or None
+        Share of the test images; None where the network is untrained or images have no labels.
+    latency_s, latency_low_s, latency_high_s : float
+        Of a batch: the median and its 95 % interval.
+    """
+
+    path: str
+    accuracy: float | None
+    latency_s: float
+    latency_low_s: float
+    latency_high_s: float
+
+
+@dataclass(frozen=True)
+class State:
+    """What a policy may look at.
+
+    Parameters
+    ----------
+    batch : int
+        Images that are run at once.
+    queue : int
+        Images that wait, those of this batch among them.
+    deadline_s : float
+        Time until the first of them must be done; infinite where there is no hurry.
+    least_accuracy : float
+        The accuracy that is enough.
+    """
+
+    batch: int
+    queue: int = 0
+    deadline_s: float = math.inf
+    least_accuracy: float = 1.0
+
+
+TOLD = {field.name for field in fields(State)} - {"batch"}
+"""What a caller tells a policy."""
+Policy = Callable[[Sequence[Route], State], str]
+"""Returns the path to take, of the Pareto set of the batch size, the fastest first."""
+
+
+def latency(routes: Sequence[Route], state: State) -> str:
+    """Return the most accurate path that is done by the deadline, the fastest where none is."""
+    in_time = [route for route in routes if route.latency_high_s <= state.deadline_s]
+    return max(in_time, key=_accuracy).path if in_time else routes[0].path
+
+
+def accuracy(routes: Sequence[Route], state: State) -> str:
+    """Return the fastest path that is accurate enough, the most accurate where none is."""
+    enough = [route for route in routes if _accuracy(route) >= state.least_accuracy]
+    return enough[0].path if enough else max(routes, key=_accuracy).path
+
+
+def load(routes: Sequence[Route], state: State) -> str:
+    """Return the most accurate path with which all that wait would be done by the deadline."""
+    batches = max(1, math.ceil(state.queue / state.batch))
+    in_time = [route for route in routes if batches * route.latency_high_s <= state.deadline_s]
+    return max(in_time, key=_accuracy).path if in_time else routes[0].path
+
+
+POLICIES: dict[str, Policy] = {"latency": latency, "accuracy": accuracy, "load": load}
+
+
+def _accuracy(route: Route) -> float:
+    """Return a path's accuracy; of paths without, the slower one counts as the better."""
+    return route.accuracy if route.accuracy is not None else route.latency_s
+
+
+def policy_of(name: str | Policy) -> Policy:
+    """Return a policy by its name, or as ``module:function``; a function is its own.
+
+    Raises
+    ------
+    Refused
+        If there is none.
+    """
+    if callable(name):
+        return name
+    if name in POLICIES:
+        return POLICIES[name]
+    module, colon, function = name.partition(":")
+    if not colon:
+        raise Refused(f"unknown policy {name!r} (there are: {', '.join(POLICIES)}, or 'module:function')")
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise Refused(f"policy {name!r}: {error}") from None
+    if not callable(found):
+        raise Refused(f"policy {name!r} is no function")
+    return found  # type: ignore[no-any-return]  # as its user declares it
+
+
+@dataclass(frozen=True)
+class Routes:
+    """What ``routes.json`` holds.
+
+    Parameters
+    ----------
+    functions : mapping of int to mapping
+        By batch size and path, the library's function.
+    measured : mapping of int to sequence of Route
+        By batch size, the Pareto set of accuracy and latency, the fastest first.
+    device : mapping
+        Hardware, machine and threads that the times were taken with.
+    """
+
+    functions: Mapping[int, Mapping[str, str]]
+    measured: Mapping[int, Sequence[Route]]
+    device: Mapping[str, Any]
+
+    def content(self, folder: Path) -> dict[str, Any]:
+        """Return what :meth:`read` takes, for the library in ``folder``."""
+        return {
+            "format": FORMAT,
+            "library": library_digest(folder),
+            "device": dict(self.device),
+            "batches": [
+                {
+                    "batch": batch,
+                    "functions": dict(self.functions[batch]),
+                    "pareto": [vars(route) for route in self.measured[batch]],
+                }
+                for batch in sorted(self.functions)
+            ],
+        }
+
+    @classmethod
+    def read(cls, folder: Path) -> Routes:
+        """Return the routes of a folder.
+
+        Raises
+        ------
+        Refused
+            If they are damaged, or of another library.
+        """
+        path = folder / ROUTES
+        try:
+            with path.open(encoding="utf-8") as file:
+                content = json.loads(file.read(MOST_BYTES))
+            if content.get("format") != FORMAT:
+                raise Refused(f"{path} has format {content.get('format')!r}, and this version reads {FORMAT}")
+            if content["library"] != library_digest(folder):
+                raise Refused(f"{path} is of another library than {folder / FILES[0]}: deploy them together")
+            batches = {int(entry["batch"]): entry for entry in content["batches"]}
+            return cls(
+                {batch: dict(entry["functions"]) for batch, entry in batches.items()},
+                {batch: [_route(route) for route in entry["pareto"]] for batch, entry in batches.items()},
+                content["device"],
+            )
+        except (OSError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+            raise Refused(f"{path} holds no routes: {type(error).__name__}: {error}") from None
+
+
+def _route(content: Mapping[str, Any]) -> Route:
+    return Route(**{field.name: content[field.name] for field in fields(Route)})
+
+
+def library_digest(folder: Path) -> str:
+    """Return the SHA-256 hash of the library in a folder."""
+    with (folder / FILES[0]).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Served(Deployed):
+    """A deployed flexible network: called, it takes its legacy network's path; :meth:`run` takes any.
+
+    Parameters
+    ----------
+    description : mapping
+        What ``deployed.json`` holds.
+    program : Program
+    routes : Routes
+    """
+
+    def __init__(self, description: Mapping[str, Any], program: Program, routes: Routes) -> None:
+        super().__init__(description, program)
+        self.routes = routes
+        self._served = program
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths that can be taken with every batch size."""
+        common = set.intersection(*(set(functions) for functions in self.routes.functions.values()))
+        return sorted(common)
+
+    def run(
+        self, images: Array, path: str | None = None, *, policy: str | Policy | None = None, **state: float
+    ) -> npt.NDArray[np.float32]:
+        """Return the outputs [n, classes] of a path.
+
+        Parameters
+        ----------
+        images : ndarray of float32, [n, c, h, w]
+            Any number: the smallest compiled batch that holds them is run, or the largest several times.
+        path : str, optional
+            By default what the policy chooses, or without one the legacy network's.
+        policy : str or callable, optional
+            ``latency``, ``accuracy`` or ``load``; ``module:function``; or a function of the Pareto set and
+            a :class:`State`.
+        **state
+            Of :class:`State`: ``queue``, ``deadline_s``, ``least_accuracy``.
+
+        Raises
+        ------
+        Refused
+            If the images have another shape or type, or there is no such path or policy.
+        """
+        batch = self.batch_for(len(images) if hasattr(images, "__len__") else 1)
+        if path is None and policy is not None:
+            path = self.choose(policy, batch, **state)
+        chosen = min(self.routes.functions[batch]) if path is None else path  # zeros are the legacy network's
+        self._check(chosen, batch, "path")
+        return self.run_of(images, chosen, batch)
+
+    def run_of(self, images: Array, path: str, batch: int) -> npt.NDArray[np.float32]:
+        """Return the outputs of a path for images that are run ``batch`` at a time."""
+        entry = self._served.entry(self.routes.functions[batch][path], (batch, *self.shape[1:]))
+        outputs = np.concatenate([entry(part) for part in self._batches(images, batch)])
+        return outputs[: len(images)].astype(np.float32, copy=False)
+
+    def choose(self, policy: str | Policy, batch: int, **state: float) -> str:
+        """Return the path that a policy takes for a batch size.
+
+        Raises
+        ------
+        Refused
+            If there is no such policy, or it answers with an unknown path.
+        """
+        if not self.routes.measured.get(batch):
+            raise Refused(f"no path was measured with batch {batch}: {self._known()}")
+        if surplus := sorted(set(state) - TOLD):
+            told = ", ".join(sorted(TOLD))
+            raise Refused(f"{surplus[0]} = {state[surplus[0]]!r} is told to no policy: {told} are")
+        path = policy_of(policy)(self.routes.measured[batch], State(batch, **state))  # type: ignore[arg-type]
+        name = policy if isinstance(policy, str) else getattr(policy, "__name__", repr(policy))
+        self._check(path, batch, f"policy {name!r} answers with path")
+        return path
+
+    def batch_for(self, count: int) -> int:
+        """Return the compiled batch for a number of images: the smallest that holds them, or the largest."""
+        batches = sorted(self.routes.functions)
+        return next((batch for batch in batches if batch >= count), batches[-1])
+
+    def _check(self, path: object, batch: int, what: str) -> None:
+        if not isinstance(path, str) or path not in self.routes.functions[batch]:
+            known = ", ".join(self.routes.functions[batch])
+            raise Refused(f"{what} {path!r}, which is none of batch {batch} (there are: {known})")
+
+    def _known(self) -> str:
+        return f"there are {', '.join(map(str, sorted(self.routes.measured)))}"

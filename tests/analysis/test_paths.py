@@ -1,0 +1,152 @@
+"""Paths of flexible networks: Pareto sets with intervals, what changes them, and their page and text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlas.analysis import paths as analysis
+from dlas.analysis.paths import IN, OPEN, OUT
+from dlas.analysis.repeats import merge_repeats
+from dlas.analysis.roles import with_roles
+from dlas.api.results import paths
+from dlas.compression.flexible.scoring import undominated
+from dlas.errors import InputError
+from dlas.reporting.blocks import Absent, Figure, Section, Table
+from dlas.reporting.context import Context
+from dlas.reporting.sections.paths import section
+from dlas.rows.frame import read
+from dlas.rows.labels import MISSING
+from dlas.rows.results import Row
+from tests.fixtures.commands import Command
+from tests.fixtures.flexible import path_row
+from tests.fixtures.rows import row, write
+
+MACS = {"00": 400, "01": 300, "10": 200, "11": 100}
+
+
+def rows(times: Mapping[str, float], accuracies: Mapping[str, float | None], **given: Any) -> list[Row]:
+    return [path_row(path, ms, accuracies[path], MACS[path], **given) for path, ms in times.items()]
+
+
+ACCURATE = {"00": 0.95, "01": 0.93, "10": 0.90, "11": 0.80}
+UNTRAINED: dict[str, float | None] = dict.fromkeys(MACS)
+
+
+def found(folder: Path, given: list[Row]) -> pd.DataFrame:
+    return analysis.paths_of(merge_repeats(read(write(folder, given))).reset_index(drop=True))
+
+
+def members(frame: pd.DataFrame) -> dict[str, str]:
+    return dict(zip(frame["path"], frame["member"], strict=True))
+
+
+def test_a_path_is_out_where_a_better_one_is_surely_faster(tmp_path: Path) -> None:
+    frame = found(tmp_path, rows({"00": 10, "01": 5, "10": 8, "11": 2}, ACCURATE))
+    assert members(frame) == {"00": IN, "01": IN, "10": OUT, "11": IN}
+    assert frame["by_macs"].all(), "each has fewer multiply-adds than all that are more accurate"
+
+
+def test_where_intervals_overlap_a_path_is_open(tmp_path: Path) -> None:
+    frame = found(tmp_path, rows({"00": 10, "01": 5, "10": 5.01, "11": 2}, ACCURATE, spread=0.05))
+    assert members(frame) == {"00": IN, "01": IN, "10": OPEN, "11": IN}
+
+
+def test_without_accuracies_a_path_must_save_time_over_those_with_its_phases(tmp_path: Path) -> None:
+    # 10 is slower than the network itself; 11 is slower than 01.
+    frame = found(tmp_path, rows({"00": 10, "01": 5, "10": 12, "11": 6}, UNTRAINED))
+    assert members(frame) == {"00": IN, "01": IN, "10": OUT, "11": OUT}
+    assert frame["by_macs"].all()
+
+
+def test_the_set_by_multiply_adds_is_that_of_the_compression(tmp_path: Path) -> None:
+    accuracies = {"00": 0.90, "01": 0.95, "10": 0.80, "11": 0.80}
+    frame = found(tmp_path, rows(dict.fromkeys(MACS, 1.0), accuracies))
+    assert set(frame.loc[frame["by_macs"], "path"]) == set(undominated(accuracies, MACS)) == {"01", "11"}
+
+
+def test_rows_without_a_path_and_all_paths_are_left_out(tmp_path: Path) -> None:
+    others = [row(3), path_row("all", 3, 0.9)]
+    frame = found(tmp_path / "a", [*others, *rows({"00": 10}, ACCURATE)])
+    assert list(frame["path"]) == ["00"]
+    assert found(tmp_path / "b", [row(3)]).empty
+    with pytest.raises(InputError, match="no row is a timed path of a flexible network"):
+        paths(tmp_path / "b")
+
+
+def sweep() -> list[Row]:
+    """Return rows in which 10 enters at batch 8, and nothing changes along the threads."""
+    first = {"00": 10, "01": 5, "10": 8, "11": 2}
+    second = {"00": 80, "01": 40, "10": 20, "11": 16}
+    one, two = ({"name": "local_cpu", "threads": threads} for threads in (1, 2))
+    return [
+        *rows(first, ACCURATE, batch=1, hardware=one),
+        *rows({path: ms / 1.5 for path, ms in first.items()}, ACCURATE, batch=1, hardware=two),
+        *rows(second, ACCURATE, batch=8, hardware=one),
+    ]
+
+
+def test_paths_enter_and_leave_between_places_that_differ_in_one_thing(tmp_path: Path) -> None:
+    changed = analysis.changes(found(tmp_path, sweep()))
+    assert list(changed["along"]) == ["batch", "hardware"]
+    batch, hardware = changed.to_dict("records")
+    assert (batch["first"], batch["second"], batch["enter"], batch["leave"]) == (1, 8, ("10",), ())
+    assert (hardware["enter"], hardware["leave"], hardware["open"]) == ((), (), 0)
+
+
+def test_noise_is_not_called_a_change(tmp_path: Path) -> None:
+    near = {"00": 10, "01": 5, "10": 4.99, "11": 2}
+    away = {"00": 10, "01": 5, "10": 5.01, "11": 2}
+    given = [*rows(near, ACCURATE, batch=1, spread=0.05), *rows(away, ACCURATE, batch=2, spread=0.05)]
+    (change,) = analysis.changes(found(tmp_path, given)).to_dict("records")
+    assert (change["enter"], change["leave"], change["open"]) == ((), (), 1)
+
+
+def test_places_tell_sets_and_how_multiply_adds_and_latency_go_together(tmp_path: Path) -> None:
+    places = analysis.places(found(tmp_path, sweep()))
+    assert list(places["batch"]) == [1, 8, 1]
+    first = places.iloc[0]
+    assert first["by_latency"] == ("11", "01", "00") and first["open"] == ()
+    assert first["speedup"] == pytest.approx(5, rel=0.05) and first["macs_share"] == 0.25
+    assert -1 <= first["low"] <= first["correlation"] <= first["high"] <= 1
+    few = analysis.places(found(tmp_path / "few", rows({"00": 10, "01": 5}, ACCURATE)))
+    assert np.isnan(few.iloc[0]["correlation"])
+
+
+def test_the_command_prints_sets_and_changes(tmp_path: Path, dlas_here: Command) -> None:
+    write(tmp_path / "rows", sweep())
+    printed = dlas_here("paths", "rows")
+    assert printed.returncode == 0, printed.stderr
+    assert "11 01 00" in printed.stdout and "along batch" in printed.stdout
+    assert re.search(r"1 to 8: 10 enters", printed.stdout)
+    assert "the same set as far as intervals tell" in printed.stdout
+    refused = dlas_here("paths", "rows", "--where", "compression=none")
+    assert refused.returncode == 2
+    view = paths(tmp_path / "rows", where="batch=8")
+    assert list(view.frame["by_latency"]) == [("11", "10", "01", "00")]
+    assert "11 10 01 00" in str(view)
+
+
+def test_the_report_has_a_section_of_paths(tmp_path: Path) -> None:
+    def made(given: list[Row], name: str) -> Section | Absent:
+        points = with_roles(read(write(tmp_path / name, given)))
+        return section(Context([name], points))
+
+    shown = made(sweep(), "paths")
+    assert isinstance(shown, Section)
+    figure, table, changed = shown.blocks
+    assert isinstance(figure, Figure) and len(figure.panels) == 2
+    marks = {(mark["t"], mark["c"]): mark for panel in figure.panels for mark in panel.rows}
+    assert marks["path 11", "batch 8"]["x"] == 25
+    assert marks["path 11", "batch 8"]["y"] == pytest.approx(20, rel=0.05)
+    assert isinstance(table, Table) and len(table.lines) == 3
+    assert isinstance(changed, Table)
+    assert [line.cells[2].text for line in changed.lines] == ["10", MISSING]
+    absent = made([row(3)], "none")
+    assert isinstance(absent, Absent) and "4 timed paths" in absent.needs

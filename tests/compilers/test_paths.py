@@ -1,0 +1,113 @@
+"""Paths of a flexible network as one program: equal to their builds alone, and sharing what is equal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from tvm import relax
+
+from dlas.compilers.hand import Hand
+from dlas.compilers.programs.paths import join, write_joined
+from dlas.compilers.programs.tvm import CONTENTS, LIBRARY, PARAMETERS
+from dlas.compilers.untuned import Untuned
+from dlas.deployment.runtimes.tvm import Program
+from dlas.schedules.direct import Direct
+from dlas.schedules.spatial_pack import SpatialPack
+from dlas.testing.algorithms import HOST
+from dlas.testing.networks import SHAPE, random_images
+from tests.fixtures.flexible import PATHS, networks
+
+BATCH = 2
+CASES = {"untuned": (Untuned(), Direct()), "hand": (Hand(), SpatialPack(layout="blocked"))}
+
+
+@pytest.fixture(scope="module", params=["hand", pytest.param("untuned", marks=pytest.mark.slow)])
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return the joined paths, their folder, and what made them."""
+    compiler, algorithm = CASES[request.param]
+    folder = tmp_path_factory.mktemp(request.param)
+    scheduled = {
+        f"path_{path}": compiler.schedule(network, algorithm, HOST, BATCH, folder)
+        for path, network in networks().items()
+    }
+    joined = join(scheduled.items())
+    write_joined(joined, HOST, folder)
+    return joined, folder, compiler, algorithm
+
+
+def test_every_path_computes_what_its_build_alone_does(built: Any, tmp_path: Path) -> None:
+    _, folder, compiler, algorithm = built
+    program, images = Program(folder, 1, {"function": "path_00"}), random_images(BATCH)
+    for path, network in networks().items():
+        compiler.compile(network, algorithm, HOST, BATCH, tmp_path / path)
+        alone = compiler.load(tmp_path / path, lambda: network, HOST)  # noqa: B023 - it loads at once
+        once = program.entry(f"path_{path}", (BATCH, *SHAPE))
+        assert np.array_equal(once(images), alone.run(images))
+        assert np.allclose(once(images), network.reference(images), atol=1e-4)
+    assert np.array_equal(program.run(images), program.entry("path_00", (BATCH, *SHAPE))(images))
+    program.bind(images)()
+
+
+def test_what_paths_share_is_there_once(built: Any) -> None:
+    joined, folder, *_ = built
+    functions = [name for name, function in _named(joined.module) if isinstance(function, relax.Function)]
+    kernels = [name for name, function in _named(joined.module) if not isinstance(function, relax.Function)]
+    assert sorted(functions) == [f"path_{path}" for path in PATHS]
+    assert sorted(kernels) == sorted({name for names in joined.kernels.values() for name in names})
+    assert len(kernels) < 0.75 * sum(map(len, joined.kernels.values()))
+    assert joined.shared() == 1 - len(kernels) / sum(map(len, joined.kernels.values()))
+    stored = load_file(folder / PARAMETERS)
+    assert len(stored) < sum(map(len, joined.functions.values()))
+    digests = {(str(array.dtype), array.shape, array.tobytes()) for array in stored.values()}
+    assert len(digests) == len(stored)
+    assert json.loads((folder / CONTENTS).read_text()) == {"functions": joined.functions}
+    assert (folder / LIBRARY).is_file()
+
+
+def _named(module: Any) -> list[tuple[str, Any]]:
+    return [(variable.name_hint, function) for variable, function in module.functions_items()]
+
+
+def test_equal_kernels_of_other_weights_keep_their_parameters(tmp_path: Path) -> None:
+    # Same shapes, other numbers: kernels are shared, parameters are not.
+    compiler, algorithm = Untuned(), Direct()
+    first, second = networks()["00"], networks()["00"]
+    next(second.module.get_submodule("layer1.1").parameters()).data += 1
+    scheduled = {
+        name: compiler.schedule(network, algorithm, HOST, 1, tmp_path)
+        for name, network in (("first", first), ("second", second))
+    }
+    joined = join(scheduled.items())
+    assert joined.kernels["first"] == joined.kernels["second"]
+    assert joined.functions["first"] != joined.functions["second"]
+    write_joined(joined, HOST, tmp_path)
+    program, images = Program(tmp_path, 1, {"function": "first"}), random_images(1)
+    for name, network in (("first", first), ("second", second)):
+        found = program.entry(name, (1, *SHAPE))(images)
+        assert np.allclose(found, network.reference(images), atol=1e-4)
+
+
+def test_switching_takes_no_memory(built: Any) -> None:
+    _, folder, *_ = built
+    program, images = Program(folder, 1, {"function": "path_00"}), random_images(BATCH)
+    entries = [program.entry(f"path_{path}", (BATCH, *SHAPE)) for path in PATHS]
+
+    def switch(times: int) -> None:
+        for number in range(times):
+            entries[number % len(entries)](images)
+
+    switch(400)
+    before = _resident_bytes()
+    switch(4000)
+    # An output kept at each switch would be 64 bytes and more each, an intermediate tensor tens of kilobytes.
+    assert _resident_bytes() - before < 2**20
+
+
+def _resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096

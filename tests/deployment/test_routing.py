@@ -1,0 +1,177 @@
+"""Policies that choose among the paths of a deployed network, and routes that cannot be trusted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dlas.deployment.flexible import path_rows
+from dlas.deployment.routing import ROUTES, Route, Routes, Served, State, policy_of
+from dlas.deployment.run import Refused
+from dlas.errors import InputError
+from tests.fixtures.commands import Command
+from tests.fixtures.flexible import path_row
+from tests.fixtures.rows import row, write
+
+FAST = Route("11", 0.80, 1e-3, 0.9e-3, 1.1e-3)
+MIDDLE = Route("01", 0.90, 2e-3, 1.9e-3, 2.1e-3)
+LEGACY = Route("00", 0.95, 4e-3, 3.9e-3, 4.2e-3)
+ALL = [FAST, MIDDLE, LEGACY]
+FUNCTIONS = {2: {"00": "a2", "01": "b2", "11": "c2"}, 4: {"00": "a4", "01": "b4", "11": "c4"}}
+DEVICE = {"hardware": "local_cpu", "machine": "some", "threads": 1}
+SHAPE = (3, 8, 8)
+
+
+class Fake:
+    """A program whose outputs tell its function, and how many images it was given."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def entry(self, function: str, shape: tuple[int, ...]) -> Callable[[Any], Any]:
+        def once(images: Any) -> Any:
+            assert images.shape == shape
+            self.ran.append(function)
+            return np.full((len(images), 1), ord(function[0]), np.float32)
+
+        return once
+
+
+def served() -> tuple[Served, Fake]:
+    program = Fake()
+    description = {"input": [4, *SHAPE], "labels": ["0"]}
+    routes = Routes(FUNCTIONS, {2: ALL, 4: ALL}, DEVICE)
+    return Served(description, program, routes), program  # type: ignore[arg-type]
+
+
+def images(count: int) -> Any:
+    return np.zeros((count, *SHAPE), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "path"),
+    [
+        ("latency", {}, "00"),
+        ("latency", {"deadline_s": 4.1e-3}, "01"),
+        ("latency", {"deadline_s": 1e-4}, "11"),
+        ("accuracy", {"least_accuracy": 0.85}, "01"),
+        ("accuracy", {"least_accuracy": 0.7}, "11"),
+        ("accuracy", {}, "00"),
+        ("load", {"queue": 4, "deadline_s": 5e-3}, "00"),
+        ("load", {"queue": 8, "deadline_s": 5e-3}, "01"),
+        ("load", {"queue": 100, "deadline_s": 5e-3}, "11"),
+    ],
+)
+def test_policies_take_the_best_path_that_serves(policy: str, state: dict[str, Any], path: str) -> None:
+    network, _ = served()
+    assert network.choose(policy, 4, **state) == path
+
+
+def test_a_batch_takes_its_path_and_the_smallest_program_that_holds_it() -> None:
+    network, program = served()
+    assert network.paths == ["00", "01", "11"]
+    assert len(network.run(images(1), path="01")) == 1
+    assert len(network.run(images(3))) == 3
+    assert len(network.run(images(9), policy="latency", deadline_s=1e-9)) == 9
+    assert program.ran == ["b2", "a4", "c4", "c4", "c4"]
+
+
+def last(routes: Sequence[Route], state: State) -> str:
+    """Return the slowest path."""
+    return routes[-1].path
+
+
+def lost(routes: Sequence[Route], state: State) -> str:
+    """Return no path at all."""
+    return "10"
+
+
+def test_a_policy_of_ones_own_is_a_function_or_its_place() -> None:
+    network, _ = served()
+    for own in (last, f"{__name__}:last"):
+        assert network.choose(own, 4) == "00"
+    assert policy_of(last) is last
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"path": "011"}, r"path '011', which is none of batch 2 \(there are: 00, 01, 11\)"),
+        ({"policy": lost}, r"policy 'lost' answers with path '10', which is none of batch 2 \(there are: 00"),
+        ({"policy": lambda routes, state: None}, r"answers with path None, which is none"),
+        ({"policy": "best"}, r"unknown policy 'best' \(there are: latency, accuracy, load, or "),
+        ({"policy": "no_such_module:best"}, "policy 'no_such_module:best': No module named"),
+        ({"policy": f"{__name__}:FAST"}, "is no function"),
+        ({"policy": "load", "waiting": 3}, "waiting = 3 is told to no policy"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused(asked: dict[str, Any], said: str) -> None:
+    network, program = served()
+    with pytest.raises(Refused, match=said):
+        network.run(images(2), **asked)
+    assert not program.ran
+
+
+def test_images_of_another_shape_are_refused() -> None:
+    with pytest.raises(Refused, match=r"must be float32 \[n, 3, 8, 8\]"):
+        served()[0].run(np.zeros((2, 3, 8, 9), np.float32))
+
+
+# ---------------------------------------------------------------- routes.json
+
+
+def test_routes_are_read_as_they_were_written(tmp_path: Path) -> None:
+    (tmp_path / "library.so").write_bytes(b"library")
+    routes = Routes(FUNCTIONS, {2: ALL, 4: [FAST]}, DEVICE)
+    (tmp_path / ROUTES).write_text(json.dumps(routes.content(tmp_path)))
+    assert Routes.read(tmp_path) == routes
+
+
+def test_routes_of_another_library_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "library.so").write_bytes(b"library")
+    content = Routes(FUNCTIONS, {2: ALL, 4: ALL}, DEVICE).content(tmp_path)
+    (tmp_path / ROUTES).write_text(json.dumps(content))
+    (tmp_path / "library.so").write_bytes(b"another")
+    with pytest.raises(Refused, match=r"routes.json is of another library than .*library.so"):
+        Routes.read(tmp_path)
+    for text, said in (
+        ("{", "holds no routes: JSONDecodeError"),
+        ("[]", "holds no routes: AttributeError"),
+        (json.dumps({**content, "format": 9}), "has format 9, and this version reads 1"),
+        (json.dumps({"format": 1}), "holds no routes: KeyError: 'library'"),
+    ):
+        (tmp_path / ROUTES).write_text(text)
+        with pytest.raises(Refused, match=said):
+            Routes.read(tmp_path)
+
+
+# ---------------------------------------------------------------- rows
+
+
+def test_rows_of_one_setting_are_taken(tmp_path: Path) -> None:
+    rows = [path_row("00", 4, 0.9, batch=2), path_row("11", 1, 0.8, batch=2), path_row("00", 8, 0.9, batch=4)]
+    runtime = path_row("01", 3, 0.9, algorithm="library", compiler="onnxruntime")
+    others = [row(3), path_row("all", 3, 0.9), runtime]
+    write(tmp_path, [*rows, *others])
+    assert [found.id for found in path_rows(tmp_path)] == [given.id for given in rows]
+
+
+def test_rows_of_several_settings_are_refused_by_name(tmp_path: Path, dlas_here: Command) -> None:
+    write(tmp_path / "rows", [path_row("00", 4, 0.9), path_row("00", 3, 0.9, compiler="hand")])
+    refused = dlas_here("deploy", "rows", "--paths", "--to", "home")
+    assert refused.returncode == 2
+    assert "Choose one with --where axis=value (compiler: hand, untuned)" in refused.stderr.replace("\n", " ")
+    with pytest.raises(InputError, match="nothing"):
+        path_rows(tmp_path / "rows", ["compiler=nothing"])
+    write(tmp_path / "none", [row(3)])
+    refused = dlas_here("deploy", "none", "--paths", "--to", "home")
+    assert refused.returncode == 2 and "has no measured row of a path" in refused.stderr
+    for words in (("--paths", "--fastest"), ("--paths", "0123")):
+        refused = dlas_here("deploy", "none", *words, "--to", "home")
+        assert refused.returncode == 2 and "or --paths" in refused.stderr
+    assert not (tmp_path / "home").exists()
