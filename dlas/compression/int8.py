@@ -46,7 +46,7 @@ class Int8(SmallerNumbers):
     stay zero.  ONNX Runtime's advice for x86 processors without VNNI is
     ``reduce_range``, weights of 7 bits, because their kernels for u8 x s8 saturate.
     It is not used: a network would depend on the machine that quantised it, or
-    lose a bit on all machines.  Instead, sessions request kernels that do not
+    lose a bit on all machines.  Instead, sessions there request kernels that do not
     saturate (:func:`dlas.networks.onnx_network.session_options`).
 
     Parameters

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +19,8 @@ from dlas.networks.operators import Operators, by_batch
 from dlas.stack import Facts, Images, Network, Outputs
 
 ONNX_FILE = "model.onnx"
+VNNI = {"avx512_vnni", "avx_vnni"}
+"""Linux's names of the instructions that add four products of bytes in 32 bits, on x86."""
 
 
 class OnnxNetwork(Network):
@@ -103,8 +107,8 @@ def session_options(threads: int) -> Any:
 
     On x86 without VNNI, which lacks an instruction that adds four products of bytes
     in 32 bits, ONNX Runtime adds u8 x s8 in 16 bits, which saturate.  The option set
-    here selects slower kernels that do not saturate; it has no effect on processors
-    with VNNI and on Arm.
+    here selects slower kernels that do not saturate.  With VNNI nothing saturates, and the
+    option would select the slower kernels all the same: it is not set there.
     """
     import onnxruntime
 
@@ -113,8 +117,19 @@ def session_options(threads: int) -> Any:
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = 3
-    options.add_session_config_entry("session.x64quantprecision", "1")
+    if not adds_bytes_in_32_bits():
+        options.add_session_config_entry("session.x64quantprecision", "1")
     return options
+
+
+@functools.cache
+def adds_bytes_in_32_bits(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether this machine's processors have VNNI; False where the system does not tell."""
+    try:
+        found = re.search(r"^flags\s*:(.*)$", cpuinfo.read_text(), re.MULTILINE)
+    except OSError:
+        return False
+    return found is not None and not VNNI.isdisjoint(found[1].split())
 
 
 def number_type(model: onnx.ModelProto) -> Literal["float32", "float16", "int8"]:

@@ -22,6 +22,7 @@ from dlas.compression.weight_pruning import WeightPruning
 from dlas.datasets.random import Random
 from dlas.errors import InputError, Unsupported
 from dlas.models.cifar_resnet18 import CifarResnet18
+from dlas.networks import onnx_network
 from dlas.networks.exporting import as_onnx
 from dlas.networks.onnx_network import OnnxNetwork, session_options
 from dlas.networks.torch_network import TorchNetwork, conv_weights
@@ -264,8 +265,21 @@ def test_the_tolerance_takes_another_rounding_and_no_other_network(
     assert 0 < error(moved, expected) < Int8.TOLERANCE
 
 
-def test_sessions_ask_for_sums_that_do_not_saturate() -> None:
-    assert session_options(1).get_session_config_entry("session.x64quantprecision") == "1"
+@pytest.mark.parametrize(
+    ("flags", "asked"), [("fpu avx2", True), ("avx512f avx512_vnni", False), ("avx2 avx_vnni", False)]
+)
+def test_sessions_ask_for_sums_that_do_not_saturate_where_those_of_bytes_would(
+    flags: str, asked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpuinfo").write_text(f"processor : 0\nflags\t\t: {flags}\nbugs : none\n")
+    found = onnx_network.adds_bytes_in_32_bits(tmp_path / "cpuinfo")
+    monkeypatch.setattr(onnx_network, "adds_bytes_in_32_bits", lambda: found)
+    options = session_options(1)
+    if asked:
+        assert options.get_session_config_entry("session.x64quantprecision") == "1"
+    else:
+        with pytest.raises(RuntimeError, match="x64quantprecision"):
+            options.get_session_config_entry("session.x64quantprecision")
 
 
 @pytest.mark.parametrize("name", ["torch_eager", "torch_compile"])
