@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dlas.learning.fitting import fit
+from dlas.learning.fitting import fit, quiet
 from dlas.learning.metrics import relative_errors
 from dlas.learning.points import NETWORK, Points
 from dlas.learning.predictions import UNKNOWN_FACTOR
@@ -71,11 +71,11 @@ class Committee:
         members: list[tuple[Predictor, Fitted]] = []
         errors = np.empty(len(samples))
         for fold in folds(Criterion(NETWORK, parts=PARTS), groups, seed):
-            fitted, tried = fit(predictor, samples.take(fold.fitted), seed, _quiet), samples.take(fold.tried)
+            fitted, tried = fit(predictor, samples.take(fold.fitted), seed, quiet), samples.take(fold.tried)
             errors[fold.tried] = relative_errors(fitted.predict(tried), tried.target)
             members.append((predictor, fitted))
         for other in others:
-            members.append((other, fit(other, known.samples(other, target, groups), seed, _quiet)))
+            members.append((other, fit(other, known.samples(other, target, groups), seed, quiet)))
         return cls(tuple(members), target, errors)
 
     def disagreement(self, candidates: Points) -> Array:
@@ -94,9 +94,10 @@ class Committee:
             predictor: candidates.samples(predictor, self.target, nobody)
             for predictor in dict.fromkeys(predictor for predictor, _ in self.members)
         }
-        said = [np.log(fitted.predict(samples[predictor])) for predictor, fitted in self.members]
-        unknown = np.mean([fitted.unknown(samples[predictor]) for predictor, fitted in self.members], axis=0)
-        return np.asarray(np.hypot(np.std(said, axis=0), np.log1p(UNKNOWN_FACTOR * unknown)))
+        told = (fitted.told(samples[predictor]) for predictor, fitted in self.members)
+        said, unknown = zip(*told, strict=True)
+        guessed = np.log1p(UNKNOWN_FACTOR * np.mean(unknown, axis=0))
+        return np.asarray(np.hypot(np.std(np.log(said), axis=0), guessed))
 
 
 def seconds_to_measure(known: Points, seconds: Array, candidates: Points) -> Array:
@@ -122,7 +123,3 @@ def seconds_to_measure(known: Points, seconds: Array, candidates: Points) -> Arr
 def choose(disagreement: Array, seconds: Array, count: int) -> npt.NDArray[np.intp]:
     """Return the places of the candidates that a committee disagrees most on for the seconds they cost."""
     return np.argsort(-disagreement / seconds, kind="stable")[:count]
-
-
-def _quiet(line: str) -> None:
-    """Say nothing of the fits of a committee, of which there are many."""

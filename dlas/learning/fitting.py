@@ -90,6 +90,10 @@ def _devices(points: Points) -> list[str]:
     return names or ["all"] * len(points)
 
 
+def quiet(line: str) -> None:
+    """Say nothing of fits, where there are many."""
+
+
 def fit(predictor: Predictor, samples: Samples, seed: int = 0, say: Say = print) -> Fitted:
     """Return a predictor fitted to samples.
 

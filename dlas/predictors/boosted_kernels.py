@@ -12,7 +12,7 @@ from pydantic import Field
 
 from dlas.errors import InputError
 from dlas.predictors.fitted.boosters import Booster
-from dlas.predictors.fitted.kernel_sums import COSTS, KernelKind, KernelSum
+from dlas.predictors.fitted.kernel_sums import KernelKind, KernelSum, costs_of
 from dlas.predictors.fitted.least_squares import relative_rates
 from dlas.predictors.fitted.power import Power
 from dlas.stack import Fitted, Kernels, Predictor, Samples, Workspace
@@ -104,9 +104,9 @@ class BoostedKernels(Predictor):
 
     def _fit_kind(self, kernels: Kernels, groups: Sequence[str], seed: int) -> KernelKind:
         """Return the predictor of kernels of one kind."""
-        costs = np.column_stack([kernels.column(name) for name in COSTS])
-        kind = KernelKind(relative_rates(costs, kernels.seconds), float(kernels.seconds.min()), None)
-        ratio = kernels.seconds / kind.predict(kernels)
+        rates = relative_rates(costs_of(kernels), kernels.seconds)
+        kind = KernelKind(rates, float(kernels.seconds.min()), None)
+        ratio = kernels.seconds / kind.sums(kernels)
         if len(ratio) < self.fewest:
             return kind
         rounds, settings = self.rounds, self._settings(seed)

@@ -161,6 +161,10 @@ class Fitted(ABC):
         """Return the share [n] of each prediction for kernels of kinds of which none or few were fitted."""
         return np.zeros(len(samples))
 
+    def told(self, samples: Samples) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return what :meth:`predict` and :meth:`unknown` return, which may have much in common."""
+        return self.predict(samples), self.unknown(samples)
+
     def importances(self) -> Sequence[float] | None:
         """Return each column's share in the predictions, in the order of the samples' columns.
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dlas.errors import InputError
+from dlas.predictors.fitted.walks import Nodes, Tree
 
 if TYPE_CHECKING:
     import xgboost
@@ -33,10 +34,13 @@ class Booster:
     model : xgboost.Booster
     columns : int
         Features of a row.
+    nodes : Nodes or None
+        The trees as arrays, where they were read from a file.
     """
 
     model: xgboost.Booster
     columns: int
+    nodes: Nodes | None = None
 
     @classmethod
     def fitted(
@@ -77,13 +81,13 @@ class Booster:
             if (size := path.stat().st_size) > MOST_BYTES:
                 raise InputError(f"{path} has {size:,} bytes; at most {MOST_BYTES:,} are read")
             text = path.read_bytes()
-            _check(json.loads(text), columns)
+            nodes = _checked(json.loads(text), columns)
             model = xgboost.Booster(params={"nthread": 1})
             model.load_model(bytearray(text))
         except (OSError, ValueError, KeyError, TypeError, RecursionError, xgboost.core.XGBoostError) as error:
             reason = str(error).partition("\n")[0]
             raise InputError(f"{path} holds no trees of XGBoost: {reason}") from None
-        return cls(model, columns)
+        return cls(model, columns, nodes)
 
     def predict(self, features: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the predictions [n] of rows [n, columns]."""
@@ -94,8 +98,8 @@ class Booster:
         self.model.save_model(path)
 
 
-def _check(content: Any, columns: int) -> None:
-    """Refuse trees whose walks may leave them or not end, and all that this package does not write.
+def _checked(content: Any, columns: int) -> Nodes | None:
+    """Return the trees, and refuse those whose walks may leave them or not end, or that nothing here writes.
 
     XGBoost itself checks little of what it loads.
 
@@ -114,12 +118,14 @@ def _check(content: Any, columns: int) -> None:
     whole = [tree["id"] for tree in trees] == list(range(count)) and not any(model["tree_info"])
     if not whole or len(model["tree_info"]) != count or model["iteration_indptr"] != list(range(count + 1)):
         raise ValueError("the trees are not one for each round")
-    for tree in trees:
-        _check_tree(tree, columns)
+    base = np.ravel(json.loads(told["base_score"]))
+    if base.shape != (1,) or not np.isfinite(base.astype(np.float64)).all():
+        raise ValueError("expected a number that the trees are added to")
+    return Nodes.of([_checked_tree(tree, columns) for tree in trees], float(base[0])) if count else None
 
 
-def _check_tree(tree: Any, columns: int) -> None:
-    """Refuse a tree whose arrays do not fit each other.
+def _checked_tree(tree: Any, columns: int) -> Tree:
+    """Return a tree whose arrays fit each other.
 
     Raises
     ------
@@ -144,9 +150,11 @@ def _check_tree(tree: Any, columns: int) -> None:
         raise ValueError("a node of a tree has another parent than it is a child of")
     if feature.min() < 0 or feature.max() >= columns:
         raise ValueError(f"a node of a tree reads a feature beyond the {columns} columns")
-    if not np.isfinite(np.asarray(tree["split_conditions"], dtype=np.float64)).all():
+    conditions = np.asarray(tree["split_conditions"], dtype=np.float64)
+    if not np.isfinite(conditions).all():
         raise ValueError("a value of a tree is not a finite number")
     if any(tree["split_type"]) or any(value for name, value in tree.items() if name.startswith("categories")):
         raise ValueError("a tree splits by categories")
     if int(tree["tree_param"]["size_leaf_vector"]) > 1:
         raise ValueError("expected trees with a single output")
+    return left, right, feature, conditions

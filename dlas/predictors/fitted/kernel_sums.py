@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from dlas.predictors.fitted.arrays import read_arrays, write_arrays
 from dlas.predictors.fitted.boosters import Booster
 from dlas.predictors.fitted.least_squares import relative_rates
 from dlas.predictors.fitted.power import Power
+from dlas.predictors.fitted.walks import LARGEST, Places, Walks
 from dlas.stack import Fitted, Kernels, Samples
 
 COSTS = ("macs", "padded_macs", "values", "weights", "count")
@@ -44,11 +46,14 @@ class KernelKind:
     floor: float
     booster: Booster | None
 
-    def predict(self, kernels: Kernels) -> Array:
-        """Return the seconds of kernels of this kind."""
-        costs = np.column_stack([kernels.column(name) for name in COSTS])
-        total = np.maximum(costs @ self.rates, self.floor / 10)
-        return total if self.booster is None else total * np.exp(self.booster.predict(kernels.features))
+    def sums(self, kernels: Kernels) -> Array:
+        """Return the sums of the costs of kernels of this kind, in seconds."""
+        return np.asarray(np.maximum((costs_of(kernels) * self.rates).sum(axis=1), self.floor / 10))
+
+
+def costs_of(kernels: Kernels) -> Array:
+    """Return the costs [n, len(COSTS)] of kernels."""
+    return kernels.features[:, [kernels.columns.index(name) for name in COSTS]]
 
 
 @dataclass(frozen=True)
@@ -84,8 +89,7 @@ class KernelSum(Fitted):
 
     def predict(self, samples: Samples) -> Array:
         """Return the seconds of each network, or the joules."""
-        total, count = self._sums(samples)
-        return np.asarray(self.factor * total + self.overhead * count)
+        return self.told(samples)[0]
 
     def of_kernels(self, kernels: Kernels) -> Array:
         """Return the seconds of each kernel as profiled, without a network's factor and overhead.
@@ -102,20 +106,29 @@ class KernelSum(Fitted):
                 f"the predictor was fitted to other features of kernels, such as {error}; fit it again"
             ) from None
         found = kernels.column("values") * self.seconds_a_value
-        for name in set(kernels.kinds.tolist()) & set(self.kinds):
-            chosen = np.flatnonzero(kernels.kinds == name)
-            found[chosen] = self.kinds[name].predict(kernels.take(chosen))
+        places = self._places(kernels)
+        known = np.flatnonzero(places >= 0)
+        if not len(known):
+            return found
+        own, kinds = (kernels, places) if len(known) == len(kernels) else (kernels.take(known), places[known])
+        rates, floors = self._linear
+        total = np.maximum((costs_of(own) * rates[kinds]).sum(axis=1), floors[kinds] / 10)
+        found[known] = total * np.exp(self._corrections(own.features, kinds))
         return found
 
     def unknown(self, samples: Samples) -> Array:
         """Return the share [n] of each prediction for kernels of kinds of which none or few were fitted."""
+        return self.told(samples)[1]
+
+    def told(self, samples: Samples) -> tuple[Array, Array]:
+        """Return what :meth:`predict` and :meth:`unknown` return, for the price of one."""
         assert samples.kernels is not None
-        known = [name for name, kind in self.kinds.items() if kind.booster is not None]
-        strange = ~np.isin(samples.kernels.kinds, known)
+        points, total = samples.kernels.points, len(samples)
         parts = self.factor * self._parts(samples.kernels) + self.overhead
-        whole = np.bincount(samples.kernels.points, parts, len(samples))
-        part = np.bincount(samples.kernels.points, parts * strange, len(samples))
-        return np.asarray(part / np.maximum(whole, 1e-300))
+        strange = self._columns[self._places(samples.kernels)] == self._columns[-1]
+        whole = np.bincount(points, parts, total)
+        share = np.bincount(points, parts * strange, total) / np.maximum(whole, 1e-300)
+        return np.asarray(whole, dtype=np.float64), np.asarray(share, dtype=np.float64)
 
     def save(self, folder: Path) -> None:
         """Write the names of the kinds, their rates, and the trees of each."""
@@ -178,6 +191,46 @@ class KernelSum(Fitted):
         """Return what each kernel adds to its network: its seconds, or its joules."""
         seconds = self.of_kernels(kernels)
         return seconds if self.power is None else seconds * self.power.of(kernels.kinds)
+
+    def _places(self, kernels: Kernels) -> Places:
+        """Return the place of each kernel's kind [n] among those that were fitted; -1 for none."""
+        index = {name: place for place, name in enumerate(self.kinds)}
+        return np.array([index.get(kind, -1) for kind in kernels.kinds.tolist()], dtype=np.intp)
+
+    @functools.cached_property
+    def _linear(self) -> tuple[Array, Array]:
+        """The rates [kinds, len(COSTS)] and the floors [kinds] of all kinds."""
+        kinds = self.kinds.values()
+        rates = np.array([kind.rates for kind in kinds], dtype=np.float64).reshape(-1, len(COSTS))
+        return rates, np.array([kind.floor for kind in kinds], dtype=np.float64)
+
+    @functools.cached_property
+    def _columns(self) -> Places:
+        """The place of each kind's trees [kinds + 1] among all; the number of trees for kinds without any.
+
+        The last one is of kinds that were never fitted.
+        """
+        boosted = [kind.booster is not None for kind in self.kinds.values()]
+        return np.array([*np.where(boosted, np.cumsum(boosted) - 1, sum(boosted)), sum(boosted)], np.intp)
+
+    @functools.cached_property
+    def _walks(self) -> Walks | None:
+        """The trees of all kinds as arrays, where there are any and they were read from files."""
+        boosters = [kind.booster for kind in self.kinds.values() if kind.booster is not None]
+        nodes = [booster.nodes for booster in boosters if booster.nodes is not None]
+        return Walks.of(nodes) if nodes and len(nodes) == len(boosters) else None
+
+    def _corrections(self, features: Array, kinds: Places) -> Array:
+        """Return what the trees of their kinds say of kernels [n]; 0 where a kind has none."""
+        walks, present = self._walks, np.unique(kinds)
+        if walks is not None and walks.cheaper(len(kinds), len(present)) and np.abs(features).max() < LARGEST:
+            return walks.sums(features, self._columns[kinds])
+        found, boosters = np.zeros(len(kinds)), [kind.booster for kind in self.kinds.values()]
+        for place in present:
+            if (booster := boosters[place]) is not None:
+                chosen = np.flatnonzero(kinds == place)
+                found[chosen] = booster.predict(features[chosen])
+        return found
 
     def _sums(self, samples: Samples) -> tuple[Array, Array]:
         """Return the sum of each network's kernels, in seconds or joules, and their number."""
