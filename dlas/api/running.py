@@ -223,7 +223,8 @@ def run_study(
     """
     if jobs < 1:
         raise InputError(f"jobs = {jobs}: at least one step runs at a time")
-    if steps == "inline" and jobs > 1:
+    inline = runs_inline(steps)
+    if inline and jobs > 1:
         raise InputError(f"in_process runs one step at a time, and jobs = {jobs} asks for more")
     console = terminal.console(progress)
     check_size(study)
@@ -232,9 +233,9 @@ def run_study(
     from dlas.console.progress import SweepProgress
 
     said = console if lines else terminal.console("silent")
-    total = _announce(study, said, steps == "inline", points)
+    total = _announce(study, said, inline, points)
     axes = study.varying() or ["model"]
-    shown = SweepProgress(total, console, axes, live=steps != "inline", lines=lines)
+    shown = SweepProgress(total, console, axes, live=not inline, lines=lines)
     with runner_of(steps) as runner:
         store = cache()
         with results(store) as writer, shown:
@@ -267,6 +268,11 @@ def _announce(study: Study, console: Console, in_process: bool, chosen: Sequence
     if in_process:
         console.print(UNCONTAINED, highlight=False)
     return total
+
+
+def runs_inline(steps: Steps | Runner) -> bool:
+    """Return whether steps run in this process: one at a time, and without limits."""
+    return not steps.contained if isinstance(steps, Runner) else steps == "inline"
 
 
 def runner_of(steps: Steps | Runner) -> AbstractContextManager[Runner]:

@@ -27,6 +27,8 @@ class Inline(Runner):
     measured one after the other.
     """
 
+    contained = False
+
     def __init__(self) -> None:
         self._jobs: dict[int, Start] = {}
         self._paused: set[int] = set()

@@ -28,6 +28,9 @@ class Channel(ABC):
 class Runner(ABC):
     """Runs jobs, each of one or more tasks, and reports their events."""
 
+    contained: ClassVar[bool] = True
+    """Whether jobs run in processes of their own, several at a time and within limits."""
+
     @abstractmethod
     def start(self, tasks: Sequence[Task], *, log: Path, memory: int, threads: int = 1) -> int:
         """Run tasks one after the other.

@@ -84,6 +84,18 @@ def test_studies_share_a_runner_and_print_nothing_but_a_bar(
     assert capsys.readouterr().out == ""
 
 
+def test_a_runner_in_this_process_is_held_to_its_rules(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = dlas.Study(axes=AXES, name="inline")
+    some = list(study.points())[:1]
+    with runner_of("inline") as runner:
+        with pytest.raises(InputError, match="one step at a time"):
+            run_into(study, tmp_path / "out", points=some, steps=runner, jobs=2)
+        run_into(study, tmp_path / "out", points=some, steps=runner, progress="plain")
+    assert "no limit of time or memory holds" in " ".join(capsys.readouterr().out.split())
+
+
 INTERRUPTED = """
 import _thread, pathlib, signal, threading, time, dlas
 
