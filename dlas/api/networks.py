@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from dlas.errors import InputError, unknown
+from dlas.errors import InputError
 from dlas.store import cache as caches
+from dlas.store.locks import while_used
+from dlas.store.replacing import make_folder
+from dlas.study.named_objects import NAMED, object_at
 
 if TYPE_CHECKING:
     from torch import nn
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 FILES = {".onnx": "onnx", ".pt2": "torch"}
 """Endings of files with networks, and the parts that read them."""
-IMPORTED = re.compile(r"(?P<place>[^:]+):(?P<name>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)")
-"""``mine.py:Net`` or ``package.module:factory``."""
 COLOURS = 3
 USUAL = (224, 1000)
 """Height and width of an image, and classes, of networks for ImageNet."""
@@ -49,6 +46,8 @@ class NamedNetwork:
         The batch that it is fixed to.
     ran : bool
         Whether it ran in this process to be known, which must not fork its steps then.
+    lasting : bool
+        Whether its part can be made again later: the file of a torch module is deleted.
     """
 
     label: str
@@ -58,6 +57,7 @@ class NamedNetwork:
     channels: int = COLOURS
     batch: int | None = None
     ran: bool = True
+    lasting: bool = True
 
     @property
     def dataset(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def is_network(what: object) -> TypeGuard[Network]:
     """Return whether something is a network: a file, ``mine.py:Net``, a part, or a torch module itself."""
     if isinstance(what, str | os.PathLike):
         text = os.fspath(what)
-        of_module = IMPORTED.fullmatch(text) is not None and not Path(text).exists()
+        of_module = NAMED.fullmatch(text) is not None and not Path(text).exists()
         return of_module or Path(text).suffix.lower() in FILES
     if isinstance(what, Mapping):
         return "name" in what and "axes" not in what  # a study has axes
@@ -79,7 +79,7 @@ def is_network(what: object) -> TypeGuard[Network]:
 
 @contextmanager
 def named_network(network: Network, size: int | None, cache: Path | None) -> Iterator[NamedNetwork]:
-    """Yield a network that somebody named; a torch module is in a file for as long.
+    """Yield a network that somebody named; a torch module is in a file for as long as anyone uses it.
 
     Parameters
     ----------
@@ -101,23 +101,35 @@ def named_network(network: Network, size: int | None, cache: Path | None) -> Ite
         if ending := FILES.get(Path(network).suffix.lower()):
             yield _of_file(ending, Path(network), size)
             return
-        if IMPORTED.fullmatch(network):
-            found = _imported(network)
+        if NAMED.fullmatch(network):
+            found = object_at(network)
             if not _is_model(found):
                 yield from _of_module(network, _called(network, found), size, cache)
                 return
     if isinstance(network, str | Mapping):
-        yield _of_part({"name": network} if isinstance(network, str) else network, size)
+        yield network_of_part({"name": network} if isinstance(network, str) else network, size)
     else:
         yield from _of_module(type(network).__name__, network, size, cache)
 
 
-def _of_part(content: Mapping[str, Any], size: int | None) -> NamedNetwork:
-    """Return the network of a part of the axis ``model``."""
+def network_of_part(content: Mapping[str, Any], size: int | None = None) -> NamedNetwork:
+    """Return the network of a part of the axis ``model``.
+
+    Parameters
+    ----------
+    content : mapping
+        Its name and its options.
+    size : int, optional
+        Height and width of its images, by default those that it is meant for.
+
+    Raises
+    ------
+    InputError
+        If there is no such part, or its file cannot be read or takes images of another size.
+    """
     from dlas.models.torchvision import Torchvision
     from dlas.networks.torch_model import CifarModel
     from dlas.rows.labels import label
-    from dlas.study import parts
     from dlas.study.point import Choice
 
     name, options = content.get("name"), {key: value for key, value in content.items() if key != "name"}
@@ -126,17 +138,25 @@ def _of_part(content: Mapping[str, Any], size: int | None) -> NamedNetwork:
     choice = Choice.checked("model", name, options)
     if name in FILES.values():
         return replace(_of_file(name, Path(options["path"]), size), part=content)
-    cls = parts.find("model", name).cls
-    usual, classes = SMALL if issubclass(cls, CifarModel) else USUAL
-    if issubclass(cls, Torchvision):
-        usual = _published_size(name)
-    return NamedNetwork(label(choice.content()), content, size or usual, classes, ran=False)
+    made = choice.make("model")
+    usual, classes = SMALL if isinstance(made, CifarModel) else USUAL
+    if isinstance(made, Torchvision):
+        usual = _published_size(made.name)
+    imported = ":" in name  # its module may have run anything
+    return NamedNetwork(label(choice.content()), content, size or usual, classes, ran=imported)
 
 
 def _published_size(name: str) -> int:
-    """Return the height and width of the images that torchvision's weights of a network are for."""
+    """Return the height and width of the images that torchvision's weights of a network are for.
+
+    The usual ones for a name of another's own, of which there are no weights.
+    """
     from torchvision import models
 
+    from dlas.models.torchvision import names
+
+    if name not in names():
+        return USUAL[0]
     return int(models.get_model_weights(name).DEFAULT.transforms.keywords.get("crop_size", USUAL[0]))
 
 
@@ -152,7 +172,10 @@ def _of_file(part: str, path: Path, size: int | None) -> NamedNetwork:
 
 
 def _read_onnx(path: Path, size: int) -> tuple[list[int], int]:
-    """Return the input's sizes of an ONNX file, free ones filled in, and its classes; batch 0 for any."""
+    """Return the input's sizes of an ONNX file, free ones filled in, and its classes; batch 0 for any.
+
+    ONNX Runtime runs it on one image, which tells the classes.
+    """
     import numpy as np
 
     from dlas.networks.onnx_counting import graph_input
@@ -194,57 +217,22 @@ def _of_module(label: str, module: nn.Module, size: int | None, cache: Path | No
     """Yield the network of a torch module, in a file named after its content, so that it is cached."""
     from torch import nn
 
-    from dlas.models import from_torch
+    from dlas.networks.exported_files import export_module, write_program
 
     first = next((layer for layer in module.modules() if isinstance(layer, nn.Conv2d)), None)
     channels, side = first.in_channels if first is not None else COLOURS, size or USUAL[0]
-    folder = (cache or caches.default_root()) / "work" / "modules"
     try:
-        part = from_torch(module, (channels, side, side), folder=folder)
+        program = export_module(module, (channels, side, side))
     except InputError as error:
         hint = "; size gives another height and width" if not size and "cannot take" in str(error) else ""
         raise InputError(f"{label}: {error}{hint}") from None
-    path = Path(part["path"])
-    try:
-        yield replace(_of_file("torch", path, side), label=label)
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def _imported(text: str) -> object:
-    """Return what ``mine.py:Net`` or ``package.module:factory`` names.
-
-    Raises
-    ------
-    InputError
-        If it cannot be imported, or there is no such name.
-    """
-    place, _, name = text.rpartition(":")
-    if place.endswith(".py") and not Path(place).is_file():
-        raise InputError(f"{text!r}: there is no file {place!r}")
-    try:
-        found: object = _module_of(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-    except (Exception, SystemExit) as error:  # whatever a user's module raises
-        raise InputError(f"{text!r}: cannot import {place!r}: {type(error).__name__}: {error}") from None
-    for each in name.split("."):
-        if not hasattr(found, each):
-            public = [key for key, value in vars(found).items() if callable(value) and key[0] != "_"]
-            raise unknown(f"name in {place}", each, public)
-        found = getattr(found, each)
-    return found
-
-
-def _module_of(path: Path) -> ModuleType:
-    """Return the module in a file, which may import others beside it."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.pop(0)
-    return module
+    root, name = cache or caches.default_root(), type(module).__name__
+    make_folder(root / "locks", "cache's folder")
+    written = while_used(
+        lambda: write_program(program, root / "work" / "modules", name), root / "locks" / "modules"
+    )
+    with written as path:
+        yield replace(_of_file("torch", path, side), label=label, lasting=False)
 
 
 def _is_model(found: object) -> bool:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
-import re
 import typing
 from collections.abc import Hashable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -16,6 +14,7 @@ import pydantic
 
 from dlas import stack
 from dlas.errors import InputError, unknown
+from dlas.study.named_objects import object_at
 
 INTERFACES: dict[str, type] = {
     "dataset": stack.Dataset,
@@ -119,24 +118,14 @@ def part_in(axis: str, module: ModuleType) -> type[Any]:
 
 
 def class_at(axis: str, name: str) -> type[Any]:
-    """Return the class named as ``package.module:Class``.
+    """Return the class named as ``package.module:Class`` or ``file.py:Class``.
 
     Raises
     ------
     InputError
         If it does not exist or is not a part of the axis.
     """
-    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
-        raise InputError(f"{axis} {name!r} is not of the form 'package.module:Class'")
-    module_name, _, attribute = name.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise InputError(f"{axis} {name!r}: cannot import {module_name!r}: {error}") from None
-    if not hasattr(module, attribute):
-        classes = [key for key, value in vars(module).items() if inspect.isclass(value)]
-        raise unknown(f"class in {module_name}", attribute, classes)
-    return checked_class(axis, getattr(module, attribute), name)
+    return checked_class(axis, object_at(name, axis), name)
 
 
 def checked_class(axis: str, cls: object, name: str) -> type[Any]:

@@ -1,6 +1,6 @@
 """Find a part by its axis and name.
 
-A part is found as ``package.module:Class`` written in the study, as the file of that
+A part is found as ``package.module:Class`` or ``file.py:Class`` written in the study, as the file of that
 name in one of the axis's folders, or through an entry point in the group
 ``dlas.<axis>``.  There is no registry: adding a file is enough.  Two places that
 claim the same name are an error.
@@ -105,7 +105,7 @@ class Finder:
         axis : str
             One of :data:`dlas.stack.PART_AXES`.
         name : str
-            A file's name, an entry point's, ``package.module:Class``, or for
+            A file's name, an entry point's, ``package.module:Class``, ``file.py:Class``, or for
             hardware also the path of a profile (``*.toml``).
 
         Raises

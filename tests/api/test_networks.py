@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch.nn import functional
 import dlas
 from dlas.api.networks import is_network, named_network
 from dlas.errors import InputError
+from dlas.models.torchvision import Torchvision
 from dlas.rows.predictions import UNKNOWN
 from dlas.rows.results import Row
 from dlas.stack import Layer
@@ -52,6 +54,13 @@ def text():
 
 number = 3
 """
+
+
+@dataclass(frozen=True)
+class Wide(Torchvision):
+    """A network of one's own beside torchvision's."""
+
+    name: str = "wide"
 
 
 class Attending(nn.Module):
@@ -117,7 +126,9 @@ def predicted(fitted: Path, network: Any, cache: Path, **asked: Any) -> pd.DataF
     return known.predict(network, cache=cache, steps="inline", **{"size": SIZE, **asked})
 
 
-def test_a_module_is_predicted_in_each_setting_that_was_fitted(fitted: Path, cache: Path) -> None:
+def test_a_module_is_predicted_in_each_setting_that_was_fitted(
+    fitted: Path, cache: Path, tmp_path: Path
+) -> None:
     found = predicted(fitted, plain(), cache, batch=[1, 8], compiler="torch_eager")
     assert len(found) == 4 and found["model"].eq("Sequential").all()
     by_setting = found.set_index(["threads", "batch"])[TARGET]
@@ -126,6 +137,10 @@ def test_a_module_is_predicted_in_each_setting_that_was_fitted(fitted: Path, cac
     assert (found[LOW] < found[TARGET]).all() and (found[TARGET] < found[HIGH]).all()
     assert found[UNKNOWN].eq(0).all()
     assert not list((cache / "work" / "modules").iterdir()), "its file is gone"
+    options: dict[str, Any] = {"cache": cache, "steps": "inline", "progress": "silent", "size": SIZE}
+    one: dict[str, Any] = {"threads": 1, "compiler": "torch_eager", "out": tmp_path}
+    dlas.predict(fitted, plain(), **one, **options)
+    assert dlas.read(tmp_path, predictions=True)["model"].tolist() == ["Sequential"], "no file that is gone"
 
 
 def test_a_file_and_a_part_are_predicted_with_the_images_that_they_are_for(
@@ -148,13 +163,37 @@ def test_a_file_and_a_part_are_predicted_with_the_images_that_they_are_for(
 
 @pytest.mark.parametrize(
     ("name", "size", "classes"),
-    [("resnet50", 224, 1000), ("inception_v3", 299, 1000), ("cifar_vgg16", 32, 10)],
+    [
+        ("resnet50", 224, 1000),
+        ("inception_v3", 299, 1000),
+        ("cifar_vgg16", 32, 10),
+        (f"{__name__}:Wide", 224, 1000),
+    ],
 )
 def test_parts_know_the_images_that_they_are_for(name: str, size: int, classes: int) -> None:
     with named_network(name, None, None) as found:
-        assert (found.size, found.classes, found.channels, found.ran) == (size, classes, 3, False)
+        assert (found.size, found.classes, found.channels, found.ran) == (size, classes, 3, ":" in name)
     with named_network(name, 64, None) as found:
         assert found.dataset["size"] == 64
+
+
+def test_a_module_named_twice_at_once_stays_until_both_are_done(tmp_path: Path) -> None:
+    module = plain()
+    with named_network(module, SIZE, tmp_path) as first:
+        with named_network(module, SIZE, tmp_path) as second:
+            assert first.part == second.part
+        assert Path(first.part["path"]).is_file()
+    assert not Path(first.part["path"]).exists()
+
+
+def test_a_part_in_a_file_is_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "part_in_a_file.py").write_text(
+        "from tests.fixtures.tiny import TinyModel\n\nclass Own(TinyModel):\n    pass\n"
+    )
+    with named_network("part_in_a_file.py:Own", None, None) as found:
+        assert found.part == {"name": "part_in_a_file.py:Own"} and found.ran
 
 
 def test_files_say_which_images_and_which_batch_they_take(tmp_path: Path) -> None:
