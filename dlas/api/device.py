@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from dlas.console.views import View
-from dlas.errors import InputError
+from dlas.errors import InputError, Unfinished
 from dlas.rows.labels import duration, points
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from dlas.learning.stored import Stored
 
 Say = Callable[[str], None]
-UNSEEN = ("resnet18", "mobilenet_v2", "squeezenet1_0", "googlenet", "efficientnet_b0")
+NEVER_SEEN = ("resnet18", "mobilenet_v2", "squeezenet1_0", "googlenet", "efficientnet_b0")
 """Networks that a predictor is tried on: residual, depthwise, of fire modules, of branches, with gates."""
 PART = "boosted_kernels"
 HELD_OUT = 10
@@ -35,13 +37,13 @@ def fit_device(
     to: str | os.PathLike[str],
     *,
     minutes: float = 30.0,
-    hardware: str = "local_cpu",
-    compiler: str = "onnxruntime",
-    threads: int = 1,
-    algorithm: str | None = None,
-    model: str = "random_layers",
+    hardware: str | Mapping[str, Any] = "local_cpu",
+    compiler: str | Mapping[str, Any] = "onnxruntime",
+    threads: int | None = None,
+    algorithm: str | Mapping[str, Any] | None = None,
+    model: str | Mapping[str, Any] = "random_layers",
     target: str = "latency_s",
-    unseen: Sequence[str] = UNSEEN,
+    unseen: Sequence[str | Mapping[str, Any]] = NEVER_SEEN,
     seed: int = 0,
     cache: str | os.PathLike[str] | None = None,
     steps: Steps = "spawned",
@@ -52,25 +54,29 @@ def fit_device(
 
     Networks are drawn and measured, first as they come, then those on which predictors that were fitted to
     the others disagree most for the seconds that measuring them costs.  ``boosted_kernels`` is fitted to
-    all, and predicts real networks, which are then measured.  Interrupted, the same call goes on.
+    all, and predicts real networks, which are then measured.  Points that fail are left out; where no more
+    can be drawn, it goes on with those that there are.  Interrupted, the same call goes on.
 
     Parameters
     ----------
     to : path
-        The predictor's folder; it must not exist, or hold an unfinished run of the same call.
+        The predictor's folder; it must not exist, or hold an unfinished run of the same call.  Other files in
+        it stay.
     minutes : float
         All that it may take.  A call that goes on may have more.
-    hardware, compiler : str
-        As studies name them; the compiler must tell the kernels of programs that it has not run.
-    threads : int
-    algorithm : str, optional
+    hardware, compiler : str or mapping
+        As studies name them, by name or with options; the compiler must tell the kernels of programs that it
+        has not run.
+    threads : int, optional
+        By default 1, of hardware that takes a number.
+    algorithm : str or mapping, optional
         Of a compiler that takes algorithms; by default ``spatial_pack`` in blocks of channels.
-    model : str
-        The part that draws networks.
+    model : str or mapping
+        The part that draws networks; options that are given are not drawn.
     target : str
         ``latency_s``, or ``latency_min_s`` for what an inference takes undisturbed.
-    unseen : sequence of str
-        Networks that it is tried on, and never fitted to.
+    unseen : sequence of (str or mapping)
+        Networks that it is tried on, and never fitted to, each on the images that it is for.
     seed : int
         Of all random numbers.
     cache, steps, progress
@@ -87,40 +93,48 @@ def fit_device(
     ------
     InputError
         If an argument is invalid, the device cannot be used, or the minutes are too few for the first points;
-        nothing has been written then.
+        the folder is then as it was.
     Unfinished
-        If the minutes turn out too few; the same call with more of them goes on.
+        If the minutes turn out too few, and the same call with more of them goes on; or too few points could
+        be measured to fit anything to them.
     """
-    from dlas.api.device_bench import DeviceBench, check_device, drawn_study, unseen_study
-    from dlas.api.running import runner_of
+    from dlas.api.device_bench import DeviceBench, check_device, drawn_study, named, unseen_study
+    from dlas.api.running import runner_of, runs_inline
     from dlas.learning.device_runs import Asked, opened
-    from dlas.learning.spending import Clock, check_minutes, usual_s
+    from dlas.learning.spending import Clock, check_minutes, check_number, usual_s
     from dlas.measuring.machine import Machine
     from dlas.study import parts
 
+    check_number(minutes)
     asked = Asked.checked(
-        hardware=hardware,
-        compiler=compiler,
+        hardware=_plain(hardware),
+        compiler=_plain(compiler),
         threads=threads,
-        algorithm=algorithm,
-        model=model,
+        algorithm=_plain(algorithm),
+        model=_plain(model),
         target=target,
-        unseen=list(unseen),
+        unseen=list(map(_plain, unseen)),
         seed=seed,
     )
+    studies = drawn_study(asked), unseen_study(asked)
     folder = Path(to)
     run = opened(folder, asked)
     clock = Clock(minutes, run.spent_s)
-    studies = drawn_study(asked), unseen_study(asked)
     check_device(asked, *studies)
     if not run.spent_s:
-        check_minutes(minutes, compiler, usual_s(parts.find("compiler", compiler).cls), len(unseen))
-    jobs = min(MOST_JOBS, Machine().most_threads())
+        name, _ = named("compiler", asked.compiler)
+        check_minutes(minutes, name, usual_s(parts.find("compiler", name).cls), len(asked.unseen))
+    jobs = 1 if runs_inline(steps) else min(MOST_JOBS, Machine().most_threads())
     with runner_of(steps) as runner:
-        _examine(hardware, say)
+        _examine(named("hardware", asked.hardware)[0], say)
         place = None if cache is None else Path(cache)
         bench = DeviceBench(folder, *studies, runner, place, jobs, progress)
         return make_predictor(folder, run, bench, clock, say)
+
+
+def _plain(part: object) -> object:
+    """Return a part as a file can hold it."""
+    return dict(part) if isinstance(part, Mapping) else part
 
 
 def make_predictor(folder: Path, run: DeviceRun, bench: Bench, clock: Clock, say: Say) -> View:
@@ -171,15 +185,9 @@ def _examine(hardware: str, say: Say) -> None:
     InputError
         It says what to do.
     """
-    from dlas.hardware import diagnosis
-    from dlas.measuring import doctor
-    from dlas.study import parts
+    from dlas.api.diagnosis import examine_hardware
 
-    profile = parts.find("hardware", hardware).fixed.get("profile")
-    if profile is not None and profile.driver == "rpc":
-        found = list(diagnosis.checks(profile))
-    else:
-        found = doctor.checks()
+    found = examine_hardware(hardware)
     say(f"doctor: {sum(check.status == 'ok' for check in found)} of {len(found)} checks are ok")
     for check in found:
         told = f"{check.name}: {check.finding}; {check.advice}"
@@ -190,10 +198,16 @@ def _examine(hardware: str, say: Say) -> None:
 
 
 def _fitted(folder: Path, asked: Asked, rounds: Rounds, say: Say) -> Stored:
-    """Fit a predictor to what was measured, and write it."""
+    """Fit a predictor to what was measured, and write it.
+
+    Raises
+    ------
+    Unfinished
+        If it cannot be fitted to that.
+    """
     from dlas.console.device import held_out
     from dlas.learning import stored
-    from dlas.learning.device_runs import BESIDE
+    from dlas.learning.fitting import quiet
     from dlas.learning.points import NETWORK
     from dlas.learning.settings import evaluate_settings, fit_settings
     from dlas.learning.splits import Criterion
@@ -201,20 +215,20 @@ def _fitted(folder: Path, asked: Asked, rounds: Rounds, say: Say) -> Stored:
 
     known, predictor = rounds.points(), parts.make("predictor", PART, {})
     say(f"fitting {PART} to {points(known.frame['id'].nunique())}")
-    how = asked.target, Criterion(NETWORK, parts=HELD_OUT), asked.seed, _quiet
-    evaluated = evaluate_settings({PART: predictor}, known, *how)
-    stored.write(folder, *fit_settings(PART, predictor, evaluated, *how), beside=BESIDE)
+    how = asked.target, Criterion(NETWORK, parts=HELD_OUT), asked.seed, quiet
+    try:
+        evaluated = evaluate_settings({PART: predictor}, known, *how)
+        fitted = fit_settings(PART, predictor, evaluated, *how)
+    except InputError as error:
+        raise Unfinished(f"no predictor can be fitted: {error}") from None
+    stored.write(folder, *fitted, beside=True)
     say(held_out(evaluated[0].evaluations[0].overall()))
     return stored.read(folder)
 
 
-def _quiet(line: str) -> None:
-    """Say nothing of single fits."""
-
-
 def _tried(folder: Path, known: Stored, rounds: Rounds) -> View:
     """Predict networks that were never seen, and measure them in turns with points that were fitted."""
-    from dlas.console.device import compared, never_seen
+    from dlas.console.device import compared, never_seen, none_seen
     from dlas.learning.device_runs import UNSEEN as PLACE
     from dlas.learning.noise import noise_floor
     from dlas.learning.points import planned_points
@@ -222,7 +236,9 @@ def _tried(folder: Path, known: Stored, rounds: Rounds) -> View:
     from dlas.rows.frame import read
 
     bench, target = rounds.bench, known.record.target
-    made = bench.plan(bench.unseen())
+    made = bench.plan(bench.unseen(), PLACE)
+    if not made.rows:
+        return View(pd.DataFrame(), none_seen(made.failed))
     asked = planned_points(made.rows, made.networks, made.kernels)
     found = predict(known, asked, anyway=True).frame(asked)
     told = [point for point in bench.unseen() if point.id in set(found["id"])]

@@ -13,18 +13,18 @@ from dlas.api.planned import Planned, planned
 from dlas.api.running import Progress, check_parts, run_into
 from dlas.engine.unsupported import unsupported
 from dlas.errors import InputError, listed
-from dlas.learning.device_runs import UNSEEN, Asked
+from dlas.learning.device_runs import UNSEEN, Asked, Part
 from dlas.learning.spending import FIRST, UNSEEN_BATCHES
 from dlas.processes.interface import Runner
 from dlas.stack import Backend
 from dlas.study import parts
-from dlas.study.point import Point
+from dlas.study.point import Choice, Point
+from dlas.study.sampling import TooFewDraws
 from dlas.study.study import Study
 
 SIZES = (32, 64, 96, 128, 160, 192, 224)
 BATCHES = (1, 2, 4, 8)
-USUAL_SIZE = 224
-"""Images of the networks that a predictor is tried on."""
+CLASSES = 1000
 MEASURE: Mapping[str, float] = {"repeats": 20, "seconds": 1, "slices": 2}
 LIMITS: Mapping[str, float] = {"network": 120, "build": 600, "check": 120, "measure": 120}
 """Seconds; a network that hangs must not take the minutes of all others."""
@@ -36,13 +36,13 @@ class Bench(Protocol):
     """Where points are drawn, planned and measured."""
 
     def draws(self, count: int) -> list[Point]:
-        """Return the first points that are drawn; more of them begin with these."""
+        """Return the first points that are drawn, fewer where there are no more; more begin with these."""
 
     def unseen(self) -> list[Point]:
         """Return the points of the networks that a predictor is tried on."""
 
-    def plan(self, chosen: Sequence[Point]) -> Planned:
-        """Return what is known of points without building or measuring them."""
+    def plan(self, chosen: Sequence[Point], place: str) -> Planned:
+        """Return what is known of a folder's points without building or measuring them; it may be nothing."""
 
     def measure(self, chosen: Sequence[Point], place: str) -> None:
         """Measure points that have no row yet in a folder."""
@@ -74,26 +74,36 @@ class DeviceBench:
     progress: Progress
 
     def draws(self, count: int) -> list[Point]:
-        """Return the first points that are drawn; more of them begin with these."""
-        self.drawn = self.drawn.with_sample(count)
-        return list(self.drawn.points())
+        """Return the first points that are drawn, fewer where there are no more; more begin with these."""
+        try:
+            return self._first(count)
+        except TooFewDraws as error:
+            return self._first(error.found) if error.found else []
 
     def unseen(self) -> list[Point]:
         """Return the points of the networks that a predictor is tried on, those of a network together."""
         return list(self.never_seen.points())
 
-    def plan(self, chosen: Sequence[Point]) -> Planned:
+    def plan(self, chosen: Sequence[Point], place: str) -> Planned:
         """Return what is known of points: their networks are made, or taken from the cache."""
-        study, shared = self._study_of(chosen), self._shared()
-        return planned(study, points=chosen, steps=self.runner, kernels=True, **shared)
+        options = {**self._shared(), "steps": self.runner, "kernels": True}
+        return planned(self._study_of(place), points=chosen, refuse=False, **options)
 
     def measure(self, chosen: Sequence[Point], place: str) -> None:
         """Measure points that have no row yet in the folder ``place``."""
-        study = self.never_seen if place == UNSEEN else self.drawn
-        run_into(study, self.folder / place, points=chosen, steps=self.runner, **self._shared())
+        options = {**self._shared(), "steps": self.runner}
+        run_into(self._study_of(place), self.folder / place, points=chosen, **options)
 
-    def _study_of(self, chosen: Sequence[Point]) -> Study:
-        return self.never_seen if chosen[0] in self.unseen() else self.drawn
+    def _first(self, count: int) -> list[Point]:
+        """Return so many points as they are drawn."""
+        study = self.drawn.with_sample(count)
+        found = list(study.points())
+        self.drawn = study
+        return found
+
+    def _study_of(self, place: str) -> Study:
+        """Return the study whose points have their rows in a folder."""
+        return self.never_seen if place == UNSEEN else self.drawn
 
     def _shared(self) -> dict[str, Any]:
         return {"cache": self.cache, "jobs": self.jobs, "progress": self.progress, "lines": False}
@@ -107,59 +117,117 @@ def drawn_study(asked: Asked) -> Study:
     InputError
         If a part or an option does not exist, or the part that is to draw networks draws none.
     """
-    model = parts.find("model", asked.model).cls
-    options = model.drawn(np.random.default_rng(0))
+    name, given = named("model", asked.model)
+    options = parts.find("model", name).cls.drawn(np.random.default_rng(0))
     if not options:
-        raise InputError(f"--model {asked.model!r} draws no networks; these parts do: {listed(_drawing())}")
+        raise InputError(f"--model {name!r} draws no networks; these parts do: {listed(_drawing())}")
     axes = {
-        "dataset": _images(list(SIZES)),
-        "model": {"name": asked.model, **dict.fromkeys(options, "drawn")},
+        "dataset": {"name": "random", "size": list(SIZES), "classes": CLASSES, "images": 2},
+        "model": {"name": name, **dict.fromkeys(options, "drawn"), **given},
         "batch": list(BATCHES),
     }
     return _study(asked, axes, {"sample": {"points": FIRST, "axes": list(axes)}, "measure": dict(MEASURE)})
 
 
 def unseen_study(asked: Asked) -> Study:
-    """Return the study of the networks that a predictor is tried on; raises as :func:`drawn_study`."""
-    axes = {"dataset": _images(USUAL_SIZE), "model": list(asked.unseen), "batch": list(UNSEEN_BATCHES)}
-    return _study(asked, axes, {"measure": {**MEASURE, "layer_repeats": LAYER_REPEATS}})
+    """Return the study of the networks that a predictor is tried on, each with the images that it is for.
+
+    Raises as :func:`drawn_study`.
+    """
+    from dlas.api.networks import network_of_part
+
+    models = [{"name": name, **given} for name, given in (named("unseen", each) for each in asked.unseen)]
+    images = [{**network_of_part(model).dataset, "images": 2} for model in models]
+    different = [each for place, each in enumerate(images) if each not in images[:place]]
+    skip = [
+        {"dataset": each, "model": others, "reason": "the network is for other images"}
+        for each in different
+        if (others := [model for model, own in zip(models, images, strict=True) if own != each])
+    ]
+    axes = {"dataset": different, "model": models, "batch": list(UNSEEN_BATCHES)}
+    return _study(asked, axes, {"skip": skip, "measure": {**MEASURE, "layer_repeats": LAYER_REPEATS}})
 
 
-def check_device(asked: Asked, *studies: Study) -> None:
+def check_device(asked: Asked, drawn: Study, never_seen: Study) -> None:
     """Refuse a device, a number of threads or a compiler with which nothing could be measured or predicted.
 
     Raises
     ------
     InputError
     """
-    compiler: type[Backend] = parts.find("compiler", asked.compiler).cls
+    name, _ = named("compiler", asked.compiler)
+    compiler: type[Backend] = parts.find("compiler", name).cls
     if compiler.kernels is Backend.kernels:
         raise InputError(
-            f"--compiler {asked.compiler!r} does not tell which kernels its programs run before they have "
+            f"--compiler {name!r} does not tell which kernels its programs run before they have "
             f"run, and the predictor adds up kernels; these tell: {listed(_telling())}"
         )
     if compiler.own_kernels and asked.algorithm is not None:
         raise InputError(
-            f"--algorithm {asked.algorithm!r}: {asked.compiler} has kernels of its own, and takes none"
+            f"--algorithm {named('algorithm', asked.algorithm)[0]!r}: {name} has kernels of its own, and "
+            "takes none"
         )
-    for study in studies:
+    try:
+        first = next(drawn.points())
+    except TooFewDraws as error:
+        raise InputError(
+            f"--model {named('model', asked.model)[0]!r} draws {error.found} different points, and a "
+            f"predictor is fitted to {FIRST} or more"
+        ) from None
+    for study in (drawn, never_seen):
         check_parts(study)
-    if reason := unsupported(next(studies[0].points())):
+    if reason := unsupported(first):
         raise InputError(reason)
+
+
+def named(option: str, part: Part) -> tuple[str, dict[str, Any]]:
+    """Return the name and the options of a part as an option gives it, a name or a table.
+
+    Raises
+    ------
+    InputError
+        If it has no name.
+    """
+    options: dict[str, Any] = {"name": part} if isinstance(part, str) else dict(part)
+    name = options.pop("name", None)
+    if not isinstance(name, str):
+        raise InputError(f"--{option} {part!r}: expected a part's name, or a table with a name")
+    return name, options
 
 
 def _study(asked: Asked, axes: Mapping[str, Any], rest: Mapping[str, Any]) -> Study:
     """Return a study of what was asked for, with further axes and settings."""
-    blocked = {"name": "spatial_pack", "layout": "blocked"}
-    hardware: dict[str, Any] = {"name": asked.hardware}
-    if "threads" in parts.find("hardware", asked.hardware).options():
-        hardware["threads"] = asked.threads
-    own = {"algorithm": asked.algorithm or blocked, "compiler": asked.compiler, "hardware": hardware}
+    algorithm = asked.algorithm or {"name": "spatial_pack", "layout": "blocked"}
+    own = {
+        "algorithm": _one("algorithm", *named("algorithm", algorithm)),
+        "compiler": _one("compiler", *named("compiler", asked.compiler)),
+        "hardware": _hardware(asked),
+    }
     return Study(axes={**axes, **own}, name="fit-device", seed=asked.seed, limits=dict(LIMITS), **rest)
 
 
-def _images(size: int | list[int]) -> dict[str, Any]:
-    return {"name": "random", "size": size, "classes": 1000, "images": 2}
+def _hardware(asked: Asked) -> dict[str, Any]:
+    """Return the device's part with its threads.
+
+    Raises
+    ------
+    InputError
+        If it takes no number of threads, or has one already.
+    """
+    name, options = named("hardware", asked.hardware)
+    takes = "threads" in parts.find("hardware", name).options()
+    if asked.threads is not None and not takes:
+        raise InputError(f"--threads {asked.threads}: {name} takes no number of threads")
+    if asked.threads is not None and "threads" in options:
+        raise InputError(f"--threads {asked.threads}: --hardware says threads = {options['threads']!r}")
+    if takes:
+        options.setdefault("threads", asked.threads or 1)
+    return _one("hardware", name, options)
+
+
+def _one(axis: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part as an entry of a study, which stands for one value: lists of options are refused."""
+    return Choice.checked(axis, name, options).content()
 
 
 def _drawing() -> list[str]:

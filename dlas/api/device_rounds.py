@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from dlas.errors import InputError, Unfinished
 from dlas.learning.committee import Committee, choose, seconds_to_measure
 from dlas.learning.device_runs import AGAIN, ROWS, Asked
 from dlas.learning.noise import noise_floor
-from dlas.learning.points import Points, planned_points, read_points
+from dlas.learning.points import Points, operators_of, planned_points, read_points
 from dlas.learning.spending import (
     CANDIDATES,
     FIRST,
@@ -31,6 +32,8 @@ from dlas.networks.operators import Operators
 from dlas.predictors.additive import Additive
 from dlas.predictors.boosted_kernels import BoostedKernels
 from dlas.rows.files import holds_rows
+from dlas.rows.labels import points as counted
+from dlas.rows.layer_times import timed_layers
 from dlas.rows.results import Row, read_rows
 from dlas.stack import Layer
 from dlas.study.point import Point
@@ -48,7 +51,7 @@ STEPS = ("build_s", "memory_s", "check_s", "measure_s")
 
 @dataclass
 class Rounds:
-    """Measures points for a predictor until its minutes are used, or more points gain nothing.
+    """Measures points for a predictor until its minutes are used, more gain nothing, or there are none.
 
     Rows that are there already count, so that an interrupted run goes on.
 
@@ -69,6 +72,7 @@ class Rounds:
     clock: Clock
     say: Say
     _told: dict[str, Told | None] = field(default_factory=dict)
+    _unplanned: Counter[str] = field(default_factory=Counter)
     _fit_s: float = 0.0
 
     def run(self) -> None:
@@ -97,9 +101,8 @@ class Rounds:
             self.say(
                 lines.standing(len(errors), read, len(known), errors[-1], floor, self.clock.left_s, reason)
             )
-            if reason:
+            if reason or not self._measure_round(committee, known, count):
                 return
-            self._measure_round(committee, known, count)
 
     def points(self) -> Points:
         """Return all measurements that a predictor can be fitted to.
@@ -113,8 +116,7 @@ class Rounds:
         try:
             return read_points(folders, self.asked.target, kernels=True)
         except InputError as error:
-            reason = next((row.reason for row in self.tried().values() if row.reason), "nobody knows why")
-            raise Unfinished(f"nothing to fit a predictor to: {error}: {reason}") from None
+            raise Unfinished(f"nothing to fit a predictor to: {error}: {self._why()}") from None
 
     def tried(self) -> dict[str, Row]:
         """Return the rows of all points that were to be fitted to, whatever became of them, by id."""
@@ -138,11 +140,21 @@ class Rounds:
             if known:
                 check_pace(self.clock, known, self._steps_s(), len(self.asked.unseen))
             elif len(tried) >= FIRST:
-                self.points()
+                self.points()  # which says why none of them can be used
             count = PROBED - len(tried) if len(tried) < PROBED else FIRST - (known or len(tried))
             left = [point for point in self.bench.draws(len(tried) + count) if point.id not in tried]
+            if not left:
+                raise Unfinished(
+                    f"{counted(known)} of {len(tried)} can be used, no others can be drawn, and a predictor "
+                    f"is fitted to {FIRST} or more: {self._why()}"
+                )
             self.say(lines.as_drawn(len(left)))
             self.bench.measure(left, ROWS)
+
+    def _why(self) -> str:
+        """Return the first reason of a point that cannot be used."""
+        reasons = (row.reason or row.unstable_reason for row in self.tried().values() if not usable(row))
+        return next(filter(None, reasons), "nobody knows why")
 
     def _rows(self, place: str) -> dict[str, Row]:
         """Return the rows in one of the folders, by id."""
@@ -150,9 +162,18 @@ class Rounds:
         return {row.id: row for row in read_rows(folder)} if holds_rows(folder) else {}
 
     def _committee(self, known: Points) -> Committee:
-        """Return the committee, and note how long its fits took."""
+        """Return the committee, and note how long its fits took.
+
+        Raises
+        ------
+        Unfinished
+            If the points are too few, or too much alike.
+        """
         began_s = self.clock.spent_s
-        committee = Committee.of(MEMBER, [Additive()], known, self.asked.target, self.asked.seed)
+        try:
+            committee = Committee.of(MEMBER, [Additive()], known, self.asked.target, self.asked.seed)
+        except InputError as error:
+            raise Unfinished(f"no predictor can be fitted: {error}") from None
         self._fit_s = LAST_FITS * (self.clock.spent_s - began_s)
         return committee
 
@@ -161,9 +182,15 @@ class Rounds:
         took = [cast(Mapping[str, float], row.seconds) for row in self.tried().values() if usable(row)]
         return float(np.mean([sum(seconds.values()) for seconds in took]))
 
-    def _measure_round(self, committee: Committee, known: Points, count: int) -> None:
-        """Measure the candidates that the committee disagrees most on, and one point again."""
+    def _measure_round(self, committee: Committee, known: Points, count: int) -> bool:
+        """Measure the candidates that the committee disagrees most on, and one point again.
+
+        Returns whether there was any.
+        """
         drawn, candidates = self._candidates(CANDIDATES * count)
+        if candidates is None:
+            self.say(lines.none_left(len(drawn), self._unplanned))
+            return False
         disagreement = committee.disagreement(candidates)
         steps = known.frame[[name for name in STEPS if name in known.frame]]
         seconds = seconds_to_measure(known, steps.sum(axis=1).to_numpy(dtype=np.float64), candidates)
@@ -172,21 +199,30 @@ class Rounds:
         self.say(lines.chosen(disagreement[chosen], disagreement[others], seconds[chosen]))
         self.bench.measure([drawn[candidates.frame["id"].iloc[place]] for place in chosen], ROWS)
         self.measure_again()
+        return True
 
-    def _candidates(self, count: int) -> tuple[dict[str, Point], Points]:
-        """Return points without a row, and what is known of them: those of earlier rounds, and new ones."""
+    def _candidates(self, count: int) -> tuple[dict[str, Point], Points | None]:
+        """Return points without a row, and what is known of them: those of earlier rounds, and new ones.
+
+        None where nothing is known of any, because none is left or none can be planned.
+        """
         tried = self.tried()
         gone = len({*tried, *(name for name, told in self._told.items() if told is None)})
         drawn = {point.id: point for point in self.bench.draws(gone + count) if point.id not in tried}
         if new := [point for name, point in drawn.items() if name not in self._told]:
-            self._told |= told_of(self.bench.plan(new), new)
-        rows, networks, kernels = zip(*filter(None, map(self._told.get, drawn)), strict=True)
+            made = self.bench.plan(new, ROWS)
+            self._told |= told_of(made, new)
+            self._unplanned += made.failed
+        known = [told for told in map(self._told.get, drawn) if told is not None]
+        if not known:
+            return drawn, None
+        rows, networks, kernels = zip(*known, strict=True)
         return drawn, planned_points(rows, networks, kernels)
 
 
 def usable(row: Row) -> bool:
     """Return whether a predictor of kernels can be fitted to a row."""
-    return row.timed and any(layer.get("latency_s") for layer in row.layers)
+    return row.timed and bool(operators_of(row)) and any(seconds > 0 for _, seconds in timed_layers(row))
 
 
 def told_of(made: Planned, points: Sequence[Point]) -> dict[str, Told | None]:

@@ -14,7 +14,7 @@ from dlas.api.running import Progress, Steps, run_study
 from dlas.engine.collected import CollectedRows
 from dlas.engine.kernels import program_kernels
 from dlas.engine.operators import network_operators
-from dlas.errors import InputError, Unsupported
+from dlas.errors import InputError, PointError
 from dlas.networks.operators import Operators
 from dlas.processes.interface import Runner
 from dlas.rows.predictions import PREDICTED
@@ -63,6 +63,7 @@ def planned(
     progress: Progress = "auto",
     lines: bool = True,
     kernels: bool = False,
+    refuse: bool = True,
 ) -> Planned:
     """Return the points of a study whose networks could be made.
 
@@ -74,11 +75,13 @@ def planned(
         As for :func:`dlas.api.running.run_study`.
     kernels : bool
         Whether to tell the kernels of programs too, for which some compilers lower the networks.
+    refuse : bool
+        Whether to refuse a study of which no network could be made.
 
     Raises
     ------
     InputError
-        If the study is invalid, or no network could be made.
+        If the study is invalid, or no network could be made, unless that is not to be refused.
     """
     chosen = as_study(study)
     check_size(chosen)
@@ -99,14 +102,14 @@ def planned(
     devices: dict[Choice, Any] = {}
     for row in collected.rows:
         key, point = row.artifacts.get("network", ""), Point.of(asdict(row))
-        if row.status == "ok" and key not in by_key:
-            by_key[key] = network_operators(root, key)
-        if row.status != "ok" or not by_key.get(key):
-            found.failed[row.reason or "the operators of its network are not known"] += 1
-            continue
         try:
+            if row.status == "ok" and key not in by_key:
+                by_key[key] = network_operators(root, key)
+            if row.status != "ok" or not by_key.get(key):
+                found.failed[row.reason or "the operators of its network are not known"] += 1
+                continue
             own = program_kernels(root, row.artifacts, point, by_key[key]) if kernels else []
-        except Unsupported as error:
+        except PointError as error:  # nobody can tell its kernels, or an artifact is damaged
             found.failed[str(error)] += 1
             continue
         if point.hardware not in devices:
@@ -114,6 +117,6 @@ def planned(
         found.rows.append(replace(row, status=PREDICTED, device=devices[point.hardware]))
         found.networks.append(by_key[key])
         found.kernels.append(own)
-    if not found.rows:
+    if refuse and not found.rows:
         raise InputError(f"no point of the study can be predicted: {next(iter(found.failed))}")
     return found

@@ -285,11 +285,11 @@ def doctor(
     ] = None,
 ) -> None:
     """Check toolchain, threads, clocks, load and disk, or a board, and say what to do."""
-    from dlas.measuring.doctor import checks
+    from dlas.api.diagnosis import examine
 
     colours = {"ok": "green", "warn": "yellow", "fail": "red"}
     table = Table("", "check", "found", "what to do", box=None, pad_edge=False)
-    results = checks() if device is None else parts.examine(device)
+    results = examine(device)
     for check in results:
         colour = colours[check.status]
         table.add_row(

@@ -20,7 +20,6 @@ from dlas.errors import InputError, unknown
 from dlas.store import toml
 
 if TYPE_CHECKING:
-    from dlas.measuring.doctor import Check as Diagnosis
     from dlas.testing.children import Check, Finding
 
 AXES = ("dataset", "model", "compression", "algorithm", "compiler", "hardware")
@@ -84,23 +83,6 @@ def check(
         raise typer.Exit(1)
     if axis != "algorithm":
         terminal.console().print(f"{shown}: keeps the contract of a {axis}", highlight=False, markup=False)
-
-
-def examine(device: str) -> list[Diagnosis]:
-    """Return what reaching a board takes, checked.
-
-    Raises
-    ------
-    InputError
-        If there is no such profile, or it is no board's.
-    """
-    from dlas.hardware import diagnosis
-    from dlas.study import parts
-
-    profile = parts.find("hardware", device).fixed.get("profile")
-    if profile is None:
-        raise InputError(f"{device!r} has no profile, and only boards with one can be checked")
-    return list(diagnosis.checks(profile))
 
 
 def part_of(text: str) -> Any:

@@ -63,46 +63,45 @@ def fit_device(
         ),
     ],
     minutes: Annotated[float, typer.Option(help="All that it may take.")] = 30.0,
-    hardware: Annotated[str, typer.Option(help="As `dlas list hardware` names it.")] = "local_cpu",
-    compiler: Annotated[
-        str, typer.Option(help="What runs the networks, as `dlas list compiler` names it.")
-    ] = "onnxruntime",
-    threads: Annotated[int, typer.Option(help="Threads of the device.")] = 1,
+    hardware: Annotated[str, typer.Option(help=f"The device. {PART}")] = "local_cpu",
+    compiler: Annotated[str, typer.Option(help=f"What runs the networks. {PART}")] = "onnxruntime",
+    threads: Annotated[int | None, typer.Option(help="Of hardware that takes a number (default: 1).")] = None,
     algorithm: Annotated[
         str | None,
         typer.Option(help="Of a compiler that takes one (default: spatial_pack in blocks of channels)."),
     ] = None,
-    model: Annotated[str, typer.Option(help="The part that draws networks.")] = "random_layers",
+    model: Annotated[str, typer.Option(help=f"The part that draws networks. {PART}")] = "random_layers",
     target: Annotated[
         str, typer.Option(help="latency_s; or latency_min_s, undisturbed on a busy machine.")
     ] = "latency_s",
     unseen: Annotated[
         list[str] | None,
-        typer.Option(help="A network to try it on, or several (default: five of torchvision)."),
+        typer.Option(help=f"A network to try it on, or several (default: five of torchvision). {PART}"),
     ] = None,
     seed: Seed = 0,
     cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
 ) -> None:
     """Make a predictor of latency for this machine: draw networks, measure, fit, and try it on others."""
     from dlas.api import device
+    from dlas.learning.device_runs import predicting
 
     view = device.fit_device(
         to,
         minutes=minutes,
-        hardware=hardware,
-        compiler=compiler,
+        hardware=part_of(hardware),
+        compiler=part_of(compiler),
         threads=threads,
-        algorithm=algorithm,
-        model=model,
+        algorithm=None if algorithm is None else part_of(algorithm),
+        model=part_of(model),
         target=target,
-        unseen=tuple(unseen or device.UNSEEN),
+        unseen=tuple(map(part_of, unseen or device.NEVER_SEEN)),
         seed=seed,
         cache=cache,
         steps="forked",
         say=terminal.say,
     )
     terminal.show(view.shown)
-    terminal.say(f"fitted: {to}\nnext: dlas predict {to} --model resnet50")
+    terminal.say(f"fitted: {to}\nnext: {predicting(to, part_of(hardware))}")
 
 
 def evaluate(
@@ -154,7 +153,7 @@ def predict(
         str | None, typer.Option(help="Compiler, of those that were fitted (default: each).")
     ] = None,
     hardware: Annotated[
-        str | None, typer.Option(help="The device that tells a network's kernels (default: local_cpu).")
+        str | None, typer.Option(help="Whose programs tell a network's kernels (default: local_cpu).")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for predictions.jsonl.")] = None,
     within: Annotated[

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from dlas.console.cells import GridCell, GridColumn, names
@@ -83,6 +83,22 @@ def chosen(disagreement: Array, others: Array, seconds: Array) -> str:
     )
 
 
+def none_left(count: int, unplanned: Mapping[str, int]) -> str:
+    """Return the line that says why there is nothing more to measure.
+
+    Parameters
+    ----------
+    count : int
+        Points that were drawn and have no row; the kernels of none of them are known.
+    unplanned : mapping of str to int
+        Numbers of points whose kernels are not known, by reason.
+    """
+    if not count:
+        return "no more points: no others can be drawn"
+    reasons = "; ".join(f"{points(number)}: {reason}" for reason, number in unplanned.items())
+    return f"no more points: the kernels of {points(count)} cannot be told ({reasons})"
+
+
 def held_out(scores: Scores) -> str:
     """Return the line that says how wrong the predictor is on the networks that were held out of fits."""
     covered = "" if scores.coverage is None else f", {scores.coverage:.0%} within their {LEVEL:.0%} interval"
@@ -109,6 +125,14 @@ def compared(frame: pd.DataFrame, measured: Mapping[str, float], target: str) ->
             ERROR: frame[target] / found - 1,
             COVERED: ((low <= found) & (found <= high)).where(found.notna() & low.notna()).astype("boolean"),
         }
+    )
+
+
+def none_seen(failed: Mapping[str, int]) -> RenderableType:
+    """Return what stands for the table of networks never seen where none can be predicted."""
+    return Group(
+        Text("no network that it never saw can be predicted"),
+        *(Text(f"missing: {points(count)}: {reason}") for reason, count in failed.items()),
     )
 
 

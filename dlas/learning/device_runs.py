@@ -18,15 +18,19 @@ import pydantic
 
 from dlas.errors import InputError
 from dlas.learning import stored
+from dlas.rows.files import check_appendable
+from dlas.store import toml
 from dlas.store.replacing import make_folder, replacing
 
 FILE = "device.json"
 ROWS, AGAIN, UNSEEN = "rows", "again", "unseen"
-BESIDE = (FILE, ROWS, AGAIN, UNSEEN)
-"""What the predictor's folder holds before there is a predictor."""
 MOST_BYTES = 1 << 20
 STRICT = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 Text = Annotated[str, pydantic.Field(max_length=2000)]
+Part = Text | dict[Text, Any]
+"""A part's name, or a table with its name and options."""
+HERE = "local_cpu"
+"""The hardware where nobody names another."""
 
 
 class Asked(pydantic.BaseModel):
@@ -34,28 +38,30 @@ class Asked(pydantic.BaseModel):
 
     Attributes
     ----------
-    hardware, compiler : str
-    threads : int
-    algorithm : str or None
+    hardware, compiler : str or dict
+        A part's name, or a table with its name and options.
+    threads : int or None
+        None for 1, where the hardware takes a number.
+    algorithm : str, dict or None
         Of a compiler that takes algorithms; None for blocked ``spatial_pack``.
-    model : str
+    model : str or dict
         The part that draws networks.
     target : {"latency_s", "latency_min_s"}
         The column to predict.
-    unseen : list of str
+    unseen : list of (str or dict)
         The networks that it is tried on.
     seed : int
     """
 
     model_config = STRICT
 
-    hardware: Text
-    compiler: Text
-    threads: Annotated[int, pydantic.Field(ge=1)]
-    algorithm: Text | None
-    model: Text
+    hardware: Part
+    compiler: Part
+    threads: Annotated[int, pydantic.Field(ge=1)] | None
+    algorithm: Part | None
+    model: Part
     target: Literal["latency_s", "latency_min_s"]
-    unseen: Annotated[list[Text], pydantic.Field(min_length=1, max_length=1000)]
+    unseen: Annotated[list[Part], pydantic.Field(min_length=1, max_length=1000)]
     seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)]
 
     @classmethod
@@ -76,8 +82,19 @@ class Asked(pydantic.BaseModel):
     def told(self) -> dict[str, str]:
         """Return the options of the command, by name."""
         given = {name: value for name, value in self if name != "unseen" and value is not None}
-        options = {name: f"--{name} {shlex.quote(str(value))}" for name, value in given.items()}
-        return {**options, "unseen": " ".join(f"--unseen {shlex.quote(name)}" for name in self.unseen)}
+        options = {name: f"--{name} {_typed(value)}" for name, value in given.items()}
+        return {**options, "unseen": " ".join(f"--unseen {_typed(each)}" for each in self.unseen)}
+
+
+def predicting(folder: Path, hardware: object) -> str:
+    """Return the command that predicts with a predictor, for the hardware that it was made on."""
+    named = "" if hardware == HERE else f" --hardware {_typed(hardware)}"
+    return f"dlas predict {shlex.quote(str(folder))} --model resnet50{named}"
+
+
+def _typed(value: object) -> str:
+    """Return a value as a shell reads it: a text as it is, anything else as TOML."""
+    return shlex.quote(value if isinstance(value, str) else toml.on_one_line(value))
 
 
 class DeviceRun(pydantic.BaseModel):
@@ -108,7 +125,8 @@ def opened(folder: Path, asked: Asked) -> DeviceRun:
     Raises
     ------
     InputError
-        If the folder holds something else, a run of other options, or one that is finished.
+        If the folder holds something else, a run of other options or one that is finished, or files are in
+        the way of what is to be written.
     """
     if not (folder / FILE).exists():
         stored.check_new(folder)
@@ -116,7 +134,7 @@ def opened(folder: Path, asked: Asked) -> DeviceRun:
     run = _read(folder / FILE)
     if run.finished:
         raise InputError(
-            f"{str(folder)!r} is finished: `dlas predict {folder} --model resnet50` predicts with it; "
+            f"{str(folder)!r} is finished: `{predicting(folder, run.asked.hardware)}` predicts with it; "
             "give another folder for another predictor, or remove it"
         )
     before, now = run.asked.told(), asked.told()
@@ -126,6 +144,10 @@ def opened(folder: Path, asked: Asked) -> DeviceRun:
             f"{str(folder)!r} holds an unfinished run with {there}, and this one has {here}: give the same "
             "options to go on, or another folder"
         )
+    if not (folder / stored.FILE).exists():
+        stored.check_beside(folder)
+    for name in (ROWS, AGAIN, UNSEEN):
+        check_appendable(folder / name)
     return run
 
 

@@ -89,6 +89,17 @@ def end_s(point_s: float, networks: int, fit_s: float) -> float:
     return fit_s + point_s * networks * (UNSEEN_WEIGHT * len(UNSEEN_BATCHES) + 1)
 
 
+def check_number(minutes: float) -> None:
+    """Refuse what is no number of minutes, such as infinity.
+
+    Raises
+    ------
+    InputError
+    """
+    if not 0 < minutes < math.inf:
+        raise InputError(f"--minutes {minutes:g}: expected a number above 0, such as 30")
+
+
 def check_minutes(minutes: float, compiler: str, point_s: float, networks: int) -> None:
     """Refuse too few minutes for the first points and the end, before anything is measured.
 
@@ -98,7 +109,7 @@ def check_minutes(minutes: float, compiler: str, point_s: float, networks: int) 
         It says how many it takes.
     """
     needed = _minutes(point_s * FIRST + end_s(point_s, networks, USUAL_FIT_S))
-    if not needed <= minutes < math.inf:
+    if minutes < needed:
         raise InputError(
             f"--minutes {minutes:g}: {points(FIRST)}, the fewest that a predictor is fitted to, and "
             f"{number_of(networks, 'network')} that it is then tried on take at least {needed} minutes "

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -75,6 +75,11 @@ class SettingRecord(Strict):
         Values of :data:`dlas.learning.points.SETTING`; :data:`ANY` where several were fitted together.
     machine : str
         The machine's name.
+    hardware : str
+        The name of its profile, a part of the axis ``hardware``; empty where nobody wrote it down.
+    facts : dict of str to (float, float)
+        What is known of its devices, as :func:`dlas.learning.features.devices.facts_of` tells it: the least
+        and the largest value of each number that all rows have.
     columns : dict of str to (float, float)
         The features, each with the least and the largest value that was fitted.
     importances : list of float or None
@@ -101,6 +106,8 @@ class SettingRecord(Strict):
 
     setting: dict[Text, Text]
     machine: Text
+    hardware: Text = ""
+    facts: dict[Text, tuple[Finite, Finite]] = pydantic.Field(default_factory=dict)
     columns: dict[Text, tuple[Finite, Finite]]
     importances: list[Finite] | None
     batches: tuple[int, int]
@@ -171,7 +178,7 @@ def covers(fitted: tuple[str, ...], key: tuple[str, ...]) -> bool:
     return all(own in (value, ANY) for own, value in zip(fitted, key, strict=True))
 
 
-def write(folder: Path, record: Record, fitted: Sequence[Fitted], beside: Collection[str] = ()) -> None:
+def write(folder: Path, record: Record, fitted: Sequence[Fitted], beside: bool = False) -> None:
     """Write a predictor into a folder, completely or not at all: without its JSON file it is none.
 
     Parameters
@@ -181,15 +188,18 @@ def write(folder: Path, record: Record, fitted: Sequence[Fitted], beside: Collec
         Its settings have no ``files`` yet.
     fitted : sequence of Fitted
         One for each setting.
-    beside : collection of str
-        As for :func:`check_new`.
+    beside : bool
+        Whether the folder may hold other files, which stay.
 
     Raises
     ------
     InputError
-        If the folder holds anything else, or cannot be written.
+        If the folder exists, or holds files in its place, or cannot be written.
     """
-    check_new(folder, beside)
+    if beside:
+        check_beside(folder)
+    else:
+        check_new(folder)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     try:
         partial.mkdir(parents=True)
@@ -219,26 +229,31 @@ def _move(partial: Path, folder: Path) -> None:
         os.rename(path, folder / path.name)
 
 
-def check_new(folder: Path, beside: Collection[str] = ()) -> None:
-    """Refuse a folder that exists, or that holds more than a predictor is to be written beside.
-
-    Parameters
-    ----------
-    folder : Path
-    beside : collection of str
-        Names of what it may hold: the rows that were measured for this predictor.
+def check_new(folder: Path) -> None:
+    """Refuse a folder that exists.
 
     Raises
     ------
     InputError
     """
-    if beside and folder.is_dir():
-        # Folders with a number as their name hold arrays, left by a process that was killed.
-        found = {path.name for path in folder.iterdir() if not path.name.isdigit()}
-        if found <= set(beside):
-            return
     if folder.exists():
         raise InputError(f"{str(folder)!r} exists already; give another folder, or remove it")
+
+
+def check_beside(folder: Path) -> None:
+    """Refuse a folder in which files are where a predictor is to be written; any others may be beside it.
+
+    Folders with a number as their name hold arrays that a process left when it was killed, and are replaced.
+
+    Raises
+    ------
+    InputError
+    """
+    if (folder / FILE).exists():
+        raise InputError(f"{str(folder)!r} holds a predictor already")
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.name.isdigit() and (path.is_symlink() or not path.is_dir()):
+            raise InputError(f"{str(path)!r} is where the predictor's arrays are to be: move it elsewhere")
 
 
 def read(folder: Path) -> Stored:

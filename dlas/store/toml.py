@@ -1,9 +1,11 @@
-"""Read TOML written by people: bounded in size, with errors that quote the broken line."""
+"""TOML written by people: read within bounds, with errors that quote the broken line; values on one line."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +71,12 @@ def parse(text: str) -> dict[str, Any]:
         number = int(place.group(1)) if place else len(lines)
         line = lines[min(number, len(lines)) - 1]
         raise InputError(f"broken TOML: {error}\n  line {number}: {line.strip()[:MOST_QUOTED]}") from None
+
+
+def on_one_line(value: Any) -> str:
+    """Return a value as TOML on one line: ``{ name = "local_cpu", threads = 2 }``."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {on_one_line(inner)}' for key, inner in value.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(on_one_line, value))}]"
+    return json.dumps(value, ensure_ascii=False)

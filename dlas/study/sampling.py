@@ -23,6 +23,21 @@ MOST_PATIENCE = 2_000
 """The most such draws in a row."""
 
 
+class TooFewDraws(InputError):
+    """More points are to be drawn than there are.
+
+    Parameters
+    ----------
+    message : str
+    found : int
+        Draws that there are, or that were found before no more were.
+    """
+
+    def __init__(self, message: str, found: int) -> None:
+        super().__init__(message)
+        self.found = found
+
+
 @dataclass(frozen=True)
 class Sample:
     """How many points to draw, and on which axes.
@@ -75,7 +90,7 @@ def draws(
 
     Raises
     ------
-    InputError
+    TooFewDraws
         If there are fewer draws that add a point.
     """
     drawn = {axis: axes[axis] for axis in sample.axes}
@@ -104,7 +119,8 @@ def draws(
     if len(found) < sample.points:
         varying = [axis for axis, values in drawn.items() if values.open or values.size > 1]
         named = ", ".join(varying or drawn)
-        raise _too_many(sample, named, space, len(found) if listable else None, patience)
+        told = _too_many(sample, named, space, len(found) if listable else None, patience)
+        raise TooFewDraws(told, len(found))
     return found
 
 
@@ -129,13 +145,11 @@ def _shuffled(axes: Mapping[str, Values], seed: int) -> Iterable[Draw]:
         yield dict(zip(axes, listed[place], strict=True))
 
 
-def _too_many(sample: Sample, axes: str, space: float, exact: int | None, patience: int) -> InputError:
-    """Return the error for more points than there are."""
+def _too_many(sample: Sample, axes: str, space: float, exact: int | None, patience: int) -> str:
+    """Return the message for more points than there are."""
     asked = f"[sample] points = {sample.points:,}: more points than there are"
     if exact is not None:
-        return InputError(f"{asked}: {axes} give {exact:,} different draws that no rule skips")
+        return f"{asked}: {axes} give {exact:,} different draws that no rule skips"
     if space < sample.points:
-        return InputError(f"{asked}: {axes} give {int(space):,} different draws")
-    return InputError(
-        f"{asked}: {patience:,} draws of {axes} in a row gave none that is new and that no rule skips"
-    )
+        return f"{asked}: {axes} give {int(space):,} different draws"
+    return f"{asked}: {patience:,} draws of {axes} in a row gave none that is new and that no rule skips"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from dlas.store import toml
 from dlas.study import parts
 from dlas.study.point import Choice, Point
 
@@ -37,16 +37,8 @@ class Skip:
     def __str__(self) -> str:
         """Return the rule as a study writes it, on one line."""
         told = [(axis, given[0] if len(given) == 1 else list(given)) for axis, given in self.patterns]
-        return ", ".join(f"{name} = {_toml(value)}" for name, value in (*told, ("reason", self.reason)))
-
-
-def _toml(value: Any) -> str:
-    """Return a value as TOML on one line."""
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{key} = {_toml(inner)}' for key, inner in value.items())} }}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+        told.append(("reason", self.reason))
+        return ", ".join(f"{name} = {toml.on_one_line(value)}" for name, value in told)
 
 
 def _matches(axis: str, value: Any, pattern: Any) -> bool:

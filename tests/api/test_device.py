@@ -13,14 +13,16 @@ import pytest
 
 import dlas
 from dlas.api import device, device_rounds
-from dlas.api.device_bench import drawn_study, unseen_study
+from dlas.api.device_bench import DeviceBench, drawn_study, unseen_study
+from dlas.api.device_rounds import Rounds
 from dlas.console.views import View
 from dlas.errors import InputError, Unfinished
 from dlas.learning.device_runs import AGAIN, ROWS, UNSEEN, Asked, opened
 from dlas.learning.spending import FIRST, Clock
 from dlas.predictors.boosted_kernels import BoostedKernels
+from dlas.processes.inline import Inline
 from tests.fixtures.commands import Command
-from tests.fixtures.made_up_device import MadeUpBench
+from tests.fixtures.made_up_device import UNTOLD, MadeUpBench
 
 ASKED = Asked.checked(
     hardware="local_cpu",
@@ -77,6 +79,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     options: dict[str, Any] = {"fails": lambda point: int(point.id, 16) % 20 == 0 and point not in unseen}
     with pytest.raises(KeyboardInterrupt):
         found.command(6, interrupted=FIRST + 15, **options)
+    (found.folder / "notes.txt").write_text("the user's own")
     view = found.command(6, **options)
     found.said.append(str(view))
     return found
@@ -93,7 +96,7 @@ def test_networks_never_seen_are_predicted_and_then_measured(made: Made) -> None
 
 def test_the_folder_holds_a_predictor_beside_its_rows(made: Made) -> None:
     assert {path.name for path in made.folder.iterdir()} == {
-        *("predictor.json", "0", "device.json", ROWS, AGAIN, UNSEEN)
+        *("predictor.json", "0", "device.json", ROWS, AGAIN, UNSEEN, "notes.txt")
     }
     measured = dlas.read(made.folder / UNSEEN)["latency_s"].to_numpy()
     found = dlas.predict(made.folder, made.folder / UNSEEN).frame
@@ -158,6 +161,43 @@ def test_where_every_point_fails_the_reason_is_told(tmp_path: Path) -> None:
         broken.command(6, fails=lambda point: True)
 
 
+def test_it_finishes_with_what_there_is_where_no_more_can_be_drawn(tmp_path: Path) -> None:
+    few = Made(tmp_path / "mine")
+    unseen = MadeUpBench(few.folder).unseen()
+    view = few.command(600, most=FIRST + 6, untold=lambda point: point in unseen)
+    assert len(few.ids(ROWS)) == FIRST + 6 and "no more points: no others can be drawn" in few.said
+    assert f"missing: 4 points: {UNTOLD}" in str(view) and view.frame.empty
+    assert dlas.predictor(few.folder).predict(few.folder / ROWS)["latency_s"].gt(0).all()
+
+
+def test_rounds_end_where_nobody_can_tell_a_candidate(tmp_path: Path) -> None:
+    bench = MadeUpBench(tmp_path / "mine", untold=lambda point: True)
+    said: list[str] = []
+    rounds = Rounds(tmp_path / "mine", ASKED, bench, Clock(60, 0, lambda: bench.now_s), said.append)
+    rounds.run()
+    assert len(rounds.tried()) == FIRST
+    assert said[-1] == f"no more points: the kernels of 24 points cannot be told (24 points: {UNTOLD})"
+
+
+def test_too_few_points_to_draw_are_told_with_what_became_of_them(tmp_path: Path) -> None:
+    few = Made(tmp_path / "mine")
+    with pytest.raises(
+        Unfinished, match=rf"0 points of 9 can be used, no others.*{FIRST} or more: it is made"
+    ):
+        few.command(60, most=9, fails=lambda point: True)
+
+
+def test_a_bench_draws_what_there_is(tmp_path: Path) -> None:
+    noise = {"name": "random", "size": [32, 64, 96], "images": 2}
+    axes = {"dataset": noise, "compiler": "onnxruntime", "batch": [1, 2]}
+    study = dlas.Study(axes=axes, sample={"points": 2, "axes": ["dataset", "batch"]})
+    bench = DeviceBench(tmp_path, study, study, Inline(), None, 1, "silent")
+    few, every, again = bench.draws(2), bench.draws(100), bench.draws(5)
+    assert len(set(every)) == len(every) == 6
+    assert every[:2] == few and every[:5] == again
+    assert bench.drawn.sample and bench.drawn.sample.points == 5, "what is run can be drawn"
+
+
 def test_networks_are_drawn_so_that_more_begin_with_the_same() -> None:
     study = drawn_study(ASKED)
     few, more = ([point.id for point in study.with_sample(count).points()] for count in (3, 5))
@@ -168,6 +208,27 @@ def test_networks_are_drawn_so_that_more_begin_with_the_same() -> None:
     assert [(point.model.name, point.batch) for point in unseen] == [
         *(("resnet18", 1), ("resnet18", 8), ("vgg16", 1), ("vgg16", 8))
     ]
+
+
+def test_networks_never_seen_have_the_images_that_they_are_for() -> None:
+    unseen: list[Any] = ["resnet18", "inception_v3", {"name": "cifar_resnet18", "width": 0.25}]
+    points = list(unseen_study(ASKED.model_copy(update={"unseen": unseen})).points())
+    images = [(point.model.name, point.dataset.make("dataset")) for point in points]
+    assert sorted((name, each.size, each.classes) for name, each in images) == [
+        *[("cifar_resnet18", 32, 10)] * 2,
+        *[("inception_v3", 299, 1000)] * 2,
+        *[("resnet18", 224, 1000)] * 2,
+    ]
+
+
+def test_parts_have_options_and_threads_go_where_they_are_taken() -> None:
+    table = {"name": "local_cpu", "threads": 2}
+    given = ASKED.model_copy(update={"hardware": table, "threads": None, "model": {"name": "random_layers"}})
+    assert {str(point.hardware) for point in drawn_study(given).points()} == {"local_cpu(threads=2)"}
+    usual = ASKED.model_copy(update={"threads": None})
+    assert {str(point.hardware) for point in drawn_study(usual).points()} == {"local_cpu(threads=1)"}
+    gpu = ASKED.model_copy(update={"hardware": "local_cuda", "threads": None})
+    assert {str(point.hardware) for point in unseen_study(gpu).points()} == {"local_cuda"}
 
 
 def test_a_compiler_that_takes_algorithms_has_blocked_spatial_pack() -> None:
@@ -191,6 +252,21 @@ def test_a_compiler_that_takes_algorithms_has_blocked_spatial_pack() -> None:
         (["--algorithm", "gemm"], "--algorithm 'gemm': onnxruntime has kernels of its own"),
         (["--unseen", "resnet19"], "unknown model 'resnet19'"),
         (["--target", "energy_j"], "--target 'energy_j'"),
+        (["--minutes", "inf"], "--minutes inf: expected a number above 0"),
+        (["--minutes", "nan"], "--minutes nan: expected a number above 0"),
+        (
+            ["--hardware", "local_cuda", "--threads", "4"],
+            "--threads 4: local_cuda takes no number of threads",
+        ),
+        (
+            ["--hardware", "{name = 'local_cpu', threads = 2}", "--threads", "1"],
+            "--hardware says threads = 2",
+        ),
+        (["--hardware", "{name = 'local_cpu', threads = [1, 2]}"], "option threads = [1, 2]"),
+        (
+            ["--unseen", "{width = 2}"],
+            "--unseen {'width': 2}: expected a part's name, or a table with a name",
+        ),
     ],
 )
 def test_bad_input_is_one_message_exit_code_2_and_nothing_written(

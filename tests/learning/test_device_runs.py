@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dlas.cli.parts import part_of
 from dlas.errors import InputError
-from dlas.learning.device_runs import FILE, Asked, DeviceRun, opened, save
+from dlas.learning.device_runs import AGAIN, FILE, Asked, DeviceRun, opened, predicting, save
 
 OPTIONS: dict[str, Any] = {
     "hardware": "local_cpu",
@@ -62,6 +64,40 @@ def test_a_finished_run_says_so(tmp_path: Path) -> None:
     save(tmp_path, DeviceRun(asked=ASKED, finished=True))
     with pytest.raises(InputError, match=r"is finished: `dlas predict .* --model resnet50`"):
         opened(tmp_path, ASKED)
+
+
+def test_files_of_ones_own_may_lie_beside_a_run_but_not_in_its_way(tmp_path: Path) -> None:
+    save(tmp_path, DeviceRun(asked=ASKED))
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "0").mkdir()
+    assert opened(tmp_path, ASKED).asked == ASKED
+    (tmp_path / "1").write_text("mine")
+    with pytest.raises(InputError, match=r"1' is where the predictor's arrays are to be: move it"):
+        opened(tmp_path, ASKED)
+    (tmp_path / "1").rename(tmp_path / AGAIN)
+    with pytest.raises(InputError, match=f"{AGAIN}' is a file; rows are written to a folder"):
+        opened(tmp_path, ASKED)
+
+
+def test_parts_with_options_are_kept_and_told_as_the_command_takes_them(tmp_path: Path) -> None:
+    board = {"name": "pi 4.toml", "cores": "big", "threads": 2}
+    run = DeviceRun(asked=asked(hardware=board, threads=None, unseen=[{"name": "resnet18"}, "vgg16"]))
+    save(tmp_path, run)
+    assert opened(tmp_path, run.asked) == run
+    option, typed = shlex.split(run.asked.told()["hardware"])
+    assert option == "--hardware" and part_of(typed) == board
+    with pytest.raises(
+        InputError, match=r"an unfinished run with --hardware .*pi 4.*, and this one has --hard"
+    ):
+        opened(tmp_path, ASKED)
+    words = shlex.split(predicting(tmp_path, board))
+    assert (
+        words[:5] == ["dlas", "predict", str(tmp_path), "--model", "resnet50"] and part_of(words[6]) == board
+    )
+    assert predicting(Path("mine"), "local_cpu") == "dlas predict mine --model resnet50"
+    save(tmp_path, run.model_copy(update={"finished": True}))
+    with pytest.raises(InputError, match=r"is finished: `dlas predict .* --hardware .*pi 4"):
+        opened(tmp_path, run.asked)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_an_existing_folder_is_not_overwritten(rows: Path, fitted: Path) -> None
         dlas.fit("mean", rows, target=TARGET, to=fitted)
 
 
-def test_a_predictor_is_written_beside_its_own_rows_and_beside_nothing_else(
+def test_a_predictor_is_written_beside_rows_and_files_where_that_is_asked_for(
     rows: Path, fitted: Path, tmp_path: Path
 ) -> None:
     known = stored.read(fitted)
@@ -196,13 +196,13 @@ def test_a_predictor_is_written_beside_its_own_rows_and_beside_nothing_else(
     (folder / "0" / "left.partial").touch()
     with pytest.raises(InputError, match="exists already"):
         stored.write(folder, known.record, list(known.fitted.values()))
-    stored.write(folder, known.record, list(known.fitted.values()), beside=("rows",))
+    stored.write(folder, known.record, list(known.fitted.values()), beside=True)
     before, after = (dlas.predictor(each).predict(rows)[TARGET] for each in (fitted, folder))
     assert np.array_equal(before, after)
     assert len(dlas.read(kept)) == 3
     assert {path.name for path in tmp_path.iterdir()} == {"mine"}
-    with pytest.raises(InputError, match="exists already"):
-        stored.check_new(folder, beside=("rows",))
+    with pytest.raises(InputError, match="holds a predictor already"):
+        stored.write(folder, known.record, list(known.fitted.values()), beside=True)
 
 
 def test_a_folder_without_a_predictor_is_refused(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dlas.learning.spending import (
     PATIENCE,
     Clock,
     check_minutes,
+    check_number,
     check_pace,
     end_s,
     points_of_round,
@@ -45,9 +46,10 @@ def test_too_few_minutes_are_refused_with_those_that_it_takes() -> None:
         check_minutes(1, "onnxruntime", 4.0, 5)
     assert 4 < needed <= 5
     check_minutes(5, "onnxruntime", 4.0, 5)
-    for minutes in (float("nan"), float("inf"), -1.0):
-        with pytest.raises(InputError, match="--minutes"):
-            check_minutes(minutes, "onnxruntime", 4.0, 5)
+    for minutes in (float("nan"), float("inf"), -1.0, 0.0):
+        with pytest.raises(InputError, match=f"--minutes {minutes:g}: expected a number above 0"):
+            check_number(minutes)
+    check_number(0.5)
 
 
 def test_a_slower_pace_than_usual_stops_with_the_minutes_that_go_on() -> None:
