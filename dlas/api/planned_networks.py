@@ -15,6 +15,7 @@ from dlas.api.planned import Planned, planned
 from dlas.console import terminal
 from dlas.errors import InputError, listed
 from dlas.importing.values import option_values
+from dlas.learning.device_runs import HERE
 from dlas.learning.stored import ANY, SettingRecord, Stored
 from dlas.rows.labels import label
 from dlas.rows.machines import machine_id, machine_name
@@ -30,12 +31,9 @@ if TYPE_CHECKING:
     from dlas.api.networks import Network
     from dlas.api.running import Steps
 
-HERE = "local_cpu"
-"""The hardware whose programs tell the kernels, unless another is named."""
-
 
 @dataclass(frozen=True)
-class Asked:
+class NetworkOptions:
     """How a network is to be predicted; what is left out follows from the network and the predictor.
 
     Parameters
@@ -111,7 +109,7 @@ class Asked:
 def planned_network(
     known: Stored,
     network: Network,
-    asked: Asked,
+    asked: NetworkOptions,
     *,
     where: Sequence[str] = (),
     cache: str | os.PathLike[str] | None = None,
@@ -128,7 +126,7 @@ def planned_network(
         The predictor.
     network
         As for :func:`dlas.api.networks.named_network`.
-    asked : Asked
+    asked : NetworkOptions
     where, cache, steps, options
         As for :func:`dlas.api.planned.planned`.
 
@@ -151,7 +149,7 @@ def planned_network(
         study = _study(named, settings, sorted(set(itertools.chain(*batches))), asked.hardware or HERE)
         points = [point for point in select_points(study, where) if fitting(point)]
         if not points:
-            raise InputError(f"no point in a setting of the predictor matches {' and '.join(where)}")
+            raise InputError(_none(settings, where))
         made = planned(
             study,
             points=points,
@@ -164,12 +162,21 @@ def planned_network(
     found = Planned(failed=made.failed)
     for row, operators, kernels in zip(made.rows, made.networks, made.kernels, strict=True):
         for setting in fitting(Point.of(asdict(row))):
-            found.rows.append(replace(row, device=_device(setting, row)))
+            model = row.model if named.lasting else {"name": named.label}
+            found.rows.append(replace(row, model=model, device=_device(setting, row)))
             found.networks.append(operators)
             found.kernels.append(kernels)
     for remark in dict.fromkeys(_remarks(settings, made.rows[0])):
         terminal.warn(remark)
     return found, named.label
+
+
+def _none(settings: Sequence[SettingRecord], where: Sequence[str]) -> str:
+    """Return why there is no point to predict."""
+    if where:
+        return f"no point in a setting of the predictor matches {' and '.join(where)}"
+    told = [", ".join(filter(None, each.setting.values())) for each in settings]
+    return f"the network has no point in a setting of the predictor (fitted: {listed(told)})"
 
 
 def _study(
@@ -244,7 +251,8 @@ def _device(setting: SettingRecord, row: Row) -> Device:
     told = setting.setting
     device: dict[str, Any] = dict(row.device)
     if not _is_here(setting, row):
-        device = {"machine": setting.machine, "machine_id": told["machine_id"]}
+        known = {name: low for name, (low, high) in setting.facts.items() if low == high}
+        device = {"machine": setting.machine, "machine_id": told["machine_id"], **known}
         device |= {"instance": told["instance"]} if told.get("instance") not in ("", ANY, None) else {}
     return cast(Device, {**device, **({"threads": int(told["threads"])} if told["threads"] else {})})
 
@@ -264,5 +272,12 @@ def _remarks(settings: Sequence[SettingRecord], row: Row) -> Iterator[str]:
             told = ", ".join(filter(None, (each.setting["machine_id"], each.setting.get("instance"))))
             yield (
                 f"the predictor was fitted on {each.machine} ({told}), and this machine is {here}: "
-                "it predicts for the former, with the kernels that programs have here"
+                f"it predicts for the former, with the kernels that programs have here{_there(each, row)}"
             )
+
+
+def _there(setting: SettingRecord, row: Row) -> str:
+    """Return what gives the kernels of another machine, where its profile is known and another."""
+    if setting.hardware in ("", row.hardware["name"]):
+        return ""
+    return f"; --hardware {setting.hardware} gives those that they have there"

@@ -37,8 +37,9 @@ def fit(
 ) -> View:
     """Fit a predictor to rows, write it into a folder, and return how wrong it is on what is held out.
 
-    Rows of each machine, number of threads, task, compiler and algorithm are fitted by themselves; with
-    ``hold_out="instance"`` those of several machines alike together, also for one that was never measured.
+    Rows of each machine, number of threads, task, compiler and algorithm are fitted by themselves, those of
+    several machines alike too; with ``hold_out="instance"`` those together, also for one that was never
+    measured.
 
     Parameters
     ----------

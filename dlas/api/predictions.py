@@ -81,15 +81,15 @@ def predict(
     ------
     InputError
         If the predictor, the study or the network is invalid, a point's setting was never fitted, or
-        ``within`` names another quantity or needs an interval that there is not.
+        ``within`` names another quantity or needs an interval that there is not; ``out`` is then as it was.
     """
     from dlas.api.networks import is_network
     from dlas.api.planned import planned
-    from dlas.api.planned_networks import Asked, planned_network
+    from dlas.api.planned_networks import NetworkOptions, planned_network
     from dlas.learning import stored
     from dlas.learning.predictions import check_within
 
-    asked = Asked(batch, size, threads, compiler, hardware)
+    asked = NetworkOptions(batch, size, threads, compiler, hardware)
     if (study is None) == (model is None):
         raise InputError(EITHER)
     network = study if is_network(study) else model
@@ -193,11 +193,13 @@ class FittedPredictor:
         ----------
         what : path, paths, DataFrame, torch.nn.Module or mapping
             Folders that ``dlas run`` wrote, or what :func:`dlas.read` returned of them; or a network: a torch
-            module, the path of an ONNX file, or a part of the axis ``model``, ``{"name": "resnet50"}``.
+            module, the path of an ONNX file, or a part of the axis ``model``, ``{"name": "resnet50"}``. ONNX
+            Runtime runs an ONNX file on one image.
         batch : int or sequence of int
             Of a network; by default 1, of training steps the least batch that was fitted.
         size : int, optional
-            Height and width of a network's images, by default those that its file says, or 224.
+            Height and width of a network's images, by default those that it is for: what its file says, 299
+            for ``inception_v3``, 32 for networks for CIFAR-10, 224 for a torch module and for most others.
         threads : int, optional
             Of a network; by default each number of threads that was fitted.
         compiler : str, optional
@@ -223,11 +225,11 @@ class FittedPredictor:
             network cannot be read.
         """
         from dlas.api.networks import is_network
-        from dlas.api.planned_networks import Asked, planned_network
+        from dlas.api.planned_networks import NetworkOptions, planned_network
         from dlas.learning.points import points_of
         from dlas.learning.predictions import predict
 
-        asked = Asked(batch, size, threads, compiler, hardware)
+        asked = NetworkOptions(batch, size, threads, compiler, hardware)
         if is_network(what):
             options: dict[str, Any] = {"cache": cache, "steps": steps, "progress": "silent"}
             made, name = planned_network(self.stored, what, asked, **options)

@@ -39,6 +39,8 @@ COPY = "clone"
 """What an activation in place does in training, so that its input is there in the backward pass."""
 DROPOUT = ("Bernoulli", "Dropout")
 """Operators of a dropout; PyTorch's on CPUs draws, divides and multiplies: ``d``, ``d.div``, ``d.mul``."""
+WHERE = ("folder", "id", "machine_id", "instance")
+"""Columns that tell whose facts a point's are: one point may be predicted on several devices."""
 KernelsOf = Callable[[str, str], Sequence[Layer]]
 
 
@@ -56,15 +58,15 @@ class Points:
         Numbers of rows that cannot be used, by reason.
     kernels : callable
         Returns, of a folder and an id, what the point's program computes, with times where it was measured.
-    devices : mapping of (str, str) to mapping
-        By folder and id, the facts of each point's device that are features.
+    devices : mapping of tuple to mapping
+        By the values of :data:`WHERE`, the facts of each point's device that are features.
     """
 
     frame: pd.DataFrame
     networks: Mapping[tuple[str, int], Operators]
     left_out: Counter[str]
     kernels: KernelsOf
-    devices: Mapping[tuple[str, str], Facts] = field(default_factory=dict)
+    devices: Mapping[tuple[str, ...], Facts] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -94,6 +96,10 @@ class Points:
             kernels=self._kernels() if predictor.level == "kernel" else None,
         )
 
+    def facts(self) -> list[Facts]:
+        """Return what is known of each point's device."""
+        return [self.devices.get(key, {}) for key in _whose(self.frame)]
+
     def _kernels(self) -> Kernels:
         """Return the kernels of all points.
 
@@ -109,7 +115,7 @@ class Points:
             raise InputError(f"row {row} has no times of layers, and this predictor adds up layers")
         together = [kernel for own in each for kernel in own]
         points = np.repeat(np.arange(len(each)), [len(own) for own in each])
-        of_device, values = device_features(self.frame, [self.devices.get(key, {}) for key in keys])
+        of_device, values = device_features(self.frame, self.facts())
         return Kernels(
             points=points,
             kinds=np.array([kind(kernel) for kernel in together], dtype=np.str_),
@@ -244,7 +250,7 @@ def planned_points(
     keys = zip(digests, (row.batch for row in rows), strict=True)
     by_key = dict(zip(keys, (known[id(operators)][1] for operators in networks), strict=True))
     known_frame = frame.assign(**{NETWORK: pd.Series(digests, dtype="string")})
-    devices = {("", row.id): facts_of(row.device) for row in rows}
+    devices = dict(zip(_whose(known_frame), (facts_of(row.device) for row in rows), strict=True))
     return Points(known_frame, by_key, Counter(), lambda _folder, point: told[point], devices)
 
 
@@ -323,17 +329,23 @@ def _check_known(frame: pd.DataFrame, target: str) -> None:
 
 def _with_networks(
     frame: pd.DataFrame,
-) -> tuple[pd.DataFrame, dict[tuple[str, int], Operators], dict[tuple[str, str], Facts]]:
+) -> tuple[pd.DataFrame, dict[tuple[str, int], Operators], dict[tuple[str, ...], Facts]]:
     """Return the frame with the digest of each row's network, what is known of these, and of the devices."""
     digests: dict[tuple[str, str], str] = {}
     networks: dict[tuple[str, int], Operators] = {}
-    devices: dict[tuple[str, str], Facts] = {}
+    facts: dict[tuple[str, ...], Facts] = {}
     for folder in frame["folder"].unique():
         for row in read_rows(Path(folder)):
-            devices[folder, row.id] = facts_of(row.device)
+            facts[folder, row.id] = facts_of(row.device)
             if operators := operators_of(row):
                 digests[folder, row.id] = name = digest(operators)
                 networks.setdefault((name, row.batch), {row.batch: operators})
     keys = zip(frame["folder"], frame["id"], strict=True)
     column = pd.Series([digests.get(key) for key in keys], frame.index, dtype="string")
+    devices = {key: facts.get(key[:2], {}) for key in _whose(frame)}
     return frame.assign(**{NETWORK: column}), networks, devices
+
+
+def _whose(frame: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Return the values of :data:`WHERE` of each point."""
+    return list(zip(*(_texts(frame[name]) for name in WHERE), strict=True))

@@ -174,7 +174,7 @@ def _fill(
             "the predictor was fitted to other features than this version computes; fit it again"
         )
     fitted = stored.fitted[key]
-    value, unknown = fitted.predict(samples), fitted.unknown(samples)
+    value, unknown = fitted.told(samples)
     if samples.kernels is not None:
         found.unknown[places] = unknown
     if not anyway:
@@ -190,7 +190,8 @@ def _fill(
     guessed = [
         f"{_least(share)} of it are kernels of kinds never fitted" if share else "" for share in unknown
     ]
-    for place, *reasons in zip(places, guessed, _doubts(setting, samples, points), strict=True):
+    doubts = guessed, _doubts(setting, samples, points), _device_doubts(setting, samples, points)
+    for place, *reasons in zip(places, *doubts, strict=True):
         found.in_range[place] = not any(reasons)
         found.reasons[place] = "; ".join(filter(None, (elsewhere, *reasons)))
 
@@ -216,6 +217,24 @@ def _doubts(setting: SettingRecord, samples: Samples, points: Points) -> list[st
         if named:
             doubts.append(f"outside the fitted range: {', '.join(named[:MOST_NAMED])}{more}")
         reasons[place] = "; ".join(doubts)
+    return reasons
+
+
+def _device_doubts(setting: SettingRecord, samples: Samples, points: Points) -> list[str]:
+    """Return for each point what is unknown of its device, or outside what was fitted.
+
+    Only predictors of kernels read it, and only what differs among the devices that they were fitted to.
+    """
+    reasons = [""] * len(samples)
+    apart = {name: span for name, span in setting.facts.items() if span[0] < span[1]}
+    for place, facts in enumerate(points.facts() if apart and samples.kernels is not None else ()):
+        unknown = [name for name in apart if name not in facts]
+        outside = [name for name, (low, high) in apart.items() if not low <= facts.get(name, low) <= high]
+        reasons[place] = "; ".join(
+            f"{what} of its device: {', '.join(names)}"
+            for what, names in (("unknown", unknown), ("outside the fitted range", outside))
+            if names
+        )
     return reasons
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from dlas.errors import InputError
 from dlas.learning import stored
 from dlas.learning.evaluation import Evaluation
+from dlas.learning.features.devices import FACTS
 from dlas.learning.fitting import Say, calibrated, check_enough, cross_fit, fit
 from dlas.learning.gains import Gain, gains
 from dlas.learning.metrics import Scores
@@ -89,7 +90,7 @@ def evaluate_settings(
         found.append(Evaluated(name, own, evaluations, floor, gained))
     if not found:
         raise InputError(
-            f"no setting (machine, threads, task, compiler, algorithm) has {fewest} rows: "
+            f"no setting (machine, instance, threads, task, compiler, algorithm) has {fewest} rows: "
             f"{number_of(len(points), 'row')} in {number_of(len(points.places()), 'setting')}"
         )
     return found
@@ -186,6 +187,8 @@ def _record(
     return stored.SettingRecord(
         setting=dict(zip(SETTING, key, strict=True)) | dict.fromkeys(pooled, stored.ANY),
         machine=str(frame["machine"].iloc[0]),
+        hardware="" if pd.isna(profile := frame["hardware_name"].iloc[0]) else str(profile),
+        facts=_facts(each.points),
         columns={
             name: (float(low), float(high)) for name, (low, high) in zip(samples.columns, ranges, strict=True)
         },
@@ -200,6 +203,13 @@ def _record(
         folder=folder,
         files={},
     )
+
+
+def _facts(points: Points) -> dict[str, tuple[float, float]]:
+    """Return the least and the largest value of each number that is known of the devices of all points."""
+    told = points.facts()
+    known = [name for name in FACTS if all(name in each for each in told)]
+    return {name: (min(each[name] for each in told), max(each[name] for each in told)) for name in known}
 
 
 def _evaluation_record(evaluation: Evaluation) -> stored.EvaluationRecord:

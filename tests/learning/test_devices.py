@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from dlas.learning.features.kernels import COLUMNS
 from dlas.learning.fitting import Tried
 from dlas.learning.gains import MEAN, gains
 from dlas.learning.metrics import WITHIN
-from dlas.learning.points import read_points
+from dlas.learning.points import planned_points, read_points
 from dlas.learning.splits import Fold
 from dlas.predictors.boosted_kernels import BoostedKernels
 from dlas.predictors.fitted.kernel_sums import KernelSum
@@ -28,6 +30,8 @@ from tests.fixtures.training_rows import WIDTHS
 TARGET = "latency_s"
 ALIKE = {"one": 0.97, "two": 1.0, "three": 1.03}
 """Boards of one model, and how long each takes."""
+CLOCKS = {"one": 2e9, "two": 1.2e9}
+"""Boards of one model with clocks that their owners set."""
 SLOWER, OVERHEAD_S = 1.7, 3e-6
 
 
@@ -141,6 +145,37 @@ def test_one_predictor_tells_devices_apart_by_what_is_known_of_them(different: l
     assert told < 0.1 < np.mean(np.abs(blind / seconds - 1))
     alone = part.fit(samples.take(np.flatnonzero(points.frame["folder"] == str(different[0]))), quiet())
     assert isinstance(alone, KernelSum) and alone.columns == COLUMNS
+
+
+def test_a_point_on_several_devices_has_the_facts_of_each() -> None:
+    (first, *_), (second, *_) = (
+        list(kernel_rows(board("Board", name, clock_max_hz=clock))) for name, clock in CLOCKS.items()
+    )
+    assert first.id == second.id
+    networks = [{row.batch: row.layers} for row in (first, second)]
+    points = planned_points([first, second], networks, [row.layers for row in (first, second)])
+    assert [facts["clock_max_hz"] for facts in points.facts()] == list(CLOCKS.values())
+    assert points.take(np.array([1])).facts()[0]["clock_max_hz"] == CLOCKS["two"]
+
+
+def test_what_is_unknown_of_a_device_that_others_were_told_apart_by_is_a_doubt(tmp_path: Path) -> None:
+    folders = [
+        write(tmp_path / name, list(kernel_rows(board("Board", name, clock_max_hz=clock))))
+        for name, clock in CLOCKS.items()
+    ]
+    to, few = tmp_path / "p", {"rounds": 3}
+    dlas.fit("boosted_kernels", folders, target=TARGET, to=to, hold_out="instance", options=few)
+    known = dlas.predictor(to)
+    (setting,) = known.stored.record.settings
+    assert setting.facts["clock_max_hz"] == (1.2e9, 2e9) and setting.hardware == "local_cpu"
+    row = next(kernel_rows(board("Board", "three")))
+    told = {}
+    for name, clock in {"none": None, "between": 1.5e9, "beyond": 3e9}.items():
+        device: Any = {**row.device, "clock_max_hz": clock}
+        (told[name],) = known.predict(write(tmp_path / name, [replace(row, device=device)]))["doubt"]
+    assert "unknown of its device: clock_max_hz" in told["none"]
+    assert "outside the fitted range of its device: clock_max_hz" in told["beyond"]
+    assert "device" not in told["between"]
 
 
 def quiet() -> Workspace:
