@@ -49,7 +49,8 @@ def table(
     from dlas.console.tables import MOST_LINES, ordered
     from dlas.console.tables import table as grid
 
-    chosen = without_measured(_rows(rows, where, predictions=True))
+    # A filter by status must not hide the row that a prediction gave way to.
+    chosen = select(without_measured(_rows(rows, (), predictions=True)), patterns(where))
     lines = ordered(merge_repeats(chosen), sort).drop(columns=["group_number", "bad"])
     return View(lines.reset_index(drop=True), grid(chosen, sort=sort, most=None if every else MOST_LINES))
 

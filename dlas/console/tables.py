@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,6 @@ from dlas.rows.labels import (
     duration,
     factor,
     interval_ms,
-    milliseconds,
     points,
     short_id,
 )
@@ -224,7 +223,8 @@ def _outcome_columns(frame: pd.DataFrame, notes: Notes) -> list[GridColumn]:
         ending = notes.mark(outcome, None if outcome == "ok" else next(iter(reasons), None))
         status.append(GridCell(ending, COLOURS[outcome], two_lines=ending.replace(" (", "\n(")))
         if row["status"] == PREDICTED and pd.notna(row["latency_s"]):
-            latency.append(_predicted_cell(row))
+            text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"]) + PREDICTED_MARK
+            latency.append(GridCell(text, COLOURS[PREDICTED], two_lines=text.replace(" [", "\n[")))
             relative.append(GridCell(MISSING, "dim"))
             continue
         if row["status"] != "ok" or pd.isna(row["latency_s"]):
@@ -244,14 +244,6 @@ def _outcome_columns(frame: pd.DataFrame, notes: Notes) -> list[GridColumn]:
         GridColumn(GridCell("ms [95 % interval]", two_lines="ms\n[95 %]"), latency),
         GridColumn(GridCell("times as fast\nas the fastest"), relative),
     ]
-
-
-def _predicted_cell(row: Mapping[Hashable, Any]) -> GridCell:
-    """Return a predicted latency with its interval, if it has one."""
-    if pd.isna(row["latency_low_s"]):
-        return GridCell(milliseconds(row["latency_s"]) + PREDICTED_MARK, COLOURS[PREDICTED])
-    text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"]) + PREDICTED_MARK
-    return GridCell(text, COLOURS[PREDICTED], two_lines=text.replace(" [", "\n["))
 
 
 def _quantity_columns(frame: pd.DataFrame) -> list[GridColumn]:
@@ -283,11 +275,12 @@ def _partly(frame: pd.DataFrame) -> Iterator[Text]:
 
 def _predictions(frame: pd.DataFrame) -> Iterator[Text]:
     """Yield what the mark of predicted times means, where a point has one."""
-    if (frame["status"].eq(PREDICTED) & frame["latency_s"].notna()).any():
-        yield Text(
-            f"{PREDICTED_MARK} was predicted and not measured, with an interval of {INTERVAL_LEVEL:.0%}; it "
-            "is compared with nothing"
-        )
+    predicted = frame["status"].eq(PREDICTED) & frame["latency_s"].notna()
+    if predicted.any():
+        told = f"{PREDICTED_MARK} was predicted and not measured, and is compared with nothing"
+        if frame.loc[predicted, "latency_low_s"].notna().any():
+            told += f"; its interval is meant to hold {INTERVAL_LEVEL:.0%} of measurements"
+        yield Text(told)
 
 
 def _repeats(frame: pd.DataFrame) -> Iterator[Text]:

@@ -51,7 +51,7 @@ def page(context: Context, parts: Sequence[Section | Absent], made: str) -> str:
     environment.filters |= {"code": _code, "breakable": _breakable, "least": _least}
     statuses = Counter(context.points["status"])
     return environment.get_template("page.html.jinja").render(
-        title=", ".join(sorted(context.points["study"].dropna().unique())) or "no rows",
+        title=", ".join(_studies(context)) or "no rows",
         about=_about(context),
         same=context.same,
         made=made,
@@ -109,11 +109,18 @@ def _json(value: object) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
+def _studies(context: Context) -> list[str]:
+    """Return the names of the studies; where nothing was measured, of those that were predicted."""
+    told = context.points if len(context.points) else context.predicted
+    return sorted(told["study"].dropna().unique())
+
+
 def _about(context: Context) -> str:
     points = context.points
     about = f"{counted(len(points))} from {', '.join(context.folders)}"
     if len(context.predicted):
-        about += f" ({len(context.predicted):,} more were predicted)"
+        more = " more" if len(points) else ""
+        about += f" ({len(context.predicted):,}{more} were predicted)"
     machines = sorted(points["machine"].dropna().unique())
     if machines:
         about += f", measured on {', '.join(machines[:3])}" + (

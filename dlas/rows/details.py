@@ -16,6 +16,7 @@ import pandas as pd
 from dlas.rows.labels import flat
 from dlas.rows.layer_times import profile, timed_layers
 from dlas.rows.operators import class_of
+from dlas.rows.predictions import holds_only_predictions
 from dlas.rows.results import CURVES, Row, read_rows
 from dlas.rows.trajectories import Trajectories, Trajectory
 
@@ -97,7 +98,7 @@ def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
     Parameters
     ----------
     folders : sequence of str
-        As in the frame's column ``folder``.
+        As in the frame's column ``folder``; those with predictions alone have none.
     points : DataFrame
         What :func:`dlas.analysis.repeats.merge_repeats` returned, numbered from 0.  A layer's time is the
         median of those of the point's runs; its search is that of the latest run.
@@ -110,6 +111,8 @@ def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
     layers: dict[int, list[list[LayerTime]]] = {}
     sums: dict[int, list[float]] = {}
     for folder in folders:
+        if holds_only_predictions(Path(folder)):
+            continue
         for row in read_rows(Path(folder)):
             line = lines.get((folder, row.id))
             if line is None:

@@ -19,6 +19,7 @@ import pandas as pd
 from dlas.errors import unknown
 from dlas.rows import intervals
 from dlas.rows.columns import (
+    INSTANCE,
     INTEGERS,
     MACHINE,
     MACHINE_ID,
@@ -27,11 +28,16 @@ from dlas.rows.columns import (
     SAMPLES,
     TRUTHS,
 )
-from dlas.rows.files import holds_rows
 from dlas.rows.filters import Values, kept, parse
 from dlas.rows.layers import layer_records, layers_frame
 from dlas.rows.machines import machine_names, with_threads
-from dlas.rows.predictions import PREDICTED, PredictedPoint, bound_names, holds_predictions, read_predictions
+from dlas.rows.predictions import (
+    PREDICTED,
+    PredictedPoint,
+    bound_names,
+    holds_only_predictions,
+    read_predictions,
+)
 from dlas.rows.records import record
 from dlas.rows.results import Row, read_rows
 from dlas.rows.schema import Device
@@ -78,8 +84,8 @@ def read(
         sentinel's slowest run was slower than its fastest.
         ``machine`` is the name of the machine that a row was measured on, ``machine_id``
         its fingerprint (:mod:`dlas.rows.machines`), ``instance`` which of several alike it is; a row
-        that ended before measuring has the machine and the threads of its folder's other rows of that
-        hardware, if these are the same in all.  Where rows of one hardware were measured with several
+        that ended before measuring has the machine, its instance and the threads of its folder's other rows
+        of that hardware, if these are the same in all.  Where rows of one hardware were measured with several
         numbers of threads, its label says how many: ``local_cpu(threads=2)``.
 
     Raises
@@ -93,7 +99,7 @@ def read(
     found: list[dict[str, Any]] = []
     # Layers are most of a row's size: each row is reduced to its record before the next one is read.
     for path in paths:
-        if predictions and holds_predictions(Path(path)) and not holds_rows(Path(path)):
+        if predictions and holds_only_predictions(Path(path)):
             continue
         for row in read_rows(Path(path)):
             if layers:
@@ -115,13 +121,17 @@ def read(
 def without_measured(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the lines of a frame without those predictions whose points have a row of the same machine.
 
+    Of machines alike it is the same instance.
+
     Parameters
     ----------
     frame : DataFrame
         What :func:`read` returned, with predictions or without.
     """
     predicted = frame["status"].eq(PREDICTED)
-    places = frame["id"].str.cat(frame[MACHINE_ID].fillna(""), sep=" ")
+    places = frame["id"]
+    for which in (MACHINE_ID, INSTANCE):
+        places = places.str.cat(frame[which].fillna(""), sep=" ")
     return frame[~(predicted & places.isin(places[~predicted]))]
 
 
@@ -139,6 +149,7 @@ def _of_records(records: list[dict[str, Any]], devices: Mapping[str | None, Devi
     """Return the frame of records, with the machines named."""
     frame = _frame(records)
     frame[MACHINE_ID], threads = _filled(frame, MACHINE_ID), _filled(frame, "threads")
+    frame[INSTANCE] = _filled(frame, INSTANCE)
     frame[MACHINE] = frame[MACHINE_ID].map(machine_names(devices.values())).astype("string")
     frame["hardware"] = _explicit_threads(frame["hardware"], threads)
     return frame

@@ -87,7 +87,12 @@ def milliseconds(seconds: float, digits: int = 4) -> str:
 
 
 def interval_ms(median: float, low: float, high: float) -> str:
-    """Return ``12.34 [12.31, 12.40]``: milliseconds, all three with the median's decimals."""
+    """Return ``12.34 [12.31, 12.40]``: milliseconds, all three with the median's decimals.
+
+    Where the bounds are NaN, since nobody knows them, it is the median alone.
+    """
+    if math.isnan(low):
+        return milliseconds(median)
     places = decimals(median * 1e3, 4)
     return f"{median * 1e3:.{places}f} [{low * 1e3:.{places}f}, {high * 1e3:.{places}f}]"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from dlas.errors import InputError
-from dlas.rows.files import complete_lines
+from dlas.rows.files import complete_lines, holds_rows
 from dlas.rows.results import Row
 from dlas.store.replacing import make_folder, replacing
 
@@ -129,6 +129,11 @@ def write_predictions(folder: Path, points: Iterable[PredictedPoint]) -> Path:
 def holds_predictions(folder: Path) -> bool:
     """Return whether a folder has a file of predicted points."""
     return (folder / FILE).is_file()
+
+
+def holds_only_predictions(folder: Path) -> bool:
+    """Return whether a folder has a file of predicted points, and none of rows."""
+    return holds_predictions(folder) and not holds_rows(folder)
 
 
 def read_predictions(folder: Path) -> Iterator[PredictedPoint]:

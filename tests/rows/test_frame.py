@@ -18,8 +18,10 @@ from dlas.errors import InputError
 from dlas.reporting import report
 from dlas.rows import intervals
 from dlas.rows.columns import SAMPLES
-from dlas.rows.frame import distinct, read, select
+from dlas.rows.frame import distinct, read, select, without_measured
 from dlas.rows.labels import amount, factor, label, options, shortened
+from dlas.rows.predictions import FILE as PREDICTIONS
+from dlas.rows.predictions import PredictedPoint
 from tests.fixtures.rows import CPU, again, failing, row, write
 from tests.fixtures.sweeps import curve
 
@@ -269,3 +271,15 @@ def test_ten_thousand_rows_are_read_in_time_that_grows_with_them(tmp_path: Path)
 
     seconds(100)
     assert seconds(10_000) < 20 * max(seconds(1_000), 0.05)
+
+
+def test_predictions_give_way_to_rows_of_the_same_one_of_machines_alike(tmp_path: Path) -> None:
+    board = {**CPU, "instance": "first"}
+    write(tmp_path, [row(device=board), row(batch=2, device=board)])
+    predicted = [
+        PredictedPoint(row(batch=batch, device={**CPU, "instance": instance}), {}, "p", True, "")
+        for batch, instance in ((1, "first"), (1, "second"), (4, "first"))
+    ]
+    (tmp_path / PREDICTIONS).write_text("".join(point.line() for point in predicted))
+    kept = without_measured(read(tmp_path, predictions=True)).query("status == 'predicted'")
+    assert kept[["batch", "instance"]].to_numpy().tolist() == [[1, "second"], [4, "first"]]

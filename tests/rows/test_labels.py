@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from dlas.rows.labels import shown_in
+from dlas.rows.labels import interval_ms, shown_in
 
 
 @pytest.mark.parametrize(
@@ -20,3 +22,8 @@ from dlas.rows.labels import shown_in
 )
 def test_a_column_has_words_and_a_unit(column: str, shown: tuple[str, str, float]) -> None:
     assert shown_in(column) == shown
+
+
+def test_a_time_whose_bounds_nobody_knows_stands_alone() -> None:
+    assert interval_ms(0.01234, 0.0123, 0.01242) == "12.34 [12.30, 12.42]"
+    assert interval_ms(0.01234, math.nan, math.nan) == "12.34"

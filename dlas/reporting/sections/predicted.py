@@ -27,8 +27,8 @@ def section(context: Context) -> Section | Absent:
     if not count:
         return Absent(title, "predictions: `dlas explore STUDY --share 0.1 --out FOLDER`")
     lead = (
-        f"{counted(count)} were not measured but predicted. They are listed here alone: no other section, no "
-        "ratio and no observation counts them."
+        f"{counted(count)} were predicted and not measured. Those of each setting that may be the fastest "
+        "are here; no other section, ratio or observation counts any of them."
     )
     return Section("predicted", title, lead, [_table(context)])
 
@@ -45,7 +45,7 @@ def _table(context: Context) -> Table:
         for _, point in of_setting.head(MOST_OF_A_SETTING).iterrows():
             cells = [Cell(_text(point[axis])) for axis in named]
             filters = {axis: _text(point[axis]) for axis in named if axis in context.varying}
-            lines.append(Line([*cells, Cell(_predicted(point)), Cell(measured)], filters))
+            lines.append(Line([*cells, Cell(_interval(point)), Cell(measured)], filters))
     caption = (
         f"Of each setting the {MOST_OF_A_SETTING} points that are predicted to be the fastest, with their "
         f"{LEVEL:.0%} intervals, beside the fastest that was measured there."
@@ -90,8 +90,6 @@ def _text(value: Any) -> str:
     return MISSING if pd.isna(value) else str(value)
 
 
-def _predicted(point: pd.Series) -> str:
+def _interval(point: pd.Series) -> str:
     """Return a predicted latency with its interval, if it has one."""
-    if pd.isna(point["latency_low_s"]):
-        return milliseconds(point["latency_s"])
     return interval_ms(point["latency_s"], point["latency_low_s"], point["latency_high_s"])

@@ -27,7 +27,7 @@ def section(context: Context) -> Section:
     """Return the fastest point of each setting, what stands out, and what to try next."""
     statuses = Counter(context.points["status"])
     ends = ", ".join(f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status])
-    lead = f"{counted(len(context.points))}: {ends}." if ends else "There are no rows yet."
+    lead = f"{counted(len(context.points))}: {ends}." if ends else _nothing(context)
     times = Times(context.points)
     best = [times.fastest(lines) for lines in groups(context.points, SETTING)]
     blocks: list[Block] = [_fastest(context, best)] if best else []
@@ -46,6 +46,11 @@ def section(context: Context) -> Section:
     if steps := [*retries(context, statuses), *noise(context), *ties(best), *untried(context, best)]:
         blocks.append(Paragraph("What to try next", steps))
     return Section("summary", "Summary", lead, blocks)
+
+
+def _nothing(context: Context) -> str:
+    """Return what to say where no point was measured."""
+    return "Nothing of this was measured." if len(context.predicted) else "There are no rows yet."
 
 
 def _fastest(context: Context, best: list[Winner]) -> Table:
