@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas.errors import InputError
+from dlas.rows.columns import INSTANCE
 from dlas.rows.files import FILE
 from dlas.rows.labels import rows
 from dlas.rows.machines import differences, machine_id, machine_name
@@ -19,6 +20,10 @@ ADVICE = (
     "Give another --out; or go on in this folder with --anyway: rows of two machines are not compared with "
     "each other, and where a point is measured again here, its row from there no longer counts."
 )
+
+
+Which = tuple[str | None, str | None]
+"""A machine's fingerprint, and of machines alike which one it is."""
 
 
 @dataclass
@@ -41,7 +46,7 @@ class Measured:
 
 
 def check_machine(study: Study, folder: Path, anyway: bool = False, advice: str = ADVICE) -> list[str]:
-    """Refuse a folder with rows of the study's hardware that another machine measured.
+    """Refuse a folder with rows of the study's hardware that another machine measured, or another instance.
 
     Parameters
     ----------
@@ -69,25 +74,24 @@ def check_machine(study: Study, folder: Path, anyway: bool = False, advice: str 
     remarks: list[str] = []
     for measured in _measured(folder):
         ours = here.get(measured.hardware, {})
-        if not ours or machine_id(measured.device) in ours:
+        if not ours or _which(measured.device) in ours:
             continue
-        own, differ = min(
-            ((own, differences(measured.device, own)) for own in ours.values()), key=lambda pair: len(pair[1])
-        )
+        differing = ((own, _differences(measured.device, own)) for own in ours.values())
+        own, differ = min(differing, key=lambda pair: len(pair[1]))
         (others if differ else remarks).append(_told(folder, measured, own, differ))
     if others and not anyway:
         raise InputError("\n".join([*others, advice]))
     return [*others, *remarks]
 
 
-def _here(study: Study) -> dict[str, dict[str | None, Mapping[str, Any]]]:
+def _here(study: Study) -> dict[str, dict[Which, Mapping[str, Any]]]:
     """Return the devices that the study can use here, by profile and by machine."""
-    here: dict[str, dict[str | None, Mapping[str, Any]]] = {}
+    here: dict[str, dict[Which, Mapping[str, Any]]] = {}
     for choice in study.values("hardware"):
         device: Hardware = choice.make("hardware")
         if not device.unsupported():
             described = device.describe()
-            here.setdefault(choice.name, {})[machine_id(described)] = described
+            here.setdefault(choice.name, {})[_which(described)] = described
     return here
 
 
@@ -95,12 +99,24 @@ def _measured(folder: Path) -> Iterator[Measured]:
     """Yield the machines of a folder's rows, those with most rows first."""
     if not any(folder.glob(f"{FILE}*")):
         return
-    by_machine: dict[tuple[str, str], Measured] = {}
+    by_machine: dict[tuple[str, Which], Measured] = {}
     for row in read_rows(folder):
         name = str(row.hardware.get("name"))
-        if own := machine_id(row.device):
-            by_machine.setdefault((name, own), Measured(name, row.device)).count += 1
+        if machine_id(row.device):
+            by_machine.setdefault((name, _which(row.device)), Measured(name, row.device)).count += 1
     yield from sorted(by_machine.values(), key=lambda measured: -measured.count)
+
+
+def _which(device: Mapping[str, Any]) -> Which:
+    """Return which machine a device is, of machines alike which one."""
+    return machine_id(device), device.get(INSTANCE)
+
+
+def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Return in what two machines differ, of what is known of both, in words."""
+    ours, theirs = here.get(INSTANCE), there.get(INSTANCE)
+    apart = [f"{INSTANCE} ({theirs} there, {ours} here)"] if ours and theirs and ours != theirs else []
+    return [*differences(there, here), *apart]
 
 
 def _told(folder: Path, measured: Measured, own: Mapping[str, Any], differ: list[str]) -> str:

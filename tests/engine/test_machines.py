@@ -12,6 +12,7 @@ from dlas.study.reading import parse_study
 from tests.fixtures.commands import Command
 from tests.fixtures.engine import run, study_of
 from tests.fixtures.rows import failing, row, write
+from tests.fixtures.stubs import StubHardware
 
 STUB = "tests.fixtures.stubs:StubHardware"
 HERE = study_of(f'hardware = [{{ name = "{STUB}", place = ["here", "beside"] }}]')
@@ -52,3 +53,19 @@ def test_the_command_quotes_both_machines_and_exits_2(tmp_path: Path, dlas_here:
     assert refused.returncode == 2 and (folder / "results.jsonl").read_bytes() == before
     assert "Imaginary 9000, AVX, 4096 cores" in refused.stderr and "--anyway" in refused.stderr
     assert [path.name for path in folder.iterdir()] == ["results.jsonl"]
+
+
+def test_rows_of_another_of_several_machines_alike_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = {"cpu": "board", "instance": "second"}
+    monkeypatch.setattr(StubHardware, "describe", lambda self: described)
+    for instance, differs in (("first", True), ("second", False)):
+        folder = write(tmp_path / instance, [row(hardware=STUB, device={**described, "instance": instance})])
+        if differs:
+            with pytest.raises(InputError, match=r"They differ in instance \(first there, second here\)"):
+                check_machine(HERE, folder)
+        else:
+            assert check_machine(HERE, folder) == []
+    (told,) = check_machine(HERE, write(tmp_path / "older", [row(hardware=STUB, device={"cpu": "board"})]))
+    assert "whether it is this machine" in told
