@@ -20,7 +20,7 @@ from dlas.learning.exploring.choosing import fastest, first_share
 from dlas.learning.exploring.share import budget_of, measure_share, process_of
 from dlas.learning.exploring.space import Space
 from dlas.learning.exploring.tallies import Known
-from dlas.rows.results import Row, read_rows
+from dlas.rows.results import read_rows
 from dlas.study.point import Point
 
 SWEEPS = tuple(
@@ -64,19 +64,16 @@ def recorded(folder: Path) -> tuple[Space, dict[int, Known]]:
     """Return the points of a folder's rows, and what became of them."""
     rows = list(read_rows(folder))
     space = Space.of([Point.of(vars(row)) for row in rows])
-    return space, {place: outcome(row) for place, row in enumerate(rows)}
-
-
-def outcome(row: Row) -> Known:
-    """Return what became of a point."""
-    seconds = statistics.median(row.latency_s) if row.timed else None
-    return Known(seconds, row.reason or "", row.macs)
+    return space, {place: Known.of(row) for place, row in enumerate(rows)}
 
 
 def replay(space: Space, outcomes: dict[int, Known], share: float, chosen: bool, seed: int) -> Replay:
     """Return what a share says of the whole sweep."""
     if chosen:
-        known = measure_share(space, share, {}, lambda places: {at: outcomes[at] for at in places}, seed)
+        first = first_share(space, seed)
+        known = measure_share(
+            space, share, first, {}, lambda places: {at: outcomes[at] for at in places}, seed=seed
+        )
     else:
         budget = budget_of(share, len(space))
         drawn = np.random.default_rng(seed).choice(len(space), budget, replace=False).tolist()

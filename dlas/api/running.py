@@ -127,9 +127,7 @@ def run_into(
     """Run a study into a folder; parameters as for :func:`run` and :func:`run_study`."""
     from dlas.engine.machines import check_machine
 
-    for status in retry:
-        if status not in STATUSES:
-            raise unknown("status", status, STATUSES)
+    check_retry(retry)
     check_appendable(out)
     check_keepable(out, study)
     for remark in check_machine(study, out, anyway):
@@ -190,7 +188,6 @@ def run_study(
     steps: Steps | Runner = "forked",
     progress: Progress = "auto",
     lines: bool = True,
-    again: str = "",
 ) -> Writer:
     """Run a study, and return its results.
 
@@ -211,8 +208,6 @@ def run_study(
     lines : bool
         Print a line for each row, and those before the first and after the last; False for a study that
         is a part of something larger, which then shows the bar alone.
-    again : str
-        What goes on after an interruption; by default ``dlas run`` with the folder.
 
     Raises
     ------
@@ -221,19 +216,14 @@ def run_study(
     Unfinished, KeyboardInterrupt
         If the sweep did not finish.
     """
-    if jobs < 1:
-        raise InputError(f"jobs = {jobs}: at least one step runs at a time")
+    check_jobs(jobs, steps)
     inline = runs_inline(steps)
-    if inline and jobs > 1:
-        raise InputError(f"in_process runs one step at a time, and jobs = {jobs} asks for more")
     console = terminal.console(progress)
-    check_size(study)
-    check_parts(study)
-    check_training(study.points() if points is None else points)
+    check_study(study, points)
     from dlas.console.progress import SweepProgress
 
     said = console if lines else terminal.console("silent")
-    total = _announce(study, said, inline, points)
+    total = announce(study, said, inline, points)
     axes = study.varying() or ["model"]
     shown = SweepProgress(total, console, axes, live=not inline, lines=lines)
     with runner_of(steps) as runner:
@@ -251,12 +241,57 @@ def run_study(
                 until=until,
                 points=points,
             )
-            _sweep(sweep, said, again)
+            summary = swept(sweep, said)
+            if until == "measure":
+                _print_summary(summary, writer.folder, said)
     return writer
 
 
-def _announce(study: Study, console: Console, in_process: bool, chosen: Sequence[Point] | None) -> int:
-    """Print the size of the study; return the number of points to run."""
+def check_retry(retry: Collection[str]) -> None:
+    """Refuse to run rows of a status again that there is not.
+
+    Raises
+    ------
+    InputError
+    """
+    for status in retry:
+        if status not in STATUSES:
+            raise unknown("status", status, STATUSES)
+
+
+def check_jobs(jobs: int, steps: Steps | Runner) -> None:
+    """Refuse a number of steps at a time that cannot be.
+
+    Raises
+    ------
+    InputError
+    """
+    if jobs < 1:
+        raise InputError(f"jobs = {jobs}: at least one step runs at a time")
+    if runs_inline(steps) and jobs > 1:
+        raise InputError(f"in_process runs one step at a time, and jobs = {jobs} asks for more")
+
+
+def check_study(study: Study, points: Sequence[Point] | None = None) -> None:
+    """Refuse a study that is too large, has a part that cannot work, or trains on one image what needs two.
+
+    Parameters
+    ----------
+    study : Study
+    points : sequence of Point, optional
+        Those to run, by default all.
+
+    Raises
+    ------
+    InputError
+    """
+    check_size(study)
+    check_parts(study)
+    check_training(study.points() if points is None else points)
+
+
+def announce(study: Study, console: Console, in_process: bool, chosen: Sequence[Point] | None = None) -> int:
+    """Print the size of the study, and what to be warned of; return the number of points to run."""
     expansion = study.expansion()
     total = sum(1 for _ in study.points(expansion))
     line = _expansion_line(study, total, expansion)
@@ -319,14 +354,27 @@ def _expansion_line(study: Study, total: int, expansion: Expansion) -> str:
     return line
 
 
-def _sweep(sweep: Sweep, console: Console, again: str) -> None:
-    """Run a sweep and print how it ended, or what goes on with it."""
+def swept(sweep: Sweep, console: Console, again: str = "") -> Summary:
+    """Run a sweep and return how it ended; print what goes on with it where it was interrupted.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    console : Console
+    again : str
+        What goes on after an interruption; by default ``dlas run`` with the folder.
+
+    Raises
+    ------
+    Unfinished, KeyboardInterrupt
+        If the sweep did not finish.
+    """
     from dlas.processes.outcome import FULL, DiskFull
     from dlas.processes.server import ServerDied
 
     out = sweep.results.folder
     try:
-        summary = sweep.run()
+        return sweep.run()
     except KeyboardInterrupt:
         folder = f"`dlas run {out}`" if sweep.until == "measure" else "the same command"
         console.print(f"interrupted; {again or folder} goes on. Rows so far: {out}", highlight=False)
@@ -337,8 +385,6 @@ def _sweep(sweep: Sweep, console: Console, again: str) -> None:
         if isinstance(error, OSError) and error.errno not in FULL:
             raise
         raise Unfinished(f"the disk is full ({error}); free some room and run the study again") from None
-    if sweep.until == "measure":
-        _print_summary(summary, out, console)
 
 
 def _print_summary(summary: Summary, out: Path, console: Console) -> None:

@@ -89,6 +89,9 @@ def explore(
         float, typer.Option(help="Of the points, those to measure; a larger one extends a smaller one.")
     ] = 0.1,
     jobs: Annotated[int, typer.Option(min=1, help="Network and build steps at a time.")] = 1,
+    retry: Annotated[
+        list[str] | None, typer.Option(help="Run rows of this status again (failed, timeout, wrong, ...).")
+    ] = None,
     cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
     cache_gib: Annotated[float, typer.Option(min=0, help="Size that the cache is kept within.")] = 20.0,
     keep_builds: Annotated[bool, typer.Option(help="Keep built libraries after their rows.")] = False,
@@ -104,6 +107,7 @@ def explore(
         out,
         share=share,
         jobs=jobs,
+        retry=retry or (),
         cache=cache,
         cache_gib=cache_gib,
         keep_builds=keep_builds,

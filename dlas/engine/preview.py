@@ -86,7 +86,7 @@ def preview(
     for point in points:
         plan = planner.plan(point)
         row = existing.get(point.id)
-        if row is not None and row.settled and row.key == plan.key and row.status not in retry:
+        if row is not None and row.stands(plan.key, retry):
             found.current[row.status] += 1
         elif unsupported(point):
             found.unsupported += 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -309,6 +309,17 @@ class Row:
     def settled(self) -> bool:
         """Whether it is not to be measured again: its times are stable, or it was measured twice."""
         return not self.unstable or self.other_round is not None
+
+    def stands(self, key: str, retry: Collection[str] = ()) -> bool:
+        """Return whether a sweep keeps it: it was made with the key that its point has now, and is settled.
+
+        Parameters
+        ----------
+        key : str
+        retry : collection of str
+            Statuses whose rows are run again.
+        """
+        return self.settled and self.key == key and self.status not in retry
 
     def line(self) -> str:
         """Return the row as one line of JSON, newline included."""

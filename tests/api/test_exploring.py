@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dlas
+from dlas.api import exploring_sweeps, running
 from dlas.api.results import table
 from dlas.errors import InputError
-from dlas.reporting import context_of
+from dlas.reporting import context_of, report
 from dlas.reporting.blocks import Absent, Section, Table
 from dlas.reporting.sections import SECTIONS
 from dlas.reporting.sections.predicted import section as predicted_section
 from dlas.rows.labels import MISSING
-from dlas.rows.results import read_rows
+from dlas.rows.results import FILE, read_rows
 from tests.fixtures.printing import printed
 from tests.fixtures.rows import row, write
 
@@ -86,7 +88,7 @@ def test_the_report_has_predictions_in_a_section_of_their_own(explored: Path) ->
     assert len(context.points) == 34 and not {*context.points["id"]} & {*predicted["id"]}
     found = {section.name: section for make in SECTIONS if isinstance(section := make(context), Section)}
     (listed,) = found["predicted"].blocks
-    assert isinstance(listed, Table) and f"{len(predicted)} points were not" in found["predicted"].lead
+    assert isinstance(listed, Table) and f"{len(predicted)} points were predicted" in found["predicted"].lead
     shown = [[cell.text for cell in line.cells] for line in listed.lines]
     assert 0 < len(shown) <= len(predicted)
     assert all(re.fullmatch(r"1\.\d+ \[[\d.]+, [\d.]+\]", line[-2]) for line in shown), "with intervals"
@@ -164,3 +166,134 @@ def test_damaged_predictions_are_one_message(explored: Path, tmp_path: Path) -> 
     (copy / "predictions.jsonl").write_text(json.dumps({"id": 1}) + "\n")
     with pytest.raises(InputError, match=r"predictions\.jsonl, line 1: not a predicted point"):
         table(copy)
+
+
+PLAIN: dict[str, Any] = {"axes": {**AXES, "compiler": AXES["compiler"][0], "hardware": f"{STUB}Hardware"}}
+"""18 points, none of which fails."""
+
+
+def spoil_keys(folder: Path) -> None:
+    """Make rows look as if earlier sources had written them."""
+    path = folder / FILE
+    path.write_text(re.sub(r'"key":"\w+"', '"key":"earlier"', path.read_text()))
+
+
+def times_written(folder: Path) -> Counter[str]:
+    """Return how many rows were ever written of each point, also those that later ones replaced."""
+    return Counter(re.findall(r'^{"id":"(\w+)"', (folder / FILE).read_text(), re.MULTILINE))
+
+
+def test_rows_that_are_out_of_date_are_measured_again_and_no_others(tmp_path: Path) -> None:
+    dlas.explore(PLAIN, tmp_path / "out", share=0.4, **OPTIONS)
+    spoil_keys(tmp_path / "out")
+    dlas.explore(PLAIN, tmp_path / "out", share=0.4, **OPTIONS)
+    assert [*times_written(tmp_path / "out").values()] == [2] * 8
+    dlas.explore(PLAIN, tmp_path / "out", share=0.4, **OPTIONS)
+    assert [*times_written(tmp_path / "out").values()] == [2] * 8
+
+
+def test_rows_that_are_out_of_date_and_exceed_the_share_are_told_and_not_relied_on(tmp_path: Path) -> None:
+    dlas.run(PLAIN, tmp_path / "out", **OPTIONS)
+    spoil_keys(tmp_path / "out")
+    view = dlas.explore(PLAIN, tmp_path / "out", share=0.4, **OPTIONS)
+    assert sorted(times_written(tmp_path / "out").values()) == [1] * 10 + [2] * 8
+    assert "out of date: 10 rows of earlier sources or settings" in printed(view.shown, 200)
+
+
+def test_a_device_that_was_away_takes_nothing_of_the_share(tmp_path: Path) -> None:
+    away = {"axes": {**PLAIN["axes"], "hardware": {"name": f"{STUB}Hardware", "missing": True}}}
+    dlas.run(away, tmp_path / "out", **OPTIONS)
+    path = tmp_path / "out" / FILE
+    of_here = {point.id for point in dlas.Study(**PLAIN).points()}
+    there = path.read_text().replace(',"missing":true', "")
+    # As the rows would be if the same device had been away.
+    ids = iter(sorted(of_here))
+    path.write_text(re.sub(r'"id":"\w+"', lambda _: f'"id":"{next(ids)}"', there))
+    frame = dlas.explore(PLAIN, tmp_path / "out", share=0.4, **OPTIONS).frame
+    assert frame["status"].eq("ok").sum() == 8
+
+
+def test_points_that_cannot_be_measured_have_rows_where_no_batch_is_left(tmp_path: Path) -> None:
+    dlas.run(PLAIN, tmp_path / "out", **OPTIONS)
+    with_another = {"axes": {**PLAIN["axes"], "hardware": {**AXES["hardware"], "place": "stub"}}}
+    frame = dlas.explore(with_another, tmp_path / "out", share=1, **OPTIONS).frame
+    assert frame["status"].value_counts().to_dict() == {"ok": 18, "unsupported": 18}
+    dlas.explore(with_another, tmp_path / "out", share=1, **OPTIONS)
+    assert [*times_written(tmp_path / "out").values()] == [1] * 36, "they are written once"
+
+
+def test_failed_points_are_run_again_when_asked_for(tmp_path: Path) -> None:
+    study = {"axes": {**AXES, "hardware": f"{STUB}Hardware"}}
+    dlas.explore(study, tmp_path / "out", share=0.4, **OPTIONS)
+    failed = {each.id for each in read_rows(tmp_path / "out") if each.status == "failed"}
+    dlas.explore(study, tmp_path / "out", share=0.4, retry="failed", **OPTIONS)
+    written = times_written(tmp_path / "out")
+    assert failed and {row_id for row_id, times in written.items() if times > 1} == failed
+    with pytest.raises(InputError, match="unknown status 'lost'"):
+        dlas.explore(study, tmp_path / "other", retry="lost", **OPTIONS)
+    assert not (tmp_path / "other").exists()
+
+
+def test_one_runner_runs_all_batches_and_none_where_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def noting(steps: Any) -> Any:
+        made.append(steps)
+        return running.runner_of(steps)
+
+    monkeypatch.setattr(exploring_sweeps, "runner_of", noting)
+    dlas.explore(PLAIN, tmp_path / "out", share=0.8, **OPTIONS)
+    dlas.explore(PLAIN, tmp_path / "out", share=0.8, **OPTIONS)
+    assert made == ["inline"]
+
+
+def test_the_whole_study_is_checked_before_a_point_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(points: Any) -> None:
+        raise InputError(f"{len(list(points))} points")
+
+    monkeypatch.setattr(running, "check_training", refuse)
+    with pytest.raises(InputError, match="18 points"):
+        dlas.explore(PLAIN, tmp_path / "out", **OPTIONS)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_predictions_of_another_study_stay(tmp_path: Path) -> None:
+    dlas.explore({**PLAIN, "name": "first"}, tmp_path / "out", share=0.4, **OPTIONS)
+    other = {"axes": {**PLAIN["axes"], "batch": [4, 8]}, "name": "second"}
+    frame = dlas.explore(other, tmp_path / "out", share=0.4, **OPTIONS).frame
+    assert {*frame["study"]} == {"second"}
+    both = dlas.read(tmp_path / "out", predictions=True).query("status == 'predicted'")
+    assert both["study"].value_counts().to_dict() == {"first": 10, "second": 10}
+
+
+def test_few_points_are_told_to_be_few(tmp_path: Path) -> None:
+    few = dlas.explore(PLAIN, tmp_path / "out", share=0.2, **OPTIONS)
+    assert "few: 4 points with a time, and it takes 3 to have every value once" in printed(few.shown, 300)
+    more = dlas.explore(PLAIN, tmp_path / "out", share=0.4, **OPTIONS)
+    assert "few:" not in printed(more.shown, 300)
+
+
+def test_a_filter_by_status_does_not_bring_back_predictions_of_what_was_measured(tmp_path: Path) -> None:
+    dlas.explore(PLAIN, tmp_path / "out", share=0.4, **OPTIONS)
+    assert len(table(tmp_path / "out", where="status=predicted").frame) == 10
+    dlas.explore(PLAIN, tmp_path / "out", share=0.4, **OPTIONS)
+    earlier = (tmp_path / "out" / "predictions.jsonl").read_text()
+    dlas.explore(PLAIN, tmp_path / "out", share=0.8, **OPTIONS)
+    (tmp_path / "out" / "predictions.jsonl").write_text(earlier)
+    assert len(table(tmp_path / "out", where="status=predicted").frame) == 3
+
+
+def test_a_report_of_predictions_alone_shows_them(explored: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "alone"
+    folder.mkdir()
+    (folder / "predictions.jsonl").write_text((explored / "predictions.jsonl").read_text())
+    page = folder / "report.html"
+    for where, given in (([], folder), (["status=predicted"], explored)):
+        report([given], page, where)
+        text = page.read_text()
+        assert "Nothing of this was measured." in text and "Predicted points" in text
+        assert "no rows" not in text and re.search(r"0 points from .* \(\d+ were predicted\)", text)

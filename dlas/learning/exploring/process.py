@@ -51,11 +51,11 @@ class Process:
     logarithms : array [m]
         What was measured.
     middle : float
-        Their mean.
+        Their mean, less what is usual of them.
     factor : array [m, m]
         Lower Cholesky factor of their covariance.
     weights : array [m]
-        Their inverse covariance times what they differ from the mean.
+        Their inverse covariance times what they differ from that.
     errors : array [m]
         Of each of them, predicted from the others: what was measured less what was predicted.
     deviations : array [m]
@@ -84,7 +84,7 @@ class Process:
             piece = slice(start, start + AT_ONCE)
             across = self.covariance.between(self.parameters, self.rows, rows[piece])
             known = solve_triangular(self.factor, across, lower=True)
-            means[piece] = self.middle + across.T @ self.weights
+            means[piece] = self.middle + self.covariance.means(rows[piece]) + across.T @ self.weights
             variances[piece] = self.covariance.variances(self.parameters, rows[piece]) - (known**2).sum(
                 axis=0
             )
@@ -123,7 +123,8 @@ def fit(covariance: Covariance, rows: Codes, logarithms: Array) -> Process:
     some = np.arange(len(rows))
     if len(rows) > MOST_FITTED:
         some = np.random.default_rng(len(rows)).choice(some, MOST_FITTED, replace=False)
-    above = logarithms[some] - logarithms.mean()
+    unusual = logarithms[some] - covariance.means(rows[some])
+    above = unusual - unusual.mean()
 
     def cost(parameters: Array) -> tuple[float, Array]:
         matrix, slopes = covariance.with_slopes(parameters, rows[some])
@@ -147,8 +148,9 @@ def _fitted(covariance: Covariance, parameters: Array, rows: Codes, logarithms: 
     matrix = covariance.between(parameters, rows, rows) + noise
     lower = np.tril(cho_factor(matrix, lower=True)[0])
     inverse = cho_solve((lower, True), np.eye(len(rows)))
-    middle = float(logarithms.mean())
-    weights = inverse @ (logarithms - middle)
+    unusual = logarithms - covariance.means(rows)
+    middle = float(unusual.mean())
+    weights = inverse @ (unusual - middle)
     own = np.diag(inverse)
     return Process(
         covariance=covariance,

@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dlas.errors import InputError, Unfinished
-from dlas.learning.exploring.choosing import Unsure, cover, first_share, telling
+from dlas.learning.exploring.belief import Belief
+from dlas.learning.exploring.choosing import cover, telling
 from dlas.learning.exploring.covariance import Covariance
 from dlas.learning.exploring.process import Process, fit
 from dlas.learning.exploring.space import Codes, Space
 from dlas.learning.exploring.tallies import Known, doubt, tallies, unknown
+from dlas.learning.exploring.trends import CHANNELS, centred
 from dlas.rows.labels import points as counted
 from dlas.rows.labels import shortened
 
@@ -24,9 +26,13 @@ Array = npt.NDArray[np.float64]
 
 MOST_TRIES = 3
 """A value is given up when so many points with it came to nothing."""
+LAST = 0.2
+"""Share of the points, the last ones, that are to find the fastest of rivals; before, every second is."""
+EXPONENT, SURE = 1.8, 0.5
+"""Multiply-adds usually fall with channels to this power, since most layers read and write fewer; and how
+much that counts, as a sum of squares of logarithms."""
 GROWTH = 0.25
 """A batch is so large a share of what was measured before it: with little known, few at a time."""
-LEAST_BATCH = 2
 FEWEST_FOR_INTERVALS = 5
 """Points with a time below which nobody knows how far predictions can be trusted."""
 Measure = Callable[[Sequence[int]], Mapping[int, Known]]
@@ -76,15 +82,22 @@ def budget_of(share: float, total: int) -> int:
     return max(1, math.ceil(share * total - 1e-9))
 
 
-def check_covers(space: Space, share: float, seed: int = 0) -> None:
-    """Refuse a share of fewer points than it takes to have every value of every axis once.
+def check_covers(space: Space, share: float, needed: int) -> None:
+    """Refuse a share of fewer points than were found that have every value of every axis once.
+
+    Parameters
+    ----------
+    space : Space
+    share : float
+    needed : int
+        Points of the first share.
 
     Raises
     ------
     InputError
         It says how many points that takes.
     """
-    budget, needed = budget_of(share, len(space)), len(first_share(space, seed))
+    budget = budget_of(share, len(space))
     if needed > budget:
         enough = _rounded_up(needed / len(space))
         raise InputError(
@@ -94,20 +107,31 @@ def check_covers(space: Space, share: float, seed: int = 0) -> None:
 
 
 def measure_share(
-    space: Space, share: float, known: dict[int, Known], measure: Measure, seed: int = 0
+    space: Space,
+    share: float,
+    first: Sequence[int],
+    known: Mapping[int, Known],
+    measure: Measure,
+    *,
+    seed: int = 0,
+    again: Sequence[int] = (),
 ) -> dict[int, Known]:
     """Measure a share of the points, batch by batch, and return what became of each.
-
-    The first batch covers every value of every axis; each further one is chosen by what is known then.
 
     Parameters
     ----------
     space : Space
     share : float
-    known : dict of int to Known
-        Points that were measured before, which count.
+        Of the points, above 0 and at most 1.
+    first : sequence of int
+        Points that have every value once, of :func:`dlas.learning.exploring.choosing.first_share`.
+    known : mapping of int to Known
+        What became of points that were measured before; they are part of the share.
     measure : callable
     seed : int
+    again : sequence of int
+        Points that were measured before and have to be again.  They are the first batch if all of them are
+        within the share, and otherwise like those that never were.
 
     Raises
     ------
@@ -115,13 +139,13 @@ def measure_share(
         If the share is invalid.
     """
     budget, found = budget_of(share, len(space)), dict(known)
+    batch = [*again] if len(found) + len(again) <= budget else []
     while len(found) < budget:
-        batch = (
-            _batch(space, found, budget - len(found), seed) if found else first_share(space, seed)[:budget]
-        )
+        batch = batch or (_batch(space, found, budget, seed) if found else [*first[:budget]])
         if not batch:
             break
         found |= dict.fromkeys(batch, Known(None, "it has no row")) | {**measure(batch)}
+        batch = []
     return found
 
 
@@ -158,29 +182,31 @@ def predict_rest(space: Space, known: Mapping[int, Known]) -> Rest:
     )
 
 
-def _batch(space: Space, known: Mapping[int, Known], most: int, seed: int) -> list[int]:
-    """Return the next points: for values that no point with a time has, or else those that tell most.
+def _batch(space: Space, known: Mapping[int, Known], budget: int, seed: int) -> list[int]:
+    """Return the next points: for values that no point with a time has, or else those that are worth most.
 
-    They depend on what is known and the seed alone, so that an exploration that was interrupted goes on
-    as if it had not been.
+    They depend on what is known and the seed alone.  So an exploration that was interrupted between two
+    batches goes on as if it had not been; within a batch, it may choose others than it would have.
     """
     rng, counts = np.random.default_rng((seed, len(known))), tallies(space, known)
     free = np.ones(len(space), dtype=bool)
     free[[*known]] = False
     missing = [(tally.timed == 0) & (tally.vain < MOST_TRIES) for tally in counts]
     if any(mask.any() for mask in missing):
-        unsure = Unsure.at_first(space, rng)
+        belief = Belief.at_first(space, rng)
         for place in known:
-            unsure.see(place)
+            belief.see(place)
         suspects = [mask & (tally.vain > 0) for mask, tally in zip(missing, counts, strict=True)]
-        if batch := cover(space, missing, free, unsure, most, rng, suspects):
+        if batch := cover(space, missing, free, belief, budget - len(known), rng, suspects):
             return batch
     able = np.array([at for at in np.flatnonzero(free).tolist() if not unknown(counts, at)], dtype=np.intp)
     if not len(able):
         return []
     vain = np.array([place for place, each in known.items() if not each.seconds], dtype=np.intp)
-    size = min(most, max(LEAST_BATCH, int(GROWTH * len(known))))
-    return telling(space, process_of(space, known), able, vain, size, rng)
+    size = min(budget - len(known), max(1, int(GROWTH * len(known))))
+    places = range(len(known), len(known) + size)
+    for_fastest = [place % 2 == 0 or place >= (1 - LAST) * budget for place in places]
+    return telling(space, process_of(space, known), able, vain, for_fastest, rng)
 
 
 def process_of(space: Space, known: Mapping[int, Known]) -> Process:
@@ -205,19 +231,23 @@ def process_of(space: Space, known: Mapping[int, Known]) -> Process:
 def _work(space: Space, known: Mapping[int, Known]) -> Array:
     """Return the logarithm of each point's multiply-adds less their mean, 0 where they are not known.
 
-    They are those of its model on its dataset, the least compressed one that was measured: what
-    compression changes is an effect of its own.
+    They are those of its model on its dataset, before compression: what compression changes is an effect of
+    its own. Where only networks with fewer channels were measured, the dense one's follow from the exponent
+    with which multiply-adds fall with channels.
     """
-    most: dict[int, float] = {}
-    for place, each in known.items():
-        if each.macs:
-            group = int(space.architectures[place])
-            most[group] = max(most.get(group, 0.0), each.macs)
-    logarithms = np.log([most.get(int(group), np.nan) for group in space.architectures])
-    if not most:
-        return np.zeros(len(space))
-    middle = np.log([*most.values()]).mean()
-    return np.asarray(np.nan_to_num(logarithms - middle), dtype=np.float64)
+    told = [place for place, each in known.items() if each.macs]
+    macs = np.log([known[place].macs or np.nan for place in told])
+    channels = next((trend.values for trend in space.trends if trend.name == CHANNELS), np.zeros(len(space)))
+    left, groups = channels[told], space.architectures[told]
+    within = [groups == group for group in np.unique(groups)]
+    across = np.concatenate([left[own] - left[own].mean() for own in within] or [left])
+    along = np.concatenate([macs[own] - macs[own].mean() for own in within] or [macs])
+    exponent = (across @ along + SURE * EXPONENT) / (across @ across + SURE)
+    work = np.full(len(space), np.nan)
+    for own in within:
+        alike = space.architectures == groups[own][0]
+        work[alike] = (macs[own] - exponent * left[own]).mean()
+    return centred(work)
 
 
 def _rounded_up(share: float) -> float:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dlas.learning.exploring.trends import UNTUNED, Trend, trends
 from dlas.rows.labels import options
 from dlas.stack import PART_AXES
 from dlas.study import parts
-from dlas.study.axes import DEFAULTS
 from dlas.study.parts import LIBRARY
 from dlas.study.point import NONE, Choice, Point
 
@@ -23,8 +23,6 @@ Codes = npt.NDArray[np.intp]
 
 ABSENT = -1
 """Code of a point whose part has no such option."""
-UNTUNED = str(DEFAULTS["compiler"][0])
-"""The compiler that schedules with threads alone."""
 CHOSEN = ("algorithm", "compiler")
 """Axes on which one looks for the fastest; the points that differ in them alone are rivals."""
 
@@ -64,6 +62,8 @@ class Space:
     points : tuple of Point
     factors : tuple of Factor
         What tells them apart: choices, then what choices have in common.
+    trends : tuple of Trend
+        What their latencies usually grow with.
     rivals : array [n] of int
         Number of each point's group of rivals, which differ in algorithm and compiler alone.
     architectures : array [n] of int
@@ -72,6 +72,7 @@ class Space:
 
     points: tuple[Point, ...]
     factors: tuple[Factor, ...]
+    trends: tuple[Trend, ...]
     rivals: Codes
     architectures: Codes
 
@@ -94,6 +95,7 @@ class Space:
         return cls(
             points=tuple(points),
             factors=tuple(factor for factor in factors if len(factor.values) > 1),
+            trends=trends(points),
             rivals=_numbered([tuple(getattr(point, axis) for axis in others) for point in points]),
             architectures=_numbered([(point.dataset, point.model) for point in points]),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 from dlas.learning.exploring.space import ABSENT, Codes, Space
 from dlas.rows.labels import points as counted
 from dlas.rows.labels import shortened
+from dlas.rows.results import Row
 
 
 class Known(NamedTuple):
@@ -29,6 +31,15 @@ class Known(NamedTuple):
     seconds: float | None
     reason: str = ""
     macs: float | None = None
+
+    @classmethod
+    def of(cls, row: Row) -> Known:
+        """Return what became of the point of a row."""
+        if row.timed:
+            return cls(statistics.median(row.latency_s), macs=row.macs)
+        if row.status == "ok":
+            return cls(None, row.unstable_reason or "its times are unstable", row.macs)
+        return cls(None, f"{row.status}: {row.reason}", row.macs)
 
 
 @dataclass(frozen=True)
