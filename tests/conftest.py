@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from dlas.stack import Target
@@ -27,6 +28,10 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     # Threads of several workers share processors: those that wait should not spin.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "0")
+
+# The same examples everywhere, and no limit of time: processors are shared.
+hypothesis.settings.register_profile("dlas", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("dlas")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
