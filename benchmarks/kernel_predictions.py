@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -290,9 +291,10 @@ def print_speeds(drawn: Mapping[Setting, Points], fitted: Mapping[Setting, Kerne
     print("|---|---|---|---|---|---|")
     for setting, points in drawn.items():
         few, many = (repeated(points, count) for count in (1, MANY // KERNELS))
-        predict_s(few, fitted[setting], target)
-        single = statistics.median(predict_s(few, fitted[setting], target) for _ in range(20))
-        together = predict_s(many, fitted[setting], target)
+        read = from_files(fitted[setting])
+        predict_s(few, read, target)
+        single = statistics.median(predict_s(few, read, target) for _ in range(20))
+        together = predict_s(many, read, target)
         own = points.merged(target)
         plain, searched = (fit_s(own, target, trials) for trials in (0, 40))
         print(
@@ -300,6 +302,13 @@ def print_speeds(drawn: Mapping[Setting, Points], fitted: Mapping[Setting, Kerne
             f"{plain:.1f} | {searched:.0f} |",
             flush=True,
         )
+
+
+def from_files(fitted: KernelSum) -> KernelSum:
+    """Return a predictor as it is read from its folder."""
+    with TemporaryDirectory() as folder:
+        fitted.save(Path(folder))
+        return KernelSum.read(Path(folder))
 
 
 def repeated(points: Points, count: int) -> Points:
