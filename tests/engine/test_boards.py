@@ -114,8 +114,8 @@ def test_what_a_gpu_cannot_run_is_a_row_with_its_reason_before_the_board_is_aske
         "none": ("unsupported", "build"),
         "float16": ("unsupported", "build"),
     }
-    assert "threads a block, and the target allows 64" in (found["none"].reason or "")
-    assert "float16" in (found["float16"].reason or "")
+    for row in found.values():
+        assert "threads a block, and the target allows 64" in (row.reason or "")
 
 
 @dataclass(frozen=True)
