@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from PIL import Image
 from pydantic import Field
 from torchvision import transforms
 
+from dlas.datasets.scenes.subsets import CLASSES, Subset, places
 from dlas.errors import InputError, MissingData
 from dlas.stack import Data, Dataset, Images, Labels
 
@@ -45,6 +46,9 @@ class Imagenet(Dataset):
         The folder that holds ``train`` and ``val``.
     size : int
         Height and width of a network's input.
+    subset : {"all", "city", "motorway", "country-side", "off-road"}
+        Classes that an autonomous vehicle meets there, 185, 26, 204 or 26 of 1,000 (perf4sight, D); the
+        network has as many outputs.
 
     References
     ----------
@@ -54,11 +58,13 @@ class Imagenet(Dataset):
 
     root: str
     size: Annotated[int, Field(ge=32, le=1024)] = 224
+    subset: Literal["all"] | Subset = "all"
 
     def verify(self) -> None:
-        """Look for the class folders."""
+        """Look for the class folders, and for all of ImageNet's where a subset is asked for."""
         for split in ("train", "val"):
             self._classes(Path(self.root).expanduser().absolute() / split)
+        self._chosen(self._classes(Path(self.root).expanduser().absolute() / "train"))
 
     def load(self) -> Data:
         """List the images; none is read yet.
@@ -71,7 +77,7 @@ class Imagenet(Dataset):
             If ``val`` has a class that ``train`` has not.
         """
         root = Path(self.root).expanduser().absolute()
-        classes = self._classes(root / "train")
+        classes = self._chosen(self._classes(root / "train"))
         paths, labels = self._list(root / "train", classes)
         test_paths, test_labels = self._list(root / "val", classes)
         order = np.random.default_rng(SPLIT_SEED).permutation(len(paths))
@@ -100,11 +106,30 @@ class Imagenet(Dataset):
             )
         return names
 
+    def _chosen(self, classes: list[str]) -> list[str]:
+        """Return the classes of the subset.
+
+        Raises
+        ------
+        InputError
+            If not all of ImageNet's classes are there.
+        """
+        if self.subset == "all":
+            return classes
+        if len(classes) != CLASSES:
+            raise InputError(
+                f"imagenet with root {self.root!r}: subset = {self.subset!r} chooses among ImageNet's "
+                f"{CLASSES:,} classes, and {len(classes):,} are there"
+            )
+        return [classes[place] for place in places(self.subset)]
+
     def _list(self, folder: Path, classes: list[str]) -> tuple[npt.NDArray[np.str_], Labels]:
         """Return the paths of the images in ``folder``, and the index of each image's class."""
         number = {name: index for index, name in enumerate(classes)}
         paths, labels = [], []
         for name in self._classes(folder):
+            if name not in number and self.subset != "all":
+                continue
             if name not in number:
                 raise InputError(f"{folder / name}: there is no class {name!r} in {folder.parent / 'train'}")
             files = sorted(str(file) for file in (folder / name).iterdir() if file.suffix.lower() in SUFFIXES)

@@ -9,12 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
+from torchvision.models import ResNet18_Weights
 
 from dlas.datasets import cifar10, digits, imagenet
 from dlas.datasets.cifar10 import Cifar10
 from dlas.datasets.digits import Digits
 from dlas.datasets.imagenet import Imagenet
 from dlas.datasets.random import Random
+from dlas.datasets.scenes.subsets import DOGS, SUBSETS, WORDS, places
 from dlas.errors import InputError, MissingData
 from dlas.networks.scoring import batches
 from dlas.stack import Data
@@ -212,3 +215,27 @@ def test_noise_has_no_labels_and_depends_on_seed_and_place_alone() -> None:
     np.testing.assert_array_equal(data.test[[3]][0][0], both[1])
     assert not np.array_equal(data.train[[1]][0][0], both[0])
     assert not np.array_equal(Random(size=5, channels=2, seed=1).load().test[[1]][0][0], both[0])
+
+
+def test_subsets_of_imagenet_have_the_classes_of_the_paper(tmp_path: Path) -> None:
+    counts = {name: len(places(name)) for name in SUBSETS}
+    assert counts == {"city": 185, "motorway": 26, "country-side": 204, "off-road": 26}
+    names = ResNet18_Weights.DEFAULT.meta["categories"]
+    called = {"taxi": "cab", "dogs": "Chihuahua", "cats": "tabby", "pickup truck": "pickup", "tank": "tank"}
+    known = {word: names[classes[0]] for own in WORDS.values() for word, classes in own.items()}
+    assert {word: known[word] for word in called} == called and known["cardigan"] == "cardigan"
+    assert names[DOGS[-1]] == "Mexican hairless" and names[DOGS[-1] + 1] == "timber wolf"
+    for place in range(1000):
+        for split in ("train", "val"):
+            (tmp_path / split / f"n{place:08}").mkdir(parents=True)
+    for split in ("train", "val"):
+        for place in (0, 9, 39):
+            Image.new("RGB", (40, 40)).save(tmp_path / split / f"n{place:08}" / "x.JPEG")
+    data = Imagenet(str(tmp_path), size=32, subset="off-road").load()
+    assert data.classes == 26 and data.test[[0, 1]][1].tolist() == [0, 1]
+    assert (len(data.train) + len(data.validation), len(data.test)) == (2, 2)
+
+
+def test_a_subset_needs_all_classes(imagenet_root: Path) -> None:
+    with pytest.raises(InputError, match=r"subset = 'city' chooses among .* 1,000 classes, and 2 are there"):
+        Imagenet(str(imagenet_root), subset="city").verify()

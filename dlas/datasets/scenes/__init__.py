@@ -1,0 +1,1 @@
+"""What an autonomous vehicle may meet, as classes of ImageNet."""
