@@ -16,13 +16,12 @@ from dlas.errors import InputError, listed
 from dlas.learning.device_runs import UNSEEN, Asked, Part
 from dlas.learning.spending import FIRST, UNSEEN_BATCHES
 from dlas.processes.interface import Runner
-from dlas.stack import Backend
+from dlas.stack import Backend, Model
 from dlas.study import parts
 from dlas.study.point import Choice, Point
 from dlas.study.sampling import TooFewDraws
 from dlas.study.study import Study
 
-SIZES = (32, 64, 96, 128, 160, 192, 224)
 BATCHES = (1, 2, 4, 8)
 CLASSES = 1000
 MEASURE: Mapping[str, float] = {"repeats": 20, "seconds": 1, "slices": 2}
@@ -118,11 +117,12 @@ def drawn_study(asked: Asked) -> Study:
         If a part or an option does not exist, or the part that is to draw networks draws none.
     """
     name, given = named("model", asked.model)
-    options = parts.find("model", name).cls.drawn(np.random.default_rng(0))
+    model: type[Model] = parts.find("model", name).cls
+    options = model.drawn(np.random.default_rng(0))
     if not options:
         raise InputError(f"--model {name!r} draws no networks; these parts do: {listed(_drawing())}")
     axes = {
-        "dataset": {"name": "random", "size": list(SIZES), "classes": CLASSES, "images": 2},
+        "dataset": {"name": "random", "size": list(model.image_sizes), "classes": CLASSES, "images": 2},
         "model": {"name": name, **dict.fromkeys(options, "drawn"), **given},
         "batch": list(BATCHES),
     }

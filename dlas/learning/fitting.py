@@ -19,6 +19,10 @@ from dlas.stack import Fitted, Predictor, Samples, Workspace
 
 Array = npt.NDArray[np.float64]
 Say = Callable[[str], None]
+MOST_IN_TURN = 100
+"""Groups that are held out one by one where nobody says what to hold out."""
+PARTS = 10
+"""Into how many parts more of them are drawn."""
 
 
 @dataclass(frozen=True)
@@ -213,11 +217,13 @@ def check_enough(points: Points, fewest: int) -> None:
 def default_criterion(points: Points) -> Criterion:
     """Return what to hold out where nobody says.
 
-    Models if there are three, else levels of compression, else batch sizes, else networks.
+    Models if there are three, else levels of compression, else batch sizes, else networks; of very many in
+    ten parts.
     """
     fewest = {"model": 3, "compression.level": 2, "batch": 2}
     several = (name for name, few in fewest.items() if name in points.frame and _count(points, name) >= few)
-    return Criterion(next(several, NETWORK))
+    column = next(several, NETWORK)
+    return Criterion(column, parts=PARTS if _count(points, column) > MOST_IN_TURN else None)
 
 
 def _count(points: Points, column: str) -> int:

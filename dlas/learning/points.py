@@ -9,9 +9,10 @@ import functools
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,9 @@ from dlas.rows.frame import frame_of, read, select
 from dlas.rows.labels import number_of
 from dlas.rows.layer_times import timed_layers
 from dlas.rows.results import Row, read_rows
-from dlas.stack import Kernels, Layer, Predictor, Samples
+from dlas.stack import Kernels, Layer, Model, Predictor, Samples
+from dlas.study import parts
+from dlas.study.point import Choice
 
 SETTING = ("machine_id", "instance", "threads", "task", "compiler", "algorithm")
 """Columns that make a setting: its rows have a predictor of their own, for nothing carries over unasked."""
@@ -89,7 +92,7 @@ class Points:
         return Samples(
             ids=tuple(self.frame["id"]),
             columns=columns(families),
-            features=matrix(families, networks, batches),
+            features=matrix(families, networks, batches, self.options),
             target=np.asarray(known.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64),
             groups=tuple(groups),
             quantity=target,
@@ -99,6 +102,12 @@ class Points:
     def facts(self) -> list[Facts]:
         """Return what is known of each point's device."""
         return [self.devices.get(key, {}) for key in _whose(self.frame)]
+
+    def options(self, column: str) -> list[Any]:
+        """Return a column of the frame, None where a point has no value in it."""
+        if column not in self.frame:
+            return [None] * len(self)
+        return [None if pd.isna(value) else value for value in self.frame[column].tolist()]
 
     def _kernels(self) -> Kernels:
         """Return the kernels of all points.
@@ -267,12 +276,68 @@ def digest(operators: Sequence[Layer]) -> str:
         [[layer.get(name) for name in KEPT], [shape[1:] for shape in layer["inputs"]], layer["output"][1:]]
         for layer in operators
     ]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+    return _text_digest(content)
+
+
+def _text_digest(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def operators_of(row: Row) -> list[Layer]:
     """Return the operators of a row's network; empty where the row does not tell their shapes."""
     return inherent([layer for layer in row.layers if layer.get("inputs") and layer.get("output")])
+
+
+@dataclass(frozen=True)
+class Followed(Mapping[int, Sequence[Layer]]):
+    """Operators of a network that follow from its options, listed when they are read: they take much memory.
+
+    Parameters
+    ----------
+    model : Model
+    shape : tuple of int
+    classes : int
+    batch : int
+        The only one.
+    """
+
+    model: Model
+    shape: tuple[int, int, int]
+    classes: int
+    batch: int
+
+    def __getitem__(self, batch: int) -> Sequence[Layer]:
+        if batch != self.batch:
+            raise KeyError(batch)
+        return self.model.operators(self.shape, self.classes, batch)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter((self.batch,))
+
+    def __len__(self) -> int:
+        return 1
+
+
+def followed(row: Row) -> Followed | None:
+    """Return the operators of an imported row where they follow from its options, else None.
+
+    Raises
+    ------
+    InputError
+        If the model takes no such images.
+    """
+    if row.imported is None or row.compression != {"name": "none"}:
+        return None
+    images, network = Choice.of(row.dataset), Choice.of(row.model)
+    if images.name not in parts.plain_names("dataset") or network.name not in parts.plain_names("model"):
+        return None
+    if parts.find("model", network.name).cls.operators is Model.operators:
+        return None
+    if parts.find("dataset", images.name).cls.labelled:  # its images are files, which need not be here
+        return None
+    data = images.make("dataset").load()
+    found = Followed(network.make("model"), data.shape, data.classes, row.batch)
+    return found if found[row.batch] else None
 
 
 def inherent(operators: Sequence[Layer]) -> list[Layer]:
@@ -340,6 +405,9 @@ def _with_networks(
             if operators := operators_of(row):
                 digests[folder, row.id] = name = digest(operators)
                 networks.setdefault((name, row.batch), {row.batch: operators})
+            elif (listed := followed(row)) is not None:
+                digests[folder, row.id] = name = _text_digest([listed.shape, listed.classes, row.model])
+                networks.setdefault((name, row.batch), listed)
     keys = zip(frame["folder"], frame["id"], strict=True)
     column = pd.Series([digests.get(key) for key in keys], frame.index, dtype="string")
     devices = {key: facts.get(key[:2], {}) for key in _whose(frame)}

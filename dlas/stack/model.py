@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from dlas.stack.dataset import Data
+from dlas.stack.layer import Layer
 from dlas.stack.network import Facts, Network
 from dlas.stack.part import Part
 
@@ -35,6 +37,9 @@ class Workspace:
 class Model(Part, ABC):
     """An architecture and how it gets its weights."""
 
+    image_sizes: ClassVar[tuple[int, ...]] = (32, 64, 96, 128, 160, 192, 224)
+    """Heights and widths of images at which networks that are drawn get measured."""
+
     @abstractmethod
     def build(self, data: Data, workspace: Workspace) -> Network:
         """Return the network for ``data``: constructed, and trained or loaded."""
@@ -45,6 +50,25 @@ class Model(Part, ABC):
         By default None: what stands against it is found when the step is tried.
         """
         return None
+
+    def operators(self, shape: tuple[int, int, int], classes: int, batch: int) -> Sequence[Layer]:
+        """Return the operators of an inference where they follow from the options; by default none.
+
+        They describe networks of rows from elsewhere, which nobody makes here.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            One image, (c, h, w).
+        classes : int
+        batch : int
+
+        Raises
+        ------
+        InputError
+            If it takes no such images.
+        """
+        return ()
 
     @abstractmethod
     def restore(self, folder: Path, facts: Facts) -> Network:

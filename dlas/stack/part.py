@@ -44,6 +44,45 @@ class Part:
         """
         return {}
 
+    @classmethod
+    def drawn_with(cls, given: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
+        """Return a value at random for each option that can be drawn, beside options that are given.
+
+        By default as :meth:`drawn`.  A value for a given option replaces it: one that says what to draw from
+        is no part of what was drawn.
+        """
+        return {name: value for name, value in cls.drawn(rng).items() if name not in given}
+
+    @classmethod
+    def mutated(
+        cls, drawn: Mapping[str, Any], given: Mapping[str, Any], rate: float, rng: np.random.Generator
+    ) -> Mapping[str, Any]:
+        """Return values that were drawn, changed a little: by default each is drawn anew at a rate.
+
+        Parameters
+        ----------
+        drawn : mapping
+            By option.
+        given : mapping
+            The options beside them, such as what to draw from.
+        rate : float
+            How probable a change of each single choice is.
+        rng : Generator
+        """
+        fresh = cls.drawn_with(given, rng)
+        return {name: fresh[name] if rng.random() < rate else value for name, value in drawn.items()}
+
+    @classmethod
+    def crossed(
+        cls,
+        one: Mapping[str, Any],
+        other: Mapping[str, Any],
+        given: Mapping[str, Any],
+        rng: np.random.Generator,
+    ) -> Mapping[str, Any]:
+        """Return values between two that were drawn: by default each is that of one of them."""
+        return {name: (one, other)[int(rng.integers(2))][name] for name in one}
+
     def files(self) -> list[Path]:
         """Return the external files that affect the part: by default those that its options name."""
         options = [os.path.expanduser(value) for value in vars(self).values() if isinstance(value, str)]

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dlas.errors import InputError
+from dlas.stack import Part
 from dlas.study import parts
 from dlas.study.point import Choice, chained
 
@@ -77,9 +78,9 @@ class Listed:
         InputError
         """
         open_to = [option for option, values in options.items() if DRAWN in values]
-        drawn = _drawn(axis, name, open_to, np.random.default_rng(0)) if open_to else {}
         usual = {option: next((v for v in values if v != DRAWN), DRAWN) for option, values in options.items()}
-        usual |= drawn
+        if open_to:
+            usual |= _drawn(axis, name, open_to, usual, np.random.default_rng(0))
         Choice.checked(axis, name, usual)
         for option, values in options.items():
             for value in values:
@@ -109,8 +110,52 @@ class Listed:
         options = {option: values[rng.integers(len(values))] for option, values in self.options}
         left = [option for option, value in options.items() if value == DRAWN]
         if left:
-            options |= _drawn(self.axis, self.name, left, rng)
+            options |= _drawn(self.axis, self.name, left, options, rng)
         return Choice.checked(self.axis, self.name, options)
+
+    def mutated(self, value: Choice, rate: float, rng: np.random.Generator) -> Choice:
+        """Return one of its values, each of whose choices is made anew with a probability."""
+        given, drawn = self._apart(value)
+        for option, values in self.options:
+            if option in given and len(values) > 1 and rng.random() < rate:
+                given[option] = values[rng.integers(len(values))]
+        if drawn:
+            drawn = dict(self._part.mutated(drawn, given, rate, rng))
+        return self._made(given, drawn)
+
+    def crossed(self, one: Choice, other: Choice, rng: np.random.Generator) -> Choice:
+        """Return a value between two of its own."""
+        (given, drawn), (others, others_drawn) = map(self._apart, (one, other))
+        given = {option: (given, others)[int(rng.integers(2))][option] for option in given}
+        if drawn:
+            drawn = dict(self._part.crossed(drawn, others_drawn, given, rng))
+        return self._made(given, drawn)
+
+    @property
+    def _part(self) -> type[Part]:
+        found: type[Part] = parts.find(self.axis, self.name).cls
+        return found
+
+    def _apart(self, value: Choice) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what a value has of the entry's options that are listed, and of those that are drawn.
+
+        Of an option with one value the entry knows it: what says where to draw from is no part of a value.
+        """
+        own = {**parts.find(self.axis, self.name).options(), **dict(value.options)}
+        given = {
+            option: values[0] if len(values) == 1 else own[option]
+            for option, values in self.options
+            if DRAWN not in values
+        }
+        return given, {option: own[option] for option, values in self.options if DRAWN in values}
+
+    def _made(self, given: Mapping[str, Any], drawn: Mapping[str, Any]) -> Choice:
+        """Return the value with these options, those that only say where to draw from left out."""
+        if not drawn:
+            return Choice.checked(self.axis, self.name, given)
+        replaced = self._part.drawn_with(given, np.random.default_rng(0))
+        kept = {option: replaced.get(option, value) for option, value in given.items()}
+        return Choice.checked(self.axis, self.name, {**kept, **drawn})
 
 
 @dataclass(frozen=True)
@@ -163,18 +208,39 @@ class Values:
         """Return a value of an entry at random, each entry as likely as the others."""
         return self.entries[rng.integers(len(self.entries))].draw(rng)
 
+    def mutated(self, value: Any, rate: float, rng: np.random.Generator) -> Any:
+        """Return a value that differs a little: each choice in it is made anew with a probability."""
+        entry = self._only_part
+        if entry is not None:
+            return entry.mutated(value, rate, rng)
+        return self.draw(rng) if rng.random() < rate else value
 
-def _drawn(axis: str, name: str, options: list[str], rng: np.random.Generator) -> dict[str, Any]:
-    """Return what a part draws for some of its options.
+    def crossed(self, one: Any, other: Any, rng: np.random.Generator) -> Any:
+        """Return a value between two."""
+        entry = self._only_part
+        return (one, other)[int(rng.integers(2))] if entry is None else entry.crossed(one, other, rng)
+
+    @property
+    def _only_part(self) -> Listed | None:
+        """The entry, if it is the only one and a part with options."""
+        entry = self.entries[0]
+        return entry if len(self.entries) == 1 and isinstance(entry, Listed) and entry.options else None
+
+
+def _drawn(
+    axis: str, name: str, options: list[str], beside: Mapping[str, Any], rng: np.random.Generator
+) -> dict[str, Any]:
+    """Return what a part draws for some of its options, and what replaces those beside them.
 
     Raises
     ------
     InputError
         If it does not draw one of them.
     """
-    drawn = parts.find(axis, name).cls.drawn(rng)
+    given = {option: value for option, value in beside.items() if option not in options}
+    drawn = parts.find(axis, name).cls.drawn_with(given, rng)
     for option in options:
         if option not in drawn:
             can = f"it draws: {', '.join(drawn)}" if drawn else "it draws no option"
             raise InputError(f"{axis} {name!r} cannot draw {option} = {DRAWN!r} ({can})")
-    return {option: drawn[option] for option in options}
+    return {option: value for option, value in drawn.items() if option in options or option in given}

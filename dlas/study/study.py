@@ -238,6 +238,10 @@ class Study:
         for combination in itertools.product(*(values[axis] for axis in ORDER)):
             yield _collapse(Point(**dict(zip(ORDER, combination, strict=True)), seed=self.seed))
 
+    def at(self, draw: Draw) -> list[Point]:
+        """Return the points of a draw: a value for each axis of the sample, crossed with the other axes."""
+        return list(self._combinations(draw))
+
     def unmatched(self, expansion: Expansion) -> list[str]:
         """Return a sentence for each skip rule that matches no point, which may be misspelt.
 

@@ -32,13 +32,15 @@ def check_model(model: Model, data: Data | None = None) -> None:
     ----------
     model : Model
     data : Data, optional
-        By default noise without labels, 10 classes of images [3, 32, 32].
+        By default noise without labels, 10 classes of images [3, 32, 32], or of those that it is for.
 
     Raises
     ------
     AssertionError
     """
-    data = data or noise(SHAPE, CLASSES)
+    channels, size, _ = SHAPE
+    size = size if size in model.image_sizes else model.image_sizes[0]
+    data = data or noise((channels, size, size), CLASSES)
     with checking(model), tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         network = model.build(data, workspace(root / "work"))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dlas.errors import InputError
-from dlas.learning.features import columns
+from dlas.learning.features import OF_OPTIONS, columns
 from dlas.learning.features.kernels import COLUMNS
+from dlas.learning.features.subnets import DEVICE, Options
+from dlas.networks.subnets.written import draw
 from dlas.stack import Fitted, Kernels, Predictor, Samples
 from dlas.testing.faults import checking
 from dlas.testing.networks import workspace
@@ -49,11 +53,29 @@ def made_up(predictor: Predictor, target: str, seed: int = 0) -> Samples:
     names = columns(predictor.families(target))
     rng = np.random.default_rng(seed)
     features = rng.lognormal(12, 2, (ROWS, len(names)))
+    for family in predictor.families(target):
+        if family in OF_OPTIONS:
+            of_family = [name.partition(".")[0] == family for name in names]
+            features[:, of_family] = OF_OPTIONS[family].values(_drawn_subnets(np.random.default_rng(seed)))
     rates = rng.uniform(0.5, 2, len(names)) * 1e-9
     measured = (1e-3 + features @ rates) * rng.normal(1, 0.02, ROWS)
     groups = tuple(f"group {row % GROUPS}" for row in range(ROWS))
     samples = Samples(tuple(map(str, range(ROWS))), names, features, measured, groups, target)
     return samples if predictor.level == "network" else _of_kernels(samples, rng)
+
+
+def _drawn_subnets(rng: np.random.Generator) -> Options:
+    """Return the options of subnetworks at random, on a GPU of two."""
+    columns: dict[str, Sequence[Any]] = {
+        "model_name": ["ofa_mobilenet_v3"] * ROWS,
+        "model.subnet": [draw("ofa", rng) for _ in range(ROWS)],
+        "model.width": [1.2] * ROWS,
+        "dataset.size": rng.choice([160, 192, 224], ROWS).tolist(),
+        "batch": [1] * ROWS,
+        "hardware_name": ["a GPU"] * ROWS,
+        **{f"hardware.{name}": rng.choice([1000.0, 4000.0], ROWS).tolist() for name in DEVICE},
+    }
+    return lambda name: columns.get(name, [None] * ROWS)
 
 
 def _of_kernels(samples: Samples, rng: np.random.Generator) -> Samples:

@@ -248,7 +248,10 @@ def test_a_compiler_that_takes_algorithms_has_blocked_spatial_pack() -> None:
         (["--hardware", "local_cpi"], "did you mean 'local_cpu'"),
         (["--hardware", "jetson_agx"], "jetson_agx: "),
         (["--threads", "4096"], "threads = 4096, but this process may use"),
-        (["--model", "resnet18"], "--model 'resnet18' draws no networks; these parts do: random_layers"),
+        (
+            ["--model", "resnet18"],
+            "--model 'resnet18' draws no networks; these parts do: ofa_mobilenet_v3, random_layers",
+        ),
         (["--algorithm", "gemm"], "--algorithm 'gemm': onnxruntime has kernels of its own"),
         (["--unseen", "resnet19"], "unknown model 'resnet19'"),
         (["--target", "energy_j"], "--target 'energy_j'"),

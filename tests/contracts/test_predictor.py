@@ -4,22 +4,56 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 
+import dlas
+from dlas.networks.subnets.shapes import ofa
+from dlas.networks.subnets.tables import write_tables
 from dlas.predictors.additive import Additive
 from dlas.predictors.fitted.rates import Rates
 from dlas.stack import Fitted, Predictor, Samples, Workspace
 from dlas.study import parts
 from dlas.testing import check_predictor
+from tests.fixtures.package import ROOT
 
-FEWER = {"extra_trees": {"trees": 20}, "random_forest": {"trees": 20}}
+FEWER: dict[str, dict[str, Any]] = {
+    "extra_trees": {"trees": 20},
+    "random_forest": {"trees": 20},
+    "subnet_mlp": {"epochs": 4, "settings": 9},
+    "fine_tuned": {"base": "base_mlp", "epochs": 4},
+    "mixture": {"base": "base_sums"},
+    "lookup_table": {"table": "tables"},
+}
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with predictors that others are made from, and a table of blocks."""
+    folder = tmp_path_factory.mktemp("bases")
+    shapes = ofa(1.2)
+    sizes = {size: [*shapes.keys(size), *shapes.fixed_keys(size)] for size in (160, 224)}
+    write_tables(folder / "tables", {size: dict.fromkeys(keys, 1e-3) for size, keys in sizes.items()}, {})
+    table = pd.read_csv(ROOT / "tests/data/ofa_note10.csv.xz").head(40)
+    table.to_csv(folder / "rows.csv", index=False)
+    dlas.import_rows(folder / "rows.csv", folder / "rows")
+    given: dict[str, dict[str, Any]] = {
+        "subnet_mlp": {"epochs": 2, "settings": 1},
+        "additive": {"costs": "stage"},
+    }
+    for part, to in (("subnet_mlp", "base_mlp"), ("additive", "base_sums")):
+        asked: dict[str, Any] = {"target": "latency_s", "hold_out": "model/2", "options": given[part]}
+        dlas.fit(part, folder / "rows", to=folder / to, **asked)
+    return folder
 
 
 @pytest.mark.parametrize("name", parts.names("predictor"))
-def test_predictor_keeps_its_contract(name: str) -> None:
+def test_predictor_keeps_its_contract(name: str, bases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(bases)
     check_predictor(parts.make("predictor", name, FEWER.get(name, {})))
 
 

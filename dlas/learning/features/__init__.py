@@ -1,20 +1,23 @@
-"""Families of features: pure functions of a network's operators at a batch size.
+"""Families of features: pure functions of a network's operators at a batch size, or of a point's options.
 
-A column is called ``family.name``.  Every column is an affine function of the batch size, or the largest
-of some, so that a network's columns at any batch size follow from those at two.  That makes predictions
-of many batch sizes as cheap as of two.
+A column is called ``family.name``.  Every column of operators is an affine function of the batch size, or the
+largest of some, so that a network's columns at any batch size follow from those at two.  That makes
+predictions of many batch sizes as cheap as of two.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dlas.learning.features import subnets
 from dlas.learning.features.costs import costs, costs_by_class
 from dlas.learning.features.memory_costs import memory_costs
+from dlas.learning.features.subnets import Options
 from dlas.learning.features.totals import totals
 from dlas.learning.features.training_cost import training_cost
 from dlas.networks.operators import Operators
@@ -23,6 +26,8 @@ from dlas.stack import Layer
 Array = npt.NDArray[np.float64]
 Family = Callable[[Sequence[Layer]], Mapping[str, float | Array]]
 """Returns columns by name; of an array the largest number counts, each an affine function of the batch."""
+OF_OPTIONS = subnets.FAMILIES
+"""Families of options alone."""
 FAMILIES: dict[str, Family] = {
     "costs": costs,
     "costs_by_class": costs_by_class,
@@ -34,11 +39,25 @@ FAMILIES: dict[str, Family] = {
 
 @functools.cache
 def columns(families: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the columns of some families, each a name in :data:`FAMILIES`."""
-    return tuple(f"{family}.{name}" for family in families for name in FAMILIES[family](()))
+    """Return the names of the columns of some families, each in :data:`FAMILIES` or :data:`OF_OPTIONS`."""
+    return tuple(f"{family}.{name}" for family in families for name in _names(family))
 
 
-def matrix(families: tuple[str, ...], networks: Sequence[Operators], batches: Sequence[int]) -> Array:
+def of_operators(families: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of some families that are functions of operators, not of a point's options."""
+    return tuple(family for family in families if family not in OF_OPTIONS)
+
+
+def _names(family: str) -> Sequence[str]:
+    return OF_OPTIONS[family].names if family in OF_OPTIONS else tuple(FAMILIES[family](()))
+
+
+def matrix(
+    families: tuple[str, ...],
+    networks: Sequence[Operators],
+    batches: Sequence[int],
+    options: Options | None = None,
+) -> Array:
     """Return the features of points.
 
     Parameters
@@ -48,11 +67,22 @@ def matrix(families: tuple[str, ...], networks: Sequence[Operators], batches: Se
         The operators of each point's network, at the point's batch size or at two others.
     batches : sequence of int, length n
         The batch size of each point.
+    options : callable, optional
+        The options of the points, for families that read these.
 
     Returns
     -------
     array [n, columns]
     """
+    read = of_operators(families)
+    if read != families or not read:
+        known = _by_family(read, matrix(read, networks, batches)) if read else []
+        of_family = dict(zip(read, known, strict=True))
+        blocks = [
+            of_family[name] if name in of_family else OF_OPTIONS[name].values(options or _unknown)
+            for name in families
+        ]
+        return np.hstack([np.empty((len(networks), 0)), *blocks])
     found = np.empty((len(networks), len(columns(families))))
     places: dict[int, list[int]] = {}
     for place, operators in enumerate(networks):
@@ -61,6 +91,17 @@ def matrix(families: tuple[str, ...], networks: Sequence[Operators], batches: Se
     for own in places.values():
         found[own] = _of_network(families, networks[own[0]], sizes[own])
     return found
+
+
+def _unknown(column: str) -> Sequence[Any]:
+    """Return that nothing is known of a point."""
+    raise KeyError(column)
+
+
+def _by_family(families: Sequence[str], found: Array) -> list[Array]:
+    """Return the columns of each family."""
+    ends = np.cumsum([len(_names(family)) for family in families])
+    return np.split(found, ends[:-1], axis=1)
 
 
 def _of_network(families: Sequence[str], operators: Operators, batches: Array) -> Array:

@@ -1,0 +1,84 @@
+"""Once-for-All's predictor of accuracy: a perceptron over a subnetwork's 128 values, in a file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.errors import InputError
+from dlas.networks.weights import read_weights
+
+READ = 128
+MOST_LAYERS = 16
+MOST_BYTES = 256 << 20
+NAMED = re.compile(r"(.*?)(\d+)\.(weight|bias)")
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AccuracyNetwork:
+    """Linear layers with ReLUs between them.
+
+    Parameters
+    ----------
+    layers : tuple of (array [written, read], array [written])
+        The first reads the 128 values of a subnetwork, the last writes its accuracy.
+    """
+
+    layers: tuple[tuple[Array, Array], ...]
+
+    @classmethod
+    def read(cls, path: Path) -> AccuracyNetwork:
+        """Return the network of a file: safetensors, or a torch state dict; nothing in it is executed.
+
+        Raises
+        ------
+        InputError
+            If it is no such file.
+        """
+        if path.is_file() and path.stat().st_size > MOST_BYTES:
+            raise InputError(f"weights {str(path)!r} have over {MOST_BYTES:,} bytes")
+        found: dict[int, dict[str, Array]] = {}
+        for name, value in read_weights(path).items():
+            named = NAMED.fullmatch(name)
+            if not named or named[3] in found.setdefault(int(named[2]), {}):
+                raise InputError(f"{_expected(path)}: {name!r} is no weight or bias of a numbered layer")
+            found[int(named[2])][named[3]] = value.detach().to("cpu").double().numpy()
+        layers = [found[place] for place in sorted(found)]
+        sizes = READ
+        if not 1 <= len(layers) <= MOST_LAYERS:
+            raise InputError(f"{_expected(path)}: it has {len(layers)} layers")
+        for place, layer in enumerate(layers):
+            weight, bias = layer.get("weight"), layer.get("bias")
+            if weight is None or bias is None or weight.ndim != 2 or bias.shape != weight.shape[:1]:
+                raise InputError(f"{_expected(path)}: layer {place + 1} has no weight with a bias")
+            if weight.shape[1] != sizes or not (np.isfinite(weight).all() and np.isfinite(bias).all()):
+                raise InputError(
+                    f"{_expected(path)}: layer {place + 1} reads {weight.shape[1]} finite values, not {sizes}"
+                )
+            sizes = weight.shape[0]
+        if sizes != 1:
+            raise InputError(f"{_expected(path)}: it writes {sizes} values")
+        return cls(tuple((layer["weight"], layer["bias"]) for layer in layers))
+
+    def __call__(self, encoded: Array) -> Array:
+        """Return the accuracies of subnetworks.
+
+        Parameters
+        ----------
+        encoded : array [n, 128]
+        """
+        values = encoded
+        for place, (weight, bias) in enumerate(self.layers):
+            values = values @ weight.T + bias
+            if place + 1 < len(self.layers):
+                values = np.maximum(values, 0)
+        return np.asarray(values[:, 0])
+
+
+def _expected(path: Path) -> str:
+    return f"weights {str(path)!r}: expected linear layers from {READ} values of a subnetwork to its accuracy"

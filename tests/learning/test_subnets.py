@@ -1,0 +1,246 @@
+"""Encodings of subnetworks by hand, and predictors on published latencies of real devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dlas
+from dlas.errors import InputError
+from dlas.learning.features import OF_OPTIONS, columns
+from dlas.learning.points import Points, read_points
+from dlas.networks.subnets.shapes import ofa
+from dlas.networks.subnets.tables import write_tables
+from dlas.networks.subnets.written import EXAMPLE
+from dlas.predictors.additive import Additive
+from dlas.predictors.subnet_mlp import SubnetMlp
+from dlas.stack import Predictor, Samples, Workspace
+from tests.fixtures.package import ROOT
+
+GPUS, PHONE = ROOT / "tests/data/ofa_gpus.csv.xz", ROOT / "tests/data/ofa_note10.csv.xz"
+TARGET = "latency_s"
+
+
+def options(size: float = 176, **given: Any) -> Any:
+    values: dict[str, Any] = {
+        "model_name": "ofa_mobilenet_v3",
+        "model.subnet": EXAMPLE,
+        "model.width": 1.2,
+        "dataset.size": size,
+        "batch": 1,
+        **given,
+    }
+    return lambda name: [values.get(name)]
+
+
+def test_the_encoding_is_that_worked_by_hand() -> None:
+    (row,) = OF_OPTIONS["subnet"].values(options())
+    kernels = [0, 3, 7, 11, 12, 16, 24, 27, 30, 36, 39, 43, 46, 50, 53]
+    expansions = [62, 65, 67, 69, 73, 77, 85, 88, 91, 98, 101, 103, 106, 108, 111]
+    assert np.flatnonzero(row).tolist() == [*kernels, *expansions, 124]
+    names = columns(("subnet", "subnet_size", "subnet_device"))
+    assert len(columns(("subnet",))) == 128 and len(columns(("subnet", "subnet_device"))) == 131
+    assert names[7] == "subnet.stage1_layer3_kernel5" and names[77] == "subnet.stage2_layer2_expansion6"
+    assert names[124] == "subnet.size_from_176" and names[128] == "subnet_size.pixels"
+
+
+@pytest.mark.parametrize(("size", "place"), [(112, 0), (127, 0), (128, 1), (224, 7), (239, 7), (240, 7)])
+def test_the_last_interval_of_sizes_is_closed(size: int, place: int) -> None:
+    (row,) = OF_OPTIONS["subnet"].values(options(size))
+    assert np.flatnonzero(row[120:]).tolist() == [place]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"dataset.size": 241}, "images of 241x241.*112 to 240"),
+        ({"dataset.size": 111}, "images of 111x111"),
+        ({"dataset.size": None}, "no option 'size'"),
+        ({"model_name": "resnet18"}, "a point has 'resnet18'"),
+        ({"model.subnet": "33:33"}, "option subnet: '33:33' has 1 stages"),
+    ],
+)
+def test_what_has_no_encoding_is_told(given: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        OF_OPTIONS["subnet"].values(options(**given))
+
+
+def test_costs_of_stages_add_up_to_those_of_the_operators() -> None:
+    names = columns(("subnet_costs",))
+    (row,) = OF_OPTIONS["subnet_costs"].values(options(164, batch=4))
+    found = dict(zip(names, row, strict=True))
+    from dlas.networks.subnets.shapes import operators
+    from dlas.networks.subnets.written import parse
+
+    listed = operators(ofa(1.2), parse(EXAMPLE), 164, 1000, batch=4)
+    own = [layer for layer in listed if str(layer["name"]).startswith("block")]
+    depthwise = [layer for layer in own if layer.get("groups", 1) > 1]
+    pointwise = [layer for layer in own if layer["operator"] == "Conv" and ".gate." not in layer["name"]]
+    assert len(names) == 25
+    for kind, layers in (
+        ("depthwise", depthwise),
+        ("pointwise", [x for x in pointwise if x not in depthwise]),
+    ):
+        total = sum(value for name, value in found.items() if name.endswith(f"{kind}_macs"))
+        assert total == sum(layer["macs"] for layer in layers)
+    moved = sum(np.prod(layer["inputs"][0]) + np.prod(layer["output"]) for layer in depthwise)
+    assert sum(value for name, value in found.items() if name.endswith("_values")) == moved
+    assert sum(value for name, value in found.items() if name.endswith("_layers")) == len(depthwise)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("published")
+    for file in (GPUS, PHONE):
+        dlas.import_rows(file, folder / file.name.partition(".")[0])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def phone(published: Path) -> Points:
+    return read_points([published / "ofa_note10"], TARGET)
+
+
+@pytest.fixture(scope="module")
+def gpus(published: Path) -> Points:
+    return read_points([published / "ofa_gpus"], TARGET, ["batch=64"])
+
+
+def of(points: Points, predictor: Predictor, **values: str) -> Samples:
+    """Return the samples of rows with some values, in a fixed random order; each subnetwork is a group."""
+    kept = np.ones(len(points), dtype=bool)
+    for name, value in values.items():
+        kept &= points.frame[name].eq(value).to_numpy()
+    own = points.take(np.flatnonzero(kept))
+    samples = own.samples(predictor, TARGET, own.frame["model.subnet"].tolist())
+    return samples.take(np.random.default_rng(0).permutation(len(samples)))
+
+
+def rmse(predictor: Predictor, samples: Samples, rows: int, folder: Path) -> float:
+    """Return the root mean square error, relative to the mean, on all but the rows that were fitted."""
+    fitted = predictor.fit(samples.take(range(rows)), Workspace(0, folder, lambda line: None))
+    rest = samples.take(range(rows, len(samples)))
+    errors = fitted.predict(rest) - rest.target
+    return float(np.sqrt(np.mean(errors**2)) / rest.target.mean())
+
+
+def test_rows_from_elsewhere_have_the_costs_of_their_networks(phone: Points) -> None:
+    samples = phone.samples(Additive(), TARGET, [""] * len(phone))
+    macs = samples.features[:, samples.columns.index("costs.macs")]
+    assert stats.spearmanr(macs, samples.target).statistic > 0.95
+    assert not phone.left_out and phone.frame["network"].nunique() == len(phone)
+
+
+def test_costs_of_stages_reach_two_percent_from_fifty_subnetworks(
+    phone: Points, gpus: Points, tmp_path: Path
+) -> None:
+    predictor = Additive("stage")
+    assert rmse(predictor, of(phone, predictor), 50, tmp_path) < 0.02
+    for machine in ("Titan RTX", "Tesla V100"):
+        assert rmse(predictor, of(gpus, predictor, machine=machine), 50, tmp_path) < 0.02
+    whole = Additive()
+    assert rmse(predictor, of(phone, predictor), 400, tmp_path) < rmse(whole, of(phone, whole), 400, tmp_path)
+
+
+def test_the_exact_size_helps_the_perceptron(phone: Points, tmp_path: Path) -> None:
+    exact, blurred = (SubnetMlp(size=size, epochs=40, settings=1) for size in ("exact", "intervals"))
+    errors = [rmse(each, of(phone, each), 400, tmp_path) for each in (exact, blurred)]
+    assert errors[0] < errors[1] < 0.15
+
+
+def fit(published: Path, part: str, to: Path, *where: str, **options: Any) -> Path:
+    folder = published / ("ofa_note10" if "note10" in where else "ofa_gpus")
+    filters = [word for word in where if "=" in word]
+    dlas.fit(part, folder, target=TARGET, to=to, hold_out="model/2", where=filters, options=options)
+    return to
+
+
+def test_ten_rows_carry_predictors_over_to_another_device(published: Path, tmp_path: Path) -> None:
+    base = tmp_path / "others"
+    dlas.fit(
+        "additive", published / "ofa_gpus", target=TARGET, to=base, hold_out="model/2",
+        where=['batch == 64 and machine != "Tesla V100"'], options={"costs": "stage"},
+    )  # fmt: skip
+    from dlas.predictors.mixture import Mixture
+
+    predictor = Mixture(str(base))
+    predictor.verify()
+    points = read_points([published / "ofa_gpus"], TARGET, ["batch=64"])
+    samples = of(points, predictor, machine="Tesla V100")
+    fitted = predictor.fit(samples.take(range(10)), Workspace(0, tmp_path, lambda line: None))
+    rest = samples.take(range(10, len(samples)))
+    assert stats.spearmanr(fitted.predict(rest), rest.target).statistic > 0.95
+    assert rmse(predictor, samples, 10, tmp_path) < 0.06
+    with pytest.raises(InputError, match="is no predictor"):
+        Mixture("nowhere").verify()
+    with pytest.raises(InputError, match="expected folders"):
+        Mixture(" , ").verify()
+
+
+def test_a_perceptron_is_carried_over_by_its_last_layer(published: Path, tmp_path: Path) -> None:
+    from dlas.predictors.fine_tuned import FineTuned
+
+    given = {"epochs": 25, "settings": 1, "size": "exact"}
+    base = fit(published, "subnet_mlp", tmp_path / "base", "note10", **given)
+    points = read_points([published / "ofa_gpus"], TARGET, ["batch=64"])
+    ours, papers = (FineTuned(str(base), size="exact", target=way, epochs=20) for way in ("log", "as is"))
+    samples = of(points, ours, machine="Titan RTX")
+    assert rmse(ours, samples, 60, tmp_path) < 0.3
+    assert rmse(papers, samples, 60, tmp_path) > rmse(ours, samples, 60, tmp_path)
+    blurred = FineTuned(str(base))
+    with pytest.raises(InputError, match="another encoding: 129 columns, and size = 'intervals'"):
+        rmse(blurred, of(points, blurred, machine="Titan RTX"), 60, tmp_path)
+    with pytest.raises(InputError, match="machine = 'Nexus'; choose one of its machines: 'Samsung"):
+        FineTuned(str(base), machine="Nexus").verify()
+    sums = fit(published, "additive", tmp_path / "sums", "note10", costs="stage")
+    with pytest.raises(InputError, match="is a 'additive'; expected a fitted 'subnet_mlp'"):
+        FineTuned(str(sums)).verify()
+
+
+def test_a_changed_base_is_refused(published: Path, tmp_path: Path) -> None:
+    from dlas.predictors.mixture import Mixture
+
+    base = fit(published, "additive", tmp_path / "base", "note10", costs="stage")
+    (file,) = (base / "0").iterdir()
+    file.write_bytes(file.read_bytes() + b" ")
+    with pytest.raises(InputError, match="its hash differs"):
+        Mixture(str(base)).verify()
+
+
+def test_sums_of_a_table_are_its_blocks(published: Path, tmp_path: Path) -> None:
+    shapes = ofa(1.2)
+    seconds = {
+        size: dict.fromkeys([*shapes.keys(size), *shapes.fixed_keys(size)], 1e-3 * size / 160)
+        for size in (160, 192, 224)
+    }
+    write_tables(tmp_path / "tables", seconds, {})
+    found = fit(published, "lookup_table", tmp_path / "p", "note10", table=str(tmp_path / "tables"))
+    frame = dlas.read(published / "ofa_note10")
+    predicted = dlas.predictor(found).predict(frame)[TARGET]
+    layers = frame["model.subnet"].str.count(r"[0-9]") / 2 + 6
+    assert predicted.to_numpy() == pytest.approx(
+        (layers * 1e-3 * frame["dataset.size"] / 160).to_numpy(float)
+    )
+    with pytest.raises(InputError, match=r"of width 1.0: it is for width 1.2"):
+        _narrow(published, tmp_path)
+
+
+def _narrow(published: Path, folder: Path) -> None:
+    """Fit the table of width 1.2 to rows of width 1."""
+    import pandas as pd
+
+    rows = pd.read_csv(PHONE).head(30).assign(**{"model.width": 1.0})
+    rows.to_csv(folder / "narrow.csv", index=False)
+    dlas.import_rows(folder / "narrow.csv", folder / "narrow")
+    options = {"table": str(folder / "tables")}
+    dlas.fit("lookup_table", folder / "narrow", target=TARGET, to=folder / "q", options=options)
+
+
+def test_numbers_of_devices_are_read_from_rows(published: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not tell its cores"):
+        fit(published, "subnet_mlp", tmp_path / "p", "batch=64", hardware="as is", epochs=1, settings=1)
