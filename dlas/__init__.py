@@ -10,6 +10,8 @@ each a DataFrame as ``.frame``; ``dlas.report`` writes the HTML page, ``dlas.exp
 ``dlas.predict(folder, study)`` and ``dlas.predictor(folder).predict(rows)`` predict with it; in place of
 either stands a network: a torch module, the path of an ONNX file, or ``{"name": "resnet50"}``.
 ``dlas.fit_device(folder, minutes=30)`` makes a predictor for this machine from nothing.
+``dlas.search(study, folder, estimator=..., maximise=..., within=...)`` searches what a study draws, and
+``dlas.blocks(folder)`` measures a table of blocks for it.
 ``dlas.models.from_torch(module, shape)`` makes a network of one's own a part of a study.
 ``dlas.deploy(folder, row, to=...)`` writes the program of a row with all that it needs to run elsewhere, and
 ``dlas.load(folder)(images)`` runs it.  ``dlas.deploy_paths(folder, to=...)`` writes all paths of a flexible
@@ -24,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dlas import errors as errors
     from dlas import models as models
+    from dlas.api.blocks import blocks as blocks
     from dlas.api.device import fit_device as fit_device
     from dlas.api.exploring import explore as explore
     from dlas.api.predicting import evaluate as evaluate
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from dlas.api.results import report as report
     from dlas.api.results import table as table
     from dlas.api.running import run as run
+    from dlas.api.searching import search as search
     from dlas.deployment.deploying import deploy as deploy
     from dlas.deployment.flexible import deploy_paths as deploy_paths
     from dlas.deployment.loading import load as load
@@ -54,6 +58,7 @@ EXPORTS = {
     ),
     **dict.fromkeys(("evaluate", "fit"), "dlas.api.predicting"),
     **dict.fromkeys(("predict", "predictor"), "dlas.api.predictions"),
+    "blocks": "dlas.api.blocks",
     "deploy": "dlas.deployment.deploying",
     "deploy_paths": "dlas.deployment.flexible",
     "explore": "dlas.api.exploring",
@@ -62,6 +67,7 @@ EXPORTS = {
     "load": "dlas.deployment.loading",
     "read": "dlas.rows.frame",
     "run": "dlas.api.running",
+    "search": "dlas.api.searching",
 }
 """The modules of what this package exports, imported when somebody asks: pandas takes a second."""
 MODULES = ("errors", "models")

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dlas.cli import parts, predictors, serving, sweeps, tuning
+from dlas.cli import parts, predictors, searching, serving, sweeps, tuning
 from dlas.console import terminal
 from dlas.errors import InputError, Unfinished
 
@@ -34,6 +34,8 @@ app.command()(predictors.fit)
 app.command("fit-device")(predictors.fit_device)
 app.command()(predictors.evaluate)
 app.command()(predictors.predict)
+app.command()(searching.search)
+app.command()(searching.blocks)
 app.command()(serving.serve)
 app.add_typer(tuning.records)
 

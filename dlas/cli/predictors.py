@@ -181,7 +181,7 @@ def predict(
         compiler=compiler,
         hardware=None if hardware is None else part_of(hardware),
         out=out,
-        within=dict(map(_bound, within or ())),
+        within=dict(map(bound_of, within or ())),
         where=where or (),
         anyway=anyway,
         cache=cache,
@@ -201,7 +201,7 @@ def _batches(text: str | None) -> tuple[int, ...]:
         raise InputError(f"--batch {text!r}: expected whole numbers, such as 1,8") from None
 
 
-def _bound(text: str) -> tuple[str, float]:
+def bound_of(text: str) -> tuple[str, float]:
     """Return the quantity and the most of it in ``latency_s=0.05``."""
     name, _, most = text.partition("=")
     try:

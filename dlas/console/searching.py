@@ -1,0 +1,54 @@
+"""What a search found: its winners, what was estimated of them and what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from dlas.console.cells import GridCell, GridColumn, names
+from dlas.console.grid import Grid
+from dlas.rows.labels import MISSING, duration, number_of, shown_in
+from dlas.rows.searches import SearchRecord, keeps, kept
+
+
+def table(record: SearchRecord) -> RenderableType:
+    """Return the winners of a search, a line each."""
+    asked, winners = record.asked, record.winners
+    columns = [
+        names("winner", [each.label for each in winners]),
+        _column("score", [f"{each.score:.5g}" for each in winners]),
+    ]
+    bounds = []
+    for name, most in asked.within.items():
+        words, unit, scale = shown_in(name)
+        costs = [each.costs[name] for each in winners]
+        told = [MISSING if each.measured is None else f"{scale * each.measured:.4g}" for each in costs]
+        columns += [
+            _column(f"{words}, {unit}".rstrip(", "), [f"{scale * each.value:.4g}" for each in costs]),
+            _column("at most", [f"{scale * each.high:.4g}" for each in costs]),
+            _column("measured", told),
+        ]
+        bounds.append(f"{words} within {scale * most:.4g} {unit}".rstrip())
+    words_of = {True: "yes", False: "no", None: MISSING}
+    columns.append(_column("keeps it", [words_of[keeps(each, asked.within)] for each in winners]))
+    title = Text(f"best score by {asked.maximise}, {' and '.join(bounds)}", style="bold")
+    return Grid(columns, above=[title], below=[Text(line) for line in notes(record)])
+
+
+def notes(record: SearchRecord) -> list[str]:
+    """Return what a search came to, a line each."""
+    asked = record.asked
+    lines = [
+        f"{number_of(record.generation, 'generation')} of {asked.population:,} in "
+        f"{duration(round(record.spent_s))}: {record.asked_for:,} estimates by "
+        f"{' and '.join(asked.estimators)}, {record.estimated:,} of them of candidates never seen"
+    ]
+    if share := kept(record):
+        lines.append(share)
+    return lines
+
+
+def _column(header: str, texts: Sequence[str]) -> GridColumn:
+    return GridColumn(GridCell(header), [GridCell(text) for text in texts])

@@ -1,0 +1,286 @@
+"""``dlas search``: what keeps a bound and scores highest is found, remembered, and measured again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import dlas
+from dlas.errors import InputError
+from dlas.learning.evolution import Evolution
+from dlas.networks.subnets.shapes import ofa
+from dlas.networks.subnets.tables import write_tables
+from dlas.networks.subnets.written import codes, is_in
+from dlas.reporting import context_of
+from dlas.reporting.blocks import Absent, Section, Table
+from dlas.reporting.sections.searches import section
+from tests.fixtures.package import ROOT
+
+PHONE = ROOT / "tests/data/ofa_note10.csv.xz"
+STUB = "tests.fixtures.stubs:Stub"
+AXES: dict[str, Any] = {
+    "dataset": {"name": "random", "size": [160, 176, 192, 208, 224], "classes": 1000, "images": 2},
+    "model": {"name": "ofa_mobilenet_v3", "width": 1.2, "subnet": "drawn"},
+    "compiler": "onnxruntime",
+    "hardware": {"name": "local_cpu", "threads": 1},
+}
+STUDY: dict[str, Any] = {
+    "name": "search",
+    "axes": AXES,
+    "sample": {"points": 3, "axes": ["dataset", "model"]},
+}
+FEW: dict[str, Any] = {
+    "population": 16,
+    "generations": 6,
+    "winners": 0,
+    "progress": "silent",
+    "steps": "inline",
+}
+
+pytestmark = pytest.mark.usefixtures("same_threads_afterwards")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a predictor of a phone's latency, a table of blocks, and weights."""
+    folder = tmp_path_factory.mktemp("made")
+    dlas.import_rows(PHONE, folder / "rows")
+    asked: dict[str, Any] = {"target": "latency_s", "hold_out": "model/10", "options": {"costs": "stage"}}
+    dlas.fit("additive", folder / "rows", to=folder / "phone", **asked)
+    shapes = ofa(1.2)
+    names = {size: [*shapes.keys(size), *shapes.fixed_keys(size)] for size in (160, 224)}
+    write_tables(
+        folder / "tables", {size: dict.fromkeys(own, size * 1e-5) for size, own in names.items()}, {}
+    )
+    # The more is encoded, the larger the score: each layer adds its kernel and its expansion.
+    weight = torch.tensor([[3.0, 5.0, 7.0] * 20 + [3.0, 4.0, 6.0] * 20 + [0.0] * 8]) / 300
+    state = {"0.weight": torch.cat([weight, -weight]), "0.bias": torch.zeros(2)}
+    torch.save(
+        state | {"2.weight": torch.tensor([[1.0, -1.0]]), "2.bias": torch.ones(1)}, folder / "scores.pth"
+    )
+    return folder
+
+
+def search(made: Path, out: Path, **given: Any) -> Any:
+    asked: dict[str, Any] = {"estimator": made / "phone", "maximise": made / "scores.pth", **FEW, **given}
+    return dlas.search(asked.pop("study", STUDY), out, within={"latency_s": asked.pop("most", 0.03)}, **asked)
+
+
+def found(out: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((out / "search.json").read_text())
+    return content
+
+
+def test_what_is_found_keeps_the_bound_and_scores_higher_than_what_is_drawn(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search(made, tmp_path / "out")
+    record = found(tmp_path / "out")
+    best = record["population"][0]
+    assert record["finished"] and record["generation"] == 6 and len(record["population"]) == 16
+    costs = [each["costs"]["latency_s"] for each in record["population"]]
+    assert all(each["value"] < each["high"] <= 0.03 for each in costs)
+    assert best["score"] > np.mean([each["score"] for each in record["population"]])
+    code = codes([best["content"]["model"]["subnet"]]).astype(int)
+    assert best["score"] == pytest.approx(1 + code.sum() / 300, rel=1e-6)
+    values = [each["costs"]["latency_s"]["value"] for each in record["front"]]
+    scores = [each["score"] for each in record["front"]]
+    assert values == sorted(values) and scores == sorted(scores) and len(values) > 3
+    assert record["asked_for"] >= record["estimated"] > 16
+    assert "was fitted on Samsung Galaxy Note10" in capsys.readouterr().err
+    first = (tmp_path / "out/search.json").read_bytes()
+    search(made, tmp_path / "out")
+    assert (tmp_path / "out/search.json").read_bytes() == first, "it is finished"
+
+
+def test_an_interrupted_search_goes_on_and_ends_alike(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search(made, tmp_path / "whole")
+    advance = Evolution.advance
+
+    def interrupted(self: Evolution[Any]) -> None:
+        if self.generation == 3:
+            self.rng.random()  # in the middle of a generation
+            raise KeyboardInterrupt
+        advance(self)
+
+    monkeypatch.setattr(Evolution, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        search(made, tmp_path / "out")
+    assert found(tmp_path / "out")["generation"] == 3 and not found(tmp_path / "out")["finished"]
+    monkeypatch.setattr(Evolution, "advance", advance)
+    with pytest.raises(InputError, match=r"holds a search with another mutation: 0.1, not 0.2"):
+        search(made, tmp_path / "out", mutation=0.2)
+    search(made, tmp_path / "out")
+    for name in ("population", "front", "generation"):
+        assert found(tmp_path / "out")[name] == found(tmp_path / "whole")[name], name
+
+
+def test_a_space_is_searched_alone(made: Path, tmp_path: Path) -> None:
+    axes = {**AXES, "model": {**AXES["model"], "space": "compofa_elastic"}}
+    search(made, tmp_path / "out", study={**STUDY, "axes": axes}, generations=3)
+    models = [each["content"]["model"] for each in found(tmp_path / "out")["population"]]
+    assert all(is_in(each["subnet"], "compofa_elastic") and "space" not in each for each in models)
+
+
+def test_a_table_tells_costs_without_intervals(made: Path, tmp_path: Path) -> None:
+    search(made, tmp_path / "out", estimator=made / "tables", most=0.035, generations=2)
+    record = found(tmp_path / "out")
+    each = record["population"][0]
+    layers = sum(map(str.isdigit, each["content"]["model"]["subnet"])) / 2
+    cost = each["costs"]["latency_s"]
+    assert (
+        cost["high"]
+        == cost["value"]
+        == pytest.approx((layers + 6) * each["content"]["dataset"]["size"] * 1e-5)
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"most": 1e-4}, "none of .* candidates that were drawn keeps it; the nearest, .*subnet=.* has"),
+        ({"estimator": "nowhere"}, "--estimator 'nowhere': there is no such folder"),
+        ({"estimator": ["measure", "measure"]}, "--estimator 'measure': another one tells latency_s"),
+        ({"maximise": "nowhere"}, "--maximise 'nowhere': there is no such predictor"),
+        ({"maximise": "nowhere.pth"}, "there is no such file"),
+        ({"population": 1}, "--population 1: "),
+        ({"parents": 0.0}, "--parents 0.0: "),
+        ({"study": {**STUDY, "sample": None}}, r"needs a table \[sample\]"),
+        (
+            {"study": {**STUDY, "axes": {**AXES, "batch": [1, 2]}}},
+            "a search is for one batch, and the study has 2",
+        ),
+        (
+            {
+                "study": {
+                    **STUDY,
+                    "axes": {**AXES, "model": "cifar_resnet18"},
+                    "sample": {"points": 2, "axes": ["dataset"]},
+                }
+            },
+            "needs a study that draws",
+        ),
+    ],
+)
+def test_bad_input_is_one_message_and_writes_nothing(
+    given: dict[str, Any], message: str, made: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        search(made, tmp_path / "out", **given)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (
+            {"0.weight": torch.zeros(1, 127), "0.bias": torch.zeros(1)},
+            "layer 1 reads 127 finite values, not 128",
+        ),
+        ({"0.weight": torch.zeros(2, 128), "0.bias": torch.zeros(2)}, "it writes 2 values"),
+        ({"0.weight": torch.zeros(1, 128)}, "layer 1 has no weight with a bias"),
+        ({"0.weight": torch.full((1, 128), torch.nan), "0.bias": torch.zeros(1)}, "finite values"),
+        ({"layer": torch.zeros(1)}, "'layer' is no weight or bias of a numbered layer"),
+        ({}, "it has 0 layers"),
+    ],
+)
+def test_weights_that_are_something_else_are_refused(
+    state: dict[str, torch.Tensor], message: str, made: Path, tmp_path: Path
+) -> None:
+    torch.save(state, tmp_path / "wrong.pth")
+    with pytest.raises(InputError, match=message):
+        search(made, tmp_path / "out", maximise=tmp_path / "wrong.pth")
+
+
+def test_weights_execute_nothing(made: Path, tmp_path: Path) -> None:
+    torch.save({"0.weight": Executes(str(tmp_path / "executed"))}, tmp_path / "bad.pth")
+    with pytest.raises(InputError, match="expected a safetensors file or a torch state dict"):
+        search(made, tmp_path / "out", maximise=tmp_path / "bad.pth")
+    assert not (tmp_path / "executed").exists()
+
+
+class Executes:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return open, (self.path, "w")
+
+
+def test_winners_are_measured_again_and_the_report_shows_them(tmp_path: Path) -> None:
+    axes: dict[str, Any] = {
+        "dataset": f"{STUB}Dataset",
+        "model": {"name": f"{STUB}Model", "factor": "drawn"},
+        "algorithm": f"{STUB}Algorithm",
+        "compiler": f"{STUB}Compiler",
+        "hardware": f"{STUB}Hardware",
+    }
+    study = {"name": "stubs", "axes": axes, "sample": {"points": 2, "axes": ["model"]}}
+    given: dict[str, Any] = {
+        **FEW,
+        "population": 3,
+        "generations": 1,
+        "winners": 2,
+        "cache": tmp_path / "cache",
+    }
+    out = tmp_path / "out"
+    view = dlas.search(
+        study, out, estimator="measure", maximise="accuracy", within={"latency_s": 10.0}, **given
+    )
+    assert view.frame["kept"].tolist() == [True, True] and view.frame["latency_s_measured"].notna().all()
+    assert "2 of 2 winners keep the bounds" in str(view)
+    rows = dlas.read(out)
+    assert set(rows["id"]) == set(view.frame["id"]) and len(dlas.read(out / "measured")) >= 3
+    shown = section(context_of([out]))
+    assert isinstance(shown, Section) and "2 of 2 winners" in shown.blocks[0].sentence  # type: ignore[union-attr]
+    (table,) = (block for block in shown.blocks if isinstance(block, Table))
+    assert len(table.lines) == 2
+    (out / "search.json").unlink()
+    assert isinstance(section(context_of([out])), Absent)
+    with pytest.raises(InputError, match="holds rows and no search"):
+        dlas.search(study, out, estimator="measure", maximise="accuracy", within={"latency_s": 10.0}, **given)
+
+
+def test_several_bounds_are_kept_at_once(made: Path, tmp_path: Path) -> None:
+    rows = dlas.read(made / "rows").assign(**{"energy_j": lambda frame: 30 - 1000 * frame["latency_s"] / 2})
+    kept = [
+        "machine",
+        "latency_s",
+        "energy_j",
+        "batch",
+        "dataset.size",
+        "dataset.classes",
+        "model.width",
+        "model.subnet",
+    ]
+    named = {axis: rows[f"{axis}_name"] for axis in ("dataset", "model", "compiler", "hardware")}
+    rows[kept].assign(**named).to_csv(tmp_path / "energy.csv", index=False)
+    dlas.import_rows(tmp_path / "energy.csv", tmp_path / "rows")
+    asked: dict[str, Any] = {"target": "energy_j", "hold_out": "model/10"}
+    dlas.fit("mean", tmp_path / "rows", to=tmp_path / "mean", **asked)
+    both = [made / "phone", tmp_path / "mean"]
+    given: dict[str, Any] = {"maximise": made / "scores.pth", **FEW, "generations": 1}
+    dlas.search(
+        STUDY, tmp_path / "out", estimator=both, within={"latency_s": 0.03, "energy_j": 60.0}, **given
+    )
+    costs = found(tmp_path / "out")["population"][0]["costs"]
+    assert list(costs) == ["latency_s", "energy_j"] and costs["energy_j"]["high"] <= 60
+    with pytest.raises(InputError, match=r"none of .* keeps it"):
+        dlas.search(
+            STUDY, tmp_path / "o", estimator=both, within={"latency_s": 0.03, "energy_j": 1.0}, **given
+        )
+    with pytest.raises(InputError, match="tells energy_j; give --within energy_j"):
+        dlas.search(STUDY, tmp_path / "o", estimator=both, within={"latency_s": 0.03}, **given)
+    with pytest.raises(InputError, match="no --estimator tells it; these are told: latency_s"):
+        dlas.search(
+            STUDY, tmp_path / "o", estimator=both[0], within={"latency_s": 0.03, "energy_j": 60.0}, **given
+        )
