@@ -338,7 +338,7 @@ compression = [
     { name = "weight_pruning", level = 0.9 },
     { name = "compact_channel_pruning", level = 0.5 },
 ]
-algorithm = ["direct", "csr_direct", "blocked"]
+algorithm = ["gemm", "csr_direct", "blocked"]
 compiler = ["untuned", "metaschedule", "onnxruntime"]
 batch = [1, 4]
 """
@@ -364,7 +364,7 @@ def test_what_is_known_of_latencies_before_one_is_measured() -> None:
     assert skipped == {0} and trends["weights left"].max() - trends["weights left"].min() == pytest.approx(
         math.log(10)
     )
-    for dense in ("direct", "library"):
+    for dense in ("gemm", "library"):
         assert apart("weights left", compression="weight_pruning", algorithm=dense) == {2.303}
     assert apart("channels left", compression="compact") == {0}, "whatever computes them"
     assert apart("channels left", compression="weight_pruning") == {0.693}
@@ -372,7 +372,7 @@ def test_what_is_known_of_latencies_before_one_is_measured() -> None:
     assert apart("without a schedule", compiler="onnxruntime") == {0}
     assert apart("searched", compiler="metaschedule") == {1}
     assert apart("chosen by layer", algorithm="blocked") == {1}
-    assert apart("chosen by layer", algorithm="direct") == {0}
+    assert apart("chosen by layer", algorithm="gemm") == {0}
 
 
 def test_usual_trends_are_predicted_from_one_measurement() -> None:

@@ -78,7 +78,7 @@ def trends(points: Sequence[Point]) -> tuple[Trend, ...]:
         CHANNELS: [_left(point.compression, masked=False) for point in points],
         "without a schedule": [float(point.compiler.name == UNTUNED) for point in points],
         "searched": [float(_searches(point.compiler.name)) for point in points],
-        "chosen by layer": [float(_overrides(point.algorithm.name, "for_layer")) for point in points],
+        "chosen by layer": [float(_overrides(point.algorithm.name, "delegates")) for point in points],
     }
     each = (Trend(name, centred(np.array(values))) for name, values in found.items())
     return tuple(trend for trend in each if trend.values.any())
