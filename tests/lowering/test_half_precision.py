@@ -26,14 +26,15 @@ def half(tmp_path_factory: pytest.TempPathFactory) -> OnnxNetwork:
     return made
 
 
+OTHERS = ("gemm", "blocked", "csr_direct")
+
+
 @pytest.mark.parametrize(
     ("name", "how"),
     [
         ("direct", "untuned"),
-        ("gemm", "hand"),
         ("spatial_pack", "hand"),
-        ("blocked", "hand"),
-        ("csr_direct", "hand"),
+        *(pytest.param(name, "hand", marks=pytest.mark.slow) for name in OTHERS),
     ],
 )
 def test_a_network_of_halves_is_right(name: str, how: str, half: OnnxNetwork, tmp_path: Path) -> None:

@@ -164,7 +164,12 @@ def integer(tmp_path_factory: pytest.TempPathFactory) -> OnnxNetwork:
 
 
 @pytest.mark.parametrize(
-    ("name", "how"), [("direct", "untuned"), ("spatial_pack", "hand"), ("gemm", "hand"), ("blocked", "hand")]
+    ("name", "how"),
+    [
+        ("direct", "untuned"),
+        ("blocked", "hand"),
+        *(pytest.param(name, "hand", marks=pytest.mark.slow) for name in ("gemm", "spatial_pack")),
+    ],
 )
 def test_a_quantised_network_is_right_and_all_in_integers(
     name: str, how: str, integer: OnnxNetwork, tmp_path: Path

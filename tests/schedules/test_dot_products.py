@@ -70,7 +70,7 @@ def instructions(kernel: ConvolutionKernel, target: Target) -> str:
     ],
     ids=["vnni", "avx512", "avx2", "dotprod", "i8mm"],
 )
-@pytest.mark.parametrize("name", ["blocked", "gemm"])
+@pytest.mark.parametrize("name", ["blocked", pytest.param("gemm", marks=pytest.mark.slow)])
 def test_each_processor_adds_by_its_own_instruction(name: str, target: Target, instruction: str) -> None:
     text = instructions(kernel_of(ALGORITHMS[name], target), target)
     assert len(re.findall(instruction, text)) >= 8
@@ -125,7 +125,9 @@ def chain(batch: int) -> OnnxNetwork:
 
 
 @pytest.mark.parametrize("target", [NATIVE, AVX2], ids=["native", "avx2"])
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(
+    "name", ["blocked", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gemm", "spatial_pack"))]
+)
 def test_all_kinds_of_layers_equal_onnx_runtime(name: str, target: Target, tmp_path: Path) -> None:
     if "avx2" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor has no AVX2")
