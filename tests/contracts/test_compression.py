@@ -23,7 +23,7 @@ NEEDED: dict[str, object] = {"level": 0.25, "path": "01", "subnet": EXAMPLE}
 """Values for options without a default."""
 SHORT = {"leaf": {"epochs": 2}}
 """Options of a technique that trains longer than a test should."""
-FLEXIBLE = [{"path": "00"}, {"path": "11", "stage": "fine_tuned"}, {"path": "all"}]
+FLEXIBLE = [{"path": "11", "stage": "fine_tuned"}, {"path": "all"}]
 MODELS = {"subnet": Supernet(epochs=1)}
 """Models of techniques that do not take every network."""
 DATA = {"trained": TinyDataset().load(), "noise": noise()}
