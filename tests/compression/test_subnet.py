@@ -70,6 +70,7 @@ def test_bad_subnetworks_are_refused() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_search_runs_on_true_accuracies(tmp_path: Path) -> None:
     study = {
         "name": "supernet",
