@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
+from tvm.target import codegen
 
 from dlas.compilers.programs.onnxruntime_kernels import kernels_of
 from dlas.engine.row import merged_layers
@@ -22,11 +23,12 @@ from dlas.networks.operators import Operators, at_batch, read_operators, save_op
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Backend, Facts, Layer, Network, Target
 from dlas.study import parts
-from dlas.testing.algorithms import HOST
 from dlas.testing.networks import random_images
 from tests.fixtures.small_network import network as small
 
 SHAPE, BATCH = (3, 16, 16), 2
+HERE = Target({"kind": "llvm", "mcpu": codegen.llvm_get_system_cpu(), "num-cores": 2}, threads=2)
+"""This machine's own processor, which decides what ONNX Runtime computes in blocks."""
 ALGORITHM = SpatialPack(layout="blocked")
 LISTS = {
     "residual": "conv3x3-16,bn,relu,add(conv3x3-16,bn,relu,conv3x3-16,bn),relu,add(conv1x1-16,bn),max3/2",
@@ -50,13 +52,13 @@ def compiler(name: str) -> Backend:
 
 def told(name: str, network: Network, operators: Operators, batch: int = BATCH) -> list[Layer]:
     """Return the kernels that a compiler tells of a network."""
-    return compiler(name).kernels(lambda: network, at_batch(operators, batch), lambda: ALGORITHM, HOST, batch)
+    return compiler(name).kernels(lambda: network, at_batch(operators, batch), lambda: ALGORITHM, HERE, batch)
 
 
 def ran(name: str, network: Network, folder: Path, batch: int = BATCH) -> list[Layer]:
     """Return the layers of a network's program, as rows have them."""
-    build = compiler(name).build(network, lambda: ALGORITHM, HOST, batch, folder)
-    program = compiler(name).load(folder, lambda: network, HOST)
+    build = compiler(name).build(network, lambda: ALGORITHM, HERE, batch, folder)
+    program = compiler(name).load(folder, lambda: network, HERE)
     return merged_layers(build.layers, program.layers(random_images(batch, network.facts.shape), 1) or [])
 
 
@@ -141,7 +143,7 @@ def test_what_cannot_be_told_is_said() -> None:
         compiler("onnxruntime").kernels(lambda: network, (), lambda: ALGORITHM, gpu, 1)
     halved: list[Layer] = [{"operator": "Relu", "types": {"output": "float16"}}]
     with pytest.raises(Unsupported, match="for float32, not for float16"):
-        compiler("onnxruntime").kernels(lambda: network, halved, lambda: ALGORITHM, HOST, 1)
+        compiler("onnxruntime").kernels(lambda: network, halved, lambda: ALGORITHM, HERE, 1)
 
 
 def test_what_is_not_told_lowers_the_share() -> None:

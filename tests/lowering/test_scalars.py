@@ -61,8 +61,8 @@ def test_formulas_are_exact_to_rounding_and_at_their_ends(operator: str) -> None
     x = np.concatenate([ENDS, np.linspace(-most, most, 6006, dtype=np.float32)])
     expected = FUNCTIONS[operator](torch.from_numpy(x.astype(np.float64))).numpy()
     actual = computed(operator, x)
-    # Infinity times zero is NaN, in PyTorch too.
-    ends = FUNCTIONS[operator](torch.from_numpy(ENDS)).numpy()
+    # Infinity times zero is NaN, in PyTorch too; its gelu of infinity in float32 depends on the processor.
+    ends = FUNCTIONS[operator](torch.from_numpy(ENDS).double()).float().numpy()
     np.testing.assert_allclose(actual[: len(ENDS)], ends, rtol=1e-6, atol=1e-37)
     sums = operator in ("relax.nn.gelu", "relax.nn.gelu_tanh")  # 1 + erf x cancels where x is negative
     atol = 1e-6 if sums else 2e-38
