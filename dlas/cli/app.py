@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dlas.cli import parts, predictors, searching, serving, sweeps, tuning
+from dlas.cli import parts, predictors, searching, serving, shared_options, sweeps, tuning
 from dlas.console import terminal
 from dlas.errors import InputError, Unfinished
 
@@ -258,7 +258,7 @@ def deploy(
         bool, typer.Option("--paths", help="Deploy all paths of a flexible network as one program.")
     ] = False,
     where: Where = None,
-    cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
+    cache: shared_options.Cache = None,
 ) -> None:
     """Write a row's program, or that of all paths, with all that it needs to run elsewhere."""
     from dlas.deployment.deploying import DeploymentFailed

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dlas.cli import shared_options
 from dlas.cli.parts import PART, option_of, part_of
 from dlas.console import terminal
 from dlas.errors import InputError
@@ -79,7 +80,7 @@ def fit_device(
         typer.Option(help=f"A network to try it on, or several (default: five of torchvision). {PART}"),
     ] = None,
     seed: Seed = 0,
-    cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
+    cache: shared_options.Cache = None,
 ) -> None:
     """Make a predictor of latency for this machine: draw networks, measure, fit, and try it on others."""
     from dlas.api import device
@@ -166,7 +167,7 @@ def predict(
         bool, typer.Option("--anyway", help="Predict a machine, compiler or task that was never fitted too.")
     ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Networks made at a time.")] = 1,
-    cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
+    cache: shared_options.Cache = None,
 ) -> None:
     """Predict a network, or the points of a study, without building or measuring them."""
     from dlas.api import predictions

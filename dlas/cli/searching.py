@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
+from dlas.cli import shared_options
 from dlas.cli.parts import PART, part_of
 from dlas.cli.predictors import bound_of
 from dlas.console import terminal
 from dlas.errors import InputError
-
-Cache = Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")]
 
 
 def search(
@@ -40,7 +39,7 @@ def search(
     parents: Annotated[float, typer.Option(help="Share of a population that has children.")] = 0.25,
     mutation: Annotated[float, typer.Option(help="Probability that a choice changes.")] = 0.1,
     winners: Annotated[int, typer.Option(min=0, help="The best, which are measured again.")] = 5,
-    cache: Cache = None,
+    cache: shared_options.Cache = None,
 ) -> None:
     """Search what a study draws for the best score within a bound, and measure the winners again."""
     from dlas.api import searching
@@ -74,7 +73,7 @@ def blocks(
     hardware: Annotated[str, typer.Option(help=f"Where. {PART}")] = "local_cpu",
     algorithm: Annotated[str | None, typer.Option(help="Of a compiler that takes one.")] = None,
     seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
-    cache: Cache = None,
+    cache: shared_options.Cache = None,
 ) -> None:
     """Measure each block of Once-for-All's MobileNetV3 once, and write tables of their latencies."""
     from dlas.api import blocks as tables

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dlas.cli import shared_options
 from dlas.console import terminal
 from dlas.errors import InputError
 
@@ -36,19 +37,12 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would run, what is cached, how long and how large.")
     ] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Network and build steps at a time.")] = 1,
-    retry: Annotated[
-        list[str] | None, typer.Option(help="Run rows of this status again (failed, timeout, wrong, ...).")
-    ] = None,
-    cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
-    cache_gib: Annotated[float, typer.Option(min=0, help="Size that the cache is kept within.")] = 20.0,
-    keep_builds: Annotated[bool, typer.Option(help="Keep built libraries after their rows.")] = False,
-    in_process: Annotated[
-        bool,
-        typer.Option(
-            "--in-process", help="Run all steps in this process, without limits: for debuggers and profilers."
-        ),
-    ] = False,
+    jobs: shared_options.Jobs = 1,
+    retry: shared_options.Retry = None,
+    cache: shared_options.Cache = None,
+    cache_gib: shared_options.CacheGib = 20.0,
+    keep_builds: shared_options.KeepBuilds = False,
+    in_process: shared_options.InProcess = False,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Go on in a folder with rows of another machine.")
     ] = False,
@@ -88,16 +82,12 @@ def explore(
     share: Annotated[
         float, typer.Option(help="Of the points, those to measure; a larger one extends a smaller one.")
     ] = 0.1,
-    jobs: Annotated[int, typer.Option(min=1, help="Network and build steps at a time.")] = 1,
-    retry: Annotated[
-        list[str] | None, typer.Option(help="Run rows of this status again (failed, timeout, wrong, ...).")
-    ] = None,
-    cache: Annotated[Path | None, typer.Option(help="Artifact cache (default: $DLAS_CACHE).")] = None,
-    cache_gib: Annotated[float, typer.Option(min=0, help="Size that the cache is kept within.")] = 20.0,
-    keep_builds: Annotated[bool, typer.Option(help="Keep built libraries after their rows.")] = False,
-    in_process: Annotated[
-        bool, typer.Option("--in-process", help="Run all steps in this process, without limits.")
-    ] = False,
+    jobs: shared_options.Jobs = 1,
+    retry: shared_options.Retry = None,
+    cache: shared_options.Cache = None,
+    cache_gib: shared_options.CacheGib = 20.0,
+    keep_builds: shared_options.KeepBuilds = False,
+    in_process: shared_options.InProcess = False,
 ) -> None:
     """Measure a share of a study's points, chosen well, and predict the latencies of the others."""
     from dlas.api import exploring
