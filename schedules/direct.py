@@ -63,7 +63,7 @@ class Direct(Algorithm):
         gpu = target.on_gpu
         output = accumulate_at(schedule, output_block(schedule), 4, gpu)
         spread(schedule, output, 4, gpu)
-        start_once(schedule, 3)
+        start_once(schedule)
         schedule_padding(schedule, gpu)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from tvm import te, tirx
@@ -12,7 +12,7 @@ from tvm.ir import Expr
 from tvm.ir.transform import Pass
 from tvm.s_tir import Schedule
 
-from dlas.schedules.loops.dot_products import FOURS, MIXED, PAIRS, SIGNED, DotProducts, dot_products
+from dlas.schedules.loops.dot_products import ByDotProducts, dot_products, forms_of
 from dlas.schedules.loops.filter_tiles import dividing, filters_a_block, panel_tiles
 from dlas.schedules.loops.registers import DotSums, compute_panel_in_registers
 from dlas.schedules.loops.remainders import REMAINDER_PASSES
@@ -48,8 +48,6 @@ class Gemm(Algorithm):
     ----------
     DLAS paper, sections 3.4 (GEMM) and 4.4 (the minimal schedule).
     """
-
-    reductions: ClassVar[int] = 1
 
     def for_layer(self, conv: Conv, target: Target) -> Algorithm:
         """Return the form that multiplies bytes by the target's dot products, where it has such."""
@@ -92,7 +90,7 @@ class Gemm(Algorithm):
         spread(schedule, output_block(schedule), 4, gpu)
         panels = accumulate_at(schedule, stage(schedule, "conv"), 5, gpu)
         spread(schedule, panels, 5, gpu)
-        start_once(schedule, self.reductions)
+        start_once(schedule)
         schedule_padding(schedule, gpu)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
@@ -120,18 +118,11 @@ class Gemm(Algorithm):
         return REMAINDER_PASSES
 
 
-class _BytesGemm(Gemm):
+class _BytesGemm(ByDotProducts, Gemm):
     """The matrix product of bytes: the neighbouring rows of patches that a dot product adds are interleaved.
 
     The filters are [k / t, c r s / d, t, d], with zeros beyond the last row, for dot products of d terms.
     """
-
-    reductions: ClassVar[int] = 2
-    dots: ClassVar[DotProducts]
-
-    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
-        """Return itself, which was chosen for the layer."""
-        return self
 
     def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
         """Return the filters in panels [k / t, c / groups r s / d, t, d], and what offsets take off."""
@@ -184,33 +175,7 @@ class _BytesGemm(Gemm):
         compute_panel_in_registers(schedule, conv, decisions, DotSums(self.dots, target))
 
 
-class _ByFours(_BytesGemm):
-    """Four rows a dot product."""
-
-    dots = FOURS
-
-
-class _ByPairs(_BytesGemm):
-    """Two rows a dot product, widened to 16 bits."""
-
-    dots = PAIRS
-
-
-class _ByMixed(_BytesGemm):
-    """Four terms a dot product, on Arm."""
-
-    dots = MIXED
-
-
-class _BySigned(_BytesGemm):
-    """Four terms a dot product of signed bytes, on Arm."""
-
-    dots = SIGNED
-
-
-_OF_BYTES: dict[DotProducts, type[_BytesGemm]] = {
-    form.dots: form for form in (_ByFours, _ByPairs, _ByMixed, _BySigned)
-}
+_OF_BYTES = forms_of(_BytesGemm)
 
 
 def _product(conv: Conv) -> Conv:

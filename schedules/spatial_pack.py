@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from tvm import te, tirx
@@ -15,16 +15,7 @@ from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.columns import column_tiles, compute_columns_in_registers
 from dlas.schedules.loops.depthwise import compute_channels_in_registers, depthwise_tiles
-from dlas.schedules.loops.dot_products import (
-    FOURS,
-    MIXED,
-    PAIRS,
-    SIGNED,
-    TAPS,
-    DotProducts,
-    dot_products,
-    tap_products,
-)
+from dlas.schedules.loops.dot_products import TAPS, ByDotProducts, dot_products, forms_of, tap_products
 from dlas.schedules.loops.filter_tiles import (
     dividing,
     filters_a_block,
@@ -82,7 +73,6 @@ class SpatialPack(Algorithm):
     """
 
     layout: Literal["nchw", "blocked"] = "nchw"
-    reductions: ClassVar[int] = 4
 
     def for_layer(self, conv: Conv, target: Target) -> Algorithm:
         """Return the form that multiplies bytes by the target's dot products, where it has such."""
@@ -155,7 +145,7 @@ class SpatialPack(Algorithm):
         if schedule.get(output).name_hint != "conv":
             spread(schedule, output, len(conv.output_shape), gpu)
         spread(schedule, accumulate_at(schedule, blocks, 5, gpu), 5, gpu)
-        start_once(schedule, self.reductions)
+        start_once(schedule)
         tiles = stage(schedule, "tiles")
         if tiles is not None:
             spread(schedule, tiles, 6, gpu)
@@ -192,20 +182,13 @@ class SpatialPack(Algorithm):
         return pixel
 
 
-class _BytesPack(SpatialPack):
+class _BytesPack(ByDotProducts, SpatialPack):
     """Spatial pack of bytes: the channels that a dot product adds are contiguous.
 
     Filters are packed [k / t, c / u, r, s, u / d, t, d], with zeros beyond the last channel, for
     dot products of d terms; the input, as stage ``pad``, in blocks of u channels.  Where that is less
     by an offset, sums of the filters' weights times it are packed too, [k / t, t].
     """
-
-    reductions: ClassVar[int] = 5
-    dots: ClassVar[DotProducts]
-
-    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
-        """Return itself, which was chosen for the layer."""
-        return self
 
     def takes(self, conv: Conv) -> bool:
         """Whether vectors of filters and dot products have no channels of two groups."""
@@ -277,50 +260,20 @@ class _BytesPack(SpatialPack):
         return block if conv.groups == 1 else math.gcd(conv.c // conv.groups, block)
 
 
-class _ByFours(_BytesPack):
-    """Four channels a dot product."""
-
-    dots = FOURS
+_OF_BYTES = forms_of(_BytesPack)
 
 
-class _ByPairs(_BytesPack):
-    """Two channels a dot product, widened to 16 bits."""
-
-    dots = PAIRS
-
-
-class _ByMixed(_BytesPack):
-    """Four terms a dot product, on Arm."""
-
-    dots = MIXED
-
-
-class _BySigned(_BytesPack):
-    """Four terms a dot product of signed bytes, on Arm."""
-
-    dots = SIGNED
-
-
-_OF_BYTES: dict[DotProducts, type[_BytesPack]] = {
-    form.dots: form for form in (_ByFours, _ByPairs, _ByMixed, _BySigned)
-}
-
-
-class _ByTaps(SpatialPack):
+class _ByTaps(ByDotProducts, SpatialPack):
     """Depthwise convolution of bytes in blocks of channels: dot products add four columns of each channel.
 
     Filters are packed [k / t, r, s / d, t, d], with zeros beyond the last column.
     """
 
-    reductions: ClassVar[int] = 3
-
-    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
-        """Return itself, which was chosen for the layer."""
-        return self
+    dots = TAPS
 
     def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
         """Return the filters [k / t, r, s / d, t, d]."""
-        t, d = filters_a_block(conv), TAPS.terms
+        t, d = filters_a_block(conv), self.dots.terms
         whole = np.pad(weight[:, 0], [(0, -conv.k % t), (0, 0), (0, -conv.s % d)])
         return (whole.reshape(-1, t, conv.r, whole.shape[2] // d, d).transpose(0, 2, 3, 1, 4),)
 
@@ -335,7 +288,7 @@ class _ByTaps(SpatialPack):
         blocks, _, count, t, d = (int(extent) for extent in filters.shape)
         top, left, bottom, right = conv.padding
         wider = replace(conv, padding=(top, left, bottom, right + count * d - conv.s))
-        laid = in_blocks(x, wider, t, TAPS.read, thinned=False)
+        laid = in_blocks(x, wider, t, self.dots.read, thinned=False)
         extents = {"r": conv.r, "so": count, "term": d}
         r, so, term = axes = [te.reduce_axis((0, extent), name) for name, extent in extents.items()]
 
@@ -355,7 +308,7 @@ class _ByTaps(SpatialPack):
 
     def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
         """Accumulate a tile of one row and one block of channels in registers by dot products."""
-        compute_channels_in_registers(schedule, conv, decisions, DotSums(TAPS, target))
+        compute_channels_in_registers(schedule, conv, decisions, DotSums(self.dots, target))
 
 
 def _dividing(channels: int) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from tvm.s_tir import Schedule
 
-from dlas.schedules.loops.dot_products import sum_dot_products
 from dlas.schedules.loops.filter_tiles import element_bytes, filters_a_block, row_tiles
 from dlas.schedules.loops.registers import (
     DotSums,
@@ -55,12 +54,6 @@ def compute_channels_in_registers(
     schedule.set_scope(convolution, 0, "local")
     pad_at(schedule, conv, rows)
     fuse_tasks(schedule, [n, blocks, rows], columns, conv, decisions)
-    if by is None:
-        terms = sum_in_registers(schedule, convolution, 3)
-    else:
-        unroll_vectors(schedule, [column, lane])
-        terms = sum_dot_products(schedule, convolution, 3, by.dots, by.target)[:1]
-    for term in terms:
+    unroll_vectors(schedule, [column, lane])
+    for term in sum_in_registers(schedule, convolution, 3, by=by):
         schedule.unroll(term)
-    if by is None:
-        unroll_vectors(schedule, [column, lane])

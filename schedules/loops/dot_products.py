@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import tvm
@@ -21,7 +22,7 @@ from tvm.script.ir_builder import tirx as T
 from tvm.target import codegen
 
 from dlas.schedules.loops.vectors import VectorUnit, vector_unit
-from dlas.stack import Array, Conv, Target
+from dlas.stack import Algorithm, Array, Conv, Target
 
 MOST_UNROLLED = 8
 """Longest loop over a block's dot products that is unrolled."""
@@ -136,6 +137,33 @@ SIGNED = DotProducts(
     offset=128,
 )
 """Arm's dot product: four products of signed bytes."""
+FAMILIES = (FOURS, PAIRS, MIXED, SIGNED)
+"""Those for sums over channels."""
+
+
+class ByDotProducts(Algorithm):
+    """What forms of algorithms that multiply bytes have in common: one is chosen for a layer."""
+
+    dots: ClassVar[DotProducts]
+
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        """Return itself, which was chosen for the layer."""
+        return self
+
+
+Form = TypeVar("Form", bound=ByDotProducts)
+
+
+def forms_of(written: type[Form]) -> dict[DotProducts, type[Form]]:
+    """Return a form of an algorithm for each of :data:`FAMILIES`: a class derived from ``written``."""
+    return {
+        dots: type(
+            f"{written.__name__}_{dots.name}",
+            (written,),
+            {"dots": dots, "__doc__": written.__doc__, "__module__": written.__module__},
+        )
+        for dots in FAMILIES
+    }
 
 
 def dot_products(conv: Conv, target: Target) -> DotProducts | None:

@@ -53,14 +53,9 @@ def compute_filters_in_registers(
     else:
         pad_by_all_threads(schedule, conv)
     fuse_tasks(schedule, tasks, columns, conv, decisions)
-    if by is not None:
-        if channel_block(conv.output_layout):
-            unroll_vectors(schedule, inner)
-        sum_dot_products(schedule, convolution, 1 + len(around), by.dots, by.target)
-        return
-    sum_in_registers(schedule, convolution, 1 + len(around))
     if channel_block(conv.output_layout):
         unroll_vectors(schedule, inner)
+    sum_in_registers(schedule, convolution, 1 + len(around), by=by)
 
 
 def _tile_blocks(
@@ -157,10 +152,7 @@ def compute_panel_in_registers(
         schedule.compute_at(patches, rows, preserve_unit_loops=True)
         schedule.vectorize(schedule.get_loops(patches)[-1])
     fuse_tasks(schedule, [n, rows], columns, conv, decisions)
-    if by is None:
-        sum_in_registers(schedule, convolution, 4)
-    else:
-        sum_dot_products(schedule, convolution, 4, by.dots, by.target)
+    sum_in_registers(schedule, convolution, 4, by=by)
     pad_by_all_threads(schedule, conv)
 
 
@@ -198,7 +190,7 @@ def output_and_sum(schedule: Schedule) -> tuple[SBlockRV, SBlockRV]:
 
 
 def sum_in_registers(
-    schedule: Schedule, convolution: SBlockRV, outside: int, vector: int = -1
+    schedule: Schedule, convolution: SBlockRV, outside: int, vector: int = -1, by: DotSums | None = None
 ) -> list[LoopRV]:
     """Move the reduction loops outside a tile, whose accumulators stay in registers; return those loops.
 
@@ -210,7 +202,11 @@ def sum_in_registers(
         Loops around the tile.
     vector : int
         Which of the spatial loops is vectorised; by default the last.
+    by : DotSums, optional
+        How products are added; by default one by one.
     """
+    if by is not None:
+        return sum_dot_products(schedule, convolution, outside, by.dots, by.target)
     points = sum(axis.iter_type != tirx.IterVar.CommReduce for axis in schedule.get(convolution).iter_vars)
     loops = schedule.get_loops(convolution)[outside:]
     tile, terms = _last(loops[:points], vector), loops[points:]

@@ -197,10 +197,12 @@ def in_registers(schedule: Schedule, block: SBlockRV, points: int) -> SBlockRV:
     return written
 
 
-def start_once(schedule: Schedule, reductions: int) -> None:
-    """Initialise the sum ``conv`` outside its ``reductions`` innermost loops, which run over its terms."""
+def start_once(schedule: Schedule) -> None:
+    """Initialise the sum ``conv`` outside its innermost loops, which run over its terms."""
     convolution = schedule.get_sblock("conv")
-    schedule.decompose_reduction(convolution, schedule.get_loops(convolution)[-reductions])
+    axes = schedule.get(convolution).iter_vars
+    terms = sum(axis.iter_type == tirx.IterVar.CommReduce for axis in axes)
+    schedule.decompose_reduction(convolution, schedule.get_loops(convolution)[-terms])
 
 
 def schedule_padding(schedule: Schedule, gpu: bool) -> None:

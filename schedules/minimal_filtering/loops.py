@@ -112,7 +112,7 @@ def tile_by_tile(schedule: Schedule, conv: Conv, target: Target) -> None:
     schedule.compute_at(products, schedule.get_loops(after)[3], preserve_unit_loops=True)
     schedule.set_scope(products, 0, "local" if gpu else "global")
     spread(schedule, after, 4, gpu)
-    start_once(schedule, 1)
+    start_once(schedule)
     before = _transform_tiles(schedule, "to_tiles", gpu)
     if gpu:
         padding = stage(schedule, "pad")
