@@ -9,9 +9,10 @@ from typing import Any, cast
 
 from tvm import relax
 
-from dlas.lowering.fusing import Fused, Part, bindings, called_kernel
+from dlas.lowering.fusing import Fused, Part, called_kernel
 from dlas.lowering.kernels import Kernel
 from dlas.lowering.layouts import REDUCTIONS, Layouts
+from dlas.lowering.simplify import bindings_of
 from dlas.networks.layer_names import CallNames
 from dlas.networks.operator_names import LAYOUT_CHANGE, of_reduction, of_relax, of_topi
 from dlas.stack import CHANGE_LAYOUT, Layer
@@ -49,7 +50,7 @@ class KernelLayers:
         main, calls = fused.module["main"], CallNames()
         stored = set(main.params[1:])
         layers = []
-        for variable, value in bindings(main):
+        for variable, value in bindings_of(main):
             kernel = called_kernel(value)
             if kernel is not None:
                 parts = fused.parts.get(kernel, ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import tvm
@@ -11,12 +11,11 @@ from tvm import relax, s_tir, tirx
 from dlas.lowering import pooling, scalars
 from dlas.lowering.attention import legalisation
 from dlas.lowering.operators.inline import inline_elementwise
-from dlas.lowering.simplify import OPAQUE, Binding
+from dlas.lowering.simplify import OPAQUE, RESHAPES, bindings_of
 from dlas.stack import Target
 
 WRITTEN = {**pooling.WRITTEN, **scalars.WRITTEN}
 """Legalisation functions of operators that TVM's own would be slow for."""
-RESHAPES = {f"relax.{name}" for name in ("reshape", "flatten", "nn.batch_flatten", "squeeze", "expand_dims")}
 
 
 @dataclass(frozen=True)
@@ -74,13 +73,6 @@ def fuse_operators(module: tvm.IRModule, target: Target) -> Fused:
     return Fused(tvm.transform.Sequential(views)(fused), parts)
 
 
-def bindings(function: relax.Function) -> Iterator[Binding]:
-    """Yield the bindings of a function in order."""
-    for block in function.body.blocks:
-        for binding in block.bindings:
-            yield binding.var, binding.value
-
-
 def called_kernel(value: relax.Expr) -> str | None:
     """Return the name of the PrimFunc that an expression calls, None where it calls none."""
     is_call = isinstance(value, relax.Call) and isinstance(value.op, tvm.ir.Op)
@@ -94,11 +86,11 @@ def _parts(module: tvm.IRModule, legalised: tvm.IRModule) -> dict[str, Part]:
 
     An operator that takes several PrimFuncs is the one of each.
     """
-    values = dict(bindings(module["main"]))
+    values = dict(bindings_of(module["main"]))
     parts: dict[str, Part] = {}
     variable = None
     # The last PrimFunc of an operator writes its variable, so that the others are seen after it from the end.
-    for written, value in reversed(list(bindings(legalised["main"]))):
+    for written, value in reversed(bindings_of(legalised["main"])):
         variable = written if written in values else variable
         kernel = called_kernel(value)
         if kernel is not None and variable is not None:
@@ -111,7 +103,7 @@ def _groups(grouped: tvm.IRModule, parts: Mapping[str, Part]) -> dict[str, tuple
     groups: dict[str, tuple[Part, ...]] = {kernel: (part,) for kernel, part in parts.items()}
     for variable, function in grouped.functions_items():
         if isinstance(function, relax.Function) and variable.name_hint != "main":
-            calls = [called_kernel(value) for _, value in bindings(function)]
+            calls = [called_kernel(value) for _, value in bindings_of(function)]
             groups[variable.name_hint] = tuple(
                 parts[call] for call in calls if call is not None and call in parts
             )

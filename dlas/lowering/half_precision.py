@@ -6,19 +6,27 @@ halves would lose more than 16 bits tell, so that sums are float32 everywhere.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from tvm import relax
 
 from dlas.lowering.importing import as_array, as_constant
-from dlas.lowering.simplify import Graph, is_call, is_constant, live, variables
+from dlas.lowering.simplify import (
+    RESHAPES,
+    WEIGHTED,
+    Graph,
+    Readers,
+    bindings_of,
+    is_call,
+    is_constant,
+    live,
+    readers_of,
+)
 
 HALF = "float16"
-MULTIPLIES = ("relax.nn.conv2d", "relax.matmul")
 MOVES = {
-    *("relax.reshape", "relax.flatten", "relax.nn.batch_flatten", "relax.squeeze", "relax.expand_dims"),
+    *RESHAPES,
     *("relax.permute_dims", "relax.strided_slice", "relax.nn.max_pool2d", "relax.concat"),
 }
 """Operators that pick elements of tensors, which may be halves."""
@@ -29,20 +37,14 @@ def in_halves(graph: Graph) -> Graph:
 
     Weights and inputs of convolutions and linear layers are stored, and values with several readers.
     """
-    readers: dict[relax.Var, list[relax.Call]] = defaultdict(list)
-    for _, value in graph.bindings:
-        for read in variables(value):
-            readers[read].append(value)
     builder = relax.BlockBuilder()
     with builder.function("main", [graph.images]):
-        rewriter = _Rewriter(graph, builder, readers)
+        rewriter = _Rewriter(graph, builder, readers_of(graph))
         for variable, value in graph.bindings:
             rewriter.write(variable, value)
         output = rewriter.wide(graph.output)
         builder.emit_func_output(output)
-    blocks = builder.get()["main"].body.blocks
-    bindings = [(binding.var, binding.value) for block in blocks for binding in block.bindings]
-    found = live(bindings, output)
+    found = live(bindings_of(builder.get()["main"]), output)
     return replace(graph, bindings=found, output=output, names=rewriter.names, linear=rewriter.linear)
 
 
@@ -52,7 +54,7 @@ class _Rewriter:
 
     graph: Graph
     builder: relax.BlockBuilder
-    readers: dict[relax.Var, list[relax.Call]]
+    readers: Readers
     values: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
     halves: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
     names: dict[relax.Var, str] = field(default_factory=dict)
@@ -64,7 +66,7 @@ class _Rewriter:
             self.values[variable] = self.wide(value)
         elif is_call(value, "relax.astype") and value.ty.dtype == value.args[0].ty.dtype:
             self.values[variable] = self.wide(value.args[0])
-        elif is_call(value) and value.op.name in MULTIPLIES and is_constant(value.args[1]):
+        elif is_call(value) and value.op.name in WEIGHTED and is_constant(value.args[1]):
             self.values[variable] = self._product(value)
         elif is_call(value) and value.op.name in MOVES and _in_float(variable):
             arguments = [self.half(argument) for argument in value.args]

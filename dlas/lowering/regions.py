@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tvm
 from tvm import relax, tirx
 
-from dlas.lowering.importing import as_array
 from dlas.lowering.scalars import FORMULAS, QUANTIZE, SCALARS, limits_of
-from dlas.lowering.simplify import Graph, is_call, is_constant, shape_of, variables
+from dlas.lowering.simplify import (
+    Graph,
+    Readers,
+    as_number,
+    is_call,
+    is_constant,
+    readers_of,
+    shape_of,
+    variables,
+)
 from dlas.lowering.tail import Step, Value
 
 LONGEST = 32
@@ -22,8 +29,6 @@ MOST_FORMULAS = 2
 
 Values = dict[relax.Var, relax.Expr]
 """What each variable is bound to."""
-Readers = dict[relax.Var, list[relax.Var | None]]
-"""The variables whose expressions read a variable; None for the network's output."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ def find_regions(graph: Graph) -> list[Region]:
     values, except of its output, are in the region.
     """
     values = dict(graph.bindings)
-    readers = _readers(graph)
+    readers = readers_of(graph)
     claimed: set[relax.Var] = set()
     regions = []
     for variable, value in graph.bindings:
@@ -106,17 +111,6 @@ def unreadable(call: relax.Call) -> str | None:
     if not is_constant(call.args[1]):
         return "the weight is computed at run time"
     return None
-
-
-def _readers(graph: Graph) -> Readers:
-    """Return the readers of each variable, in order; None stands for the graph's output."""
-    readers: Readers = defaultdict(list)
-    for variable, value in graph.bindings:
-        for read in variables(value):
-            readers[read].append(variable)
-    for read in variables(graph.output):
-        readers[read].append(None)
-    return readers
 
 
 def _input(call: relax.Call, values: Values, readers: Readers) -> Input:
@@ -222,7 +216,7 @@ def _elementwise(value: relax.Expr, shape: tuple[int, ...]) -> bool:
     """Whether an expression computes each element of [n, k, p, q] from the same element of its inputs."""
     if not (is_call(value) and value.op.name in SCALARS and isinstance(value.ty, relax.TensorType)):
         return False
-    if value.op.name == QUANTIZE and None in map(_as_number, value.args[1:]):
+    if value.op.name == QUANTIZE and None in map(as_number, value.args[1:]):
         return False
     return shape_of(value) == shape and all(map(_readable, value.args))
 
@@ -243,7 +237,7 @@ def _as_steps(
     def source(argument: relax.Expr) -> Value:
         if argument in position:
             return ("value", position[argument])
-        number = _as_number(argument)
+        number = as_number(argument)
         if number is not None:
             return ("number", number)
         return ("operand", operands.setdefault(argument, len(operands)))
@@ -258,12 +252,3 @@ def _as_steps(
             inputs += [("number", limit) for limit in limits_of(call)]
         steps.append(Step(call.op.name, tuple(inputs), str(call.ty.dtype)))
     return tuple(steps), tuple(operands)
-
-
-def _as_number(argument: relax.Expr) -> float | None:
-    """Return the value of a scalar or of a constant with one element; None for a tensor."""
-    if isinstance(argument, tirx.IntImm | tirx.FloatImm):
-        return float(argument.value)
-    if is_constant(argument) and as_array(argument).size == 1:
-        return float(as_array(argument).reshape(()))
-    return None

@@ -6,6 +6,7 @@ which takes tens of seconds on a deep network; numpy takes milliseconds.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -77,6 +78,35 @@ def variables(expression: relax.Expr) -> list[relax.Var]:
     return list(relax.analysis.free_vars(expression))
 
 
+Readers = dict[relax.Var, list[relax.Var | None]]
+"""The variables whose expressions read a variable; None for the network's output."""
+
+
+def readers_of(graph: Graph) -> Readers:
+    """Return the readers of each variable, in order; None stands for the graph's output."""
+    readers: Readers = defaultdict(list)
+    for variable, value in graph.bindings:
+        for read in variables(value):
+            readers[read].append(variable)
+    for read in variables(graph.output):
+        readers[read].append(None)
+    return readers
+
+
+def as_number(argument: relax.Expr) -> float | None:
+    """Return the value of a scalar or of a constant with one element; None for a tensor."""
+    if isinstance(argument, tirx.IntImm | tirx.FloatImm):
+        return float(argument.value)
+    if is_constant(argument) and as_array(argument).size == 1:
+        return float(as_array(argument).reshape(()))
+    return None
+
+
+def bindings_of(function: relax.Function) -> list[Binding]:
+    """Return the bindings of a function in order."""
+    return [(binding.var, binding.value) for block in function.body.blocks for binding in block.bindings]
+
+
 def _permute(call: relax.Call, x: Array) -> Array:
     axes = call.attrs.axes
     return np.transpose(x, None if axes is None else [int(axis) for axis in axes])
@@ -109,6 +139,8 @@ NUMPY: dict[str, Callable[..., Array]] = {
 """How numpy evaluates an operator on constants; other operators are not folded."""
 WEIGHTED = ("relax.nn.conv2d", "relax.matmul")
 """Operators whose second argument may be a layer's weight."""
+RESHAPES = {f"relax.{name}" for name in ("reshape", "flatten", "nn.batch_flatten", "squeeze", "expand_dims")}
+"""Operators that keep all elements in their order."""
 RESTORED = {"maximum": relax.op.maximum, "minimum": relax.op.minimum}
 """Operators that the ONNX importer lowers to TIR, by name; as Relax operators they can join a tail."""
 
@@ -124,11 +156,7 @@ def simplify(imported: Imported) -> Graph:
                 rewriter.visit(binding)
         output = rewriter.of(imported.function.body.body)
         builder.emit_func_output(output)
-    bindings = [
-        (binding.var, binding.value)
-        for block in builder.get()["main"].body.blocks
-        for binding in block.bindings
-    ]
+    bindings = bindings_of(builder.get()["main"])
     names = _name_convolutions(bindings, rewriter.owners, imported.convolutions)
     linear = _name_linear(bindings, rewriter.owners, imported.linear)
     found = live(bindings, output)

@@ -16,8 +16,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from dlas.compilers.programs.tvm import TvmProgram, write_program
-from dlas.lowering.fusing import bindings, called_kernel
+from dlas.lowering.fusing import called_kernel
 from dlas.lowering.lower import Lowered, lower, schedule
+from dlas.lowering.simplify import bindings_of
 from dlas.networks.exporting import as_onnx
 from dlas.networks.onnx_network import OnnxNetwork
 from dlas.networks.operator_names import LAYOUT_CHANGE, RELAX, TOPI, of_topi
@@ -59,7 +60,7 @@ def of(lowered: Lowered, operator: str) -> dict[str, Any]:
 
 
 def test_every_kernel_that_runs_is_told_once_and_named(lowered: Lowered) -> None:
-    calls = [called_kernel(value) for _, value in bindings(lowered.module["main"])]
+    calls = [called_kernel(value) for _, value in bindings_of(lowered.module["main"])]
     assert [layer["kernel"] for layer in lowered.operators] == [call for call in calls if call]
     assert len({layer["name"] for layer in lowered.operators}) == len(lowered.operators)
     assert [layer["name"] for layer in lowered.operators if layer["operator"] is None] == []

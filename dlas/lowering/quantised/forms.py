@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from tvm import relax, tirx
+from tvm import relax
 
-from dlas.lowering.importing import as_array
-from dlas.lowering.quantised.numbers import QUANTIZE, Activation, Format, Numbers
+from dlas.lowering.quantised.numbers import Activation, Format, Numbers
 from dlas.lowering.quantised.products import BYTES, LARGEST, ByteProduct, byte_product
 from dlas.lowering.quantised.writing import Bounds, Writer, as_float32, extent_of
-from dlas.lowering.simplify import is_constant, shape_of
+from dlas.lowering.scalars import QUANTIZE
+from dlas.lowering.simplify import RESHAPES, as_number, shape_of
 
 MOVES = {
-    *("relax.reshape", "relax.flatten", "relax.nn.batch_flatten", "relax.squeeze", "relax.expand_dims"),
+    *RESHAPES,
     *("relax.permute_dims", "relax.broadcast_to", "relax.strided_slice", "relax.nn.max_pool2d", "relax.max"),
 }
 """Operators that pick elements of their first argument, whatever these stand for."""
@@ -96,21 +96,12 @@ def _clip(call: relax.Call) -> Bounds | None:
         return fixed[name]
     if name not in ("relax.clip", "relax.maximum", "relax.minimum"):
         return None
-    known = [number for argument in call.args[1:] if (number := _number(argument)) is not None]
+    known = [number for argument in call.args[1:] if (number := as_number(argument)) is not None]
     if len(known) < len(call.args) - 1:
         return None
     if name == "relax.clip":
         return Bounds(*known)
     return Bounds(low=known[0]) if name == "relax.maximum" else Bounds(high=known[0])
-
-
-def _number(argument: relax.Expr) -> float | None:
-    """Return the value of a number; None for a tensor."""
-    if isinstance(argument, tirx.IntImm | tirx.FloatImm):
-        return float(argument.value)
-    if is_constant(argument) and as_array(argument).size == 1:
-        return float(as_array(argument).reshape(()))
-    return None
 
 
 def _real_product(numbers: Numbers, variable: relax.Var) -> Form | None:

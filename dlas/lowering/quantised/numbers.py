@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,10 +9,10 @@ import numpy as np
 from tvm import relax
 
 from dlas.lowering.importing import as_array
-from dlas.lowering.simplify import Graph, is_call, is_constant, shape_of, variables
+from dlas.lowering.simplify import Graph, Readers, is_call, is_constant, readers_of, shape_of
 from dlas.stack import Array
 
-DEQUANTIZE, QUANTIZE = "relax.dequantize", "relax.quantize"
+DEQUANTIZE = "relax.dequantize"
 
 
 @dataclass(frozen=True)
@@ -132,16 +131,11 @@ class Numbers:
 
     graph: Graph
     values: dict[relax.Var, relax.Expr] = field(init=False)
-    readers: dict[relax.Var, list[relax.Var | None]] = field(init=False)
+    readers: Readers = field(init=False)
 
     def __post_init__(self) -> None:
         self.values = dict(self.graph.bindings)
-        self.readers = defaultdict(list)
-        for variable, value in self.graph.bindings:
-            for read in variables(value):
-                self.readers[read].append(variable)
-        for read in variables(self.graph.output):
-            self.readers[read].append(None)
+        self.readers = readers_of(self.graph)
 
     def call(self, value: relax.Expr, operator: str | None = None) -> relax.Call | None:
         """Return the call that a variable holds, of one operator if it is named; else None."""

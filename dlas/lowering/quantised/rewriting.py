@@ -15,10 +15,11 @@ from tvm import relax
 from dlas.errors import Unsupported
 from dlas.lowering.importing import as_array, as_constant
 from dlas.lowering.quantised.forms import Form, integer_form
-from dlas.lowering.quantised.numbers import DEQUANTIZE, QUANTIZE, Format, Numbers, Stored, along_axis
+from dlas.lowering.quantised.numbers import DEQUANTIZE, Format, Numbers, Stored, along_axis
 from dlas.lowering.quantised.products import ByteProduct
 from dlas.lowering.quantised.writing import Writer, as_float32
-from dlas.lowering.simplify import Graph, folded, is_call, is_constant, live, shape_of, variables
+from dlas.lowering.scalars import QUANTIZE
+from dlas.lowering.simplify import Graph, bindings_of, folded, is_call, is_constant, live, shape_of, variables
 from dlas.stack import Array
 
 
@@ -41,9 +42,7 @@ def in_integers(graph: Graph) -> Graph:
                 rewriter.write(variable, value, forms.get(variable))
         output = rewriter.of(graph.output)
         builder.emit_func_output(output)
-    blocks = builder.get()["main"].body.blocks
-    bindings = [(binding.var, binding.value) for block in blocks for binding in block.bindings]
-    found = live(bindings, output)
+    found = live(bindings_of(builder.get()["main"]), output)
     return replace(graph, bindings=found, output=output, names=rewriter.names, linear=rewriter.linear)
 
 
