@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
 
-import numpy as np
 import torch
-from pydantic import AfterValidator
 from torch import nn
 
 from dlas.networks.scoring import batches, score
-from dlas.networks.subnets import written
+from dlas.networks.subnets.drawn import DrawnSubnet, SubnetText
 from dlas.networks.subnets.flexible import Flexible
 from dlas.networks.subnets.modules import subnet
 from dlas.networks.subnets.shapes import small
-from dlas.networks.subnets.written import Space, codes, parse
+from dlas.networks.subnets.written import Space, parse
 from dlas.networks.torch_network import TorchNetwork
 from dlas.networks.weights import WEIGHTS_FILE, load_weights, read_weights
-from dlas.stack import Compression, Data, Facts, InputError, Model, Network, Unsupported, Workspace
-
-
-def _known_subnet(text: str) -> str:
-    codes([text])  # which says what is wrong
-    return text
+from dlas.stack import Compression, Data, Facts, Model, Network, Unsupported, Workspace
 
 
 @dataclass(frozen=True)
-class Subnet(Compression):
+class Subnet(DrawnSubnet, Compression):
     """One subnetwork of the model ``supernet``: the first channels, the middle of kernels, fewer layers.
 
     The statistics of its batch norms are estimated on the training images; nothing is trained.
@@ -42,48 +33,8 @@ class Subnet(Compression):
         Where subnetworks are drawn.
     """
 
-    subnet: Annotated[str, AfterValidator(_known_subnet)]
+    subnet: SubnetText
     space: Space = "ofa"
-
-    @classmethod
-    def drawn(cls, rng: np.random.Generator) -> Mapping[str, Any]:
-        """Return a subnetwork at random, of all."""
-        return {"subnet": written.draw("ofa", rng)}
-
-    @classmethod
-    def drawn_with(cls, given: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
-        """Return a subnetwork of a space at random; the space is no part of what it is."""
-        return {"subnet": written.draw(given.get("space", "ofa"), rng), "space": "ofa"}
-
-    @classmethod
-    def mutated(
-        cls, drawn: Mapping[str, Any], given: Mapping[str, Any], rate: float, rng: np.random.Generator
-    ) -> Mapping[str, Any]:
-        """Return a subnetwork with each depth, kernel size and expansion ratio drawn anew at a rate."""
-        return {"subnet": written.mutated(drawn["subnet"], given.get("space", "ofa"), rate, rng)}
-
-    @classmethod
-    def crossed(
-        cls,
-        one: Mapping[str, Any],
-        other: Mapping[str, Any],
-        given: Mapping[str, Any],
-        rng: np.random.Generator,
-    ) -> Mapping[str, Any]:
-        """Return a subnetwork each layer of which is that of one of two others."""
-        return {"subnet": written.crossed(one["subnet"], other["subnet"], given.get("space", "ofa"), rng)}
-
-    def verify(self) -> None:
-        """Refuse a space beside a subnetwork that is not drawn.
-
-        Raises
-        ------
-        InputError
-        """
-        if self.space != "ofa":
-            raise InputError(
-                f"space = {self.space!r} says where subnet = 'drawn' is drawn from; leave it out"
-            )
 
     def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
         """Return the subnetwork, evaluated in full where images have labels.

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-import numpy as np
 from pydantic import AfterValidator
 from torch import nn
 
-from dlas.errors import InputError
-from dlas.networks.subnets import written
+from dlas.networks.subnets.drawn import DrawnSubnet, SubnetText
 from dlas.networks.subnets.modules import subnet as made
 from dlas.networks.subnets.shapes import LEAST_SIZE, MOST_SIZE, WIDTHS, check_size, ofa, operators
-from dlas.networks.subnets.written import Space, codes, parse
+from dlas.networks.subnets.written import Space, parse
 from dlas.networks.torch_model import TorchModel
 from dlas.stack import Layer
 
@@ -25,13 +23,8 @@ def _known_width(width: float) -> float:
     return width
 
 
-def _known_subnet(text: str) -> str:
-    codes([text])  # which says what is wrong
-    return text
-
-
 @dataclass(frozen=True)
-class OfaMobilenetV3(TorchModel):
+class OfaMobilenetV3(DrawnSubnet, TorchModel):
     """A subnetwork of Once-for-All's MobileNetV3, untrained.
 
     Kernel sizes and expansion ratios of its five stages of two to four layers.  With ``subnet = "drawn"``
@@ -55,50 +48,9 @@ class OfaMobilenetV3(TorchModel):
 
     image_sizes: ClassVar[tuple[int, ...]] = (128, 144, 160, 176, 192, 208, 224)
 
-    subnet: Annotated[str, AfterValidator(_known_subnet)]
+    subnet: SubnetText
     width: Annotated[float, AfterValidator(_known_width)] = 1.0
     space: Space = "ofa"
-
-    @classmethod
-    def drawn(cls, rng: np.random.Generator) -> Mapping[str, Any]:
-        """Return a subnetwork at random, of all."""
-        return {"subnet": written.draw("ofa", rng)}
-
-    @classmethod
-    def drawn_with(cls, given: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
-        """Return a subnetwork of a space at random; the space is no part of what it is."""
-        return {"subnet": written.draw(given.get("space", "ofa"), rng), "space": "ofa"}
-
-    @classmethod
-    def mutated(
-        cls, drawn: Mapping[str, Any], given: Mapping[str, Any], rate: float, rng: np.random.Generator
-    ) -> Mapping[str, Any]:
-        """Return a subnetwork with each depth, kernel size and expansion ratio drawn anew at a rate."""
-        return {"subnet": written.mutated(drawn["subnet"], given.get("space", "ofa"), rate, rng)}
-
-    @classmethod
-    def crossed(
-        cls,
-        one: Mapping[str, Any],
-        other: Mapping[str, Any],
-        given: Mapping[str, Any],
-        rng: np.random.Generator,
-    ) -> Mapping[str, Any]:
-        """Return a subnetwork each layer of which is that of one of two others."""
-        return {"subnet": written.crossed(one["subnet"], other["subnet"], given.get("space", "ofa"), rng)}
-
-    def verify(self) -> None:
-        """Refuse a space beside a subnetwork that is not drawn: equal networks have equal options.
-
-        Raises
-        ------
-        InputError
-        """
-        if self.space != "ofa":
-            raise InputError(
-                f"space = {self.space!r} says where subnet = 'drawn' is drawn from, and this one is "
-                f"{self.subnet!r}: leave the space out"
-            )
 
     def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
         """Return the network with random weights.

@@ -105,4 +105,4 @@ def test_a_search_runs_on_true_accuracies(tmp_path: Path) -> None:
         cache=tmp_path / "cache",
         progress="silent",
     )
-    assert view.frame["score"].min() > 0.5 and view.frame["measured"].notna().all()
+    assert view.frame["score"].min() > 0.5 and view.frame["latency_s_measured"].notna().all()
