@@ -21,14 +21,13 @@ import pydantic
 from dlas.errors import InputError
 from dlas.learning.features.kernels import COLUMNS
 from dlas.learning.points import SETTING
+from dlas.predictors.fitted import folders
 from dlas.stack import Fitted, Kernels, Predictor, Samples
 from dlas.store import fingerprint
 from dlas.study import parts
 
-FILE = "predictor.json"
+FILE = folders.FILE
 SCHEMA = 1
-MOST_BYTES = 64 << 20
-"""Largest ``predictor.json`` that is read: the ids of a million rows take 20 MB."""
 ANY = "any"
 """Value of a setting's column where a predictor is one for all values, also those that it never saw."""
 TOOLS = ("python", "numpy", "scipy", "scikit-learn", "xgboost", "safetensors")
@@ -208,7 +207,7 @@ def write(folder: Path, record: Record, fitted: Sequence[Fitted], beside: bool =
             place = partial / setting.folder
             place.mkdir()
             own.save(place)
-            files = {path.name: _sha256(path) for path in sorted(place.iterdir())}
+            files = {path.name: folders.sha256(path) for path in sorted(place.iterdir())}
             settings.append(setting.model_copy(update={"files": files}))
         complete = record.model_copy(update={"settings": settings})
         (partial / FILE).write_text(complete.model_dump_json(indent=1) + "\n", encoding="utf-8")
@@ -264,7 +263,7 @@ def read(folder: Path) -> Stored:
     InputError
         If it is no predictor, is damaged, or was written by a newer version.
     """
-    text = _text(folder)
+    text = folders.read_text(folder, repr(str(folder)))
     record = _parsed(folder / FILE, text)
     check_named(record.part)
     part_class = parts.find("predictor", record.part)
@@ -289,16 +288,7 @@ def check_named(part: str) -> None:
 
 def _loaded(part: Predictor, place: Path, setting: SettingRecord) -> Fitted:
     """Return what was fitted to one setting, after checking its files and that it takes its columns."""
-    found = {path.name for path in place.iterdir()} if place.is_dir() and not place.is_symlink() else set()
-    if found != set(setting.files):
-        listed = ", ".join(sorted(setting.files)) or "no files"
-        raise InputError(f"{str(place)!r} must hold {listed}; it holds {', '.join(sorted(found)) or 'none'}")
-    for name, digest in setting.files.items():
-        path = place / name
-        if path.is_symlink() or not path.is_file():
-            raise InputError(f"{str(path)!r} is no file")
-        if _sha256(path) != digest:
-            raise InputError(f"{path} was changed since the predictor was fitted: its hash differs")
+    folders.check_files(place, setting.files)
     fitted = part.load(place)
     try:
         predicted = fitted.predict(_least(part, setting))
@@ -321,21 +311,6 @@ def _least(part: Predictor, setting: SettingRecord) -> Samples:
         groups=("",),
         kernels=kernel if part.level == "kernel" else None,
     )
-
-
-def _text(folder: Path) -> bytes:
-    """Return the content of a predictor's JSON file."""
-    path = folder / FILE
-    try:
-        with path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
-    except OSError:
-        raise InputError(
-            f"{str(folder)!r} is no predictor: it has no {FILE}; give a folder that `dlas fit --to` wrote"
-        ) from None
-    if len(text) > MOST_BYTES:
-        raise InputError(f"{path} has over {MOST_BYTES:,} bytes")
-    return text
 
 
 def _parsed(path: Path, text: bytes) -> Record:
@@ -364,8 +339,3 @@ def versions() -> dict[str, str | None]:
 
 def _key(setting: SettingRecord) -> tuple[str, ...]:
     return tuple(setting.setting.get(name, "") for name in SETTING)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

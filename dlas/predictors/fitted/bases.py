@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas.errors import InputError
-
-FILE = "predictor.json"
-MOST_BYTES = 64 << 20
+from dlas.predictors.fitted.folders import FILE, check_files, read_text
 
 
 @dataclass(frozen=True)
@@ -45,16 +42,8 @@ def read_bases(folder: str) -> list[Base]:
     InputError
         If it is none, or is damaged.
     """
-    path = Path(folder).expanduser() / FILE
-    try:
-        with path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
-    except OSError:
-        raise InputError(
-            f"base {folder!r} is no predictor: it has no {FILE}; give a folder that `dlas fit --to` wrote"
-        ) from None
-    if len(text) > MOST_BYTES:
-        raise InputError(f"{path} has over {MOST_BYTES:,} bytes")
+    path = Path(folder).expanduser()
+    text = read_text(path, f"base {folder!r}")
     try:
         content = json.loads(text)
         found = [
@@ -63,12 +52,12 @@ def read_bases(folder: str) -> list[Base]:
                 target=_text(content["target"]),
                 machine=_text(setting["machine"]),
                 columns=tuple(map(_text, setting["columns"])),
-                folder=_checked(path.parent, setting),
+                folder=_checked(path, setting),
             )
             for setting in content["settings"]
         ]
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise InputError(f"{path} describes no predictor: {type(error).__name__}: {error}") from None
+        raise InputError(f"{path / FILE} describes no predictor: {type(error).__name__}: {error}") from None
     return found
 
 
@@ -101,11 +90,5 @@ def _checked(folder: Path, setting: Mapping[str, Any]) -> Path:
     if not name.isdigit():
         raise ValueError(f"folder {name!r:.80}")
     place = folder / name
-    for file, digest in setting["files"].items():
-        path = place / _text(file)
-        if "/" in file or path.is_symlink() or not path.is_file():
-            raise InputError(f"{str(path)!r} is no file")
-        with path.open("rb") as opened:
-            if hashlib.file_digest(opened, "sha256").hexdigest() != digest:
-                raise InputError(f"{path} was changed since the predictor was fitted: its hash differs")
+    check_files(place, setting["files"])
     return place
