@@ -79,21 +79,13 @@ def blocks(
     studies = {size: _study(_names(width, size), axes, seed) for size in sorted(set(sizes))}
     folder, lines = Path(to), []
     with runner_of(steps) as runner:
+        shared: dict[str, Any] = {
+            "cache": None if cache is None else Path(cache),
+            "steps": runner,
+            "progress": progress,
+        }
         for size, study in studies.items():
-            names = _names(width, size)
-            place = folder / "rows" / str(size)
-            chosen = _points(study, names)
-            run_into(
-                study,
-                place,
-                points=list(chosen),
-                cache=None if cache is None else Path(cache),
-                steps=runner,
-                progress=progress,
-                lines=False,
-            )
-            seconds, counts = _timed(place, chosen)
-            write_tables(folder, {size: seconds}, counts)
+            seconds = _table(folder, size, study, _names(width, size), shared)
             fixed = sum(seconds[name] for name in ofa(width).fixed_keys(size))
             say(f"size {size}: {len(seconds)} blocks in {folder / f'{size}_lookup_table.yaml'}")
             lines.append(
@@ -101,6 +93,17 @@ def blocks(
             )
     frame = pd.DataFrame(lines)
     return View(frame, Text(frame.to_string(index=False)))
+
+
+def _table(
+    folder: Path, size: int, study: Study, names: Sequence[str], options: Mapping[str, Any]
+) -> dict[str, float]:
+    """Measure the blocks for images of one size, write their table, and return their seconds."""
+    rows, chosen = folder / "rows" / str(size), _points(study, names)
+    run_into(study, rows, points=list(chosen), lines=False, **options)
+    seconds, counts = _timed(rows, chosen)
+    write_tables(folder, {size: seconds}, counts)
+    return seconds
 
 
 def _names(width: float, size: int) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dlas.analysis.matching import timed
 from dlas.api.planned import planned
 from dlas.api.running import run_into, run_study
 from dlas.console import terminal
@@ -200,9 +201,9 @@ class Measurement:
         """Return medians, and the upper ends of their intervals; infinity where a point has no time."""
         run_into(self.space.small, self.folder, points=list(points), lines=False, **self.options)
         frame = read(self.folder).set_index("id")
-        timed = frame[frame["status"].eq("ok") & ~frame["unstable"].fillna(False).astype(bool)]
+        results = frame[timed(frame)]
         value, high = (
-            timed[name].reindex([point.id for point in points]).to_numpy(dtype=float)
+            results[name].reindex([point.id for point in points]).to_numpy(dtype=float)
             for name in (LATENCY, "latency_high_s")
         )
         return np.nan_to_num(value, nan=np.inf), np.nan_to_num(high, nan=np.inf)

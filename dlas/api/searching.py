@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from dlas.analysis.matching import timed
 from dlas.api.running import Progress, Steps, check_parts, run_into, runner_of
 from dlas.console import terminal
 from dlas.console.views import View
@@ -360,12 +361,12 @@ def _measured(
     points = [space.point(each.candidate) for each in chosen]
     run_into(space.study, folder, points=points, **options)
     rows = read(folder)
-    timed = rows[rows["status"].eq("ok") & ~rows["unstable"].fillna(False).astype(bool)]
+    results = rows[timed(rows)]
     return {
         (name, row): float(value)
         for name in quantities
-        if name in timed
-        for row, value in zip(timed["id"], timed[name], strict=True)
+        if name in results
+        for row, value in zip(results["id"], results[name], strict=True)
         if pd.notna(value)
     }
 
