@@ -311,6 +311,9 @@ class Followed(Mapping[int, Sequence[Layer]]):
             raise KeyError(batch)
         return self.model.operators(self.shape, self.classes, batch)
 
+    def __contains__(self, batch: object) -> bool:
+        return batch == self.batch  # by default it would list them
+
     def __iter__(self) -> Iterator[int]:
         return iter((self.batch,))
 
