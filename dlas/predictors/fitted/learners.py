@@ -163,6 +163,8 @@ def halving(
     features, outputs : array
         Rows that learners are not trained on, by which they are compared.
     """
+    if len(settings) == 1:
+        return settings[0]
     learners = [(start(setting), setting) for setting in settings]
     rounds = 0
     while len(learners) // FEWER ** (rounds + 1) >= FEWER:
