@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -102,6 +103,15 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with 60 rows of the phone, where it does not matter how well they are predicted."""
+    folder = tmp_path_factory.mktemp("few")
+    pd.read_csv(PHONE).head(60).to_csv(folder / "few.csv", index=False)
+    dlas.import_rows(folder / "few.csv", folder / "rows")
+    return folder / "rows"
+
+
+@pytest.fixture(scope="module")
 def phone(published: Path) -> Points:
     return read_points([published / "ofa_note10"], TARGET)
 
@@ -153,25 +163,21 @@ def test_the_exact_size_helps_the_perceptron(phone: Points, tmp_path: Path) -> N
     assert errors[0] < errors[1] < 0.15
 
 
-def fit(published: Path, part: str, to: Path, *where: str, **options: Any) -> Path:
-    folder = published / ("ofa_note10" if "note10" in where else "ofa_gpus")
-    filters = [word for word in where if "=" in word]
-    dlas.fit(part, folder, target=TARGET, to=to, hold_out="model/2", where=filters, options=options)
+def fit(rows: Path, part: str, to: Path, *where: str, **options: Any) -> Path:
+    dlas.fit(part, rows, target=TARGET, to=to, hold_out="model/2", where=where, options=options)
     return to
 
 
-def test_ten_rows_carry_predictors_over_to_another_device(published: Path, tmp_path: Path) -> None:
-    base = tmp_path / "others"
-    dlas.fit(
-        "additive", published / "ofa_gpus", target=TARGET, to=base, hold_out="model/2",
-        where=['batch == 64 and machine != "Tesla V100"'], options={"costs": "stage"},
-    )  # fmt: skip
+def test_ten_rows_carry_predictors_over_to_another_device(
+    published: Path, gpus: Points, tmp_path: Path
+) -> None:
+    others = 'batch == 64 and machine != "Tesla V100"'
+    base = fit(published / "ofa_gpus", "additive", tmp_path / "others", others, costs="stage")
     from dlas.predictors.mixture import Mixture
 
     predictor = Mixture(str(base))
     predictor.verify()
-    points = read_points([published / "ofa_gpus"], TARGET, ["batch=64"])
-    samples = of(points, predictor, machine="Tesla V100")
+    samples = of(gpus, predictor, machine="Tesla V100")
     fitted = predictor.fit(samples.take(range(10)), Workspace(0, tmp_path, lambda line: None))
     rest = samples.take(range(10, len(samples)))
     assert stats.spearmanr(fitted.predict(rest), rest.target).statistic > 0.95
@@ -182,65 +188,64 @@ def test_ten_rows_carry_predictors_over_to_another_device(published: Path, tmp_p
         Mixture(" , ").verify()
 
 
-def test_a_perceptron_is_carried_over_by_its_last_layer(published: Path, tmp_path: Path) -> None:
+def test_a_perceptron_is_carried_over_by_its_last_layer(
+    published: Path, few: Path, gpus: Points, tmp_path: Path
+) -> None:
     from dlas.predictors.fine_tuned import FineTuned
 
     given = {"epochs": 25, "settings": 1, "size": "exact"}
-    base = fit(published, "subnet_mlp", tmp_path / "base", "note10", **given)
-    points = read_points([published / "ofa_gpus"], TARGET, ["batch=64"])
+    base = fit(published / "ofa_note10", "subnet_mlp", tmp_path / "base", **given)
     ours, papers = (FineTuned(str(base), size="exact", target=way, epochs=20) for way in ("log", "as is"))
-    samples = of(points, ours, machine="Titan RTX")
+    samples = of(gpus, ours, machine="Titan RTX")
     assert rmse(ours, samples, 60, tmp_path) < 0.3
     assert rmse(papers, samples, 60, tmp_path) > rmse(ours, samples, 60, tmp_path)
     blurred = FineTuned(str(base))
     with pytest.raises(InputError, match="another encoding: 129 columns, and size = 'intervals'"):
-        rmse(blurred, of(points, blurred, machine="Titan RTX"), 60, tmp_path)
+        rmse(blurred, of(gpus, blurred, machine="Titan RTX"), 60, tmp_path)
     with pytest.raises(InputError, match="machine = 'Nexus'; choose one of its machines: 'Samsung"):
         FineTuned(str(base), machine="Nexus").verify()
-    sums = fit(published, "additive", tmp_path / "sums", "note10", costs="stage")
+    sums = fit(few, "additive", tmp_path / "sums", costs="stage")
     with pytest.raises(InputError, match="is a 'additive'; expected a fitted 'subnet_mlp'"):
         FineTuned(str(sums)).verify()
 
 
-def test_a_changed_base_is_refused(published: Path, tmp_path: Path) -> None:
+def test_a_changed_base_is_refused(few: Path, tmp_path: Path) -> None:
     from dlas.predictors.mixture import Mixture
 
-    base = fit(published, "additive", tmp_path / "base", "note10", costs="stage")
+    base = fit(few, "additive", tmp_path / "base", costs="stage")
     (file,) = (base / "0").iterdir()
     file.write_bytes(file.read_bytes() + b" ")
     with pytest.raises(InputError, match="its hash differs"):
         Mixture(str(base)).verify()
 
 
-def test_sums_of_a_table_are_its_blocks(published: Path, tmp_path: Path) -> None:
+def test_sums_of_a_table_are_its_blocks(few: Path, tmp_path: Path) -> None:
     shapes = ofa(1.2)
     seconds = {
         size: dict.fromkeys([*shapes.keys(size), *shapes.fixed_keys(size)], 1e-3 * size / 160)
         for size in (160, 192, 224)
     }
     write_tables(tmp_path / "tables", seconds, {})
-    found = fit(published, "lookup_table", tmp_path / "p", "note10", table=str(tmp_path / "tables"))
-    frame = dlas.read(published / "ofa_note10")
+    found = fit(few, "lookup_table", tmp_path / "p", table=str(tmp_path / "tables"))
+    frame = dlas.read(few)
     predicted = dlas.predictor(found).predict(frame)[TARGET]
     layers = frame["model.subnet"].str.count(r"[0-9]") / 2 + 6
     assert predicted.to_numpy() == pytest.approx(
         (layers * 1e-3 * frame["dataset.size"] / 160).to_numpy(float)
     )
     with pytest.raises(InputError, match=r"of width 1.0: it is for width 1.2"):
-        _narrow(published, tmp_path)
+        _narrow(tmp_path)
 
 
-def _narrow(published: Path, folder: Path) -> None:
+def _narrow(folder: Path) -> None:
     """Fit the table of width 1.2 to rows of width 1."""
-    import pandas as pd
-
     rows = pd.read_csv(PHONE).head(30).assign(**{"model.width": 1.0})
     rows.to_csv(folder / "narrow.csv", index=False)
     dlas.import_rows(folder / "narrow.csv", folder / "narrow")
     options = {"table": str(folder / "tables")}
-    dlas.fit("lookup_table", folder / "narrow", target=TARGET, to=folder / "q", options=options)
+    fit(folder / "narrow", "lookup_table", folder / "q", **options)
 
 
-def test_numbers_of_devices_are_read_from_rows(published: Path, tmp_path: Path) -> None:
+def test_numbers_of_devices_are_read_from_rows(few: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not tell its cores"):
-        fit(published, "subnet_mlp", tmp_path / "p", "batch=64", hardware="as is", epochs=1, settings=1)
+        fit(few, "subnet_mlp", tmp_path / "p", hardware="as is", epochs=1, settings=1)
