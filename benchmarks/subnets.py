@@ -106,10 +106,10 @@ def rmse(predictor: Predictor, rows: Samples, size: int) -> float:
 
 
 def rank(predictor: Predictor, rows: Samples, size: int) -> float:
-    """Return the rank correlation on rows that were not among the first ``size``."""
+    """Return the rank correlation on rows not among the first ``size``; 0 where all predictions are equal."""
     tried = rows.take(range(size, min(len(rows), size + HELD)))
     predicted = fitted_to(predictor, rows.take(range(size))).predict(tried)
-    return float(stats.spearmanr(predicted, tried.target).statistic)
+    return float(stats.spearmanr(predicted, tried.target).statistic) if np.ptp(predicted) else 0.0
 
 
 def held_out(points: Points, draws: int, rows: Path, sums: Path) -> None:
