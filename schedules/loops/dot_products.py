@@ -6,8 +6,9 @@ loop nest with the description of an intrinsic, and puts the instruction in its 
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
@@ -242,40 +243,40 @@ def _whole(buffer: tirx.Buffer) -> TensorRegion:
     return buffer[tuple(slice(0, extent) for extent in buffer.shape)]
 
 
-def _arguments(dots: DotProducts, lanes: int) -> tuple[tirx.Buffer, tirx.Buffer, tirx.Buffer]:
-    """Return the buffers of inputs, weights [lanes, terms] and sums [lanes]."""
+@contextlib.contextmanager
+def _function(dots: DotProducts, lanes: int) -> Iterator[tuple[tirx.Buffer, tirx.Buffer, tirx.Buffer]]:
+    """Write a PrimFunc around what follows; yield its inputs, weights [lanes, terms] and sums [lanes]."""
     given = (dots.terms, lanes) if dots.apart else (dots.terms,)
-    a = T.arg("A", T.Buffer(given, dots.read, offset_factor=1))
-    b = T.arg("B", T.Buffer((lanes, dots.terms), "int8", offset_factor=1))
-    c = T.arg("C", T.Buffer((lanes,), "int32", scope="local", offset_factor=1))
-    return a, b, c
+    with T.prim_func(s_tir=True):
+        T.func_name("main")
+        a = T.arg("A", T.Buffer(given, dots.read, offset_factor=1))
+        b = T.arg("B", T.Buffer((lanes, dots.terms), "int8", offset_factor=1))
+        c = T.arg("C", T.Buffer((lanes,), "int32", scope="local", offset_factor=1))
+        with T.sblock("root"):
+            T.reads(*map(_whole, (c, a, b)))
+            T.writes(_whole(c))
+            yield a, b, c
 
 
 def _described(dots: DotProducts, lanes: int) -> tirx.PrimFunc:
     """Return the loops that an intrinsic takes the place of."""
-    with IRBuilder() as builder, T.prim_func(s_tir=True):
-        T.func_name("described")
-        a, b, c = _arguments(dots, lanes)
-        with T.sblock("root"):
-            T.reads(*map(_whole, (c, a, b)))
-            T.writes(_whole(c))
-            with T.grid(lanes, dots.terms) as (lane, term), T.sblock("update"):
-                i = IRBuilder.name("vi", T.axis.spatial(lanes, lane))
-                k = IRBuilder.name("vk", T.axis.reduce(dots.terms, term))
-                read = a[k, i] if dots.apart else a[k]
-                T.reads(c[i], read, b[i, k])
-                T.writes(c[i])
-                T.buffer_store(c, c[i] + read.astype("int32") * b[i, k].astype("int32"), [i])
+    with (
+        IRBuilder() as builder,
+        _function(dots, lanes) as (a, b, c),
+        T.grid(lanes, dots.terms) as (lane, term),
+        T.sblock("update"),
+    ):
+        i = IRBuilder.name("vi", T.axis.spatial(lanes, lane))
+        k = IRBuilder.name("vk", T.axis.reduce(dots.terms, term))
+        read = a[k, i] if dots.apart else a[k]
+        T.reads(c[i], read, b[i, k])
+        T.writes(c[i])
+        T.buffer_store(c, c[i] + read.astype("int32") * b[i, k].astype("int32"), [i])
     return builder.get()
 
 
 def _implemented(dots: DotProducts, lanes: int) -> tirx.PrimFunc:
     """Return the instruction."""
-    with IRBuilder() as builder, T.prim_func(s_tir=True):
-        T.func_name("implemented")
-        a, b, c = _arguments(dots, lanes)
-        with T.sblock("root"):
-            T.reads(*map(_whole, (c, a, b)))
-            T.writes(_whole(c))
-            T.buffer_store(c, dots.written(a, b, c, lanes), [tirx.Ramp(tirx.const(0, "int32"), 1, lanes)])
+    with IRBuilder() as builder, _function(dots, lanes) as (a, b, c):
+        T.buffer_store(c, dots.written(a, b, c, lanes), [tirx.Ramp(tirx.const(0, "int32"), 1, lanes)])
     return builder.get()
