@@ -82,7 +82,7 @@ def main(
     out: Annotated[Path | None, typer.Option(help="Keep rows here, and resume from them.")] = None,
 ) -> None:
     """Print tables of layers, of networks, and of the kinds of layers in these."""
-    beside = filter(_installed, PEERS) if peers is None else filter(None, peers.split(","))
+    beside = filter(installed, PEERS) if peers is None else filter(None, peers.split(","))
     ours = [OURS[name].format(trials=trials) for name in compilers.split(",")]
     listed = ", ".join([*ours, *(f'"{name}"' for name in beside)])
     common = {"algorithm": algorithm, "compilers": listed, "seconds": seconds}
@@ -115,7 +115,8 @@ def _run(folder: Path, options: dict[str, Any]) -> dict[str, Row]:
     return {row.compiler["name"]: row for row in rows}
 
 
-def _installed(compiler: str) -> bool:
+def installed(compiler: str) -> bool:
+    """Whether a compiler's package is installed."""
     try:
         parts.make("compiler", compiler, {}).verify()
     except MissingPackage:

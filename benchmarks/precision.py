@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.dense import OURS, REFERENCES, _installed
+from benchmarks.dense import OURS, REFERENCES, installed
 from benchmarks.studies import median_s, outcome, run_study
 from dlas.rows.results import Row
 
@@ -58,7 +58,7 @@ def main(
     out: Annotated[Path | None, typer.Option(help="Keep rows here, and resume from them.")] = None,
 ) -> None:
     """Print a table a network and number of threads."""
-    beside = [peer for peer in REFERENCES if _installed(peer)] if peers is None else peers.split(",")
+    beside = [peer for peer in REFERENCES if installed(peer)] if peers is None else peers.split(",")
     ours = [OURS[name].format(trials=trials) for name in compilers.split(",")]
     given: dict[str, Any] = {
         "types": ", ".join(TYPES[name] for name in types.split(",")),

@@ -87,8 +87,9 @@ def lower(network: Network, algorithm: Algorithm, batch: int, target: Target = G
 def lower_graph(graph: Graph, algorithm: Algorithm, target: Target = GENERIC) -> Lowered:
     """Return an imported network with its convolutions computed by ``algorithm``."""
     algorithm.check_layers(tuple(graph.names.values()))
-    integers = in_halves(graph) if graph.halves else in_integers(graph)
-    quantised, graph = integers is not graph and not graph.halves, in_rows(integers)
+    typed = in_halves(graph) if graph.halves else in_integers(graph)
+    quantised = typed is not graph and not graph.halves
+    graph = in_rows(typed)
     emitter = _Emitter(algorithm, target, graph.linear)
     regions = {region.output: region for region in find_regions(graph)}
     replaced = {variable for region in regions.values() for variable in region.variables}
