@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from dlas.analysis.paths import COMPRESSION
 from dlas.rows.results import Row, read_rows
 
 LEVEL = 0.95
@@ -25,7 +26,10 @@ def main() -> None:
     """Print the gain of each seed and their mean with its interval."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
-    found = gains(row for folder in parser.parse_args().folders for row in read_rows(folder))
+    folders = parser.parse_args().folders
+    found = gains(row for folder in folders for row in read_rows(folder))
+    if not found:
+        parser.error(f"no path with an accuracy after both stages in {', '.join(map(str, folders))}")
     for seed, (gain, paths) in sorted(found.items()):
         print(f"seed {seed}: {100 * gain:+.2f} points over {len(paths)} paths ({' '.join(paths)})")
     mean, low, high = interval([gain for gain, _ in found.values()])
@@ -37,7 +41,7 @@ def gains(rows: Iterable[Row]) -> dict[int, tuple[float, list[str]]]:
     accuracies: dict[int, Accuracies] = defaultdict(dict)
     kept: dict[int, set[str]] = defaultdict(set)
     for row in rows:
-        if row.compression.get("name") != "leaf" or row.accuracy is None:
+        if row.compression.get("name") != COMPRESSION or row.accuracy is None:
             continue
         stage, path = row.reached.get("stage", "base"), row.compression["path"]
         accuracies[row.seed][stage, path] = row.accuracy

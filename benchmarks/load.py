@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -141,8 +141,7 @@ def servers(routes: Sequence[Route]) -> dict[str, Policy]:
     enough = (most_accurate.accuracy or 0.0) - ENOUGH
 
     def accurate_enough(found: Sequence[Route], state: State) -> str:
-        told = State(state.batch, state.queue, state.deadline_s, enough)
-        return POLICIES["accuracy"](found, told)
+        return POLICIES["accuracy"](found, replace(state, least_accuracy=enough))
 
     policies = {name: policy for name, policy in POLICIES.items() if name != "accuracy"}
     static = min((route.path for route in routes), key=lambda path: path.count("1"))

@@ -22,9 +22,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from dlas.deployment.runtimes.tvm import FILES
+from dlas.processes.memory import quick_bytes
 from dlas.rows import intervals
-
-PAGE = 4096
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Sizes:
     @classmethod
     def of(cls, folder: Path) -> Sizes:
         """Return the sizes of a program's files."""
-        return cls(*((folder / name).stat().st_size for name in ("library.so", "parameters.safetensors")))
+        return cls(*((folder / name).stat().st_size for name in FILES[:2]))
 
 
 def main(
@@ -136,10 +136,9 @@ def _in_turns(images: Any, entries: Sequence[Once], rounds: int) -> list[Any]:
     samples: list[list[float]] = [[] for _ in entries]
     for number in range(rounds + 3):
         for own, entry in zip(samples, entries, strict=True):
-            start = time.perf_counter()
-            entry(images)
+            seconds = _seconds(entry, images)
             if number >= 3:
-                own.append(time.perf_counter() - start)
+                own.append(seconds)
     return [np.array(own) for own in samples]
 
 
@@ -160,20 +159,16 @@ def _print_switching(images: Any, served: dict[str, Once], rounds: int, switches
     (ratio,) = intervals.ratios([np.array(every)], [np.array(never)]).tolist()
     print(f"switching every batch against never: {ratio[0]:.4f} [{ratio[1]:.4f}, {ratio[2]:.4f}]")
     fastest = sorted(entries, key=lambda entry: _seconds(entry, images))[:2]
-    before = _resident()
+    before = quick_bytes(os.getpid())
     for number in range(switches):
         fastest[number % len(fastest)](images)
-    print(f"{switches:,} switches: resident memory grew by {_resident() - before:,} bytes")
+    print(f"{switches:,} switches: memory grew by {quick_bytes(os.getpid()) - before:,} bytes")
 
 
 def _seconds(entry: Once, images: Any) -> float:
     start = time.perf_counter()
     entry(images)
     return time.perf_counter() - start
-
-
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
 if __name__ == "__main__":
