@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dlas.compilers.programs.paths import join, write_joined
 from dlas.compilers.programs.tvm import CONTENTS, LIBRARY, PARAMETERS
 from dlas.compilers.untuned import Untuned
 from dlas.deployment.runtimes.tvm import Program
+from dlas.processes.memory import quick_bytes
 from dlas.schedules.direct import Direct
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.testing.algorithms import HOST
@@ -105,12 +107,7 @@ def test_switching_takes_no_memory(built: Any) -> None:
             entries[number % len(entries)](images)
 
     switch(400)
-    before = _resident_bytes()
+    before = quick_bytes(os.getpid())
     switch(4000)
     # An output kept at each switch would be 64 bytes and more each, an intermediate tensor tens of kilobytes.
-    assert _resident_bytes() - before < 2**20
-
-
-def _resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096
+    assert quick_bytes(os.getpid()) - before < 2**20

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from dlas.compression.flexible.loss import MOST, PathLoss
-from dlas.compression.flexible.module import Flexible, flexible
+from dlas.compression.flexible.module import flexible
 from dlas.compression.flexible.network import FlexibleNetwork
 from dlas.compression.flexible.phases import find_phases
 from dlas.compression.flexible.recipes import PAPER, PAPER_DEPTHWISE, recipe_for
@@ -28,17 +28,10 @@ from dlas.networks.training import CHECKPOINT
 from dlas.stack import Workspace
 from dlas.study import parts
 from dlas.testing.networks import Staged
+from tests.fixtures.flexible import staged
 from tests.fixtures.tiny import CLASSES, SHAPE, make_network, network_of, the_point, tiny_data, workspace
 
 IMAGE = (3, 32, 32)
-
-
-def staged(seed: int = 0) -> nn.Module:
-    """Return a network of two stages with statistics that are not those of construction."""
-    torch.manual_seed(seed)
-    module = Staged(SHAPE[0], CLASSES)
-    module.train()(torch.randn(32, *SHAPE))
-    return module.eval()
 
 
 def cifar(name: str) -> nn.Module:
@@ -346,4 +339,3 @@ def test_the_pareto_set_has_no_dominated_path() -> None:
 
 def test_phases_are_found_without_a_trace() -> None:
     assert [phase.modules for phase in find_phases(Staged(3, 4))] == [("layer1",), ("layer2",)]
-    assert isinstance(flexible(staged(), 0.5, 0), Flexible)
