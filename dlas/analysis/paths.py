@@ -8,7 +8,7 @@ two places only where a path is surely in the one and surely not in the other.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from dlas.analysis.matching import groups, natural, timed
 from dlas.errors import InputError
 from dlas.rows import intervals
 from dlas.rows.columns import MACHINE
+from dlas.rows.labels import MISSING, factor
 
 COMPRESSION, ALL = "leaf", "all"
 PATH = "path"
@@ -98,10 +99,8 @@ def places(found: pd.DataFrame) -> pd.DataFrame:
         ``speedup`` and ``macs_share`` of the fastest path against the legacy network's.
     """
     lines = [_place(found.iloc[inside]) for inside in groups(found, PLACE)]
-    frame = pd.DataFrame(lines)
-    if frame.empty:
-        return frame
-    return frame.sort_values([*PLACE], key=_natural, kind="stable").reset_index(drop=True)
+    lines.sort(key=lambda line: [natural(str(line[name])) for name in PLACE])
+    return pd.DataFrame(lines)
 
 
 def changes(found: pd.DataFrame) -> pd.DataFrame:
@@ -112,7 +111,7 @@ def changes(found: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One line for neighbouring values of one of :data:`CHANGED`: ``along``, ``first`` and ``second``
         (its values), the other columns of the place, the paths that surely ``enter`` and ``leave``
-        (tuples), and the number of paths that are ``open`` in either place and in the set of neither surely.
+        (tuples), and the number of paths that are ``open`` in either place.
     """
     lines = []
     for along in CHANGED:
@@ -129,6 +128,26 @@ def changes(found: pd.DataFrame) -> pd.DataFrame:
 def text(paths: Sequence[str]) -> str:
     """Return paths as ``keep`` of the compression takes them."""
     return " ".join(paths)
+
+
+def sets(place: Mapping[Any, Any]) -> dict[str, str]:
+    """Return the sets of a line of :func:`places`, as texts by the headers of their columns."""
+    return {
+        "Pareto set, the fastest first": text(place["by_latency"]) or MISSING,
+        OPEN: text(place["open"]) or MISSING,
+        "by multiply-adds": text(place["by_macs"]) or MISSING,
+    }
+
+
+def numbers(place: Mapping[Any, Any]) -> dict[str, str]:
+    """Return the numbers of a line of :func:`places`, as texts by the headers of their columns."""
+    speedup, share, correlation = (place[name] for name in ("speedup", "macs_share", "correlation"))
+    interval = f"[{place['low']:.2f}, {place['high']:.2f}]"
+    return {
+        "fastest against legacy": MISSING if pd.isna(speedup) else factor(speedup),
+        "its multiply-adds": MISSING if pd.isna(share) else f"{share:.0%}",
+        "correlation [95 % interval]": MISSING if pd.isna(correlation) else f"{correlation:.2f} {interval}",
+    }
 
 
 def _are_paths(points: pd.DataFrame) -> pd.Series:
@@ -226,12 +245,3 @@ def _change(block: pd.DataFrame, along: str, first: Any, second: Any, same: Sequ
         "leave": tuple(path for path, pair in pairs.items() if pair == (IN, OUT)),
         "open": sum(OPEN in pair for pair in pairs.values()),
     }
-
-
-def _natural(column: pd.Series) -> pd.Series:
-    """Return sort keys by which numbers in labels are ordered by size."""
-    if pd.api.types.is_numeric_dtype(column):
-        return column
-    ordered = sorted(set(column.astype(str)), key=natural)
-    ranks = {value: rank for rank, value in enumerate(ordered)}
-    return column.astype(str).map(ranks)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from dlas.analysis.paths import CHANGED, PLACE, text
+from dlas.analysis.paths import CHANGED, PLACE, numbers, sets, text
 from dlas.console.cells import GridCell, GridColumn, names
 from dlas.console.grid import Grid
-from dlas.rows.labels import MISSING, factor
+from dlas.rows.labels import MISSING
 
 KEEP = "a set is what `keep` of the compression leaf takes"
 
@@ -55,14 +54,11 @@ def _grid(places: pd.DataFrame) -> Grid:
     varying = [name for name in PLACE if places[name].nunique(dropna=False) > 1]
     same = [f"{name} {places[name].iloc[0]}" for name in PLACE if name not in varying and name != "task"]
     columns = [names(name, [_shown(value) for value in places[name]], shared=True) for name in varying]
+    lines = places.to_dict("records")
     columns += [
         _numbers("paths", [str(count) for count in places["paths"]]),
-        names("Pareto set, the fastest first", [text(paths) or MISSING for paths in places["by_latency"]]),
-        names("open", [text(paths) or MISSING for paths in places["open"]]),
-        names("by multiply-adds", [text(paths) or MISSING for paths in places["by_macs"]]),
-        _numbers("fastest against legacy", [_maybe(value) for value in places["speedup"]]),
-        _numbers("its multiply-adds", [_share(value) for value in places["macs_share"]]),
-        _numbers("correlation [95 % interval]", [_correlation(line) for line in places.to_dict("records")]),
+        *(names(header, texts) for header, texts in _columns(map(sets, lines))),
+        *(_numbers(header, texts) for header, texts in _columns(map(numbers, lines))),
     ]
     above = [Text(f"{len(places)} places; {', '.join(same)}; {KEEP}")]
     return Grid(columns, above=above)
@@ -76,15 +72,7 @@ def _shown(value: Any) -> str:
     return MISSING if pd.isna(value) else str(value)
 
 
-def _maybe(value: float) -> str:
-    return MISSING if np.isnan(value) else factor(value)
-
-
-def _share(value: float) -> str:
-    return MISSING if np.isnan(value) else f"{value:.0%}"
-
-
-def _correlation(line: Mapping[Any, Any]) -> str:
-    if np.isnan(line["correlation"]):
-        return MISSING
-    return f"{line['correlation']:.2f} [{line['low']:.2f}, {line['high']:.2f}]"
+def _columns(lines: Iterable[dict[str, str]]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the header of each column with its texts."""
+    frame = pd.DataFrame(lines)
+    yield from ((str(header), list(texts)) for header, texts in frame.items())

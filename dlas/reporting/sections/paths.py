@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dlas.analysis.matching import groups, natural
-from dlas.analysis.paths import CHANGED, FEWEST, IN, NETWORK, PATH, PLACE, changes, paths_of, places, text
+from dlas.analysis.paths import (
+    CHANGED,
+    FEWEST,
+    IN,
+    NETWORK,
+    OPEN,
+    PATH,
+    PLACE,
+    changes,
+    numbers,
+    paths_of,
+    places,
+    sets,
+    text,
+)
 from dlas.reporting import charts
 from dlas.reporting.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
 from dlas.reporting.context import Context, significant
 from dlas.reporting.palette import SLOTS, rgb
-from dlas.rows.labels import MISSING, factor
+from dlas.rows.labels import MISSING
 
 OF_PANEL = tuple(name for name in PLACE if name not in ("batch", "seed"))
 """Columns whose values have a panel of their own."""
@@ -96,29 +109,22 @@ def _figure(found: pd.DataFrame, panels: list[Panel]) -> Figure:
 
 def _table(context: Context, found: pd.DataFrame) -> Table:
     """Return the Pareto set of each place."""
+    rows = found.to_dict("records")
     lines = [
         Line(
             [
                 Cell(_called(context, row, PLACE)),
-                Cell(text(row["by_latency"]) or MISSING),
-                Cell(text(row["open"]) or MISSING, style="muted"),
-                Cell(text(row["by_macs"]) or MISSING),
-                Cell(MISSING if np.isnan(row["speedup"]) else factor(row["speedup"])),
-                Cell(MISSING if np.isnan(row["macs_share"]) else f"{row['macs_share']:.0%}"),
-                Cell(_correlation(row)),
+                *(Cell(shown, style="muted" if name == OPEN else "") for name, shown in sets(row).items()),
+                *map(Cell, numbers(row).values()),
             ],
             context.filters({name: row[name] for name in PLACE if name != NETWORK}),
         )
-        for row in found.to_dict("records")
+        for row in rows
     ]
     columns = [
         Column("place"),
-        Column("Pareto set, the fastest first", wide=True),
-        Column("open", wide=True),
-        Column("by multiply-adds", wide=True),
-        Column("fastest against legacy", number=True),
-        Column("its multiply-adds", number=True),
-        Column("correlation [95 % interval]", number=True),
+        *(Column(name, wide=True) for name in sets(rows[0])),
+        *(Column(name, number=True) for name in numbers(rows[0])),
     ]
     caption = (
         "Pareto sets of accuracy and latency, and of accuracy and multiply-adds; how many times as fast as "
@@ -162,9 +168,3 @@ def _called(context: Context, row: Any, names: Any) -> str:
     """Return a place as text: its network, and the values of axes that vary."""
     others = context.called(row, [name for name in names if name != NETWORK])
     return " · ".join(piece for piece in (str(row[NETWORK]), others) if piece != "all")
-
-
-def _correlation(row: dict[Any, Any]) -> str:
-    if np.isnan(row["correlation"]):
-        return MISSING
-    return f"{row['correlation']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
