@@ -187,7 +187,8 @@ def _checked(row: Row, store: Cache, made: Built, folder: Path) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         given, outputs = Path(scratch, "images.npy"), Path(scratch, "outputs.npy")
         np.save(given, images)
-        _run([sys.executable, str(folder / "run.py"), str(given), "--out", str(outputs)], scratch)
+        command = [sys.executable, str(folder / "run.py"), str(given), "--out", str(outputs)]
+        run_child(command, "the deployed program", "does not run", cwd=scratch)
         try:
             expected = sample["outputs"][: len(images)]
             return run.check_outputs(np.load(outputs), expected, made.network.facts["tolerance"])
@@ -195,10 +196,17 @@ def _checked(row: Row, store: Cache, made: Built, folder: Path) -> str:
             raise DeploymentFailed(f"the deployed program is {error}") from None
 
 
-def _run(command: list[str], folder: str) -> None:
+def run_child(command: list[str], what: str, failing: str, cwd: str | None = None) -> None:
+    """Run a command; ``what`` it is and how it is ``failing`` begin the messages.
+
+    Raises
+    ------
+    DeploymentFailed
+        If it fails, or takes longer than :data:`CHILD_SECONDS`.
+    """
     try:
-        subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=CHILD_SECONDS, check=True)
+        subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=CHILD_SECONDS, check=True)
     except subprocess.TimeoutExpired:
-        raise DeploymentFailed(f"the deployed program took longer than {CHILD_SECONDS:g} s") from None
+        raise DeploymentFailed(f"{what} took longer than {CHILD_SECONDS:g} s") from None
     except subprocess.CalledProcessError as error:
-        raise DeploymentFailed(f"the deployed program does not run: {error.stderr.strip()}") from None
+        raise DeploymentFailed(f"{what} {failing}: {error.stderr.strip()}") from None

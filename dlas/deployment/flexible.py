@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,27 +14,18 @@ from typing import Any
 import numpy as np
 
 from dlas.analysis.pareto import undominated
+from dlas.analysis.paths import ALL, COMPRESSION
 from dlas.compilers.programs.paths import Joined, join, write_joined
 from dlas.compilers.programs.tvm import ScheduledNetwork, TvmCompiler
-from dlas.deployment.deploying import (
-    CHILD_SECONDS,
-    DeploymentFailed,
-    check_free,
-    check_point,
-    check_row,
-    new_folder,
-)
+from dlas.deployment.deploying import check_free, check_point, check_row, new_folder, run_child
 from dlas.deployment.packing import TVM, copy_runtime
-from dlas.deployment.remaking import Lines, Say
+from dlas.deployment.remaking import Say, make
 from dlas.deployment.routing import ROUTES, Route, Routes
 from dlas.deployment.writing import write_rest
-from dlas.engine.collected import CollectedRows
 from dlas.engine.planning import Planner
 from dlas.engine.steps.artifacts import load_verified, restore_network
 from dlas.engine.steps.samples import load_sample
-from dlas.engine.sweep import Sweep
 from dlas.errors import CorruptArtifact, InputError
-from dlas.processes.server import Server
 from dlas.rows import intervals
 from dlas.rows.frame import read, select
 from dlas.rows.labels import label
@@ -45,10 +34,7 @@ from dlas.rows.results import Row, read_rows
 from dlas.stack import PART_AXES, MeasureSettings
 from dlas.store.cache import Artifact, Cache, default_root
 from dlas.study.point import Point
-from dlas.study.study import Study
 
-COMPRESSION = "leaf"
-ALL = "all"
 CHECKED_IMAGES = 64
 """Images that each path is checked on."""
 
@@ -201,7 +187,7 @@ def _entries(rows: Sequence[Row], store: Cache, say: Say) -> list[Entry]:
     missing = [point for point, artifacts in zip(points, found, strict=True) if artifacts is None]
     if missing:
         say(f"{len(missing)} networks are not in the cache: making them again")
-        _make(missing, store, say)
+        make(missing, store, say, until="tune")
     planner = Planner(MeasureSettings(), store.root)
     entries = []
     for row, point, artifacts in zip(rows, points, found, strict=True):
@@ -219,18 +205,6 @@ def _artifacts(store: Cache, keys: Mapping[str, Any]) -> tuple[Artifact, Artifac
         return load_verified(store, "network", keys["network"]), tuning
     except (CorruptArtifact, KeyError):
         return None
-
-
-def _make(points: Sequence[Point], store: Cache, say: Say) -> None:
-    """Run the points' steps up to their schedules, as a sweep does."""
-    rows = CollectedRows(store.workspace("deploy-paths"))
-    with closing(Server(spawned=True)) as runner:
-        study = Study({"batch": points[0].batch}, name="deploy")
-        Sweep(study, rows, store, runner, Lines(say), until="tune", points=points).run()
-    for row in rows.rows:
-        if row.status != "ok":
-            raise InputError(f"a network cannot be made again: {row.status} in step {row.step}: {row.reason}")
-    store.drop_workspace("deploy-paths")
 
 
 def _build(entries: Sequence[Entry], store: Cache, folder: Path, say: Say) -> Joined:
@@ -311,9 +285,4 @@ def _check(entries: Sequence[Entry], store: Cache, folder: Path) -> None:
         tolerance = max(entry.network.facts["tolerance"] for entry in entries)
         given = (str(folder), f"{scratch}/expected.npz", str(tolerance))
         command = [sys.executable, "-m", "dlas.deployment.checking", *given]
-        try:
-            subprocess.run(command, capture_output=True, text=True, timeout=CHILD_SECONDS, check=True)
-        except subprocess.TimeoutExpired:
-            raise DeploymentFailed(f"checking the paths took longer than {CHILD_SECONDS:g} s") from None
-        except subprocess.CalledProcessError as error:
-            raise DeploymentFailed(f"a path is wrong: {error.stderr.strip()}") from None
+        run_child(command, "the check of the paths", "fails")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from dlas.deployment import run
 from dlas.deployment.routing import ROUTES, Routes, Served
 from dlas.deployment.run import Deployed, Refused
-from dlas.deployment.runtimes.tvm import Program
 
 RUNTIMES = ("onnxruntime", "openvino", "torch", "tvm")
 
@@ -43,14 +41,7 @@ def load(folder: str | os.PathLike[str], threads: int | None = None) -> Deployed
     description = run.check(Path(folder))
     if description["runtime"] not in RUNTIMES:
         raise Refused(f"{str(folder)!r} is for {description['runtime']!r}, not one of {', '.join(RUNTIMES)}")
-    if (Path(folder) / ROUTES).is_file():
-        return _served(Path(folder), description, threads)
+    routed = (Path(folder) / ROUTES).is_file()
+    network = partial(Served, routes=Routes.read(Path(folder))) if routed else Deployed
     runtime = importlib.import_module(f"dlas.deployment.runtimes.{description['runtime']}")
-    return run.opened(Path(folder), description, runtime.Program, threads)
-
-
-def _served(folder: Path, description: Mapping[str, Any], threads: int | None) -> Deployed:
-    """Return a flexible network, whose routes choose among its paths."""
-    routes = Routes.read(folder)
-    count = threads or min(description["threads"], len(os.sched_getaffinity(0)))
-    return Served(description, Program(folder, count, description["options"]), routes)
+    return run.opened(Path(folder), description, runtime.Program, threads, network)

@@ -56,7 +56,7 @@ def built(row: Row, point: Point, cache: Cache, say: Say) -> Built:
     if found is None:
         say("its build is not in the cache: building it again")
         planner = Planner(MeasureSettings(), cache.root)
-        _make(point, cache, say)
+        make([point], cache, say, until="build")
         found = _cached(cache, planner.plan(point).artifacts())
     if found is None:
         raise InputError("the cache is too small: it dropped the build at once")
@@ -75,21 +75,28 @@ def _cached(cache: Cache, keys: Mapping[str, Any]) -> tuple[Artifact, Artifact] 
         return None
 
 
-def _make(point: Point, cache: Cache, say: Say) -> None:
-    """Run a point's steps up to its build, as a sweep does."""
-    rows = CollectedRows(cache.workspace(f"deploy-{point.id}"))
+def make(points: Sequence[Point], cache: Cache, say: Say, until: str) -> None:
+    """Run the steps of points up to one, as a sweep does.
+
+    Raises
+    ------
+    InputError
+        If a step fails.
+    """
+    workspace = f"deploy-{points[0].id}"
+    rows = CollectedRows(cache.workspace(workspace))
     # The calling process may have run kernels, and then must not fork steps.
     with closing(Server(spawned=True)) as runner:
         # Its measure and limits count: the points are given.
-        study = Study({"batch": point.batch}, name="deploy")
-        Sweep(study, rows, cache, runner, Lines(say), until="build", points=[point], keep_builds=True).run()
-    (row,) = rows.rows
-    if row.status != "ok":
-        log = rows.folder / "logs" / f"{row.id}.log"
-        raise InputError(
-            f"its build cannot be made again: {row.status} in step {row.step}: {row.reason} ({log})"
-        )
-    cache.drop_workspace(f"deploy-{point.id}")
+        study = Study({"batch": points[0].batch}, name="deploy")
+        Sweep(study, rows, cache, runner, _Lines(say), until=until, points=points, keep_builds=True).run()
+    for row in rows.rows:
+        if row.status != "ok":
+            log = rows.folder / "logs" / f"{row.id}.log"
+            raise InputError(
+                f"row {row.id} cannot be built again: {row.status} in step {row.step}: {row.reason} ({log})"
+            )
+    cache.drop_workspace(workspace)
 
 
 def _schedules(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -101,7 +108,7 @@ def _schedules(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-class Lines:
+class _Lines:
     """Progress as the lines that steps say."""
 
     def __init__(self, say: Say) -> None:

@@ -7,7 +7,7 @@ import importlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +87,7 @@ def accuracy(routes: Sequence[Route], state: State) -> str:
 def load(routes: Sequence[Route], state: State) -> str:
     """Return the most accurate path with which all that wait would be done by the deadline."""
     batches = max(1, math.ceil(state.queue / state.batch))
-    in_time = [route for route in routes if batches * route.latency_high_s <= state.deadline_s]
-    return max(in_time, key=_accuracy).path if in_time else routes[0].path
+    return latency(routes, replace(state, deadline_s=state.deadline_s / batches))
 
 
 POLICIES: dict[str, Policy] = {"latency": latency, "accuracy": accuracy, "load": load}
@@ -180,7 +179,9 @@ class Routes:
                 {batch: [_route(route) for route in entry["pareto"]] for batch, entry in batches.items()},
                 content["device"],
             )
-        except (OSError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        except Refused:
+            raise
+        except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise Refused(f"{path} holds no routes: {type(error).__name__}: {error}") from None
 
 

@@ -168,7 +168,13 @@ def describe(folder: Path) -> dict[str, Any]:
     return description
 
 
-def opened(folder: Path, description: dict[str, Any], opener: Opener, threads: int | None = None) -> Deployed:
+def opened(
+    folder: Path,
+    description: dict[str, Any],
+    opener: Opener,
+    threads: int | None = None,
+    network: Callable[[dict[str, Any], Any], Deployed] = Deployed,
+) -> Deployed:
     """Return the network of a checked folder.
 
     Raises
@@ -178,7 +184,7 @@ def opened(folder: Path, description: dict[str, Any], opener: Opener, threads: i
     """
     threads = threads or min(description["threads"], len(os.sched_getaffinity(0)))
     try:
-        return Deployed(description, opener(folder, threads, description["options"]))
+        return network(description, opener(folder, threads, description["options"]))
     except ValueError as error:
         raise Refused(str(error)) from error
 

@@ -139,11 +139,13 @@ def test_routes_of_another_library_are_refused(tmp_path: Path) -> None:
     (tmp_path / "library.so").write_bytes(b"another")
     with pytest.raises(Refused, match=r"routes.json is of another library than .*library.so"):
         Routes.read(tmp_path)
+    own = Routes(FUNCTIONS, {2: ALL, 4: ALL}, DEVICE).content(tmp_path)
     for text, said in (
         ("{", "holds no routes: JSONDecodeError"),
         ("[]", "holds no routes: AttributeError"),
         (json.dumps({**content, "format": 9}), "has format 9, and this version reads 1"),
         (json.dumps({"format": 1}), "holds no routes: KeyError: 'library'"),
+        (json.dumps({**own, "batches": [{"batch": "many"}]}), "holds no routes: ValueError: .*'many'"),
     ):
         (tmp_path / ROUTES).write_text(text)
         with pytest.raises(Refused, match=said):

@@ -74,7 +74,7 @@ class Program:
         """Return what runs one of the library's functions on images of one shape.
 
         Functions of one shape share an input, and each is bound to it once, so that changing from one to
-        another costs nothing.
+        another copies nothing.
         """
         if shape not in self._inputs:
             self._inputs[shape] = self._tensor(np.zeros(shape, np.float32))
