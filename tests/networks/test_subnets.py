@@ -13,13 +13,11 @@ from dlas.errors import InputError
 from dlas.networks.counting import count_macs
 from dlas.networks.subnets import written
 from dlas.networks.subnets.blocks import read_key
+from dlas.networks.subnets.flexible import LARGEST, SMALLEST
 from dlas.networks.subnets.modules import Flattened, part, subnet
 from dlas.networks.subnets.shapes import ofa, operators, small
 from dlas.networks.subnets.tables import block_times, read_tables, write_tables
 from dlas.networks.subnets.written import EXAMPLE, SPACES, Space, parse, text_of
-
-SMALLEST = ",".join(["33:33"] * 5)
-LARGEST = ",".join(["7777:6666"] * 5)
 
 
 def test_a_text_has_one_reading_and_one_spelling() -> None:
