@@ -177,6 +177,9 @@ def main(
     network = dlas.load(served)
     assert isinstance(network, Served)
     batch = batch or max(network.routes.measured)
+    for given, known in (([batch], network.routes.measured), (traces.split(","), RATES)):
+        if missing := [value for value in given if value not in known]:
+            raise typer.BadParameter(f"{missing[0]!r}; there are: {', '.join(map(str, known))}")
     routes, run = network.routes.measured[batch], running(network)
     for route in routes:
         for _ in range(20):  # warm up

@@ -228,6 +228,7 @@ def _fitted(folder: Path, asked: Asked, rounds: Rounds, say: Say) -> Stored:
 
 def _tried(folder: Path, known: Stored, rounds: Rounds) -> View:
     """Predict networks that were never seen, and measure them in turns with points that were fitted."""
+    from dlas.analysis.matching import timed
     from dlas.console.device import compared, never_seen, none_seen
     from dlas.learning.device_runs import UNSEEN as PLACE
     from dlas.learning.noise import noise_floor
@@ -247,9 +248,9 @@ def _tried(folder: Path, known: Stored, rounds: Rounds) -> View:
         bench.measure(list(own), PLACE)
         rounds.measure_again()
     rows = read(folder / PLACE)
-    timed = rows[rows["status"].eq("ok") & ~rows["unstable"].fillna(False).astype(bool)]
-    left_out = rows[~rows["id"].isin(timed["id"])]["reason"].fillna("its times are unstable")
+    usable = rows[timed(rows)]
+    left_out = rows[~rows["id"].isin(usable["id"])]["reason"].fillna("its times are unstable")
     failed = made.failed + Counter(left_out.astype(str))
-    frame = compared(found, dict(zip(timed["id"], timed[target], strict=True)), target)
+    frame = compared(found, dict(zip(usable["id"], usable[target], strict=True)), target)
     floor = noise_floor(rounds.points().frame, target)
     return View(frame, never_seen(frame, target, floor, failed))
