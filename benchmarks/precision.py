@@ -29,6 +29,7 @@ NETWORKS = ("resnet18", "resnet50", "mobilenet_v2")
 TYPES = {
     "float32": '"none"',
     "float16": '"float16"',
+    "bfloat16": '"bfloat16"',
     "int8": '{ name = "int8", calibration = "none", images = 8 }',
 }
 ALGORITHMS = '"direct", "gemm", "spatial_pack", { name = "spatial_pack", layout = "blocked" }'

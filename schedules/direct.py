@@ -10,6 +10,7 @@ from tvm.ir import Expr
 from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.columns import column_tiles, compute_columns_in_registers
+from dlas.schedules.loops.numbers import converted
 from dlas.schedules.loops.thread_blocks import block_tiles, compute_in_thread_blocks
 from dlas.schedules.loops.transformations import (
     accumulate_at,
@@ -53,8 +54,8 @@ class Direct(Algorithm):
             row = p * conv.strides[0] + r * conv.dilation[0]
             column = q * conv.strides[1] + s * conv.dilation[1]
             pixel = padded[n, k // filters * channels + c, row, column]
-            product = pixel.astype(conv.accumulator_type) * weight[k, c, r, s].astype(conv.accumulator_type)
-            return te.sum(product, axis=[c, r, s])
+            weights = converted(weight[k, c, r, s], conv.accumulator_type)
+            return te.sum(converted(pixel, conv.accumulator_type) * weights, axis=[c, r, s])
 
         return tail(te.compute((conv.n, conv.k, conv.p, conv.q), point, name="conv"))
 

@@ -14,6 +14,7 @@ from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.dot_products import ByDotProducts, dot_products, forms_of
 from dlas.schedules.loops.filter_tiles import dividing, filters_a_block, panel_tiles
+from dlas.schedules.loops.numbers import converted
 from dlas.schedules.loops.registers import DotSums, compute_panel_in_registers
 from dlas.schedules.loops.remainders import REMAINDER_PASSES
 from dlas.schedules.loops.thread_blocks import BlockTile, block_tiles, compute_in_thread_blocks
@@ -50,7 +51,7 @@ class Gemm(Algorithm):
     """
 
     def for_layer(self, conv: Conv, target: Target) -> Algorithm:
-        """Return the form that multiplies bytes by the target's dot products, where it has such."""
+        """Return the form that multiplies by the target's dot products, where it has such."""
         dots = dot_products(conv, target)
         return self if dots is None or filters_a_block(conv) not in BLOCKS else _OF_BYTES[dots]()
 
@@ -75,8 +76,8 @@ class Gemm(Algorithm):
         at = te.reduce_axis((0, panels.shape[1]), "at")
 
         def element(n: Expr, panel: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
-            patch = patches[n, panel * t // filters_a_group, p, at, q].astype(conv.accumulator_type)
-            return te.sum(patch * panels[panel, at, lane].astype(conv.accumulator_type), axis=at)
+            patch = converted(patches[n, panel * t // filters_a_group, p, at, q], conv.accumulator_type)
+            return te.sum(patch * converted(panels[panel, at, lane], conv.accumulator_type), axis=at)
 
         shape = (conv.n, conv.k // t, conv.p, conv.q, t)
         return tail(out_of_blocks(te.compute(shape, element, name="conv"), conv))
@@ -143,7 +144,7 @@ class _BytesGemm(ByDotProducts, Gemm):
         panels, *added = packed
         count, rows, t, d = (int(extent) for extent in panels.shape)
         filters_a_group, read = conv.k // conv.groups, self.dots.read
-        padded, together = pad(x, conv), conv.c // conv.groups * conv.r * conv.s
+        padded, together = pad(x, conv, str(x.dtype)), conv.c // conv.groups * conv.r * conv.s
 
         def patch(n: Expr, group: Expr, p: Expr, at: Expr, q: Expr, term: Expr) -> Expr:
             row = at * d + term
@@ -156,8 +157,8 @@ class _BytesGemm(ByDotProducts, Gemm):
         at, term = te.reduce_axis((0, rows), "at"), te.reduce_axis((0, d), "term")
 
         def element(n: Expr, panel: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
-            value = patches[n, panel * t // filters_a_group, p, at, q, term].astype(conv.accumulator_type)
-            weight = panels[panel, at, lane, term].astype(conv.accumulator_type)
+            value = converted(patches[n, panel * t // filters_a_group, p, at, q, term], conv.accumulator_type)
+            weight = converted(panels[panel, at, lane, term], conv.accumulator_type)
             return te.sum(value * weight, axis=[at, term])
 
         shape = (conv.n, count, conv.p, conv.q, t)

@@ -23,6 +23,7 @@ from dlas.schedules.loops.filter_tiles import (
     shared_filter_tiles,
     thins,
 )
+from dlas.schedules.loops.numbers import converted
 from dlas.schedules.loops.registers import DotSums, compute_filters_in_registers
 from dlas.schedules.loops.remainders import REMAINDER_PASSES
 from dlas.schedules.loops.transformations import (
@@ -75,7 +76,7 @@ class SpatialPack(Algorithm):
     layout: Literal["nchw", "blocked"] = "nchw"
 
     def for_layer(self, conv: Conv, target: Target) -> Algorithm:
-        """Return the form that multiplies bytes by the target's dot products, where it has such."""
+        """Return the form that multiplies by the target's dot products, where it has such."""
         dots = dot_products(conv, target)
         if dots is None:
             return self
@@ -129,7 +130,7 @@ class SpatialPack(Algorithm):
             group = (block * t + (lane if t > a_group else 0)) // a_group if conv.groups > 1 else 0
             value = pixel(n, group * (outer * inner) + co * inner + ci, p, q, r, s)
             weight = filters[block, co, r, s, ci, lane]
-            product = value.astype(conv.accumulator_type) * weight.astype(conv.accumulator_type)
+            product = converted(value, conv.accumulator_type) * converted(weight, conv.accumulator_type)
             return te.sum(product, axis=[co, r, s, ci])
 
         grid = (1, conv.p * conv.q) if joined else (conv.p, conv.q)
@@ -234,10 +235,10 @@ class _BytesPack(ByDotProducts, SpatialPack):
             i, j = p * strides[0] + r * conv.dilation[0], q * strides[1] + s * conv.dilation[1]
             at = (co, ci * d + term)
             if conv.groups > 1:
-                channel = (k * t // a_group * outer + co) * (inner * d) + ci * d + term
-                at = (channel // block, channel % block)
+                together = (k * t // a_group * outer + co) * inner + ci  # d channels, which are in one block
+                at = (together // (block // d), together % (block // d) * d + term)
             value, weight = laid(n, at[0], i, j, at[1]), filters[k, co, r, s, ci, lane, term]
-            product = value.astype(conv.accumulator_type) * weight.astype(conv.accumulator_type)
+            product = converted(value, conv.accumulator_type) * converted(weight, conv.accumulator_type)
             return te.sum(product, axis=axes)
 
         grid = (1, conv.p * conv.q) if joined else (conv.p, conv.q)

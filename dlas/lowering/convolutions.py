@@ -18,7 +18,20 @@ from dlas.lowering.simplify import OPAQUE, shape_of
 from dlas.lowering.tail import Chain, Operand, Step, fold_affine
 from dlas.networks.operator_names import of_relax
 from dlas.schedules.direct import Direct
-from dlas.stack import GENERIC, Algorithm, Array, Conv, Decisions, Layer, Target, describe_layer
+from dlas.stack import (
+    BFLOAT16,
+    BFLOAT16_BITS,
+    BFLOAT16_STEP,
+    GENERIC,
+    Algorithm,
+    Array,
+    Conv,
+    Decisions,
+    Layer,
+    Target,
+    describe_layer,
+    stored_type,
+)
 
 
 @dataclass(frozen=True)
@@ -88,10 +101,12 @@ class ConvolutionKernel(Kernel):
 
     @property
     def tolerance(self) -> float:
-        """The algorithm's tolerance, more where types are coarser than float32."""
-        types = [np.dtype(name) for name in (self.conv.accumulator_type, self.conv.output_type)]
+        """The algorithm's, more where types are coarser than float32: in bfloat16 by a step of the output."""
+        names = {self.conv.accumulator_type, self.conv.output_type}
+        types = [np.dtype(name) for name in names - {BFLOAT16}]
         floating = [np.finfo(kind).eps for kind in types if np.issubdtype(kind, np.floating)]
-        return float(self.algorithm.tolerance * max(floating, default=0.0) / np.finfo(np.float32).eps)
+        scaled = self.algorithm.tolerance * max(floating, default=0.0) / np.finfo(np.float32).eps
+        return float(scaled + (BFLOAT16_STEP if BFLOAT16 in names else 0.0))
 
     @property
     def origin(self) -> Origin:
@@ -152,11 +167,19 @@ def read_conv(name: str, region: Region) -> Conv:
         dilation=(int(attributes.dilation[0]), int(attributes.dilation[1])),
         groups=int(attributes.groups),
         padding_value=region.input.padding_value,
-        input_type=str(region.input.x.ty.dtype),
-        weight_type=str(region.call.args[1].ty.dtype),
-        accumulator_type=str(region.call.ty.dtype),
-        output_type=str(region.output.ty.dtype),
+        **_types(region),
     )
+
+
+def _types(region: Region) -> dict[str, Any]:
+    """Return the types of what a convolution reads and writes, by their fields in ``Conv``."""
+    values = {"input": region.input.x, "weight": region.call.args[1]}
+    values |= {"accumulator": region.call, "output": region.output}
+    types = {f"{name}_type": str(value.ty.dtype) for name, value in values.items()}
+    # Nothing else is convolved with such weights.
+    if types["weight_type"] == BFLOAT16_BITS:
+        types = {name: BFLOAT16 if kind == BFLOAT16_BITS else kind for name, kind in types.items()}
+    return types
 
 
 def make_kernel(
@@ -211,7 +234,7 @@ def _write(
     operands: Sequence[Operand],
 ) -> tirx.PrimFunc:
     """Return the PrimFunc of (input, *packed, *operands, output)."""
-    x = te.placeholder(conv.input_shape, conv.input_type, "x")
+    x = te.placeholder(conv.input_shape, stored_type(conv.input_type), "x")
     arrays = [te.placeholder(a.shape, str(a.dtype), f"packed{i}") for i, a in enumerate(packed)]
     beside = [
         te.placeholder(*_shape_and_type(operand, conv.output_layout), f"operand{i}")

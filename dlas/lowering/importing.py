@@ -17,7 +17,7 @@ from dlas.lowering.from_torch import translate
 from dlas.networks.exporting import check_batch, quiet
 from dlas.networks.layer_names import layer_of_node
 from dlas.networks.onnx_counting import graph_input
-from dlas.networks.onnx_halves import in_single
+from dlas.networks.onnx_halves import HALVES, in_single
 from dlas.networks.onnx_network import OnnxNetwork, number_type
 from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Array, Network
@@ -47,8 +47,8 @@ class Imported:
         Names of the products with a stored matrix, likewise.
     operators : dict
         PrimFuncs by global variable: operators that the importer lowered itself.
-    halves : bool
-        Whether the network's stored numbers have 16 bits; the function has them in float32.
+    halves : str or None
+        Type of 16 bits that the network's numbers are stored in; the function has them in float32.
     """
 
     function: relax.Function
@@ -57,7 +57,7 @@ class Imported:
     convolutions: tuple[str, ...] = ()
     linear: tuple[str, ...] = ()
     operators: dict[tvm.ir.GlobalVar, tirx.PrimFunc] = field(default_factory=dict)
-    halves: bool = False
+    halves: str | None = None
 
 
 def import_network(network: Network, batch: int) -> Imported:
@@ -75,8 +75,9 @@ def import_network(network: Network, batch: int) -> Imported:
         if isinstance(network, OnnxNetwork):
             check_batch(network, batch)
             _check_numbers(network)
-            if number_type(network.model) == "float16":
-                return replace(_import_onnx(in_single(network.model), shape), halves=True)
+            kind = number_type(network.model)
+            if kind in HALVES:
+                return replace(_import_onnx(in_single(network.model), shape), halves=kind)
             return _import_onnx(network.model, shape)
     # TVM's importers raise different errors for different unsupported operators.
     except (NotImplementedError, AssertionError, tvm.error.OpNotImplemented) as error:
@@ -129,10 +130,10 @@ def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> Imported:
 
 
 def stored_ranks(graph: onnx.GraphProto) -> dict[str, int]:
-    """Return the dimensions of all stored tensors, by name; those that are dequantised first too."""
+    """Return the dimensions of all stored tensors, by name; those that are dequantised or cast first too."""
     ranks = {tensor.name: len(tensor.dims) for tensor in graph.initializer}
     for node in graph.node:
-        if node.op_type == "DequantizeLinear" and node.input[0] in ranks:
+        if node.op_type in ("DequantizeLinear", "Cast") and node.input[0] in ranks:
             ranks[node.output[0]] = ranks[node.input[0]]
     return ranks
 

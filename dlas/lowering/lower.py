@@ -35,7 +35,7 @@ from dlas.lowering.regions import Region, find_regions, unreadable
 from dlas.lowering.reshapes import in_rows, multiplies_rows
 from dlas.lowering.simplify import FUSES_BEHIND, Graph, is_constant, shape_of, simplify
 from dlas.lowering.tail import Operand
-from dlas.stack import GENERIC, Algorithm, Array, Edge, Layer, Network, Target
+from dlas.stack import GENERIC, Algorithm, Array, Edge, Layer, Network, Target, stored_type
 
 
 @dataclass
@@ -231,7 +231,7 @@ class _Emitter:
             *(self._operand(f"{kernel.name}.tail{i}", o, written) for i, o in enumerate(kernel.operands)),
         ]
         function = self.builder.add_func(kernel.function, kernel.name)
-        output = relax.TensorType(kernel.conv.output_shape, kernel.conv.output_type)
+        output = relax.TensorType(kernel.conv.output_shape, stored_type(kernel.conv.output_type))
         self.values[region.output] = self.layouts.emit(
             relax.call_tir(function, arguments, out_ty=output), written, kernel.conv.k
         )

@@ -15,10 +15,11 @@ from tvm import relax, tirx
 
 from dlas.lowering.scalars import SCALARS
 from dlas.lowering.simplify import Binding, Graph, is_call, is_constant, live, shape_of
+from dlas.stack import BFLOAT16_BITS
 
 PRODUCTS = {
     ("float32", "float32", "float32"),
-    ("float16", "float16", "float32"),
+    *((kind, kind, "float32") for kind in ("float16", BFLOAT16_BITS)),
     *((x, weight, "int32") for x in ("uint8", "int8") for weight in ("int8", "int16")),
 }
 """Types of a linear layer's input, weight and output."""

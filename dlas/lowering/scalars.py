@@ -15,6 +15,9 @@ import numpy as np
 from tvm import relax, te, tirx
 from tvm.ir import Expr
 
+from dlas.lowering.bfloat16 import NARROW, WIDEN
+from dlas.schedules.loops.numbers import narrowed, widened
+
 ROUNDS = 8388608.0
 """2^23: a float32 of this size has no fraction, so that adding it rounds a smaller number.
 
@@ -152,6 +155,8 @@ SCALARS: dict[str, Callable[..., Expr]] = {
     "relax.clip": _clip,
     "relax.sigmoid": _sigmoid,
     "relax.astype": lambda x: x,
+    NARROW: narrowed,
+    WIDEN: widened,
     QUANTIZE: nearest_integer,
     "relax.nn.relu": lambda x: tirx.max(x, _number(0, x)),
     "relax.nn.relu6": lambda x: _clip(x, _number(0, x), _number(6, x)),
@@ -172,7 +177,7 @@ formula takes minutes to compile.
 """
 NAMED_ONCE = {
     *("relax.add", "relax.subtract", "relax.multiply", "relax.divide", "relax.maximum", "relax.minimum"),
-    *("relax.negative", "relax.clip", "relax.astype", "relax.nn.relu", "relax.nn.relu6", QUANTIZE),
+    *("relax.negative", "relax.clip", "relax.astype", "relax.nn.relu", "relax.nn.relu6", QUANTIZE, WIDEN),
 }
 """Operators whose expression uses its argument once; others make a chain grow exponentially."""
 
@@ -209,6 +214,6 @@ def _quantise(builder: relax.BlockBuilder, call: relax.Call) -> relax.Call:
 
 WRITTEN = {
     QUANTIZE: _quantise,
-    **{operator: partial(_elementwise, operator=operator) for operator in sorted(FORMULAS)},
+    **{operator: partial(_elementwise, operator=operator) for operator in sorted({*FORMULAS, NARROW, WIDEN})},
 }
 """Legalisation functions by operator, for TVM's ``LegalizeOps``."""

@@ -43,8 +43,9 @@ class Graph:
         Layer names of products with a stored matrix, by the variable that holds the result.
     operators : dict
         PrimFuncs that bindings call, by global variable.
-    halves : bool
-        Whether kernels are to store numbers of 16 bits; bindings have them in float32.
+    halves : str or None
+        Type of 16 bits that kernels are to store numbers in, ``float16`` or ``bfloat16``; bindings have
+        them in float32.
     """
 
     images: relax.Var
@@ -53,7 +54,7 @@ class Graph:
     names: dict[relax.Var, str]
     linear: dict[relax.Var, str] = field(default_factory=dict)
     operators: dict[tvm.ir.GlobalVar, tirx.PrimFunc] = field(default_factory=dict)
-    halves: bool = False
+    halves: str | None = None
 
 
 def shape_of(expression: relax.Expr) -> tuple[int, ...]:

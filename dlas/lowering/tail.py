@@ -17,7 +17,7 @@ from tvm import relax, te, tirx
 from tvm.ir import Expr
 
 from dlas.lowering.scalars import NAMED_ONCE, SCALARS, type_of
-from dlas.stack import Array, Conv
+from dlas.stack import BFLOAT16, Array, Conv, from_bfloat16, to_bfloat16
 
 Value = tuple[Literal["value", "operand", "number"], int | float]
 """Where an input comes from.
@@ -164,9 +164,11 @@ def fold_affine(
             break
         scale, shift = scale * factor[0], shift * factor[0] + factor[1]
         folded += 1
-    if not folded or not np.issubdtype(weight.dtype, np.floating):
+    real = from_bfloat16(weight) if conv.weight_type == BFLOAT16 else weight
+    if not folded or not np.issubdtype(real.dtype, np.floating):
         return weight, tuple(steps), tuple(operands)
-    scaled = (weight * scale[:, None, None, None]).astype(weight.dtype)
+    scaled = (real * scale[:, None, None, None]).astype(real.dtype)
+    scaled = to_bfloat16(scaled + 0) if conv.weight_type == BFLOAT16 else scaled
     bias = shift.astype(conv.accumulator_type).reshape(-1, 1, 1)
     add = Step("relax.add", (("value", 0), ("operand", len(operands))), conv.accumulator_type)
     rest = tuple(_renumber(step, 1 - folded) for step in steps[folded:])

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dlas.stack import BFLOAT16_BITS, from_bfloat16
+
 Array = npt.NDArray[Any]
 
 
@@ -18,11 +20,15 @@ def difference(output: Array, expected: Array, most: float) -> str | None:
     output, expected : ndarray
     most : float
         Largest accepted ``max|output - expected| / max|expected|``; integers may differ
-        by one, since halves may be rounded either way.
+        by one, since halves may be rounded either way.  ``uint16`` may hold bfloat16.
     """
     if not np.issubdtype(expected.dtype, np.floating):
         gap = int(np.abs(output.astype(np.int64) - expected.astype(np.int64)).max())
-        return f"off by {gap}" if gap > 1 else None
+        if gap <= 1:
+            return None
+        if expected.dtype != BFLOAT16_BITS:
+            return f"off by {gap}"
+        output, expected = from_bfloat16(output), from_bfloat16(expected)
     defined = ~np.isnan(expected)
     if (np.isnan(output) == defined).any():
         return "numbers that are none, or elements that were never written"

@@ -17,7 +17,7 @@ from dlas.networks.layer_names import CallNames, layer_of_node
 from dlas.networks.onnx_counting import infer_shapes
 from dlas.networks.onnx_operators import attributes_of, placed
 from dlas.networks.torch_network import TorchNetwork
-from dlas.stack import Conv, Layer, Network, describe_layer
+from dlas.stack import BFLOAT16, Conv, Layer, Network, describe_layer
 
 
 def graph_convolutions(model: onnx.ModelProto) -> list[tuple[Conv, int]]:
@@ -35,6 +35,8 @@ def graph_convolutions(model: onnx.ModelProto) -> list[tuple[Conv, int]]:
     """
     shapes, _ = infer_shapes(model)
     stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    # Weights in bfloat16 are cast to float32.
+    cast = {node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "Cast"}
     # In integer networks a DequantizeLinear (tensor, scale, zero point) feeds each input of a convolution.
     dequantised = {
         node.output[0]: node.input for node in model.graph.node if node.op_type == "DequantizeLinear"
@@ -42,7 +44,7 @@ def graph_convolutions(model: onnx.ModelProto) -> list[tuple[Conv, int]]:
     convolutions = []
     for index, node in enumerate(model.graph.node):
         name = node.input[1] if node.op_type == "Conv" else ""
-        weight = stored.get(dequantised[name][0] if name in dequantised else name)
+        weight = stored.get(dequantised[name][0] if name in dequantised else cast.get(name, name))
         if weight is None or weight.ndim != 4:
             continue
         zero = stored.get(dequantised[node.input[0]][2]) if node.input[0] in dequantised else None
@@ -69,9 +71,12 @@ def _geometry(node: onnx.NodeProto, weight: tuple[int, ...], shapes: dict[str, l
 
 def _numbers(weight: npt.NDArray[Any], zero: npt.NDArray[Any] | None) -> dict[str, Any]:
     """Return a convolution's types and padding value, from its weight and its input's zero point."""
+    types = ("input_type", "weight_type", "accumulator_type", "output_type")
+    if weight.dtype.name == BFLOAT16:  # no operator computes in it: those between casts do in float32
+        return dict(zip(types, (BFLOAT16, BFLOAT16, "float32", "float32"), strict=True))
     if zero is None or weight.dtype.kind == "f":
         kind = weight.dtype.name if weight.dtype.kind == "f" else "float32"
-        return dict.fromkeys(("input_type", "weight_type", "accumulator_type", "output_type"), kind)
+        return dict.fromkeys(types, kind)
     return {
         "input_type": zero.dtype.name,
         "weight_type": weight.dtype.name,

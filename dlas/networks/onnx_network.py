@@ -132,13 +132,16 @@ def adds_bytes_in_32_bits(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     return found is not None and not VNNI.isdisjoint(found[1].split())
 
 
-def number_type(model: onnx.ModelProto) -> Literal["float32", "float16", "int8"]:
-    """Return the number type of a graph: integers, half or single precision."""
+def number_type(model: onnx.ModelProto) -> Literal["float32", "float16", "bfloat16", "int8"]:
+    """Return the number type of a graph: integers, 16 bits or single precision."""
     graph = model.graph
     if any("QLinear" in node.op_type or node.op_type in INTEGER for node in graph.node):
         return "int8"
-    if any(tensor.data_type == TensorProto.FLOAT16 for tensor in graph.initializer):
+    stored = {tensor.data_type for tensor in graph.initializer}
+    if TensorProto.FLOAT16 in stored:
         return "float16"
+    if TensorProto.BFLOAT16 in stored:
+        return "bfloat16"
     return "float32"
 
 

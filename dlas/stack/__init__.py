@@ -12,6 +12,15 @@ can be used where neither is installed.  Parts import interfaces from ``dlas.sta
 from dlas.errors import InputError, MissingData, Unsupported, unknown
 from dlas.stack.algorithm import Algorithm, Decisions
 from dlas.stack.array import Array
+from dlas.stack.bfloat16 import (
+    BFLOAT16,
+    BFLOAT16_BITS,
+    BFLOAT16_STEP,
+    from_bfloat16,
+    stored_type,
+    to_bfloat16,
+    upper_half,
+)
 from dlas.stack.compiler import Backend, Build, Compiler, Program, Runtime
 from dlas.stack.compression import Compression
 from dlas.stack.convolution import CHANGE_LAYOUT, Conv, Tail, blocked_shape, channel_block
@@ -27,6 +36,9 @@ from dlas.stack.task import INFERENCE, TASKS, TRAINING, TrainingStep
 from dlas.stack.tuning import Bench, TuningCompiler
 
 __all__ = [
+    "BFLOAT16",
+    "BFLOAT16_BITS",
+    "BFLOAT16_STEP",
     "CHANGE_LAYOUT",
     "GENERIC",
     "INDEX_BYTES",
@@ -78,5 +90,9 @@ __all__ = [
     "channel_block",
     "csr_bytes",
     "describe_layer",
+    "from_bfloat16",
+    "stored_type",
+    "to_bfloat16",
     "unknown",
+    "upper_half",
 ]

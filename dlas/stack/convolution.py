@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from dlas.stack.bfloat16 import BFLOAT16
+
 if TYPE_CHECKING:
     from tvm import te, tirx
     from tvm.ir import Expr
@@ -74,8 +76,8 @@ class Conv:
 
     @property
     def padded_type(self) -> str:
-        """Type of a copy of the input: that of the sums where the input has halves, to convert each once."""
-        return self.accumulator_type if self.input_type == "float16" else self.input_type
+        """Type of a copy of the input: that of the sums where the input has 16 bits, to convert each once."""
+        return self.accumulator_type if self.input_type in ("float16", BFLOAT16) else self.input_type
 
     @property
     def input_shape(self) -> tuple[int, ...]:

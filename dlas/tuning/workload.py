@@ -12,7 +12,7 @@ from tvm import s_tir, tirx
 from tvm.s_tir import meta_schedule as ms
 
 from dlas.lowering.kernels import Kernel, run_passes
-from dlas.stack import Array, Decisions, Target
+from dlas.stack import BFLOAT16_BITS, Array, Decisions, Target, to_bfloat16
 from dlas.store import fingerprint
 
 MAIN = "main"
@@ -106,6 +106,8 @@ def short_form(trace: list[Any]) -> str:
 def _random(draw: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if np.issubdtype(dtype, np.floating):
         return draw.standard_normal(shape).astype(dtype)
+    if dtype == BFLOAT16_BITS:
+        return to_bfloat16(draw.standard_normal(shape))
     # Sums of products of wider integers would overflow.
     low, high = max(np.iinfo(dtype).min, -128), min(np.iinfo(dtype).max, 127)
     return draw.integers(low, high, shape, dtype, endpoint=True)

@@ -1,4 +1,4 @@
-"""Dot products: instructions that add the products of neighbouring bytes to sums of 32 bits.
+"""Dot products: instructions that add the products of neighbouring numbers to sums of 32 bits.
 
 LLVM finds none of them in plain loops, so that loops are replaced by name: TVM compares a
 loop nest with the description of an intrinsic, and puts the instruction in its place.
@@ -22,18 +22,33 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 from tvm.target import codegen
 
+from dlas.schedules.loops.numbers import converted
 from dlas.schedules.loops.vectors import VectorUnit, vector_unit
-from dlas.stack import Algorithm, Array, Conv, Target
+from dlas.stack import BFLOAT16, BFLOAT16_BITS, Algorithm, Array, Conv, Target
 
+IN_BYTES = ("uint8", "int8", "int32")
+"""Types of inputs, weights and sums."""
 MOST_UNROLLED = 8
 """Longest loop over a block's dot products that is unrolled."""
 MOST_SUMS = 16
 """Most sums of a tile: with 28 of the 32 registers of AVX-512, LLVM keeps some in memory."""
+IMPORT = "pragma_import_llvm"
+"""Annotation of a loop, whose function may call what its value defines."""
+FUNCTION = """
+define {sums} @{name}({sums} %c, {integers} %a, {integers} %b) alwaysinline nounwind {{
+  %x = bitcast {integers} %a to {numbers}
+  %y = bitcast {integers} %b to {numbers}
+  %d = call {sums} @{instruction}({sums} %c, {numbers} %x, {numbers} %y)
+  ret {sums} %d
+}}
+declare {sums} @{instruction}({sums}, {numbers}, {numbers})
+"""
+"""A function of an instruction that adds products of bfloat16."""
 
 
 @dataclass(frozen=True, eq=False)
 class DotProducts:
-    """The dot products of a family of processors, which all add in 32 bits without saturating.
+    """The dot products of a family of processors, which all add in 32 bits: bytes without saturating.
 
     Parameters
     ----------
@@ -41,7 +56,7 @@ class DotProducts:
     terms : int
         Neighbouring products that are added to one sum.
     read : str
-        Type of the inputs that are multiplied; weights are ``int8``.
+        Type of the inputs that are multiplied.
     instructions : mapping of int to str
         LLVM's intrinsics, by the sums that they add to.
     offset : int
@@ -50,6 +65,10 @@ class DotProducts:
         Registers for values between multiplication and addition.
     apart : bool
         Whether every sum has inputs of its own, [terms, lanes], which are shuffled together.
+    weights, sums : str
+        Types of the weights, and of the sums.
+    imported : bool
+        Whether TVM has no type for the operands: a function in LLVM's language calls the instruction.
     """
 
     name: str
@@ -59,6 +78,9 @@ class DotProducts:
     offset: int = 0
     spare: int = 0
     apart: bool = False
+    weights: str = "int8"
+    sums: str = "int32"
+    imported: bool = False
 
     def unit(self, target: Target) -> VectorUnit:
         """Return the registers that tiles fill: every input is broadcast into one of its own."""
@@ -74,13 +96,27 @@ class DotProducts:
         """Return the name of TVM's intrinsic with so many sums, which the first call registers."""
         return _registered(self, lanes)
 
+    def function(self, lanes: int) -> str:
+        """Return the name of the imported function with so many sums."""
+        return f"{self.name}_{lanes}"
+
+    def source(self, lanes: int) -> str:
+        """Return that function in the language of LLVM: its operands are pairs of numbers as 32 bits."""
+        return FUNCTION.format(
+            name=self.function(lanes),
+            instruction=self.instructions[lanes],
+            integers=f"<{lanes} x i32>",
+            sums=f"<{lanes} x float>",
+            numbers=f"<{lanes * self.terms} x bfloat>",
+        )
+
     def corrections(self, filters: Array) -> tuple[Array, ...]:
         """Return what sums lack where inputs are less by ``offset``, for weights [..., n] of each filter."""
         return ((self.offset * filters.sum(-1, dtype=np.int32)).astype(np.int32),) if self.offset else ()
 
     def written(self, a: tirx.Buffer, b: tirx.Buffer, c: tirx.Buffer, lanes: int) -> Expr:
         """Return the sums ``c`` [lanes] plus the products of ``a`` and ``b`` [lanes, terms]."""
-        sums, count = c.vload([0], f"int32x{lanes}"), lanes * self.terms
+        sums, count = c.vload([0], f"{self.sums}x{lanes}"), lanes * self.terms
         if self.apart:
             order = [
                 tirx.const(lanes * term + lane, "int32")
@@ -91,7 +127,10 @@ class DotProducts:
         else:
             together = tirx.reinterpret("int32", a.vload([0], f"{self.read}x{self.terms}"))
             inputs = tirx.reinterpret(f"{self.read}x{count}", tirx.Broadcast(together, lanes))
-        weights = b.vload([0, 0], f"int8x{count}")
+        weights = b.vload([0, 0], f"{self.weights}x{count}")
+        if self.imported:
+            both = (tirx.reinterpret(f"int32x{lanes}", operand) for operand in (inputs, weights))
+            return tirx.call_extern(f"{self.sums}x{lanes}", self.function(lanes), sums, *both)
         name = self.instructions[lanes]
         if self.read != "int16":
             return tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, sums, inputs, weights)
@@ -138,12 +177,26 @@ SIGNED = DotProducts(
     offset=128,
 )
 """Arm's dot product: four products of signed bytes."""
-FAMILIES = (FOURS, PAIRS, MIXED, SIGNED)
+IN_BFLOAT16 = DotProducts(
+    "dot_bfloat16",
+    terms=2,
+    read=BFLOAT16_BITS,
+    instructions={lanes: f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}" for lanes in (16, 8, 4)},
+    weights=BFLOAT16_BITS,
+    sums="float32",
+    imported=True,
+)
+"""AVX-512: two products of bfloat16; what is smaller than the smallest normal number counts as zero."""
+BY_ARM = replace(
+    IN_BFLOAT16, name="dot_bfloat16_arm", instructions={4: "llvm.aarch64.neon.bfdot.v4f32.v8bf16"}
+)
+"""Arm's dot product of bfloat16."""
+FAMILIES = (FOURS, PAIRS, MIXED, SIGNED, IN_BFLOAT16, BY_ARM)
 """Those for sums over channels."""
 
 
 class ByDotProducts(Algorithm):
-    """What forms of algorithms that multiply bytes have in common: one is chosen for a layer."""
+    """What forms of algorithms that multiply by dot products have in common: one is chosen for a layer."""
 
     dots: ClassVar[DotProducts]
 
@@ -170,13 +223,15 @@ def forms_of(written: type[Form]) -> dict[DotProducts, type[Form]]:
 def dot_products(conv: Conv, target: Target) -> DotProducts | None:
     """Return the dot products that a target has for the types of ``conv``, None where it has none."""
     types = (conv.input_type, conv.weight_type, conv.accumulator_type)
-    if types != ("uint8", "int8", "int32") or not target.on_processors:
+    if types not in (IN_BYTES, (BFLOAT16, BFLOAT16, "float32")) or not target.on_processors:
         return None
     on = tvm.target.Target(dict(target.description))
     if str(on.kind.name) != "llvm":
         return None
     x86 = "avx512bw" if codegen.target_has_features("avx512f", on) else "avx2"
     families = {"avx512vnni": FOURS, "avxvnni": FOURS, x86: PAIRS, "i8mm": MIXED, "dotprod": SIGNED}
+    if types != IN_BYTES:
+        families = {"avx512bf16": IN_BFLOAT16, "bf16": BY_ARM}
     return next((dots for name, dots in families.items() if codegen.target_has_features(name, on)), None)
 
 
@@ -210,7 +265,8 @@ def sum_dot_products(
     target : Target
     """
     points = sum(axis.iter_type != tirx.IterVar.CommReduce for axis in schedule.get(convolution).iter_vars)
-    loops = schedule.get_loops(convolution)[outside:]
+    every = schedule.get_loops(convolution)
+    loops = every[outside:]
     (*tile, lane), (*terms, neighbours) = loops[:points], loops[points:]
     lanes = dots.lanes(int(schedule.get(lane).extent), target)
     vectors, lane = schedule.split(lane, [None, lanes])
@@ -222,6 +278,8 @@ def sum_dot_products(
     _unroll(schedule, outer)
     schedule.vectorize(last)
     schedule.tensorize(lane, dots.intrinsic(lanes))
+    if dots.imported:
+        schedule.annotate(every[0], IMPORT, dots.source(lanes))
     return list(terms)
 
 
@@ -250,8 +308,8 @@ def _function(dots: DotProducts, lanes: int) -> Iterator[tuple[tirx.Buffer, tirx
     with T.prim_func(s_tir=True):
         T.func_name("main")
         a = T.arg("A", T.Buffer(given, dots.read, offset_factor=1))
-        b = T.arg("B", T.Buffer((lanes, dots.terms), "int8", offset_factor=1))
-        c = T.arg("C", T.Buffer((lanes,), "int32", scope="local", offset_factor=1))
+        b = T.arg("B", T.Buffer((lanes, dots.terms), dots.weights, offset_factor=1))
+        c = T.arg("C", T.Buffer((lanes,), dots.sums, scope="local", offset_factor=1))
         with T.sblock("root"):
             T.reads(*map(_whole, (c, a, b)))
             T.writes(_whole(c))
@@ -271,7 +329,7 @@ def _described(dots: DotProducts, lanes: int) -> tirx.PrimFunc:
         read = a[k, i] if dots.apart else a[k]
         T.reads(c[i], read, b[i, k])
         T.writes(c[i])
-        T.buffer_store(c, c[i] + read.astype("int32") * b[i, k].astype("int32"), [i])
+        T.buffer_store(c, c[i] + converted(read, dots.sums) * converted(b[i, k], dots.sums), [i])
     return builder.get()
 
 

@@ -9,6 +9,7 @@ from tvm.ir import Expr
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
+from dlas.schedules.loops.numbers import border, converted
 from dlas.stack import Conv, channel_block
 
 THREADS_PER_BLOCK = 256
@@ -22,20 +23,28 @@ def only_nchw(conv: Conv) -> str | None:
     return None
 
 
-def pad(x: te.Tensor, conv: Conv) -> te.Tensor:
-    """Return the input, in ``conv.input_layout``, as padded stage ``pad`` in ``conv.padded_type``.
+def pad(x: te.Tensor, conv: Conv, dtype: str | None = None) -> te.Tensor:
+    """Return the input, in ``conv.input_layout``, as padded stage ``pad``; its type is ``conv.padded_type``.
 
     ``x`` itself is returned where that changes nothing.
+
+    Parameters
+    ----------
+    x : te.Tensor
+    conv : Conv
+    dtype : str, optional
+        Another type, which holds the same numbers.
     """
-    if not any(conv.padding) and str(x.dtype) == conv.padded_type:
+    dtype = dtype or conv.padded_type
+    if not any(conv.padding) and str(x.dtype) == dtype:
         return x
     top, left, bottom, right = conv.padding
     height, width = conv.h + top + bottom, conv.w + left + right
-    value = tirx.const(conv.padding_value, conv.padded_type)
+    value = border(conv, dtype)
 
     def point(n: Expr, c: Expr, i: Expr, j: Expr, *lane: Expr) -> Expr:
         inside = tirx.all(i >= top, i < conv.h + top, j >= left, j < conv.w + left)
-        element = x(n, c, i - top, j - left, *lane).astype(conv.padded_type)
+        element = converted(x(n, c, i - top, j - left, *lane), dtype)
         return tirx.if_then_else(inside, element, value) if any(conv.padding) else element
 
     n, c, _, _, *lanes = x.shape
@@ -46,7 +55,7 @@ def thin(x: te.Tensor, conv: Conv) -> te.Tensor:
     """Return the pixels of the input that strides do not skip, as stage ``pad``."""
 
     def point(n: Expr, c: Expr, p: Expr, q: Expr, *lane: Expr) -> Expr:
-        return x(n, c, p * conv.strides[0], q * conv.strides[1], *lane).astype(conv.padded_type)
+        return converted(x(n, c, p * conv.strides[0], q * conv.strides[1], *lane), conv.padded_type)
 
     n, c, _, _, *lanes = x.shape
     return te.compute((n, c, conv.p, conv.q, *lanes), point, name="pad")
@@ -74,7 +83,7 @@ def in_blocks(x: te.Tensor, conv: Conv, block: int, dtype: str, thinned: bool, l
     top, left, bottom, right = conv.padding
     height, width = (conv.p, conv.q) if thinned else (conv.h + top + bottom, conv.w + left + right)
     strides = conv.strides if thinned else (1, 1)
-    border = tirx.const(int(conv.padding_value) - less, dtype)
+    outside = border(conv, dtype, less)
 
     def point(n: Expr, c: Expr, i: Expr, j: Expr, lane: Expr) -> Expr:
         row, column, channel = i * strides[0] - top, j * strides[1] - left, c * block + lane
@@ -83,7 +92,7 @@ def in_blocks(x: te.Tensor, conv: Conv, block: int, dtype: str, thinned: bool, l
         if not blocked and conv.c % block:
             inside.append(channel < conv.c)
         value = shifted(x(*at), dtype, less)
-        return tirx.if_then_else(tirx.all(*inside), value, border) if inside else value
+        return tirx.if_then_else(tirx.all(*inside), value, outside) if inside else value
 
     return te.compute((conv.n, -(-conv.c // block), height, width, block), point, name="pad")
 

@@ -10,6 +10,7 @@ from tvm.ir.transform import Pass, PassContext
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
+from dlas.schedules.loops.numbers import converted
 from dlas.schedules.loops.transformations import THREADS_PER_BLOCK
 from dlas.sparse.compressed.planes import Planes
 
@@ -73,5 +74,6 @@ def element(planes: Planes, x: tirx.Buffer, n: Expr, slab: Expr, place: Expr) ->
         for axis in (0, 1)
     )
     inside = tirx.all(row >= 0, row < conv.h, column >= 0, column < conv.w)
-    border = tirx.const(conv.padding_value, conv.input_type)
-    return tirx.if_then_else(inside, x[n, place // planes.channel, row, column], border)
+    border = tirx.const(conv.padding_value, conv.padded_type)
+    value = converted(x[n, place // planes.channel, row, column], conv.padded_type)
+    return tirx.if_then_else(inside, value, border)

@@ -8,6 +8,7 @@ from tvm import tirx
 from tvm.ir import Expr
 from tvm.script.ir_builder import tirx as T
 
+from dlas.schedules.loops.numbers import converted
 from dlas.sparse.compressed.blocks import block, scratch, whole
 from dlas.sparse.compressed.padding import (
     pixel,
@@ -39,9 +40,9 @@ def sum_products(
         with T.init():
             T.buffer_store(products, zero, at)
         with T.If(entry < end - start), T.Then():
-            value = values[start + entry, lane].astype(conv.accumulator_type)
+            value = converted(values[start + entry, lane], conv.accumulator_type)
             read = pixel(planes, laid, n, offsets[start + entry], band, place)
-            product = value * read.astype(conv.accumulator_type)
+            product = value * converted(read, conv.accumulator_type)
             T.buffer_store(products, products[tuple(at)] + product, at)
     with block("conv", points, blocks) as (*at, part):
         T.reads(products[(part, *at)])

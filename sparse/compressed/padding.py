@@ -13,6 +13,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV
 from tvm.script.ir_builder import tirx as T
 
+from dlas.schedules.loops.numbers import converted
 from dlas.schedules.loops.transformations import stage
 from dlas.sparse.compressed.blocks import block, scratch, whole
 from dlas.sparse.compressed.planes import Planes
@@ -72,7 +73,7 @@ def _write_phase(
                 border(line, left)
                 with T.serial(right - left) as j:
                     read = (row + (top + i) * conv.strides[0], column + (left + j) * conv.strides[1])
-                    element = x[(n, c, *read)].astype(conv.padded_type)
+                    element = converted(x[(n, c, *read)], conv.padded_type)
                     T.buffer_store(written, element, (n, slab, line + left + j))
                 border(line + right, band.pitch - right)
             border(first + bottom * band.pitch, planes.plane - bottom * band.pitch)

@@ -27,7 +27,7 @@ from dlas.sparse.compressed.kernel import finish_outputs, sum_products
 from dlas.sparse.compressed.padding import parallelise_padding, write_planes
 from dlas.sparse.compressed.planes import Planes
 from dlas.sparse.compressed.thread_tiles import thread_tiles
-from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
+from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target, stored_type
 
 MOST = VectorUnit(lanes=16, registers=32)
 """The largest vector unit: weights are packed before the target is known."""
@@ -128,7 +128,7 @@ class SparseRows(Algorithm):
             T.func_name("sparse")
             T.func_attr({"tirx.noalias": True})
             given, *arrays = map(argument, (x, *packed, *tail.operands))
-            output = T.arg("output", T.Buffer(conv.output_shape, conv.output_type))
+            output = T.arg("output", T.Buffer(conv.output_shape, stored_type(conv.output_type)))
             *format_, filters = arrays[: len(packed)]
             sums = sum_products(planes, write_planes(planes, given), format_, filters.shape)
             finish_outputs(planes, sums, filters, output, tail, arrays[len(packed) :])

@@ -8,7 +8,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 
 from dlas.sparse.compressed.blocks import whole
-from dlas.stack import Conv
+from dlas.stack import Conv, stored_type
 
 FINISHED, REMOVED = "finished", "removed"
 """Stages of outputs with their tail: of the remaining filters, and of the removed ones."""
@@ -27,7 +27,7 @@ def scattered(function: tirx.PrimFunc, conv: Conv, filters: int) -> tirx.PrimFun
         filters that are not written; the next is that [k] of ``removed``.
     """
     params = list(function.params)
-    output = tirx.decl_buffer(conv.output_shape, conv.output_type, "output")
+    output = tirx.decl_buffer(conv.output_shape, stored_type(conv.output_type), "output")
     stages = {FINISHED: params[filters]}
     if params[-2].name == REMOVED:
         stages[REMOVED] = params[filters + 1]

@@ -1,4 +1,4 @@
-"""Dot products of bytes: which instruction which processor gets, and that it adds the same numbers."""
+"""Dot products: which instruction which processor gets, and that it adds the same numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dlas.schedules.gemm import Gemm
 from dlas.schedules.loops.dot_products import MOST_SUMS, dot_products
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import Algorithm, Conv, Target
+from dlas.stack import BFLOAT16, Algorithm, Conv, Target, to_bfloat16
 from dlas.study import parts
 from tests.fixtures.convolutions import SQUARE
 from tests.fixtures.quantised_graphs import QuantisedGraph, built, drawn
@@ -31,9 +31,10 @@ BYTES: dict[str, Any] = {
     "output_type": "int32",
 }
 LAYER = replace(SQUARE, **BYTES)
-DOTPROD, I8MM = (
+HALVES = replace(SQUARE, input_type=BFLOAT16, weight_type=BFLOAT16)
+DOTPROD, I8MM, BF16 = (
     replace(NEON, description={**NEON.description, "mattr": ["+neon", feature]})
-    for feature in ("+dotprod", "+i8mm")
+    for feature in ("+dotprod", "+i8mm", "+bf16")
 )
 WITHOUT = replace(AVX2, description={**AVX2.description, "mcpu": "skylake-avx512"})
 NATIVE = parts.make("hardware", "local_cpu", {}).target()
@@ -48,6 +49,7 @@ def kernel_of(algorithm: Algorithm, target: Target, conv: Conv = LAYER) -> Convo
     weight = np.random.default_rng(0).integers(
         -128, 128, (conv.k, conv.c // conv.groups, conv.r, conv.s), np.int8
     )
+    weight = to_bfloat16(weight) if conv.weight_type == BFLOAT16 else weight
     return make_kernel(algorithm, conv, weight, "main", target=target)
 
 
@@ -60,29 +62,37 @@ def instructions(kernel: ConvolutionKernel, target: Target) -> str:
 
 
 @pytest.mark.parametrize(
-    ("target", "instruction"),
+    ("target", "layer", "instruction"),
     [
-        (AVX512, r"vpdpbusd.*%zmm"),
-        (WITHOUT, r"vpmaddwd.*%zmm"),
-        (AVX2, r"vpmaddwd.*%ymm"),
-        (DOTPROD, r"\ssdot\s"),
-        (I8MM, r"\susdot\s"),
+        (AVX512, LAYER, r"vpdpbusd.*%zmm"),
+        (WITHOUT, LAYER, r"vpmaddwd.*%zmm"),
+        (AVX2, LAYER, r"vpmaddwd.*%ymm"),
+        (DOTPROD, LAYER, r"\ssdot\s"),
+        (I8MM, LAYER, r"\susdot\s"),
+        (AVX512, HALVES, r"vdpbf16ps.*%zmm"),
+        (BF16, HALVES, r"\sbfdot\s"),
     ],
-    ids=["vnni", "avx512", "avx2", "dotprod", "i8mm"],
+    ids=["vnni", "avx512", "avx2", "dotprod", "i8mm", "avx512bf16", "bf16"],
 )
 @pytest.mark.parametrize("name", ["blocked", pytest.param("gemm", marks=pytest.mark.slow)])
-def test_each_processor_adds_by_its_own_instruction(name: str, target: Target, instruction: str) -> None:
-    text = instructions(kernel_of(ALGORITHMS[name], target), target)
+def test_each_processor_adds_by_its_own_instruction(
+    name: str, target: Target, layer: Conv, instruction: str
+) -> None:
+    text = instructions(kernel_of(ALGORITHMS[name], target, layer), target)
     assert len(re.findall(instruction, text)) >= 8
 
 
 INNERMOST_LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\s+j\w+\s+\1\n", re.MULTILINE)
-ADDS = re.compile("vpdpbusd|vpmaddwd")
+ADDS = re.compile("vpdpbusd|vpmaddwd|vdpbf16ps")
 
 
-@pytest.mark.parametrize("target", [AVX512, AVX2], ids=["vnni", "avx2"])
-def test_tiles_have_sums_enough_and_stay_in_registers(target: Target) -> None:
-    kernel = kernel_of(ALGORITHMS["blocked"], target)
+@pytest.mark.parametrize(
+    ("target", "layer"),
+    [(AVX512, LAYER), (AVX2, LAYER), (AVX512, HALVES)],
+    ids=["vnni", "avx2", "avx512bf16"],
+)
+def test_tiles_have_sums_enough_and_stay_in_registers(target: Target, layer: Conv) -> None:
+    kernel = kernel_of(ALGORITHMS["blocked"], target, layer)
     for point in kernel.space(target)[:3]:
         vectors = int(point["filters"]) * -(-int(point["lanes"]) // vector_unit(target).lanes)
         assert 7 <= vectors * int(point["columns"]) <= MOST_SUMS
@@ -97,6 +107,8 @@ def test_other_types_and_targets_have_none() -> None:
     assert dot_products(LAYER, CUDA) is None and dot_products(LAYER, NEON) is None
     assert dot_products(replace(LAYER, weight_type="int16"), AVX512) is None
     assert type(kernel_of(SpatialPack(), NEON).algorithm) is SpatialPack
+    assert dot_products(HALVES, AVX2) is None and dot_products(HALVES, DOTPROD) is None
+    assert dot_products(replace(HALVES, input_type="float32"), AVX512) is None
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -16,6 +16,7 @@ from dlas.lowering.products.registers import COPIED, LINEAR, ROWS, compute_linea
 from dlas.lowering.products.tiles import copy_block, panel_width, row_tiles, whole_rows
 from dlas.lowering.simplify import OPAQUE
 from dlas.networks.operator_names import of_topi
+from dlas.schedules.loops.numbers import converted
 from dlas.stack import Algorithm, Array, Decisions, Layer, Target
 
 
@@ -44,7 +45,7 @@ def linear(
 
     def element(panel: Expr, m: Expr, lane: Expr) -> Expr:
         value, weight = copied[c // u, m, c % u], panels[panel, c, lane]
-        return te.sum(value.astype(accumulator) * weight.astype(accumulator), axis=c)
+        return te.sum(converted(value, accumulator) * converted(weight, accumulator), axis=c)
 
     copied = te.compute((terms // u, whole, u), row, name=COPIED)
     summed = te.compute((count, whole, t), element, name=LINEAR)
