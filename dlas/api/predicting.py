@@ -90,9 +90,10 @@ def fit(
 def evaluate(
     rows: Folders,
     *,
-    predictors: Sequence[str],
+    predictors: Sequence[str | Mapping[str, Any]],
     target: str,
     hold_out: str | None = None,
+    row_counts: Sequence[int] = (),
     where: str | Sequence[str] = (),
     seed: int = 0,
     say: Say = lambda line: None,
@@ -101,17 +102,22 @@ def evaluate(
 
     Parameters
     ----------
-    predictors : sequence of str
-        Names of parts, which are fitted with their default options, or folders that :func:`fit` wrote,
-        whose options are taken.
+    predictors : sequence of str or mapping
+        Names of parts, which are fitted with their default options; parts with options, as studies write
+        them; or folders that :func:`fit` wrote, whose options are taken.
+    row_counts : sequence of int
+        Fit to so many rows of those that are not held out, drawn at random, and return the errors by these
+        numbers.
     """
     from dlas.learning.points import read_points
     from dlas.learning.settings import evaluate_settings
 
-    chosen = {name: _named(name) for name in predictors}
+    chosen = dict(map(_named, predictors))
     kernels = any(each.level == "kernel" for each in chosen.values())
     points = read_points(paths_of(rows), target, patterns(where), kernels=kernels)
     criterion = _criterion(hold_out, points)
+    if row_counts:
+        return _curves(chosen, points, target, criterion, sorted(set(row_counts)), seed, say)
     return _view(target, criterion, points, evaluate_settings(chosen, points, target, criterion, seed, say))
 
 
@@ -124,11 +130,27 @@ def _predictor(part: str, options: Mapping[str, Any]) -> Predictor:
     return made
 
 
-def _named(name: str) -> Predictor:
-    """Return the predictor of a name, or that of a stored predictor's folder."""
-    from dlas.learning import stored
+def _named(part: str | Mapping[str, Any]) -> tuple[str, Predictor]:
+    """Return what tables call a predictor, and it: a part, one with options, or that of a folder.
 
-    return stored.read(Path(name)).part if Path(name).is_dir() else _predictor(name, {})
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    from dlas.learning import stored
+    from dlas.rows.labels import label
+
+    if isinstance(part, str):
+        return part, stored.read(Path(part)).part if Path(part).is_dir() else _predictor(part, {})
+    options = dict(part)
+    name = options.pop("name", None)
+    if not isinstance(name, str):
+        raise InputError(
+            f"predictor {options!r} has no name; expected a table such as "
+            "{name = 'additive', costs = 'stage'}"
+        )
+    return label(part), _predictor(name, options)
 
 
 def _criterion(text: str | None, points: Points) -> Criterion:
@@ -150,3 +172,23 @@ def _view(target: str, criterion: Criterion, points: Points, evaluated: Sequence
     if line := tables.left_out(points.left_out):
         shown.append(Text(line, style="dim"))
     return View(tables.scores_frame(evaluated), Group(*shown))
+
+
+def _curves(
+    predictors: Mapping[str, Predictor],
+    points: Points,
+    target: str,
+    criterion: Criterion,
+    counts: Sequence[int],
+    seed: int,
+    say: Say,
+) -> View:
+    """Return the errors of all settings by the number of rows."""
+    from dlas.console import predictors as tables
+    from dlas.learning.curves import curves_of_settings
+
+    found = curves_of_settings(predictors, points, target, criterion, counts, seed, say)
+    shown: list[RenderableType] = [tables.curves(each, target, str(criterion)) for each in found]
+    if line := tables.left_out(points.left_out):
+        shown.append(Text(line, style="dim"))
+    return View(tables.curves_frame(found), Group(*shown))

@@ -108,10 +108,19 @@ def fit_device(
 def evaluate(
     folders: Folders,
     predictors: Annotated[
-        list[str], typer.Option("--predictor", help="A predictor's name, or a folder that `dlas fit` wrote.")
+        list[str],
+        typer.Option(
+            "--predictor",
+            help="A predictor's name; a table with options: {name = 'additive', costs = 'stage'}; or "
+            "a folder that `dlas fit` wrote.",
+        ),
     ],
     target: Target,
     hold_out: HoldOut = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(help="Numbers of rows to fit to, by which the errors are told: 50,100,400."),
+    ] = None,
     where: Where = None,
     seed: Seed = 0,
 ) -> None:
@@ -120,9 +129,10 @@ def evaluate(
 
     view = predicting.evaluate(
         folders,
-        predictors=predictors,
+        predictors=[part_of(each) for each in predictors],
         target=target,
         hold_out=hold_out,
+        row_counts=_numbers("--rows", rows, "50,100,400"),
         where=where or (),
         seed=seed,
         say=terminal.progress,
@@ -176,7 +186,7 @@ def predict(
         predictor,
         study,
         model=None if model is None else part_of(model),
-        batch=_batches(batch),
+        batch=_numbers("--batch", batch, "1,8"),
         size=size,
         threads=threads,
         compiler=compiler,
@@ -194,12 +204,12 @@ def predict(
         terminal.say(f"written: {out / 'predictions.jsonl'}")
 
 
-def _batches(text: str | None) -> tuple[int, ...]:
-    """Return the batch sizes in ``1,8``."""
+def _numbers(option: str, text: str | None, example: str) -> tuple[int, ...]:
+    """Return the whole numbers in ``1,8``."""
     try:
-        return tuple(int(size) for size in text.split(",")) if text is not None else ()
+        return tuple(int(number) for number in text.split(",")) if text is not None else ()
     except ValueError:
-        raise InputError(f"--batch {text!r}: expected whole numbers, such as 1,8") from None
+        raise InputError(f"{option} {text!r}: expected whole numbers, such as {example}") from None
 
 
 def bound_of(text: str) -> tuple[str, float]:

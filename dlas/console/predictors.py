@@ -11,6 +11,7 @@ from rich.text import Text
 
 from dlas.console.cells import GridCell, GridColumn, names
 from dlas.console.grid import Grid
+from dlas.learning.curves import Curves
 from dlas.learning.evaluation import CLOSE, Evaluation, KernelScores
 from dlas.learning.gains import Gain, Range
 from dlas.learning.intervals import LEVEL, fewest_groups
@@ -98,6 +99,17 @@ def _by_kernel(predictor: str, kernels: Sequence[KernelScores]) -> Grid:
     return Grid(columns, above=[Text(f"{predictor}: kernels of what was held out", style="bold")])
 
 
+def curves(found: Curves, target: str, hold_out: str) -> RenderableType:
+    """Return the table of errors by the number of rows that predictors are fitted to, in one setting."""
+    counts = sorted({count for scores in found.scores.values() for count in scores})
+    columns = [names("predictor", list(found.scores))]
+    for count in counts:
+        errors = [scores[count].rmse_of_mean if count in scores else None for scores in found.scores.values()]
+        columns.append(_column(number_of(count, "row"), [_percent(error) for error in errors]))
+    title = f"RMSE / mean of {target} by rows fitted, on what was held out ({hold_out}): {found.name}"
+    return Grid(columns, above=[Text(title, style="bold")], below=[Text(_floor(found.floor), style="dim")])
+
+
 def gained(predictor: str, hold_out: str, gains: Sequence[Gain]) -> RenderableType:
     """Return the table of what fitting to several devices gains over one, by model.
 
@@ -134,11 +146,7 @@ def _covered(scores: Scores) -> str:
 
 def _notes(first: Evaluation, scores: Scores, floor: float | None) -> list[Text]:
     """Return what is to be known beside the scores of the first predictor."""
-    notes = [
-        "noise floor: no point was measured twice (in two folders), so nobody knows it"
-        if floor is None
-        else f"noise floor: {_percent(floor)}, by which measuring a point again differs"
-    ]
+    notes = [_floor(floor)]
     if scores.coverage is None:
         notes.append(f"no interval: one of {LEVEL:.0%} takes at least {fewest_groups(LEVEL)} other groups")
     else:
@@ -149,6 +157,13 @@ def _notes(first: Evaluation, scores: Scores, floor: float | None) -> list[Text]
     worst = ", ".join(f"{row} by {abs(guess / known - 1):.0%}" for row, guess, known in first.worst(WORST))
     notes.append(f"largest errors of {first.name}: {worst}")
     return [Text(note, style="dim") for note in notes]
+
+
+def _floor(floor: float | None) -> str:
+    """Return what is known of the noise floor."""
+    if floor is None:
+        return "noise floor: no point was measured twice (in two folders), so nobody knows it"
+    return f"noise floor: {_percent(floor)}, by which measuring a point again differs"
 
 
 def predicted(frame: pd.DataFrame, target: str, total: int, failed: Mapping[str, int]) -> RenderableType:
@@ -198,6 +213,17 @@ def scores_frame(evaluated: Sequence[Evaluated]) -> pd.DataFrame:
         for each in evaluated
         for one in each.evaluations
         for name, scores in {"": one.overall(), **one.by_fold()}.items()
+    ]
+    return pd.DataFrame(lines)
+
+
+def curves_frame(found: Sequence[Curves]) -> pd.DataFrame:
+    """Return the scores of every predictor in every setting, one line for each number of rows fitted."""
+    lines = [
+        {"setting": each.name, "predictor": name, "fitted": count, **asdict(scores)}
+        for each in found
+        for name, by_count in each.scores.items()
+        for count, scores in by_count.items()
     ]
     return pd.DataFrame(lines)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,33 @@ from pydantic import Field
 from dlas.predictors.fitted.perceptrons import Array, Perceptron, Scale, Target, layers, scales
 from dlas.stack import Fitted, Predictor, Samples, Workspace
 
+if TYPE_CHECKING:
+    from dlas.predictors.fitted.learners import Learner
+
 OF_HARDWARE = {"none": (), "log": ("subnet_device_logs",), "as is": ("subnet_device",)}
 VALIDATED = 0.15 / 0.85
 """Share of the rows by which settings are compared: of all, 15 % where 15 % are held out."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """A perceptron in training, and the scales of what it reads and puts out.
+
+    Parameters
+    ----------
+    learner : Learner
+    mean, deviation : array [columns]
+    target : Target
+    """
+
+    learner: Learner
+    mean: Array
+    deviation: Array
+    target: Target
+
+    def fitted(self) -> Perceptron:
+        """Return the perceptron as it is after the epochs that are done."""
+        return Perceptron(*layers(self.learner.arrays()), self.mean, self.deviation, self.target)
 
 
 @dataclass(frozen=True)
@@ -60,6 +84,12 @@ class SubnetMlp(Predictor):
 
     def fit(self, samples: Samples, workspace: Workspace) -> Fitted:
         """Return the perceptron with the settings that err least on a part of the rows."""
+        training = self.training(samples, workspace.seed)
+        training.learner.advance(self.epochs)
+        return training.fitted()
+
+    def training(self, samples: Samples, seed: int) -> Training:
+        """Return the perceptron of the best settings on all rows, before its first epoch."""
         from dlas.predictors.fitted.learners import GRID, Learner, Setting, halving
 
         target = Target.of(samples.target, self.target)
@@ -68,15 +98,13 @@ class SubnetMlp(Predictor):
 
         def learner(rows: npt.NDArray[np.bool_], setting: Setting) -> Learner:
             return Learner(
-                read[rows], outputs[rows], setting, self.epochs, workspace.seed, falling=self.target == "log"
+                read[rows], outputs[rows], setting, self.epochs, seed, falling=self.target == "log"
             )
 
-        away = _validated(samples, workspace.seed)
+        away = _validated(samples, seed)
         tried = GRID[: self.settings]
         best = halving(lambda each: learner(~away, each), tried, read[away], outputs[away])
-        final = learner(np.ones(len(samples), dtype=bool), best)
-        final.advance(self.epochs)
-        return Perceptron(*layers(final.arrays()), mean, deviation, target)
+        return Training(learner(np.ones(len(samples), dtype=bool), best), mean, deviation, target)
 
     def load(self, folder: Path) -> Fitted:
         """Return the perceptron from its file."""
