@@ -9,11 +9,20 @@ from tvm import te
 from tvm.ir import Expr
 from tvm.s_tir import Schedule
 
-from dlas.schedules.loops.columns import column_tiles, compute_columns_in_registers
+from dlas.schedules.loops.columns import (
+    column_tiles,
+    compute_columns_by_dot_products,
+    compute_columns_in_registers,
+    dot_column_tiles,
+    whole_vectors,
+)
+from dlas.schedules.loops.dot_products import ByDotProducts, dot_products, forms_of, words_by_columns
 from dlas.schedules.loops.numbers import converted
+from dlas.schedules.loops.registers import DotSums
 from dlas.schedules.loops.thread_blocks import block_tiles, compute_in_thread_blocks
 from dlas.schedules.loops.transformations import (
     accumulate_at,
+    inline,
     only_nchw,
     output_block,
     pad,
@@ -21,21 +30,36 @@ from dlas.schedules.loops.transformations import (
     spread,
     start_once,
 )
-from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
+from dlas.schedules.loops.words import (
+    reader_of_words,
+    schedule_words,
+    weights_in_words,
+    weights_out_of_words,
+)
+from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target, stored_type
 
 
 @dataclass(frozen=True)
 class Direct(Algorithm):
     """Slide every filter over the input, in NCHW, with the loops in the order of the formula.
 
-    Only threads are used to make it faster: no tiles, no vectors, no change of
-    data layout.  It is the baseline of the other algorithms, and computes the
-    convolutions that they decline.
+    Only threads are used to make it faster: no tiles, no vectors, no change of data
+    layout, but words of neighbouring channels where the target multiplies those.  It is the
+    baseline of the other algorithms, and computes the convolutions that they decline.
 
     References
     ----------
     DLAS paper, sections 3.4 (direct) and 4.4 (the minimal schedule).
     """
+
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        """Return the form that multiplies by the target's dot products, where it has such.
+
+        Filters that read one channel each have no neighbouring channels to add, and classes derived
+        from this one keep their own loops.
+        """
+        dots = dot_products(conv, target)
+        return self if dots is None or conv.depthwise or type(self) is not Direct else _OF_BYTES[dots]()
 
     def supports(self, conv: Conv) -> str | None:
         """Return why ``conv`` is declined: only layouts other than NCHW are."""
@@ -77,3 +101,61 @@ class Direct(Algorithm):
             compute_in_thread_blocks(schedule, decisions)
             return
         compute_columns_in_registers(schedule, conv, decisions)
+
+
+class _BytesDirect(ByDotProducts, Direct):
+    """The sliding window by dot products, which add neighbouring channels of each of several columns.
+
+    The input is copied into words of d channels; filters are [k, c / groups / d, r, s, d], with zeros
+    beyond the last channel, for dot products of d terms.
+    """
+
+    def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
+        """Return the filters [k, c / groups / d, r, s, d], and what offsets take off."""
+        filters = weights_in_words(weight, conv, self.dots)
+        corrections = self.dots.corrections(weight.reshape(conv.k, -1))
+        return filters.astype(self.dots.weights), *corrections
+
+    def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
+        """Return the weight [k, c / groups, r, s] of the filters that :meth:`pack` returned."""
+        return weights_out_of_words(packed[0], conv).astype(stored_type(conv.weight_type))
+
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
+        """Return the finished output [n, k, p, q] of ``x`` [n, c, h, w]."""
+        filters, *added = packed
+        columns, together = whole_vectors(conv.q, self.dots), int(filters.shape[1])
+        word = reader_of_words(x, conv, self.dots, columns)
+        extents = {"co": together, "r": conv.r, "s": conv.s, "term": self.dots.terms}
+        co, r, s, term = axes = [te.reduce_axis((0, extent), name) for name, extent in extents.items()]
+        a_group = conv.k // conv.groups
+
+        def point(n: Expr, k: Expr, p: Expr, q: Expr) -> Expr:
+            first = k // a_group * together if conv.groups > 1 else 0
+            pixel = self.dots.term(word(n, first + co, p, q, r, s), term)
+            weight = converted(filters[k, co, r, s, term], conv.accumulator_type)
+            return te.sum(converted(pixel, conv.accumulator_type) * weight, axis=axes)
+
+        sums = te.compute((conv.n, conv.k, conv.p, columns), point, name="conv")
+
+        def within(n: Expr, k: Expr, p: Expr, q: Expr) -> Expr:
+            return sums(n, k, p, q) + added[0](k) if added else sums(n, k, p, q)
+
+        return tail(te.compute(conv.output_shape, within, name="unpack"))
+
+    def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
+        """Share the words and the output's elements among threads."""
+        inline(schedule, "unpack")
+        super().schedule(schedule, conv, target)
+        schedule_words(schedule)
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return register tiles of dot products, and orders."""
+        return dot_column_tiles(conv, target, self.dots)
+
+    def apply(self, schedule: Schedule, conv: Conv, target: Target, decisions: Decisions) -> None:
+        """Accumulate each tile of the output by dot products, and apply the tail there."""
+        inline(schedule, "unpack")
+        compute_columns_by_dot_products(schedule, conv, decisions, DotSums(self.dots, target))
+
+
+_OF_BYTES = forms_of(_BytesDirect, words_by_columns)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 import tvm
@@ -63,8 +63,12 @@ class DotProducts:
         What inputs are less before they are multiplied, so that unsigned bytes are signed.
     spare : int
         Registers for values between multiplication and addition.
-    apart : bool
-        Whether every sum has inputs of its own, [terms, lanes], which are shuffled together.
+    over : {"filters", "channels", "columns"}
+        What the sums of an instruction are of: ``filters`` multiply the same inputs, ``columns``
+        are multiplied by the same weights, and ``channels`` have inputs [terms, lanes], which are
+        shuffled together, and weights of their own.
+    words : bool
+        Whether inputs are words of 32 bits that hold the terms; those of columns always are.
     weights, sums : str
         Types of the weights, and of the sums.
     imported : bool
@@ -77,10 +81,26 @@ class DotProducts:
     instructions: Mapping[int, str]
     offset: int = 0
     spare: int = 0
-    apart: bool = False
+    over: Literal["filters", "channels", "columns"] = "filters"
+    words: bool = False
     weights: str = "int8"
     sums: str = "int32"
     imported: bool = False
+
+    @property
+    def bits(self) -> int:
+        """Bits of a term in a word."""
+        return 32 // self.terms
+
+    def word(self, value: int) -> int:
+        """Return the word whose terms all have one value."""
+        mask = (1 << self.bits) - 1
+        together = sum((value & mask) << self.bits * term for term in range(self.terms))
+        return together - 2**32 if together >= 2**31 else together
+
+    def term(self, word: Expr, which: Expr) -> Expr:
+        """Return a term of a word, in the type of inputs."""
+        return (word >> (which * self.bits)).astype(self.read)
 
     def unit(self, target: Target) -> VectorUnit:
         """Return the registers that tiles fill: every input is broadcast into one of its own."""
@@ -88,7 +108,7 @@ class DotProducts:
         return replace(unit, registers=unit.registers - self.spare, broadcasts=True, most=MOST_SUMS)
 
     def lanes(self, extent: int, target: Target) -> int:
-        """Return the sums of the widest instruction that divides a loop over ``extent`` filters."""
+        """Return the sums of the widest instruction that divides ``extent`` filters or columns."""
         widest = vector_unit(target).lanes
         return max(lanes for lanes in self.instructions if lanes <= widest and extent % lanes == 0)
 
@@ -114,28 +134,52 @@ class DotProducts:
         """Return what sums lack where inputs are less by ``offset``, for weights [..., n] of each filter."""
         return ((self.offset * filters.sum(-1, dtype=np.int32)).astype(np.int32),) if self.offset else ()
 
+    def shapes(self, lanes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the shapes of the inputs and of the weights of ``lanes`` sums."""
+        inputs = {
+            "filters": (1,) if self.words else (self.terms,),
+            "channels": (self.terms, lanes),
+            "columns": (lanes,),
+        }
+        return inputs[self.over], (self.terms,) if self.over == "columns" else (lanes, self.terms)
+
     def written(self, a: tirx.Buffer, b: tirx.Buffer, c: tirx.Buffer, lanes: int) -> Expr:
-        """Return the sums ``c`` [lanes] plus the products of ``a`` and ``b`` [lanes, terms]."""
-        sums, count = c.vload([0], f"{self.sums}x{lanes}"), lanes * self.terms
-        if self.apart:
+        """Return the sums ``c`` [lanes] plus the products of inputs ``a`` and weights ``b``."""
+        sums, name = c.vload([0], f"{self.sums}x{lanes}"), self.instructions[lanes]
+        inputs, weights = self._inputs(a, lanes), self._weights(b, lanes)
+        if self.imported:
+            both = (tirx.reinterpret(f"int32x{lanes}", operand) for operand in (inputs, weights))
+            return tirx.call_extern(f"{self.sums}x{lanes}", self.function(lanes), sums, *both)
+        if self.read != "int16":
+            return tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, sums, inputs, weights)
+        wide = weights.astype(f"{self.read}x{lanes * self.terms}")
+        return sums + tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, inputs, wide)
+
+    def _inputs(self, a: tirx.Buffer, lanes: int) -> Expr:
+        """Return the inputs [lanes, terms] in one vector."""
+        count = lanes * self.terms
+        if self.over == "channels":
             order = [
                 tirx.const(lanes * term + lane, "int32")
                 for lane in range(lanes)
                 for term in range(self.terms)
             ]
-            inputs = tirx.Shuffle([a.vload([0, 0], f"{self.read}x{count}")], order)
+            return tirx.Shuffle([a.vload([0, 0], f"{self.read}x{count}")], order)
+        if self.over == "columns":
+            return tirx.reinterpret(f"{self.read}x{count}", a.vload([0], f"int32x{lanes}"))
+        if self.words:
+            word = a.vload([0], "int32")
         else:
-            together = tirx.reinterpret("int32", a.vload([0], f"{self.read}x{self.terms}"))
-            inputs = tirx.reinterpret(f"{self.read}x{count}", tirx.Broadcast(together, lanes))
-        weights = b.vload([0, 0], f"{self.weights}x{count}")
-        if self.imported:
-            both = (tirx.reinterpret(f"int32x{lanes}", operand) for operand in (inputs, weights))
-            return tirx.call_extern(f"{self.sums}x{lanes}", self.function(lanes), sums, *both)
-        name = self.instructions[lanes]
-        if self.read != "int16":
-            return tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, sums, inputs, weights)
-        wide = weights.astype(f"{self.read}x{count}")
-        return sums + tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, inputs, wide)
+            word = tirx.reinterpret("int32", a.vload([0], f"{self.read}x{self.terms}"))
+        return tirx.reinterpret(f"{self.read}x{count}", tirx.Broadcast(word, lanes))
+
+    def _weights(self, b: tirx.Buffer, lanes: int) -> Expr:
+        """Return the weights [lanes, terms] in one vector."""
+        count = lanes * self.terms
+        if self.over != "columns":
+            return b.vload([0, 0], f"{self.weights}x{count}")
+        word = tirx.reinterpret("int32", b.vload([0], f"{self.weights}x{self.terms}"))
+        return tirx.reinterpret(f"{self.weights}x{count}", tirx.Broadcast(word, lanes))
 
 
 FOURS = DotProducts(
@@ -145,7 +189,7 @@ FOURS = DotProducts(
     instructions={lanes: f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (16, 8, 4)},
 )
 """VNNI, of AVX-512 or AVX: four products of bytes for each sum."""
-TAPS = replace(FOURS, name="dot_taps", instructions={16: FOURS.instructions[16]}, apart=True)
+TAPS = replace(FOURS, name="dot_taps", instructions={16: FOURS.instructions[16]}, over="channels")
 """VNNI for depthwise convolutions: the sum of every channel has four columns of its own."""
 PAIRS = DotProducts(
     "dot_pairs",
@@ -208,16 +252,35 @@ class ByDotProducts(Algorithm):
 Form = TypeVar("Form", bound=ByDotProducts)
 
 
-def forms_of(written: type[Form]) -> dict[DotProducts, type[Form]]:
-    """Return a form of an algorithm for each of :data:`FAMILIES`: a class derived from ``written``."""
+def forms_of(
+    written: type[Form], form: Callable[[DotProducts], DotProducts] = lambda dots: dots
+) -> dict[DotProducts, type[Form]]:
+    """Return a form of an algorithm for each of :data:`FAMILIES`: a class derived from ``written``.
+
+    ``form`` gives the dot products that the class uses in place of a family's.
+    """
     return {
         dots: type(
             f"{written.__name__}_{dots.name}",
             (written,),
-            {"dots": dots, "__doc__": written.__doc__, "__module__": written.__module__},
+            {"dots": form(dots), "__doc__": written.__doc__, "__module__": written.__module__},
         )
         for dots in FAMILIES
     }
+
+
+def words_by_filters(dots: DotProducts) -> DotProducts:
+    """Return dot products whose sums are of filters and whose inputs are words."""
+    return replace(dots, name=f"{dots.name}_of_words", words=True)
+
+
+def words_by_columns(dots: DotProducts) -> DotProducts:
+    """Return dot products whose sums are of neighbouring columns of one filter, and whose inputs are words.
+
+    Weights are stored in the type that they are multiplied in, since one is broadcast at a time.
+    """
+    weights = dots.read if dots.read == "int16" else dots.weights
+    return replace(dots, name=f"{dots.name}_of_columns", over="columns", words=True, weights=weights)
 
 
 def dot_products(conv: Conv, target: Target) -> DotProducts | None:
@@ -258,7 +321,7 @@ def sum_dot_products(
     ----------
     schedule : tvm.s_tir.Schedule
     convolution : SBlockRV
-        Its last spatial axis runs over filters, and its last reduction axis over the terms of a product.
+        Its last spatial axis runs over filters or columns, its last reduction axis over a product's terms.
     outside : int
         Loops around the tile.
     dots : DotProducts
@@ -303,12 +366,12 @@ def _whole(buffer: tirx.Buffer) -> TensorRegion:
 
 @contextlib.contextmanager
 def _function(dots: DotProducts, lanes: int) -> Iterator[tuple[tirx.Buffer, tirx.Buffer, tirx.Buffer]]:
-    """Write a PrimFunc around what follows; yield its inputs, weights [lanes, terms] and sums [lanes]."""
-    given = (dots.terms, lanes) if dots.apart else (dots.terms,)
+    """Write a PrimFunc around what follows; yield its inputs, weights and sums [lanes]."""
+    inputs, weights = dots.shapes(lanes)
     with T.prim_func(s_tir=True):
         T.func_name("main")
-        a = T.arg("A", T.Buffer(given, dots.read, offset_factor=1))
-        b = T.arg("B", T.Buffer((lanes, dots.terms), dots.weights, offset_factor=1))
+        a = T.arg("A", T.Buffer(inputs, "int32" if dots.words else dots.read, offset_factor=1))
+        b = T.arg("B", T.Buffer(weights, dots.weights, offset_factor=1))
         c = T.arg("C", T.Buffer((lanes,), dots.sums, scope="local", offset_factor=1))
         with T.sblock("root"):
             T.reads(*map(_whole, (c, a, b)))
@@ -326,10 +389,17 @@ def _described(dots: DotProducts, lanes: int) -> tirx.PrimFunc:
     ):
         i = IRBuilder.name("vi", T.axis.spatial(lanes, lane))
         k = IRBuilder.name("vk", T.axis.reduce(dots.terms, term))
-        read = a[k, i] if dots.apart else a[k]
-        T.reads(c[i], read, b[i, k])
+        if dots.over == "channels":
+            read = a[k, i]
+        elif dots.over == "columns":
+            read = a[i]
+        else:
+            read = a[0] if dots.words else a[k]
+        weight = b[k] if dots.over == "columns" else b[i, k]
+        value = dots.term(read, k) if dots.words else read
+        T.reads(c[i], read, weight)
         T.writes(c[i])
-        T.buffer_store(c, c[i] + converted(read, dots.sums) * converted(b[i, k], dots.sums), [i])
+        T.buffer_store(c, c[i] + converted(value, dots.sums) * converted(weight, dots.sums), [i])
     return builder.get()
 
 

@@ -130,8 +130,8 @@ def compute_panel_in_registers(
 ) -> None:
     """Apply im2col to a few rows of the output, then compute those rows tile by tile in registers.
 
-    The sum is stage ``conv`` [n, k / t, p, q, t] over stage ``im2col`` [n, groups, p, at, q], or
-    [n, groups, p, at / d, q, d] where it is added ``by`` dot products of d terms.
+    The sum is stage ``conv`` [n, k / t, p, q, t] over stage ``im2col`` [n, groups, p, at, q], whose elements
+    are words of d terms where it is added ``by`` dot products.
     Rows are shared among threads.  ``decisions`` are a point of :func:`panel_tiles`.
     """
     output, convolution = output_and_sum(schedule)

@@ -8,17 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
+import torch
 import tvm
+from torch.nn import functional
 
 from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
 from dlas.lowering.kernels import schedule_kernel
 from dlas.networks.onnx_network import OnnxNetwork
+from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
-from dlas.schedules.loops.dot_products import MOST_SUMS, dot_products
+from dlas.schedules.loops.dot_products import MOST_SUMS, ByDotProducts, dot_products
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import BFLOAT16, Algorithm, Conv, Target, to_bfloat16
+from dlas.schedules.winograd import Winograd
+from dlas.stack import BFLOAT16, Algorithm, Array, Conv, Target, to_bfloat16
 from dlas.study import parts
 from tests.fixtures.convolutions import SQUARE
 from tests.fixtures.quantised_graphs import QuantisedGraph, built, drawn
@@ -42,7 +47,14 @@ ALGORITHMS = {
     "spatial_pack": SpatialPack(),
     "blocked": SpatialPack(layout="blocked"),
     "gemm": Gemm(),
+    "direct": Direct(),
 }
+
+
+def skip_without_avx2() -> None:
+    """Skip a test that runs code for AVX2 where there is none."""
+    if "avx2" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor has no AVX2")
 
 
 def kernel_of(algorithm: Algorithm, target: Target, conv: Conv = LAYER) -> ConvolutionKernel:
@@ -74,7 +86,9 @@ def instructions(kernel: ConvolutionKernel, target: Target) -> str:
     ],
     ids=["vnni", "avx512", "avx2", "dotprod", "i8mm", "avx512bf16", "bf16"],
 )
-@pytest.mark.parametrize("name", ["blocked", pytest.param("gemm", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["blocked", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gemm", "direct"))]
+)
 def test_each_processor_adds_by_its_own_instruction(
     name: str, target: Target, layer: Conv, instruction: str
 ) -> None:
@@ -114,7 +128,7 @@ def test_other_types_and_targets_have_none() -> None:
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_layers_name_the_algorithm_and_unpack_their_weights(name: str) -> None:
     kernel = kernel_of(ALGORITHMS[name], DOTPROD)
-    assert kernel.describe()["algorithm"] == ("gemm" if name == "gemm" else "spatial_pack")
+    assert kernel.describe()["algorithm"] == ("spatial_pack" if name == "blocked" else name)
     assert kernel.requested and len(kernel.packed) == 2
     np.testing.assert_array_equal(kernel.algorithm.unpack(kernel.packed, kernel.conv), kernel.weight)
 
@@ -138,14 +152,74 @@ def chain(batch: int) -> OnnxNetwork:
 
 @pytest.mark.parametrize("target", [NATIVE, AVX2], ids=["native", "avx2"])
 @pytest.mark.parametrize(
-    "name", ["blocked", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gemm", "spatial_pack"))]
+    "name",
+    ["blocked", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gemm", "spatial_pack", "direct"))],
 )
 def test_all_kinds_of_layers_equal_onnx_runtime(name: str, target: Target, tmp_path: Path) -> None:
-    if "avx2" not in Path("/proc/cpuinfo").read_text():
-        pytest.skip("this processor has no AVX2")
+    skip_without_avx2()
     network, x = chain(2), drawn((2, 3, 33, 29), spread=1.5)
     build, program = built(network, ALGORITHMS[name], "hand", tmp_path, 2, target)
     assert build.coverage is not None and build.coverage["integers"] == 1
     expected = network.reference(x)
     assert len(np.unique(expected)) > 20
     np.testing.assert_array_equal(program.run(x), expected)
+
+
+KINDS = (
+    Conv("rows end inside vectors", 1, 20, 9, 9, 16, 3, 3, padding=(1, 1, 1, 1), padding_value=201, **BYTES),
+    Conv("1x1, stride 2", 2, 13, 9, 7, 16, 1, 1, strides=(2, 2), **BYTES),
+    Conv("groups of odd channels", 1, 10, 8, 9, 16, 3, 3, (2, 1), (1, 0, 2, 1), groups=2, **BYTES),
+    Conv("dilated, stride 3", 1, 8, 13, 29, 8, 2, 3, (1, 3), (0, 2, 1, 3), (2, 2), padding_value=7, **BYTES),
+    Conv("one row high", 1, 3, 6, 11, 16, 1, 5, (2, 1), (1, 2, 0, 2), padding_value=128, **BYTES),
+    Conv("one pixel", 1, 70, 1, 1, 32, 1, 1, **BYTES),
+    Conv("a long row", 1, 4, 2, 301, 4, 1, 3, **BYTES),
+)
+
+
+def expected_sums(x: npt.NDArray[np.uint8], kernel: ConvolutionKernel) -> npt.NDArray[np.float64]:
+    """Return the sums, which float64 holds exactly."""
+    conv = kernel.conv
+    top, left, bottom, right = conv.padding
+    around = (left, right, top, bottom)
+    padded = functional.pad(torch.from_numpy(x).double(), around, value=float(conv.padding_value))
+    weight = torch.from_numpy(kernel.weight).double()
+    convolved = functional.conv2d(padded, weight, None, conv.strides, 0, conv.dilation, conv.groups)
+    return np.asarray(convolved)
+
+
+def sums(
+    function: tvm.tirx.PrimFunc, target: Target, kernel: ConvolutionKernel, x: npt.NDArray[np.uint8]
+) -> Array:
+    """Return what a scheduled kernel computes."""
+    program = tvm.tirx.build(function, target=tvm.target.Target(dict(target.description)))
+    output = tvm.runtime.tensor(np.full(kernel.conv.output_shape, -1, kernel.conv.output_type))
+    program["main"](*map(tvm.runtime.tensor, (x, *kernel.packed)), output)
+    return np.asarray(output.numpy())
+
+
+@pytest.mark.parametrize("conv", KINDS, ids=lambda conv: conv.name)
+@pytest.mark.parametrize("target", [NATIVE, AVX2], ids=["native", "avx2"])
+@pytest.mark.parametrize("name", ["direct", "gemm"])
+def test_words_of_all_kinds_add_up(name: str, target: Target, conv: Conv) -> None:
+    skip_without_avx2()
+    kernel = kernel_of(ALGORITHMS[name], target, conv)
+    assert isinstance(kernel.algorithm, ByDotProducts)
+    np.testing.assert_array_equal(kernel.algorithm.unpack(kernel.packed, kernel.conv), kernel.weight)
+    x = np.random.default_rng(1).integers(0, 256, conv.input_shape, np.uint8)
+    best = schedule_kernel(kernel, target, kernel.space(target)[0])
+    np.testing.assert_array_equal(sums(best, target, kernel, x), expected_sums(x, kernel))
+
+
+@pytest.mark.parametrize("target", [AVX512, DOTPROD], ids=["unsigned", "signed"])
+@pytest.mark.parametrize("name", ["direct", "gemm"])
+def test_words_add_up_without_instructions(name: str, target: Target) -> None:
+    kernel = kernel_of(ALGORITHMS[name], target, KINDS[2])
+    x = np.random.default_rng(1).integers(0, 256, kernel.conv.input_shape, np.uint8)
+    minimal = schedule_kernel(kernel, NATIVE)
+    np.testing.assert_array_equal(sums(minimal, NATIVE, kernel, x), expected_sums(x, kernel))
+
+
+def test_what_algorithms_decline_is_added_by_dot_products() -> None:
+    kernel = kernel_of(Winograd(), AVX512)
+    assert kernel.declined and isinstance(kernel.algorithm, ByDotProducts)
+    assert kernel.describe()["algorithm"] == "direct"
