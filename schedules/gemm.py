@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from tvm import te, tirx
+from tvm import te
 from tvm.ir import Expr
 from tvm.ir.transform import Pass
 from tvm.s_tir import Schedule
 
-from dlas.schedules.loops.dot_products import ByDotProducts, dot_products, forms_of
+from dlas.schedules.loops.dot_products import ByDotProducts, dot_products, forms_of, words_by_filters
 from dlas.schedules.loops.filter_tiles import dividing, filters_a_block, panel_tiles
 from dlas.schedules.loops.numbers import converted
 from dlas.schedules.loops.registers import DotSums, compute_panel_in_registers
@@ -28,12 +27,17 @@ from dlas.schedules.loops.transformations import (
     output_block,
     pad,
     schedule_padding,
-    shifted,
     spread,
     stage,
     start_once,
 )
 from dlas.schedules.loops.vectors import BLOCKS
+from dlas.schedules.loops.words import (
+    reader_of_words,
+    schedule_words,
+    weights_in_words,
+    weights_out_of_words,
+)
 from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 
 
@@ -120,50 +124,50 @@ class Gemm(Algorithm):
 
 
 class _BytesGemm(ByDotProducts, Gemm):
-    """The matrix product of bytes: the neighbouring rows of patches that a dot product adds are interleaved.
+    """The matrix product by dot products: rows of patches are of words of neighbouring channels.
 
-    The filters are [k / t, c r s / d, t, d], with zeros beyond the last row, for dot products of d terms.
+    The filters are [k / t, c / groups / d r s, t, d], with zeros beyond the last channel, for dot
+    products of d terms.
     """
 
     def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
-        """Return the filters in panels [k / t, c / groups r s / d, t, d], and what offsets take off."""
-        rows, d = weight.reshape(conv.k, -1), self.dots.terms
-        whole = np.pad(rows, [(0, 0), (0, -rows.shape[1] % d)])
-        blocks = whole.reshape(-1, filters_a_block(conv), whole.shape[1])
-        panels = blocks.reshape(*blocks.shape[:2], -1, d).transpose(0, 2, 1, 3)
-        return panels, *self.dots.corrections(blocks)
+        """Return the filters in panels [k / t, c / groups / d r s, t, d], and what offsets take off."""
+        t, d = filters_a_block(conv), self.dots.terms
+        rows = weights_in_words(weight, conv, self.dots).reshape(conv.k // t, t, -1, d)
+        return rows.transpose(0, 2, 1, 3), *self.dots.corrections(weight.reshape(conv.k // t, t, -1))
 
     def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
         """Return the weight [k, c / groups, r, s] of the panels."""
-        panels = packed[0]
-        rows = panels.transpose(0, 2, 1, 3).reshape(conv.k, -1)
-        return rows[:, : conv.c // conv.groups * conv.r * conv.s].reshape(conv.k, -1, conv.r, conv.s)
+        rows = packed[0].transpose(0, 2, 1, 3)
+        return weights_out_of_words(rows.reshape(conv.k, -1, conv.r, conv.s, self.dots.terms), conv)
 
     def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
         """Return the finished output [n, k, p, q] of ``x`` [n, c, h, w]."""
         panels, *added = packed
         count, rows, t, d = (int(extent) for extent in panels.shape)
-        filters_a_group, read = conv.k // conv.groups, self.dots.read
-        padded, together = pad(x, conv, str(x.dtype)), conv.c // conv.groups * conv.r * conv.s
+        filters_a_group, window = conv.k // conv.groups, conv.r * conv.s
+        word = reader_of_words(x, conv, self.dots, conv.q)
 
-        def patch(n: Expr, group: Expr, p: Expr, at: Expr, q: Expr, term: Expr) -> Expr:
-            row = at * d + term
-            value = shifted(patch_element(padded, conv, n, group, p, row, q), read, self.dots.offset)
-            if rows * d == together:
-                return value
-            return tirx.if_then_else(row < together, value, tirx.const(0, read))
+        def patch(n: Expr, group: Expr, p: Expr, at: Expr, q: Expr) -> Expr:
+            number = group * (rows // window) + at // window
+            return word(n, number, p, q, at // conv.s % conv.r, at % conv.s)
 
-        patches = te.compute((conv.n, conv.groups, conv.p, rows, conv.q, d), patch, name="im2col")
+        patches = te.compute((conv.n, conv.groups, conv.p, rows, conv.q), patch, name="im2col")
         at, term = te.reduce_axis((0, rows), "at"), te.reduce_axis((0, d), "term")
 
         def element(n: Expr, panel: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
-            value = converted(patches[n, panel * t // filters_a_group, p, at, q, term], conv.accumulator_type)
+            value = self.dots.term(patches(n, panel * t // filters_a_group, p, at, q), term)
             weight = converted(panels[panel, at, lane, term], conv.accumulator_type)
-            return te.sum(value * weight, axis=[at, term])
+            return te.sum(converted(value, conv.accumulator_type) * weight, axis=[at, term])
 
         shape = (conv.n, count, conv.p, conv.q, t)
         convolved = te.compute(shape, element, name="conv")
         return tail(out_of_blocks(corrected(convolved, added), conv))
+
+    def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
+        """Share among threads the words of the input, then im2col, the matrix product and the tail."""
+        super().schedule(schedule, conv, target)
+        schedule_words(schedule)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         """Return register tiles of dot products, and rows that im2col writes at a time."""
@@ -174,9 +178,10 @@ class _BytesGemm(ByDotProducts, Gemm):
         inline(schedule, "unpack")
         inline(schedule, "corrected")
         compute_panel_in_registers(schedule, conv, decisions, DotSums(self.dots, target))
+        schedule_words(schedule, target.threads)
 
 
-_OF_BYTES = forms_of(_BytesGemm)
+_OF_BYTES = forms_of(_BytesGemm, words_by_filters)
 
 
 def _product(conv: Conv) -> Conv:
