@@ -8,7 +8,7 @@ two places only where a path is surely in the one and surely not in the other.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from dlas.errors import InputError
 from dlas.rows import intervals
 from dlas.rows.columns import MACHINE
 from dlas.rows.labels import MISSING, factor
+from dlas.study.parts import LIBRARY
 
 COMPRESSION, ALL = "leaf", "all"
 PATH = "path"
@@ -106,23 +107,20 @@ def places(found: pd.DataFrame) -> pd.DataFrame:
 def changes(found: pd.DataFrame) -> pd.DataFrame:
     """Return how Pareto sets differ between places that differ in one column only.
 
+    A runtime has kernels of its own and no algorithm: along the compiler it is compared with every other,
+    whatever the algorithm there.
+
     Returns
     -------
     DataFrame
-        One line for neighbouring values of one of :data:`CHANGED`: ``along``, ``first`` and ``second``
-        (its values), the other columns of the place, the paths that surely ``enter`` and ``leave``
-        (tuples), and the number of paths that are ``open`` in either place.
+        One line for neighbouring values of one of :data:`CHANGED`, or for any two compilers: ``along``,
+        ``first`` and ``second`` (its values), the columns of the place (None where both differ), the
+        paths that surely ``enter`` and ``leave`` (tuples), and the number of paths that are ``open`` in
+        either place.
     """
-    lines = []
-    for along in CHANGED:
-        same = [name for name in PLACE if name != along]
-        for inside in groups(found, same):
-            block = found.iloc[inside]
-            values = sorted(block[along].unique(), key=lambda value: natural(str(value)))
-            for first, second in itertools.pairwise(values):
-                lines.append(_change(block, along, first, second, same))
+    lines = [_change(along, *pair) for along in CHANGED for pair in _pairs(found, along)]
     columns = ["along", "first", "second", *PLACE, "enter", "leave", "open"]
-    return pd.DataFrame(lines, columns=columns)
+    return pd.DataFrame(lines, columns=columns, dtype=object)  # beside None, an integer would be a float
 
 
 def text(paths: Sequence[str]) -> str:
@@ -228,20 +226,47 @@ def _correlated(inside: pd.DataFrame) -> dict[str, float]:
     return {"correlation": value, "low": low, "high": high}
 
 
-def _change(block: pd.DataFrame, along: str, first: Any, second: Any, same: Sequence[str]) -> dict[str, Any]:
-    one, other = (
-        block[block[along] == value].drop_duplicates(PATH).set_index(PATH)["member"]
-        for value in (first, second)
+def _pairs(found: pd.DataFrame, along: str) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Yield two places at a time that differ along a column alone."""
+    apart = [along, "algorithm"] if along == "compiler" else [along]
+    for inside in groups(found, [name for name in PLACE if name not in apart]):
+        block = found.iloc[inside]
+        parts = [block.iloc[lines] for lines in groups(block, apart)]
+        parts.sort(key=lambda part: [natural(str(part[name].iloc[0])) for name in apart])
+        if along == "compiler":
+            yield from (pair for pair in itertools.combinations(parts, 2) if _are_compilers(*pair))
+        else:
+            yield from itertools.pairwise(parts)
+
+
+def _are_compilers(first: pd.DataFrame, second: pd.DataFrame) -> bool:
+    """Return whether places differ in the compiler, and in no algorithm that both have."""
+    (one, algorithm), (other, another) = (
+        (part["compiler"].iloc[0], part["algorithm"].iloc[0]) for part in (first, second)
     )
+    return bool(one != other and (algorithm == another or LIBRARY in (algorithm, another)))
+
+
+def _change(along: str, first: pd.DataFrame, second: pd.DataFrame) -> dict[str, Any]:
+    one, other = (part.drop_duplicates(PATH).set_index(PATH)["member"] for part in (first, second))
     common = sorted(set(one.index) & set(other.index))
     pairs = {path: (one[path], other[path]) for path in common}
+    values = {name: (first[name].iloc[0], second[name].iloc[0]) for name in PLACE}
+    place = {name: ends[0] if str(ends[0]) == str(ends[1]) else None for name, ends in values.items()}
+    named = values[along]
+    if along == "compiler" and place["algorithm"] is None:
+        first_name, second_name = map(_with_algorithm, values["compiler"], values["algorithm"])
+        named = first_name, second_name
     return {
         "along": along,
-        "first": first,
-        "second": second,
-        **{name: block[name].iloc[0] for name in same},
-        along: None,
+        "first": named[0],
+        "second": named[1],
+        **place,
         "enter": tuple(path for path, pair in pairs.items() if pair == (OUT, IN)),
         "leave": tuple(path for path, pair in pairs.items() if pair == (IN, OUT)),
         "open": sum(OPEN in pair for pair in pairs.values()),
     }
+
+
+def _with_algorithm(compiler: str, algorithm: str) -> str:
+    return compiler if algorithm == LIBRARY else f"{compiler} with {algorithm}"

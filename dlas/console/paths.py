@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -27,16 +27,25 @@ def listing(places: pd.DataFrame, changed: pd.DataFrame) -> RenderableType:
         What :func:`dlas.analysis.paths.places` and :func:`dlas.analysis.paths.changes` returned.
     """
     pieces: list[RenderableType] = [_grid(places)]
+    varying = _varying(places)
     for along in CHANGED:
         lines = changed[changed["along"] == along].to_dict("records")
         if lines:
             pieces += [Text(), Text(f"along {along}", style="bold")]
-            pieces += [Padding(Text(in_words(line)), (0, 0, 0, 2), expand=False) for line in lines]
+            pieces += [Padding(Text(in_words(line, varying)), (0, 0, 0, 2), expand=False) for line in lines]
     return Group(*pieces)
 
 
-def in_words(change: Mapping[Any, Any]) -> str:
-    """Return what changes between two neighbouring places, as a sentence."""
+def in_words(change: Mapping[Any, Any], varying: Sequence[str] = ()) -> str:
+    """Return what changes between two neighbouring places, as a sentence after what both have in common.
+
+    Parameters
+    ----------
+    change : mapping
+        A line of :func:`dlas.analysis.paths.changes`.
+    varying : sequence of str
+        Columns of a place that have several values.
+    """
     said = [
         f"{text(change[verb])} {verb}{'s' if len(change[verb]) == 1 else ''}"
         for verb in ("enter", "leave")
@@ -46,12 +55,22 @@ def in_words(change: Mapping[Any, Any]) -> str:
         said.append("the same set as far as intervals tell")
     if change["open"]:
         said.append(f"{change['open']} open")
-    return f"{change['first']} to {change['second']}: {', '.join(said)}"
+    common = [_called(name, change[name]) for name in varying if change[name] is not None]
+    where = f"{', '.join(common)}: " if common else ""
+    return f"{where}{change['first']} to {change['second']}: {', '.join(said)}"
+
+
+def _varying(places: pd.DataFrame) -> list[str]:
+    return [name for name in PLACE if places[name].nunique(dropna=False) > 1]
+
+
+def _called(name: str, value: Any) -> str:
+    return f"{name} {value}" if name in ("batch", "seed") else _shown(value)
 
 
 def _grid(places: pd.DataFrame) -> Grid:
     """Return a line a place; columns that are equal in all places are above it."""
-    varying = [name for name in PLACE if places[name].nunique(dropna=False) > 1]
+    varying = _varying(places)
     same = [f"{name} {places[name].iloc[0]}" for name in PLACE if name not in varying and name != "task"]
     columns = [names(name, [_shown(value) for value in places[name]], shared=True) for name in varying]
     lines = places.to_dict("records")

@@ -189,8 +189,22 @@ def dumbbells(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
     return specification(alt.layer(*layers, data=alt.NamedData(name=ROWS)).properties(height=alt.Step(34)))
 
 
-def scatter(x: str, y: str, colours: Mapping[str, str], *, logarithmic: bool) -> dict[str, Any]:
-    """Return points over two quantities; those with ``f`` are large and joined by a line at ``fy``."""
+def scatter(
+    x: str, y: str, colours: Mapping[str, str], *, logarithmic: bool, labelled: bool = False
+) -> dict[str, Any]:
+    """Return points over two quantities; those with ``f`` are large and joined by a line at ``fy``.
+
+    Parameters
+    ----------
+    x, y : str
+        Titles of the axes, with their units.
+    colours : mapping of str to str
+        By label.
+    logarithmic : bool
+        Whether the x axis is.
+    labelled : bool
+        Whether dots have their interval from ``lo`` to ``hi`` and the text ``l`` above them.
+    """
     axis, scale = _quantitative(logarithmic, zero=False)
     base = alt.Chart()
     ordinate = alt.Y("y:Q", title=y, scale=alt.Scale(zero=False, padding=12), axis=alt.Axis(tickCount=5))
@@ -206,7 +220,12 @@ def scatter(x: str, y: str, colours: Mapping[str, str], *, logarithmic: bool) ->
     line = base.mark_line(
         interpolate="step-after", strokeWidth=1.5, opacity=0.45, color=INK, invalid="filter"
     ).encode(x=abscissa, y=alt.Y("fy:Q", title=y), order="x:Q")
-    return specification(alt.layer(line, dots, data=alt.NamedData(name=ROWS)).properties(height=230))
+    layers = [line, dots]
+    if labelled:
+        rule = base.mark_rule(strokeWidth=2, opacity=0.6)
+        layers.insert(1, rule.encode(x=alt.X("lo:Q", title=x), x2="hi:Q", y=ordinate, color=_colour(colours)))
+        layers.append(base.mark_text(dy=-10, fontSize=10).encode(x=abscissa, y=ordinate, text="l:N"))
+    return specification(alt.layer(*layers, data=alt.NamedData(name=ROWS)).properties(height=230))
 
 
 def agreement(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:

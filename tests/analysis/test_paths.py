@@ -124,7 +124,7 @@ def test_the_command_prints_sets_and_changes(tmp_path: Path, dlas_here: Command)
     printed = dlas_here("paths", "rows")
     assert printed.returncode == 0, printed.stderr
     assert "11 01 00" in printed.stdout and "along batch" in printed.stdout
-    assert re.search(r"1 to 8: 10 enters", printed.stdout)
+    assert re.search(r"local_cpu\(threads=1\): 1 to 8: 10 enters", printed.stdout)
     assert "the same set as far as intervals tell" in printed.stdout
     refused = dlas_here("paths", "rows", "--where", "compression=none")
     assert refused.returncode == 2
@@ -133,20 +133,121 @@ def test_the_command_prints_sets_and_changes(tmp_path: Path, dlas_here: Command)
     assert "11 10 01 00" in str(view)
 
 
-def test_the_report_has_a_section_of_paths(tmp_path: Path) -> None:
-    def made(given: list[Row], name: str) -> Section | Absent:
-        points = with_roles(read(write(tmp_path / name, given)))
-        return section(Context([name], points))
+def test_compilers_are_compared_with_runtimes_that_have_no_algorithm(tmp_path: Path) -> None:
+    first, second = {"00": 10, "01": 5, "10": 8, "11": 2}, {"00": 10, "01": 5, "10": 4, "11": 2}
+    given = [
+        *rows(first, ACCURATE, compiler="hand", algorithm="direct"),
+        *rows(first, ACCURATE, compiler="untuned", algorithm="direct"),
+        *rows(first, ACCURATE, compiler="untuned", algorithm="gemm"),
+        *rows(second, ACCURATE, compiler="onnxruntime", algorithm="library"),
+    ]
+    changed = analysis.changes(found(tmp_path, given))
+    compared = {(line["first"], line["second"]): line for line in changed.to_dict("records")}
+    assert set(compared) == {
+        ("direct", "gemm"),
+        ("hand", "untuned"),
+        ("hand with direct", "onnxruntime"),
+        ("onnxruntime", "untuned with direct"),
+        ("onnxruntime", "untuned with gemm"),
+    }
+    runtime = compared["hand with direct", "onnxruntime"]
+    assert (runtime["along"], runtime["enter"], runtime["leave"]) == ("compiler", ("10",), ())
+    assert runtime["compiler"] is None and runtime["algorithm"] is None
+    assert compared["hand", "untuned"]["algorithm"] == "direct"
 
-    shown = made(sweep(), "paths")
+
+def test_what_does_not_change_is_told_as_it_is(tmp_path: Path) -> None:
+    batch, hardware = analysis.changes(found(tmp_path, sweep())).to_dict("records")
+    assert batch["batch"] is None and hardware["hardware"] is None
+    assert str(hardware["batch"]) == "1" and "threads=1" in batch["hardware"]
+
+
+# ---------------------------------------------------------------- the report
+
+
+def report_of(folder: Path, given: list[Row]) -> Section | Absent:
+    return section(Context([folder.name], with_roles(read(write(folder, given)))))
+
+
+def figures_of(folder: Path, given: list[Row]) -> dict[str, Figure]:
+    shown = report_of(folder, given)
     assert isinstance(shown, Section)
-    figure, table, changed = shown.blocks
-    assert isinstance(figure, Figure) and len(figure.panels) == 2
-    marks = {(mark["t"], mark["c"]): mark for panel in figure.panels for mark in panel.rows}
-    assert marks["path 11", "batch 8"]["x"] == 25
-    assert marks["path 11", "batch 8"]["y"] == pytest.approx(20, rel=0.05)
+    return {block.name: block for block in shown.blocks if isinstance(block, Figure)}
+
+
+def test_the_report_has_a_section_of_paths(tmp_path: Path) -> None:
+    shown = report_of(tmp_path / "paths", sweep())
+    assert isinstance(shown, Section)
+    *figures, table, changed = shown.blocks
+    names = ["paths", "paths-normalised", "paths-by-place", "paths-beside-others"]
+    assert [figure.name for figure in figures if isinstance(figure, Figure)] == names
     assert isinstance(table, Table) and len(table.lines) == 3
     assert isinstance(changed, Table)
     assert [line.cells[2].text for line in changed.lines] == ["10", MISSING]
-    absent = made([row(3)], "none")
+    along_hardware = changed.lines[1]
+    assert "batch 1" in along_hardware.cells[1].text.split(" · ") and along_hardware.where["batch"] == "1"
+    absent = report_of(tmp_path / "none", [row(3)])
     assert isinstance(absent, Absent) and "4 timed paths" in absent.needs
+
+
+def test_latencies_are_drawn_as_shares_of_the_legacy_networks(tmp_path: Path) -> None:
+    found = figures_of(tmp_path, sweep())
+    for name, x, y in (("paths", 25, 20), ("paths-normalised", 20, 80)):
+        assert len(found[name].panels) == 2, "one each for 1 and 2 threads"
+        marks = {(mark["t"], mark["c"]): mark for panel in found[name].panels for mark in panel.rows}
+        mark = marks["path 11", "batch 8"]
+        assert mark["x"] == pytest.approx(x, rel=0.05) and mark["y"] == pytest.approx(y, rel=0.05)
+        assert mark["f"]
+
+
+def test_a_panel_of_a_place_names_the_paths_that_are_worth_taking(tmp_path: Path) -> None:
+    near = {"00": 10, "01": 5, "10": 5.01, "11": 2}
+    given = [*rows(near, ACCURATE, spread=0.05), row(1)]
+    figure = figures_of(tmp_path, given)["paths-by-place"]
+    (panel,) = figure.panels
+    marks = {mark["t"]: mark for mark in panel.rows}
+    assert {text: (mark["l"], mark["c"], mark["f"]) for text, mark in marks.items()} == {
+        "path 00": ("00", "in the Pareto set", True),
+        "path 01": ("01", "in the Pareto set", True),
+        "path 10": ("10", "open", False),
+        "path 11": ("11", "in the Pareto set", True),
+    }
+    for mark in panel.rows:
+        assert mark["lo"] <= mark["x"] <= mark["hi"]
+        assert mark["fy"] == (mark["y"] if mark["f"] else None)
+    assert set(figure.labels) == {"in the Pareto set", "open"}
+
+
+def test_paths_lie_beside_pruned_networks_and_fine_tuned_paths(tmp_path: Path) -> None:
+    pruned = {"name": "compact_channel_pruning", "level": 0.5}
+    sparse = {"name": "weight_pruning", "level": 0.9}
+    given = [
+        *rows(dict.fromkeys(MACS, 1.0), ACCURATE),
+        path_row("11", 1, 0.85, MACS["11"], options={"stage": "fine_tuned"}),
+        row(1, compression="none", accuracy=0.95, macs=400),
+        row(1, compression=pruned, accuracy=0.94, macs=150),
+        row(1, compression=sparse, accuracy=0.94, macs=400, effective_macs=50),
+        row(1, compression=sparse, accuracy=0.94, macs=400, effective_macs=50, batch=8),
+        row(1, model="cifar_vgg16", compression=pruned, accuracy=0.99, macs=10),
+    ]
+    figure = figures_of(tmp_path, given)["paths-beside-others"]
+    (panel,) = figure.panels
+    drawn = {(mark["c"], round(1e6 * mark["x"]), round(mark["y"])): mark for mark in panel.rows}
+    assert set(drawn) == {
+        *(("leaf(base)", MACS[path], round(100 * ACCURATE[path])) for path in MACS),
+        ("leaf(fine_tuned)", 100, 85),
+        ("none", 400, 95),
+        ("compact_channel_pruning", 150, 94),
+        ("weight_pruning", 50, 94),
+    }
+    assert len(panel.rows) == len(drawn)
+    assert {key for key, mark in drawn.items() if mark["f"]} == {
+        ("weight_pruning", 50, 94),
+        ("none", 400, 95),
+        ("leaf(base)", 400, 95),
+    }
+    assert drawn["leaf(base)", 400, 95]["l"] == "00" and drawn["leaf(base)", 100, 80]["l"] == ""
+
+
+def test_without_accuracies_only_what_is_saved_is_drawn(tmp_path: Path) -> None:
+    assert set(figures_of(tmp_path, rows({"00": 10, "01": 5, "10": 8, "11": 2}, UNTRAINED))) == {"paths"}
