@@ -12,9 +12,11 @@ network can serve; the deadline of an image is a multiple of the time of its bat
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -27,11 +29,15 @@ from rich.table import Table
 
 import dlas
 from dlas.deployment.routing import POLICIES, Policy, Route, Served, State
+from dlas.deployment.run import Refused
+from dlas.rows.labels import MISSING
 
 Times = npt.NDArray[np.float64]
 STATIC, CHEAPEST = "static", "cheapest"
 ENOUGH = 0.01
 """Loss of accuracy that the policy ``accuracy`` accepts."""
+WARM_UP = 5
+"""Batches of each path and size before a trace."""
 PERIODS = 10
 """Periods of a trace."""
 RATES: dict[str, Sequence[float]] = {
@@ -40,9 +46,6 @@ RATES: dict[str, Sequence[float]] = {
     "doubling": [2.0 ** (number / 3 - 2) for number in range(PERIODS)],
 }
 """Rates of the periods of a trace, as multiples of what the static network can serve."""
-
-Run = Callable[[str, int], float]
-"""Runs a path on a number of images, and returns the seconds."""
 
 
 @dataclass(frozen=True)
@@ -89,25 +92,76 @@ def arrivals(rates: Sequence[float], capacity: float, seconds: float, seed: int)
     return np.concatenate(found)
 
 
-def serve(
-    times: Times, routes: Sequence[Route], policy: Policy, run: Run, batch: int, deadline_s: float
-) -> Outcome:
+@dataclass(frozen=True)
+class Site:
+    """A flexible network that serves images.
+
+    Parameters
+    ----------
+    run : callable
+        Runs a path on a number of images, and returns the seconds.
+    routes : callable
+        Returns the Pareto set of the program that a number of images is run by, the fastest first.
+    accuracy : mapping of str to float
+        By path; NaN where it is unknown.
+    legacy : str
+        The path of the static network.
+    batch : int
+        Most images that are run at once.
+    """
+
+    run: Callable[[str, int], float]
+    routes: Callable[[int], Sequence[Route]]
+    accuracy: Mapping[str, float]
+    legacy: str
+    batch: int
+
+    @classmethod
+    def of(cls, network: Served, batch: int = 0) -> Site:
+        """Return a deployed network that runs up to ``batch`` images at once; 0 for as many as were measured.
+
+        Raises
+        ------
+        typer.BadParameter
+            If no time is known with this batch, or the legacy network is not among its paths.
+        """
+        measured = network.routes.measured
+        usable = [size for size, routes in measured.items() if routes]
+        batch = batch or max(usable, default=0)
+        if batch not in usable:
+            raise typer.BadParameter(f"batch {batch!r}; with measured paths there are: {_listed(usable)}")
+        known = network.routes.functions[batch]
+        legacy = "0" * len(next(iter(known)))
+        if legacy not in known:
+            raise typer.BadParameter(f"path {legacy!r}, the static network, is not among {_listed(known)}")
+        images = np.random.default_rng(0).standard_normal((batch, *network.shape[1:])).astype(np.float32)
+
+        def run(path: str, count: int) -> float:
+            start = time.perf_counter()
+            network.run(images[:count], path=path)
+            return time.perf_counter() - start
+
+        def routes_of(count: int) -> Sequence[Route]:
+            return measured[network.batch_for(count)] or measured[batch]
+
+        routes = (*measured[batch], *network.routes.others.get(batch, ()))
+        told = {route.path: route.accuracy for route in routes}
+        accuracy = {path: value if value is not None else math.nan for path, value in told.items()}
+        return cls(run, routes_of, {path: accuracy.get(path, math.nan) for path in known}, legacy, batch)
+
+
+def serve(times: Times, site: Site, policy: Policy, deadline_s: float) -> Outcome:
     """Return what becomes of images that arrive at ``times``.
 
     Parameters
     ----------
     times : ndarray
         In order.
-    routes : sequence of Route
-        The Pareto set, the fastest first.
+    site : Site
     policy : callable
-    run : callable
-    batch : int
-        Images that are run at once, or fewer if fewer wait.
     deadline_s : float
         From an image's arrival on.
     """
-    accuracy = {route.path: route.accuracy or 0.0 for route in routes}
     queue: deque[float] = deque()
     now = worked = total = 0.0
     late = place = 0
@@ -118,13 +172,13 @@ def serve(
         while place < len(times) and times[place] <= now:
             queue.append(times[place])
             place += 1
-        count = min(batch, len(queue))
-        path = policy(routes, State(batch, len(queue), queue[0] + deadline_s - now))
-        seconds = run(path, count)
+        count = min(site.batch, len(queue))
+        path = policy(site.routes(count), State(site.batch, len(queue), queue[0] + deadline_s - now))
+        seconds = site.run(path, count)
         now, worked = now + seconds, worked + seconds
         done = [queue.popleft() for _ in range(count)]
         late += sum(now > arrived + deadline_s for arrived in done)
-        total += accuracy[path] * count
+        total += site.accuracy[path] * count
         taken.add(path)
     images = max(1, len(times))
     return Outcome(late / images, total / images, images / worked if worked else 0.0, len(taken))
@@ -135,68 +189,84 @@ def always(path: str) -> Policy:
     return lambda routes, state: path
 
 
-def servers(routes: Sequence[Route]) -> dict[str, Policy]:
+def servers(site: Site) -> dict[str, Policy]:
     """Return the static network, the cheapest path, and each policy by name."""
-    most_accurate = max(routes, key=lambda route: route.accuracy or 0.0)
-    enough = (most_accurate.accuracy or 0.0) - ENOUGH
+    routes = site.routes(site.batch)
+    enough = max(route.accuracy or 0.0 for route in routes) - ENOUGH
 
     def accurate_enough(found: Sequence[Route], state: State) -> str:
         return POLICIES["accuracy"](found, replace(state, least_accuracy=enough))
 
     policies = {name: policy for name, policy in POLICIES.items() if name != "accuracy"}
-    static = min((route.path for route in routes), key=lambda path: path.count("1"))
     return {
-        STATIC: always(static),
+        STATIC: always(site.legacy),
         CHEAPEST: always(routes[0].path),
         **policies,
         f"accuracy within {ENOUGH:.0%}": accurate_enough,
     }
 
 
-def running(network: Served) -> Run:
-    """Return what runs a path of a served network on images of its example's shape."""
-    images = np.random.default_rng(0).standard_normal(network.shape).astype(np.float32)
+def opened(folder: Path) -> Served:
+    """Return a deployed flexible network.
 
-    def run(path: str, count: int) -> float:
-        start = time.perf_counter()
-        network.run(images[:count], path=path)
-        return time.perf_counter() - start
-
-    return run
+    Raises
+    ------
+    typer.BadParameter
+        If there is none in the folder.
+    """
+    try:
+        network = dlas.load(folder)
+    except (Refused, OSError) as error:
+        raise typer.BadParameter(str(error)) from None
+    if not isinstance(network, Served):
+        raise typer.BadParameter(
+            f"{str(folder)!r} holds one network; `dlas deploy FOLDER --paths --to SERVED` writes all paths"
+        )
+    return network
 
 
 def main(
     served: Annotated[Path, typer.Argument(help="What `dlas deploy FOLDER --paths --to SERVED` wrote.")],
     traces: str = ",".join(RATES),
-    seconds: float = 20.0,
-    deadline: Annotated[float, typer.Option(help="In times of the static network's batch.")] = 4.0,
+    seconds: Annotated[float, typer.Option(min=0.01, max=3600, help="Length of a trace.")] = 20.0,
+    deadline: Annotated[float, typer.Option(min=0.1, help="In times of the static network's batch.")] = 4.0,
     batch: Annotated[int, typer.Option(help="Images at once; by default the largest that was measured.")] = 0,
-    seed: int = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
 ) -> None:
     """Print what the static network, the cheapest path and each policy make of each trace."""
-    network = dlas.load(served)
-    assert isinstance(network, Served)
-    batch = batch or max(network.routes.measured)
-    for given, known in (([batch], network.routes.measured), (traces.split(","), RATES)):
-        if missing := [value for value in given if value not in known]:
-            raise typer.BadParameter(f"{missing[0]!r}; there are: {', '.join(map(str, known))}")
-    routes, run = network.routes.measured[batch], running(network)
-    for route in routes:
-        for _ in range(20):  # warm up
-            run(route.path, batch)
-    by_name = servers(routes)
-    static = by_name[STATIC](routes, State(batch))
-    static_s = float(np.median([run(static, batch) for _ in range(50)]))
-    capacity, deadline_s = batch / static_s, deadline * static_s
-    title = f"batch {batch}, {len(routes)} paths; rates of {capacity:,.0f} images/s, the static network's"
+    if unknown := [name for name in traces.split(",") if name not in RATES]:
+        raise typer.BadParameter(f"trace {unknown[0]!r}; there are: {_listed(RATES)}")
+    network = opened(served)
+    site = Site.of(network, batch)
+    for path, size in itertools.product(site.accuracy, network.routes.functions):
+        for _ in range(WARM_UP):
+            site.run(path, min(size, site.batch))
+    static_s = float(np.median([site.run(site.legacy, site.batch) for _ in range(10 * WARM_UP)]))
+    Console().print(_compared(site, traces.split(","), static_s, deadline * static_s, seconds, seed))
+
+
+def _compared(
+    site: Site, traces: Sequence[str], static_s: float, deadline_s: float, seconds: float, seed: int
+) -> Table:
+    """Return what becomes of each trace with each server."""
+    capacity = site.batch / static_s
+    title = (
+        f"batch {site.batch}, {len(site.routes(site.batch))} paths; "
+        f"rates of {capacity:,.0f} images/s, the static network's"
+    )
     table = Table("trace", "server", "in time", "accuracy", "images/s", "paths taken", title=title, box=None)
-    for name in traces.split(","):
+    for name in traces:
         times = arrivals(RATES[name], capacity, seconds, seed)
-        for server, policy in by_name.items():
-            outcome = serve(times, routes, policy, run, batch, deadline_s)
-            in_time, accuracy = f"{1 - outcome.late:.2%}", f"{outcome.accuracy:.2%}"
+        for server, policy in servers(site).items():
+            outcome = serve(times, site, policy, deadline_s)
+            accuracy = MISSING if math.isnan(outcome.accuracy) else f"{outcome.accuracy:.2%}"
+            in_time = f"{1 - outcome.late:.2%}"
             table.add_row(name, server, in_time, accuracy, f"{outcome.rate:,.0f}", str(outcome.paths))
-    Console().print(table)
+    return table
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values)) or "none"
 
 
 if __name__ == "__main__":

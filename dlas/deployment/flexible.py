@@ -245,13 +245,16 @@ def _routes(entries: Sequence[Entry]) -> Routes:
     }
     of_batch = {batch: [entry for entry in entries if entry.row.batch == batch] for batch in batches}
     functions = {batch: {entry.path: entry.function for entry in found} for batch, found in of_batch.items()}
-    return Routes(functions, {batch: list(_pareto(found)) for batch, found in of_batch.items()}, device)
+    told = {batch: _measured(found) for batch, found in of_batch.items()}
+    measured, others = ({batch: sets[part] for batch, sets in told.items()} for part in (0, 1))
+    return Routes(functions, measured, device, others)
 
 
-def _pareto(entries: Sequence[Entry]) -> Iterator[Route]:
-    """Yield the paths that none is better than, the fastest first; all of them where none has an accuracy.
+def _measured(entries: Sequence[Entry]) -> tuple[list[Route], list[Route]]:
+    """Return the paths that none is better than, and the others, the fastest first.
 
-    A path whose time is unstable is left out: it is no result.
+    Where no path has an accuracy, none is better than another.  A path whose time is unstable is left out:
+    it is no result.
     """
     routes = [
         Route(entry.path, entry.row.accuracy, *intervals.median(entry.row.latency_s))
@@ -261,11 +264,12 @@ def _pareto(entries: Sequence[Entry]) -> Iterator[Route]:
     routes.sort(key=lambda route: route.latency_s)
     known = [route for route in routes if route.accuracy is not None]
     if not known:
-        yield from routes
-        return
+        return routes, []
     costs = np.array([route.latency_s for route in known])
     best = undominated(costs, np.array([route.accuracy for route in known], dtype=float))
-    yield from (route for route, kept in zip(known, best, strict=True) if kept)
+    kept = {route.path for route, is_best in zip(known, best, strict=True) if is_best}
+    others = [route for route in routes if route.path not in kept]
+    return [route for route in routes if route.path in kept], others
 
 
 def _check(entries: Sequence[Entry], store: Cache, folder: Path) -> None:

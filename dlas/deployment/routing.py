@@ -7,7 +7,7 @@ import importlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +134,14 @@ class Routes:
         By batch size, the Pareto set of accuracy and latency, the fastest first.
     device : mapping
         Hardware, machine and threads that the times were taken with.
+    others : mapping of int to sequence of Route
+        By batch size, the paths that were measured, too, and are not in the Pareto set.
     """
 
     functions: Mapping[int, Mapping[str, str]]
     measured: Mapping[int, Sequence[Route]]
     device: Mapping[str, Any]
+    others: Mapping[int, Sequence[Route]] = field(default_factory=dict)
 
     def content(self, folder: Path) -> dict[str, Any]:
         """Return what :meth:`read` takes, for the library in ``folder``."""
@@ -151,6 +154,7 @@ class Routes:
                     "batch": batch,
                     "functions": dict(self.functions[batch]),
                     "pareto": [vars(route) for route in self.measured[batch]],
+                    "others": [vars(route) for route in self.others.get(batch, ())],
                 }
                 for batch in sorted(self.functions)
             ],
@@ -176,8 +180,9 @@ class Routes:
             batches = {int(entry["batch"]): entry for entry in content["batches"]}
             return cls(
                 {batch: dict(entry["functions"]) for batch, entry in batches.items()},
-                {batch: [_route(route) for route in entry["pareto"]] for batch, entry in batches.items()},
+                {batch: _routes(entry["pareto"]) for batch, entry in batches.items()},
                 content["device"],
+                {batch: _routes(entry["others"]) for batch, entry in batches.items() if entry.get("others")},
             )
         except Refused:
             raise
@@ -185,8 +190,21 @@ class Routes:
             raise Refused(f"{path} holds no routes: {type(error).__name__}: {error}") from None
 
 
-def _route(content: Mapping[str, Any]) -> Route:
-    return Route(**{field.name: content[field.name] for field in fields(Route)})
+def _routes(entries: Sequence[Mapping[str, Any]]) -> list[Route]:
+    """Return routes of JSON.
+
+    Raises
+    ------
+    ValueError
+        If one has no text as path, or something else than numbers.
+    """
+    routes = [Route(**{each.name: entry[each.name] for each in fields(Route)}) for entry in entries]
+    for route in routes:
+        path, accuracy, *times = vars(route).values()
+        numbers = times if accuracy is None else [accuracy, *times]
+        if not isinstance(path, str) or not all(type(number) in (int, float) for number in numbers):
+            raise ValueError(f"no path with its accuracy and times: {str(vars(route))[:200]}")
+    return routes
 
 
 def library_digest(folder: Path) -> str:

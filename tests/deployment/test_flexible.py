@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dlas
+from benchmarks.load import RATES, Site, arrivals, serve, servers
 from dlas.deployment.routing import ROUTES, Served
 from dlas.deployment.run import check_files
 from dlas.rows.results import read_rows
@@ -56,9 +57,19 @@ def test_the_paths_of_a_study_are_deployed_and_served(tmp_path: Path) -> None:
     told = json.loads((home / ROUTES).read_text())
     assert [entry["batch"] for entry in told["batches"]] == [1, 4]
     measured = {row.compression["path"]: row.accuracy for row in rows if row.batch == 4}
-    for route in told["batches"][1]["pareto"]:
+    largest = told["batches"][1]
+    assert {route["path"] for name in ("pareto", "others") for route in largest[name]} == stable
+    for route in (*largest["pareto"], *largest["others"]):
         assert route["accuracy"] == measured[route["path"]]
         assert route["latency_low_s"] <= route["latency_s"] <= route["latency_high_s"]
+    if "00" in stable:
+        site = Site.of(network, 4)
+        times = arrivals(RATES["bursts"], 400, 1, seed=0)
+        known = sorted(row.accuracy for row in rows if row.accuracy is not None)
+        for server in servers(site).values():
+            outcome = serve(times, site, server, deadline_s=1)
+            assert known[0] - 1e-9 <= outcome.accuracy <= known[-1] + 1e-9
+            assert outcome.rate > 0 and 1 <= outcome.paths <= len(PATHS)
     checked = run(home)
     assert checked.returncode == 0 and "right on 4 images" in checked.stdout
     assert "policy=" in (home / "README.md").read_text()
