@@ -9,7 +9,9 @@ legacy network's, the time of each path against its static build, in turns, and 
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import resource
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,8 +25,13 @@ from rich.console import Console
 from rich.table import Table
 
 from dlas.deployment.runtimes.tvm import FILES
+from dlas.measuring.allocator import MAPPED_BYTES, release
 from dlas.processes.memory import quick_bytes
 from dlas.rows import intervals
+
+WARM_UP = 100
+"""Inferences of each path before its memory is watched."""
+PAGE = resource.getpagesize()
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ def main(
     size: int = 224,
     rounds: Annotated[int, typer.Option(help="Turns that every program gets.")] = 30,
     paths: Annotated[str, typer.Option(help="Paths to build alone and time; all are in the program.")] = "",
-    switches: int = 100_000,
+    switches: Annotated[int, typer.Option(min=0)] = 100_000,
 ) -> None:
     """Print the comparison."""
     os.environ.update(TVM_NUM_THREADS=str(threads), TVM_BIND_THREADS="0")
@@ -99,7 +106,10 @@ def _compare(
         assert np.array_equal(served[path](images), alone[path](images)), f"{path} is another"
     print("every timed path equals its static build bit for bit")
     _print_times(images, served, alone, rounds)
-    _print_switching(images, served, rounds, switches)
+    _print_switching(images, served, rounds)
+    if switches:
+        fastest = sorted(timed, key=lambda path: _seconds(served[path], images))[:2]
+        _print_memory(root / "joined", fastest, images, threads, switches)
 
 
 def _networks(name: str, size: int) -> dict[str, Any]:
@@ -142,8 +152,8 @@ def _in_turns(images: Any, entries: Sequence[Once], rounds: int) -> list[Any]:
     return [np.array(own) for own in samples]
 
 
-def _print_switching(images: Any, served: dict[str, Once], rounds: int, switches: int) -> None:
-    """Print what switching every batch costs against never, and whether memory grows."""
+def _print_switching(images: Any, served: dict[str, Once], rounds: int) -> None:
+    """Print what switching every batch costs against never."""
     entries = list(served.values())
     never, every = [], []
     for _ in range(rounds):
@@ -158,11 +168,49 @@ def _print_switching(images: Any, served: dict[str, Once], rounds: int, switches
         every.append(time.perf_counter() - start)
     (ratio,) = intervals.ratios([np.array(every)], [np.array(never)]).tolist()
     print(f"switching every batch against never: {ratio[0]:.4f} [{ratio[1]:.4f}, {ratio[2]:.4f}]")
-    fastest = sorted(entries, key=lambda entry: _seconds(entry, images))[:2]
-    before = quick_bytes(os.getpid())
+
+
+def _print_memory(folder: Path, paths: Sequence[str], images: Any, threads: int, switches: int) -> None:
+    """Print what many switches take of memory, in a process that has compiled nothing.
+
+    There every block of 64 KiB or more that does not come from TVM's pool is a mapping of its own: it
+    would take a page fault for each of its pages, at each switch.
+    """
+    os.environ.update(MALLOC_MMAP_THRESHOLD_=str(MAPPED_BYTES), MALLOC_TOP_PAD_="0")
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        grown, faults = pool.apply(switched, (folder, paths, images, threads, switches))
+    print(
+        f"{switches:,} switches: memory grew by {grown:,} bytes, {faults / switches:.3f} page faults each "
+        f"(a block of {MAPPED_BYTES // 1024} KiB outside the pool takes {MAPPED_BYTES // PAGE} or more)"
+    )
+
+
+def switched(folder: Path, paths: Sequence[str], images: Any, threads: int, switches: int) -> tuple[int, int]:
+    """Return by how many bytes this process grows while paths take turns, and its page faults meanwhile.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the program of all paths.
+    paths : sequence of str
+    images : ndarray
+    threads, switches : int
+    """
+    from dlas.deployment.runtimes.tvm import Program
+
+    program = Program(folder, threads, {"function": paths[0]})
+    entries = [program.entry(path, images.shape) for path in paths]
+    for number in range(WARM_UP * len(entries)):
+        entries[number % len(entries)](images)
+    release()
+    before, faults = quick_bytes(os.getpid()), _faults()
     for number in range(switches):
-        fastest[number % len(fastest)](images)
-    print(f"{switches:,} switches: memory grew by {quick_bytes(os.getpid()) - before:,} bytes")
+        entries[number % len(entries)](images)
+    return quick_bytes(os.getpid()) - before, _faults() - faults
+
+
+def _faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def _seconds(entry: Once, images: Any) -> float:

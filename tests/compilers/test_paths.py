@@ -97,7 +97,8 @@ def test_equal_kernels_of_other_weights_keep_their_parameters(tmp_path: Path) ->
         assert np.allclose(found, network.reference(images), atol=1e-4)
 
 
-def test_switching_takes_no_memory(built: Any) -> None:
+@pytest.mark.parametrize("switches", [4000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_switching_takes_no_memory(built: Any, switches: int) -> None:
     _, folder, *_ = built
     program, images = Program(folder, 1, {"function": "path_00"}), random_images(BATCH)
     entries = [program.entry(f"path_{path}", (BATCH, *SHAPE)) for path in PATHS]
@@ -108,6 +109,6 @@ def test_switching_takes_no_memory(built: Any) -> None:
 
     switch(400)
     before = quick_bytes(os.getpid())
-    switch(4000)
+    switch(switches)
     # An output kept at each switch would be 64 bytes and more each, an intermediate tensor tens of kilobytes.
     assert quick_bytes(os.getpid()) - before < 2**20
