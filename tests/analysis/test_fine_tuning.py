@@ -1,0 +1,55 @@
+"""What fine-tuning gains: paired over paths that were kept, one number a seed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.fine_tuning import gains, interval, main
+from dlas.rows.results import Row
+from tests.fixtures.flexible import path_row
+from tests.fixtures.rows import row, write
+
+BASE = {"00": 0.95, "01": 0.90, "11": 0.80}
+KEPT = ["00", "11"]
+
+
+def rows(seed: int, gain: float) -> list[Row]:
+    """Return rows of paths after both stages; the path that was not kept loses much."""
+    base = [path_row(path, 1, accuracy, seed=seed) for path, accuracy in BASE.items()]
+    told = {"stage": "fine_tuned", "kept": KEPT}
+    after = {"00": 0.95, "01": 0.1, "11": BASE["11"] + gain}
+    return base + [
+        path_row(path, 1, accuracy, seed=seed, options={"stage": "fine_tuned"}, reached=told)
+        for path, accuracy in after.items()
+    ]
+
+
+def test_a_seed_gains_what_its_kept_paths_gain_in_the_mean() -> None:
+    found = gains([*rows(0, 0.02), *rows(1, -0.01), row(1)])
+    assert {seed: paths for seed, (_, paths) in found.items()} == {0: ["11"], 1: ["11"]}
+    assert [gain for gain, _ in found.values()] == pytest.approx([0.02, -0.01])
+    assert gains(rows(0, 0.02)[:3]) == {}, "there is nothing to pair"
+
+
+def test_the_interval_is_students() -> None:
+    assert interval([1, 2, 3]) == pytest.approx((2, 2 - 2.4841, 2 + 2.4841), abs=1e-3)
+
+
+def test_the_gain_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [str(write(tmp_path / str(seed), rows(seed, gain))) for seed, gain in enumerate((0.02, 0.04))]
+    monkeypatch.setattr(sys, "argv", ["fine_tuning", *folders])
+    main()
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "seed 0: +2.00 points over 1 paths (11)"
+    assert printed[-1].startswith("mean: +3.00 points [") and printed[-1].endswith("over 2 seeds")
+    bare = write(tmp_path / "bare", [row(1)])
+    monkeypatch.setattr(sys, "argv", ["fine_tuning", str(bare)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert f"no path with an accuracy after both stages in {bare}" in capsys.readouterr().err
