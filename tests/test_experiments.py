@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import re
 import subprocess
@@ -53,6 +54,28 @@ def test_every_readme_tells_the_number_of_rows_and_the_command(path: Path) -> No
     assert found and int(found[1].replace(",", "")) == len(points(path.parent / "study.toml"))
     for study in path.parent.glob("*.toml"):
         assert f"experiments/{path.parent.name}/{study.name}" in text or path.parent.name == "quickstart"
+
+
+@pytest.mark.parametrize("path", READMES, ids=lambda path: path.parent.name)
+def test_every_readme_tells_how_many_rows_are_kept_beside_it(path: Path) -> None:
+    (told,) = re.findall(r"^\*\*Kept\.\*\* (.+?)(?:\n\n|\Z)", path.read_text(), re.MULTILINE | re.DOTALL)
+    kept = {}
+    for file in path.parent.glob("*/results.jsonl.xz"):
+        with lzma.open(file) as rows:
+            kept[file.parent.name] = sum(1 for row in rows if row.strip())
+    assert told.startswith("No rows") == (not kept)
+    counts = re.findall(r"\[`([^`]+)/`\]\(\1\): ([\d,]+) rows", told)
+    assert {name: int(count.replace(",", "")) for name, count in counts} == kept
+
+
+def test_the_numbers_of_rows_of_other_studies_are_right() -> None:
+    every = (line for path in READMES for line in path.read_text().splitlines())
+    lines = [line for line in every if line.startswith("| `experiments/")]
+    assert lines
+    for line in lines:
+        study, *_, rows = (cell.strip(" `") for cell in line.strip("|").split("|"))
+        count = int(re.sub(r" a seed$|,", "", rows))
+        assert count == len(points(ROOT / study)), line
 
 
 def test_every_study_is_listed() -> None:
