@@ -210,7 +210,9 @@ def make_kernel(
     asked = algorithm.for_layer(conv, target)
     declined = asked.supports(conv)
     weight, steps, operands = fold_affine(weight, conv, steps, operands)
-    chosen = asked.for_weight(weight, conv) if declined is None else Direct().for_layer(conv, target)
+    chosen = asked.for_weight(weight, conv) if declined is None else Direct()
+    if chosen is not asked:
+        chosen = chosen.for_layer(conv, target)
     read, written = chosen.layouts(conv)
     conv = replace(conv, input_layout=read, output_layout=written)
     operands = tuple(block_array(o, written) if isinstance(o, np.ndarray) else o for o in operands)

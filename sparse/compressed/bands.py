@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+from tvm import tirx
 from tvm.s_tir import Schedule
-from tvm.s_tir.schedule import LoopRV
+from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from dlas.schedules.loops.registers import unroll_vectors
+from dlas.sparse.compressed.dots import mark_dot_products
 from dlas.sparse.compressed.padding import (
     pad_band_at,
     parallelise_padding,
@@ -34,20 +36,46 @@ def compute_bands(schedule: Schedule, lanes: int, decisions: Decisions) -> None:
     schedule.reorder(part, each, tile, lane, vector, element)
     schedule.compute_at(products, tile, preserve_unit_loops=True)
     schedule.set_scope(products, 0, "local")
-    *_, own_lane, own_place, entry = schedule.get_loops(products)
-    own_vector, own_element = schedule.split(own_place, [None, lanes])
-    schedule.reorder(entry, own_lane, own_vector, own_element)
+    entry, own_element = _entry_by_entry(schedule, products, lanes)
     # A task that computes all of a band also pads its input, which is then in the cache.
     laid = schedule.get(share).extent == 1 and pad_band_at(schedule, share)
     schedule.parallel(schedule.fuse(n, band, share))
     unroll_vectors(schedule, [lane, vector, element])
-    unroll_vectors(schedule, [own_lane, own_vector, own_element])
     for sum_of, first in [(products, entry)] + [(sums, part)] * several:
         start = schedule.decompose_reduction(sum_of, first)
         unroll_vectors(schedule, schedule.get_loops(start)[-3:])
+    if own_element is not None:
+        mark_dot_products(schedule, own_element)
     _vectorise_row(schedule, column, lanes)
     if not laid:
         parallelise_padding(schedule)
+
+
+def reduction_loops(schedule: Schedule, block: SBlockRV) -> list[LoopRV]:
+    """Return the loops of a block's reduction, which are its innermost."""
+    axes = schedule.get(block).iter_vars
+    return list(schedule.get_loops(block)[-sum(axis.iter_type == tirx.IterVar.CommReduce for axis in axes) :])
+
+
+def _entry_by_entry(schedule: Schedule, products: SBlockRV, lanes: int) -> tuple[LoopRV, LoopRV | None]:
+    """Add a row's entries to all of a tile, one after the other, in vectors.
+
+    Returns
+    -------
+    tuple
+        The loop over entries; and that over lanes where several entries are added by a dot product.
+    """
+    entry, *term = reduction_loops(schedule, products)
+    lane, place = schedule.get_loops(products)[-3 - len(term) : -1 - len(term)]
+    vector, element = schedule.split(place, [None, lanes])
+    if not term:
+        schedule.reorder(entry, lane, vector, element)
+        unroll_vectors(schedule, [lane, vector, element])
+        return entry, None
+    schedule.reorder(entry, vector, lane, element, *term)  # a block's filters share what is put in order
+    schedule.unroll(vector)
+    schedule.unroll(lane)
+    return entry, element
 
 
 def _vectorise_row(schedule: Schedule, column: LoopRV, lanes: int) -> None:

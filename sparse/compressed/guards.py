@@ -37,7 +37,7 @@ def _ended_early(loop: tirx.For) -> tirx.Stmt:
     if not isinstance(inside, s_tir.SBlockRealize) or (end := _guard(inside, loop)) is None:
         return loop
     block = inside.block
-    end = _substituted(end, [(axis.var, value) for axis, value in _bindings(inside)])
+    end = substituted(end, [(axis.var, value) for axis, value in bindings(inside)])
     if _reads_any(end, [nested.loop_var for nested in loops]):
         return loop
     ended = _loop(loop, end, _nest(loops[1:], inside, block.reads, block.body.then_case))
@@ -49,10 +49,10 @@ def _ended_early(loop: tirx.For) -> tirx.Stmt:
 def _start(loops: list[tirx.For], realize: s_tir.SBlockRealize, term: tirx.Var) -> tirx.Stmt:
     """Return loops that initialise the reduction: a loop without iterations would not."""
     block = realize.block
-    points = [(axis, value) for axis, value in _bindings(realize) if not value.same_as(term)]
+    points = [(axis, value) for axis, value in bindings(realize) if not value.same_as(term)]
     start = _nest(loops, realize, [], block.init, points)
     defined = [loop.loop_var for loop in loops] + [axis.var for axis, _ in points]
-    return _substituted(start, [(variable, tirx.Var(variable.name, variable.ty)) for variable in defined])
+    return substituted(start, [(variable, tirx.Var(variable.name, variable.ty)) for variable in defined])
 
 
 def _nest(
@@ -63,8 +63,8 @@ def _nest(
     points: list[Axis] | None = None,
 ) -> tirx.Stmt:
     """Return loops around a copy of a block with another body and, if given, other axes."""
-    block, bindings = realize.block, _bindings(realize) if points is None else points
-    axes, values = ([binding[i] for binding in bindings] for i in (0, 1))
+    block, kept = realize.block, bindings(realize) if points is None else points
+    axes, values = ([binding[i] for binding in kept] for i in (0, 1))
     rest = block.alloc_buffers, block.match_buffers, block.annotations
     changed = s_tir.SBlock(axes, reads, block.writes, block.name_hint, body, None, *rest)
     nest = s_tir.SBlockRealize(values, realize.predicate, changed)
@@ -77,7 +77,7 @@ def _loop(like: tirx.For, extent: Expr, body: tirx.Stmt) -> tirx.For:
     return tirx.For(like.loop_var, like.min, extent, like.kind, body, like.thread_binding, like.annotations)
 
 
-def _bindings(realize: s_tir.SBlockRealize) -> list[Axis]:
+def bindings(realize: s_tir.SBlockRealize) -> list[Axis]:
     """Return the axes of a block, each with its value."""
     return list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
 
@@ -88,13 +88,13 @@ def _guard(realize: s_tir.SBlockRealize, loop: tirx.For) -> Expr | None:
     if not isinstance(body, tirx.IfThenElse) or body.else_case is not None:
         return None
     test = body.condition
-    for axis, value in _bindings(realize):
+    for axis, value in bindings(realize):
         if isinstance(test, tirx.LT) and test.a.same_as(axis.var) and value.same_as(loop.loop_var):
             return test.b
     return None
 
 
-def _substituted(expression: Expr | tirx.Stmt, values: list[tuple[tirx.Var, Expr]]) -> Expr | tirx.Stmt:
+def substituted(expression: Expr | tirx.Stmt, values: list[tuple[tirx.Var, Expr]]) -> Expr | tirx.Stmt:
     """Return an expression with variables replaced by values."""
 
     def value(variable: tirx.Var) -> Expr:

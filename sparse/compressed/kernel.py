@@ -23,16 +23,20 @@ def sum_products(
 ) -> tirx.Buffer:
     """Write block ``products``, the sums over each block of channels, and block ``conv``, which adds them up.
 
-    Returns the sums [n, bands, rows, height, places of a band].
+    Values are [entries, height] and offsets [entries]; of several entries together, [groups, height, terms]
+    and [groups, terms].  Returns the sums [n, bands, rows, height, places of a band].
     """
     values, offsets, starts = csr
     conv, (rows, height) = planes.conv, map(int, shape)
     points = {"n": conv.n, "band": planes.bands, "row": rows, "filter": height, "place": planes.band.places}
     blocks, most = {"block": (int(starts.shape[0]) - 1) // rows}, conv.c // conv.groups * conv.r * conv.s
+    together = {"term": int(extent) for extent in offsets.shape[1:]}
+    terms = {"entry": -(-most // together.get("term", 1)), **together}
     zero = tirx.const(0, conv.accumulator_type)
     products = scratch("products", (*blocks.values(), *points.values()), conv.accumulator_type)
     sums = scratch("sums", tuple(points.values()), conv.accumulator_type)
-    with block("products", {**blocks, **points}, {"entry": most}) as (*at, entry):
+    with block("products", {**blocks, **points}, terms) as axes:
+        at, (entry, *term) = axes[: 1 + len(points)], axes[1 + len(points) :]
         part, n, band, row, lane, place = at
         start, end = (starts[part * rows + row + i] for i in (0, 1))
         T.reads(*map(whole, csr), written_region(planes, laid, n, band))
@@ -40,8 +44,8 @@ def sum_products(
         with T.init():
             T.buffer_store(products, zero, at)
         with T.If(entry < end - start), T.Then():
-            value = converted(values[start + entry, lane], conv.accumulator_type)
-            read = pixel(planes, laid, n, offsets[start + entry], band, place)
+            value = converted(values[(start + entry, lane, *term)], conv.accumulator_type)
+            read = pixel(planes, laid, n, offsets[(start + entry, *term)], band, place)
             product = value * converted(read, conv.accumulator_type)
             T.buffer_store(products, products[tuple(at)] + product, at)
     with block("conv", points, blocks) as (*at, part):

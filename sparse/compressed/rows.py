@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import ClassVar
@@ -14,12 +15,15 @@ from tvm.s_tir import Schedule
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
+from dlas.schedules.loops.dot_products import FOURS, ByDotProducts, DotProducts, dot_products
+from dlas.schedules.loops.filter_tiles import element_bytes
 from dlas.schedules.loops.transformations import only_nchw, parallelise
 from dlas.schedules.loops.vectors import VectorUnit, divisors, vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.sparse.compressed.bands import compute_bands
+from dlas.sparse.compressed.bands import compute_bands, reduction_loops
 from dlas.sparse.compressed.blocks import argument
 from dlas.sparse.compressed.csr import Csr, balanced_order
+from dlas.sparse.compressed.dots import by_entries, entry_by_entry, write_dot_products
 from dlas.sparse.compressed.gpu import compute_on_threads, give_outputs_threads
 from dlas.sparse.compressed.gpu_padding import pad_by_threads
 from dlas.sparse.compressed.guards import end_loops_early
@@ -37,6 +41,8 @@ CACHED_BYTES = 24_000
 """Largest size of a band's inputs from a block of channels that stays in a first-level cache."""
 SHARES_A_THREAD = 4
 """Most tasks a thread among which the filters are divided."""
+PUT_IN_ORDER = 4
+"""Registers for the inputs of several entries, and for the order that they are put in."""
 
 
 class SparseRows(Algorithm):
@@ -63,6 +69,11 @@ class SparseRows(Algorithm):
         if conv.depthwise:
             return f"each filter of a depthwise convolution has only {conv.r}x{conv.s} weights to leave out"
         return only_nchw(conv)
+
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        """Return the form that adds products of bytes four at a time, where the target has VNNI."""
+        dots = dot_products(conv, target)
+        return _of_bytes(type(self), dots)(**vars(self)) if dots is FOURS else self
 
     def for_weight(self, weight: Array, conv: Conv) -> Algorithm:
         """Return blocked spatial pack for a weight without zeros, which pruning left as it was."""
@@ -144,7 +155,7 @@ class SparseRows(Algorithm):
         parallelise(schedule, output, 3)
         parallelise(schedule, sums, 3)
         for block in (sums, products):
-            schedule.decompose_reduction(block, schedule.get_loops(block)[-1])
+            schedule.decompose_reduction(block, reduction_loops(schedule, block)[0])
         parallelise_padding(schedule)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
@@ -155,10 +166,13 @@ class SparseRows(Algorithm):
             return thread_tiles((conv.n, planes.bands, *filters.shape, *of_a_band), target)
         return self._tiles(conv, target)
 
+    def _most_vectors(self, unit: VectorUnit) -> int:
+        """Return how many vectors of outputs fit in the registers."""
+        return vectors_a_tile(unit, self.height)
+
     def _tiles(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         planes, unit, rows = self.planes(conv), vector_unit(target), len(self._filters(conv))
-        most = vectors_a_tile(unit, self.height)
-        vectors = divisors(planes.band.places // unit.lanes, most)[::-1]
+        vectors = divisors(planes.band.places // unit.lanes, self._most_vectors(unit))[::-1]
         # More accumulators save a few loads, and cost as much where rows are short.
         vectors.sort(key=lambda tile: abs(tile * self.height - unit.registers // 2))
 
@@ -179,6 +193,38 @@ class SparseRows(Algorithm):
             compute_bands(schedule, vector_unit(target).lanes, decisions)
 
 
+class SparseBytes(ByDotProducts, SparseRows):
+    """Rows of bytes: an instruction adds the products of several entries to each sum.
+
+    A row has whole groups of entries, the last one filled with zeros.
+    """
+
+    def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
+        """Return values [groups, height, terms], offsets [groups, terms], starts and filters of all rows."""
+        values, offsets, starts, filters = super().pack(weight, conv)
+        return *by_entries(values, offsets, starts, self.dots.terms), filters
+
+    def unpack(self, packed: Sequence[Array], conv: Conv) -> Array:
+        """Return the weight [k, c / groups, r, s] with its zeros."""
+        *together, filters = packed
+        return super().unpack((*entry_by_entry(*together), filters), conv)
+
+    def passes(self, conv: Conv, target: Target) -> Sequence[Pass]:
+        """Return the passes that bound loops over entries, and that write dot products."""
+        return end_loops_early, write_dot_products(self.dots)
+
+    def _most_vectors(self, unit: VectorUnit) -> int:
+        """Return how many vectors of outputs fit beside the weights of a group and the inputs put in order."""
+        return max((unit.registers - self.height - PUT_IN_ORDER) // self.height, 1)
+
+
+@functools.cache
+def _of_bytes(kind: type[SparseRows], dots: DotProducts) -> type[SparseBytes]:
+    """Return the form for bytes of an algorithm: a class derived from it."""
+    content = {"dots": dots, "__doc__": kind.__doc__, "__module__": kind.__module__}
+    return type(f"{kind.__name__}_{dots.name}", (SparseBytes, kind), content)
+
+
 def vectors_a_tile(unit: VectorUnit, height: int) -> int:
     """Return how many vectors of outputs fit in the registers for rows of ``height`` filters.
 
@@ -195,7 +241,7 @@ def channels_a_block(planes: Planes, entries: float) -> int:
     several entries in each block.
     """
     channels = planes.conv.c // planes.conv.groups
-    fit = CACHED_BYTES // (4 * planes.under_a_band)
+    fit = CACHED_BYTES // (element_bytes(planes.conv.padded_type) * planes.under_a_band)
     enough = math.ceil(LEAST_ENTRIES * channels / max(entries, 1))
     blocks = -(-channels // min(max(fit, enough, 1), channels))
     return -(-channels // blocks)

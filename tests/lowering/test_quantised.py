@@ -83,19 +83,39 @@ def test_convolutions_equal_onnx_runtime_byte_for_byte(name: str, tmp_path: Path
     assert steps_apart(made, drawn(shape, spread=2), tmp_path) == (0, 0)
 
 
+def with_zeros(made: OnnxNetwork) -> OnnxNetwork:
+    """Return a convolution with most of its weights set to zero."""
+    (weight,) = (t for t in made.model.graph.initializer if len(t.dims) == 4)
+    stored = np.frombuffer(weight.raw_data, np.int8).copy()
+    stored[np.random.default_rng(1).random(stored.size) < 0.7] = 0
+    weight.raw_data = stored.tobytes()
+    return made
+
+
 ALGORITHMS = ("gemm", "spatial_pack", "csr_direct", "bsr_direct", "winograd")
-SPARSE = ("csr_direct", "bsr_direct")
 
 
 @pytest.mark.parametrize("how", ["untuned", "hand"])
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_algorithm_computes_the_same_bytes(name: str, how: str, tmp_path: Path) -> None:
-    made = convolution(**PADS)
-    (weight,) = (t for t in made.model.graph.initializer if len(t.dims) == 4)
-    stored = np.frombuffer(weight.raw_data, np.int8).copy()
-    stored[np.random.default_rng(1).random(stored.size) < 0.7] = 0
-    weight.raw_data = stored.tobytes()
+    made = with_zeros(convolution(**PADS))
     assert steps_apart(made, drawn(SHAPE4), tmp_path, name, how) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("csr_direct", "strides and groups"),
+        ("bsr_direct", "dilation"),
+        ("csr_gemm", "zero points at the largest number"),
+        ("csr_spatial_pack", "1x1"),
+        ("csr_direct", "the longest sums of VGG-16"),
+    ],
+)
+def test_sparse_convolutions_equal_onnx_runtime_byte_for_byte(name: str, kind: str, tmp_path: Path) -> None:
+    made = with_zeros(CONVOLUTIONS[kind]())
+    shape = tuple(size.dim_value for size in made.model.graph.input[0].type.tensor_type.shape.dim)
+    assert steps_apart(made, drawn(shape, spread=2), tmp_path, name, "hand") == (0, 0)
 
 
 def one_of(
