@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dlas.stack import Target
 
@@ -58,7 +59,7 @@ def tile() -> tuple[int, int]:
     """Return how many vectors of sums a kernel keeps in registers, an even number, and a vector's lanes."""
     from dlas.schedules.loops.vectors import vector_unit
 
-    unit = vector_unit(_target(1))
+    unit = vector_unit(processor(1))
     return unit.sums // 2 * 2, unit.lanes
 
 
@@ -77,7 +78,6 @@ def time_sums(
     product : callable
         Maps (thread, vector, lane, again, term) to the summand.
     """
-    import tvm
     from tvm import s_tir, te
 
     again, term = (te.reduce_axis((0, extent)) for extent in extents)
@@ -97,10 +97,17 @@ def time_sums(
     start = schedule.decompose_reduction(block, again_loop)
     schedule.vectorize(schedule.get_loops(start)[-1])
     schedule.unroll(schedule.get_loops(start)[-2])
-    target = tvm.target.Target(dict(_target(threads).description))
-    run = tvm.tirx.build(schedule.mod["main"], target=target)["main"]
     shapes = [tuple(map(int, tensor.shape)) for tensor in (*factors, sums)]
-    arguments = [tvm.runtime.tensor(np.full(shape, 0.5, np.float32)) for shape in shapes]
+    return time_kernel(schedule.mod["main"], [np.full(shape, 0.5, np.float32) for shape in shapes], threads)
+
+
+def time_kernel(function: Any, arrays: Sequence[npt.NDArray[Any]], threads: int) -> float:
+    """Return the median seconds of a scheduled function, its output the last array."""
+    import tvm
+
+    target = tvm.target.Target(dict(processor(threads).description))
+    run = tvm.tirx.build(function, target=target)["main"]
+    arguments = [tvm.runtime.tensor(array) for array in arrays]
     run(*arguments)
     seconds = []
     for _ in range(SAMPLES):
@@ -110,7 +117,8 @@ def time_sums(
     return statistics.median(seconds)
 
 
-def _target(threads: int) -> Target:
+def processor(threads: int) -> Target:
+    """Return this machine's processor as a target."""
     from tvm.target import codegen  # once the number of threads is set
 
     mcpu = str(codegen.llvm_get_system_cpu())

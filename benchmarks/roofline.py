@@ -1,4 +1,4 @@
-"""Roofline bounds of a sparse convolution: multiply-adds, loads of their inputs, streamed bytes.
+"""Roofline bounds of a convolution: multiply-adds, loads of their inputs, streamed bytes, by type.
 
 Each bound is the work that every such kernel must do, over a rate measured on this machine.
 The slowest bound is the roof; a kernel may have other costs.
@@ -7,11 +7,14 @@ The slowest bound is the roof; a kernel may have other costs.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.byte_peak import measure_byte_peak
 from benchmarks.peak import measure_peak, run_alone, tile, time_sums
+from dlas.learning.features.kernels import BITS
 from dlas.rows.schema import Layer
 
 SIZES = tuple(2**power for power in range(14, 27, 2))
@@ -19,6 +22,8 @@ SIZES = tuple(2**power for power in range(14, 27, 2))
 NUMBERS = 2**23
 """Fewest numbers read in a sample."""
 OFFSET_BYTES = VALUE_BYTES = 4
+WIDE = "float32"
+"""The type of what rows do not tell."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +39,15 @@ class Roof:
     shifted : float
         As many from a first-level cache, where each vector lies across two lines.
     threads : int
+    byte_flops : float
+        Operations a second of dot products of bytes in registers; NaN where there are none.
     """
 
     flops: float
     aligned: dict[int, float]
     shifted: float
     threads: int
+    byte_flops: float = math.nan
 
     def limits(self, layer: Layer, height: int, shifted: bool) -> dict[str, float]:
         """Return the least seconds that a layer takes, by what limits it.
@@ -49,20 +57,29 @@ class Roof:
         layer : mapping
             A layer of a row, with its nonzeros.
         height : int
-            Filters that share a weight's place, and so a vector of input.
+            Filters that share a weight's place, and so a vector of input; 0 for dense code, which keeps
+            inputs in registers and multiplies by zeros.
         shifted : bool
             Whether vectors of input begin anywhere.
         """
-        products = layer["nonzeros"] * layer["n"] * layer["p"] * layer["q"]
-        weights = layer["nonzeros"] * (VALUE_BYTES + OFFSET_BYTES / height)
+        kinds = layer.get("types", {})
+        read, weight, written = (BITS.get(kinds.get(of, WIDE), 32) / 8 for of in ("input", "weight", "output"))
+        dense = layer["k"] * (layer["c"] // layer["groups"]) * layer["r"] * layer["s"]
+        stored = layer["nonzeros"] if height else dense
+        products = stored * layer["n"] * layer["p"] * layer["q"]
+        weights = stored * (weight + (OFFSET_BYTES / height if height else 0))
         rows = layer["h"] * min(1, layer["r"] / layer["strides"][0])  # a stride may pass over whole rows
-        images = layer["n"] * (layer["c"] * rows * layer["w"] + layer["k"] * layer["p"] * layer["q"])
-        near = self.shifted if shifted else self.aligned[SIZES[0]]
+        images = layer["n"] * (
+            layer["c"] * rows * layer["w"] * read + layer["k"] * layer["p"] * layer["q"] * written
+        )
+        # A vector of narrower inputs hardly ever lies across two lines.
+        near = self.shifted if shifted and read == VALUE_BYTES else self.aligned[SIZES[0]]
+        by_bytes = weight == 1 and not math.isnan(self.byte_flops)
         return {
-            "FMAs": 2 * products / self.flops,
-            "loads": products / height / near,
+            "FMAs": 2 * products / (self.byte_flops if by_bytes else self.flops),
+            "loads": products / height / near if height else 0.0,
             "weights": self._stream(weights),
-            "images": self._stream(VALUE_BYTES * images),
+            "images": self._stream(images),
         }
 
     def _stream(self, size: float) -> float:
@@ -74,7 +91,8 @@ class Roof:
 def measure_roof(threads: int) -> Roof:
     """Return the rates of this machine, measured in processes of their own."""
     shifted, *aligned = json.loads(run_alone("benchmarks.roofline", threads))
-    return Roof(measure_peak(threads), dict(zip(SIZES, aligned, strict=True)), shifted, threads)
+    near = dict(zip(SIZES, aligned, strict=True))
+    return Roof(measure_peak(threads), near, shifted, threads, measure_byte_peak(threads))
 
 
 def _measure_here(threads: int) -> list[float]:
