@@ -11,7 +11,7 @@ from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_m
 from dlas.errors import InputError
 from dlas.networks.onnx_counting import graph_input
 from dlas.networks.onnx_folding import fold_constants
-from dlas.networks.onnx_quantisation import check_quantisation
+from dlas.networks.onnx_quantisation import check_operator_set, check_quantisation
 
 LARGEST = 2**31 - 1
 """Limit for file and weights together, bytes: a protocol buffer holds no more."""
@@ -38,13 +38,15 @@ def read_model(path: Path, fold: bool = False) -> onnx.ModelProto:
         model = onnx.load(path, load_external_data=False)
         _check_external(model, path.absolute().parent, LARGEST - size)
         load_external_data_for_model(model, str(path.absolute().parent))
+        check_operator_set(model)  # the checker would name an operator that the set lacks
         onnx.checker.check_model(model)
         graph_input(model)
         check_quantisation(model)
         if fold:
             model = fold_constants(model, LARGEST - model.ByteSize())
     except Exception as error:  # protobuf and the checker raise their own types
-        raise InputError(f"ONNX file {str(path)!r} cannot be used: {error}") from error
+        said = " ".join(str(error).split())  # the checker writes several lines
+        raise InputError(f"ONNX file {str(path)!r} cannot be used: {said}") from error
     return model
 
 

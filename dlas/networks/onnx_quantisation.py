@@ -16,25 +16,38 @@ INTEGERS = ("int8", "uint8", "int16", "uint16", "int32")
 """Types of integers that are read; 32 bits are for biases."""
 
 
-def check_quantisation(model: onnx.ModelProto) -> None:
-    """Check a graph's operator set, and the numbers of its quantisation.
+def check_operator_set(model: onnx.ModelProto) -> None:
+    """Check that a graph's operator set is one that is read, and has the quantisation that the graph has.
 
     Raises
     ------
     ValueError
-        If the operator set is newer than the installed ``onnx``, a scale is not a positive number, a
-        zero point is none of the integers' type, or scales do not fit the axis that they are for.
+        If it is newer than the installed ``onnx``, or older than the operators of a quantised graph.
     """
     opset = next((given.version for given in model.opset_import if given.domain in ("", "ai.onnx")), 0)
     newest = onnx.defs.onnx_opset_version()
     if opset > newest:
         raise ValueError(f"it is written in operator set {opset}; sets up to {newest} are read")
-    nodes = [node for node in model.graph.node if node.op_type in QUANTISERS]
-    if nodes and opset < FIRST_OPSET:
+    if opset < FIRST_OPSET and _quantisers(model):
         raise ValueError(f"it is quantised in operator set {opset}; {QUANTISERS[0]} is from {FIRST_OPSET} on")
+
+
+def check_quantisation(model: onnx.ModelProto) -> None:
+    """Check the numbers of a graph's quantisation.
+
+    Raises
+    ------
+    ValueError
+        If a scale is not a positive number, a zero point is none of the integers' type, or scales do not
+        fit the axis that they are for.
+    """
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
-    for node in nodes:
+    for node in _quantisers(model):
         _check_node(node, stored)
+
+
+def _quantisers(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    return [node for node in model.graph.node if node.op_type in QUANTISERS]
 
 
 def _check_node(node: onnx.NodeProto, stored: Mapping[str, onnx.TensorProto]) -> None:

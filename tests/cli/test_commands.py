@@ -93,6 +93,7 @@ def damaged(tmp_path: Path) -> str:
         ('model = [{name = "resnet18", weights = "bad.safetensors"}]', "bad.safetensors"),
         ('model = [{name = "onnx", path = "nowhere.onnx"}]', "nowhere.onnx"),
         ('model = [{name = "onnx", path = "escape.onnx"}]', "escape.onnx"),
+        ('model = [{name = "onnx", path = "zero.onnx"}]', "has the scale 0; scales are positive"),
         ('hardware = [{name = "local_cpu", threads = 4096}]', "4096"),
         ('hardware = ["nowhere.toml"]', "nowhere.toml"),
         ('compiler = ["untunde"]', "did you mean 'untuned'"),
@@ -106,6 +107,7 @@ def test_bad_input_is_one_message_exit_code_2_and_nothing_written(
 ) -> None:
     damaged(tmp_path)
     escaping_onnx(tmp_path)
+    quantised_by_zero(tmp_path)
     (tmp_path / "study.toml").write_text(f'name = "s"\n[axes]\n{axes}\n')
     before = sorted(tmp_path.rglob("*"))
     refused = dlas_here("run", "study.toml", "--out", "out")
@@ -113,6 +115,15 @@ def test_bad_input_is_one_message_exit_code_2_and_nothing_written(
     assert said in refused.stderr
     assert len(refused.stderr.splitlines()) <= 3
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def quantised_by_zero(tmp_path: Path) -> None:
+    """Write a quantised model with a scale of zero."""
+    from tests.fixtures.quantised_graphs import QuantisedGraph
+
+    graph = QuantisedGraph((1, 4, 6, 6))
+    model = graph.model(graph.quantised("x", (0.0, 3)))
+    (tmp_path / "zero.onnx").write_bytes(model.SerializeToString())
 
 
 def escaping_onnx(tmp_path: Path) -> None:

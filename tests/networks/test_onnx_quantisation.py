@@ -53,6 +53,7 @@ BROKEN: dict[str, tuple[Callable[[], onnx.ModelProto], str]] = {
     "another axis": (lambda: graph(axis=1), "has 8 scales along axis 1 of a tensor 8x4x3x3"),
     "no such axis": (lambda: graph(axis=4), "has scales along axis 4 of a tensor 8x4x3x3"),
     "a set of the future": (lambda: in_opset(999), "operator set 999; sets up to"),
+    "a set without quantisation": (lambda: in_opset(9), "set 9; QuantizeLinear is from 10 on"),
 }
 
 
