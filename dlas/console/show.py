@@ -33,7 +33,7 @@ from dlas.rows.labels import (
 from dlas.rows.layer_times import compared_sums, profile
 from dlas.rows.operators import Kind, kinds
 from dlas.rows.results import CURVES, Row
-from dlas.rows.schema import Imported
+from dlas.rows.schema import CompiledAccuracy, Imported
 from dlas.stack import PART_AXES
 
 Value = TypeVar("Value")
@@ -205,6 +205,8 @@ def _network(row: Row) -> Iterator[tuple[str, str]]:
         share, low, high = (row.compiled_accuracy.get(key, math.nan) for key in ("accuracy", "low", "high"))
         images = row.compiled_accuracy.get("images", "?")
         yield "compiled", f"{share:.2%} [{low:.2%}, {high:.2%}] of {images} images"
+        if "agreement" in row.compiled_accuracy:
+            yield "agreement", _agreement(row.compiled_accuracy)
     if row.note:
         yield "note", row.note
     for name, count, unit in (
@@ -225,6 +227,18 @@ def _network(row: Row) -> Iterator[tuple[str, str]]:
         if isinstance(reached.get(name), int | float):
             yield f"reached.{name}", f"{reached.pop(name):.2%} {pruned}"
     yield from _amounts(reached, "reached")
+
+
+def _agreement(accuracy: CompiledAccuracy) -> str:
+    """Return how often a build and its network give the same class, and how far their accuracies differ."""
+    told = cast(Mapping[str, float], accuracy)
+    share, low, high = (told.get(f"agreement{end}", math.nan) for end in ("", "_low", "_high"))
+    apart = [told.get(f"difference{end}", math.nan) for end in ("", "_low", "_high")]
+    points, least, most = (f"{100 * value:+.2f}" for value in apart)
+    return (
+        f"{share:.2%} [{low:.2%}, {high:.2%}] of the classes are the network's; "
+        f"its accuracy differs by {points} [{least}, {most}] points"
+    )
 
 
 def _compressed(curve: Sequence[Mapping[str, Any]]) -> Grid:

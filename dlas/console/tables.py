@@ -75,6 +75,7 @@ QUANTITIES = (
     Quantity("runs", "runs", str, drop=5, always=False),
     Quantity("acc. %", "accuracy", lambda value: f"{100 * value:.2f}", drop=1),
     Quantity("error", "error", lambda value: f"{value:.1e}", drop=3),
+    Quantity("agrees %", "agreement", lambda value: f"{100 * value:.2f}", drop=6, always=False),
     Quantity("memory", "peak_memory_bytes", lambda value: amount(value, "B"), drop=2),
     Quantity("energy", "energy_j", lambda value: amount(value, "J"), drop=4),
     Quantity("trials", "trials", lambda value: f"{value:,.0f}", drop=6),

@@ -11,7 +11,16 @@ from typing import Any
 from dlas.errors import InputError
 from dlas.importing.columns import Column
 from dlas.importing.tables import Table
-from dlas.rows.columns import ACCURACIES, INTEGERS, NUMBERS, REACHED, SAMPLES, TEXTS, TRUTHS
+from dlas.rows.columns import (
+    ACCURACIES,
+    DIFFERENCES,
+    INTEGERS,
+    NUMBERS,
+    REACHED,
+    SAMPLES,
+    TEXTS,
+    TRUTHS,
+)
 from dlas.rows.labels import shortened
 from dlas.rows.results import STATUSES
 from dlas.stack import TASKS
@@ -22,6 +31,7 @@ NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 LARGEST = 2**63 - 1
 """Largest whole number that a table holds."""
 SHARES = (*ACCURACIES, *(name for name in REACHED if name != "bits"), "coverage")
+BOUNDED = (*SHARES, *DIFFERENCES)
 WHOLE = (*INTEGERS, "samples", "threads", "trials", "image_height")
 POSITIVE = ("latency_s", "latency_low_s", "latency_high_s", "latency_min_s", "batch", "threads")
 TRUTH = {"true": True, "false": False}
@@ -96,7 +106,7 @@ def _reader(column: Column) -> Read:
         return _time
     if name not in (*WHOLE, *NUMBERS, *POSITIVE):
         return str if name in TEXTS else lambda cell: str(cell).strip()
-    least, most = (0.0, 1.0 if name in SHARES else math.inf)
+    least, most = (-1.0 if name in DIFFERENCES else 0.0), (1.0 if name in BOUNDED else math.inf)
     whole, above = name in WHOLE, name in POSITIVE
 
     def number(cell: Any) -> float | int:
@@ -105,7 +115,8 @@ def _reader(column: Column) -> Read:
         # By one of them only, so that a whole number stays whole.
         value = value * multiplier if multiplier != 1 else value / divisor if divisor != 1 else value
         if value < least or value > most or (above and value <= 0):
-            wanted = "a share from 0 to 1" if name in SHARES else "positive" if above else "0 or more"
+            shares = f"a share from {least:g} to 1" if name in BOUNDED else None
+            wanted = shares or ("positive" if above else "0 or more")
             raise ValueError(f"{cell!r} is not {wanted}")
         return _whole(cell, value) if whole else value
 

@@ -56,19 +56,27 @@ WAITS = tuple(f"{step}_waited_s" for step in STEPS)
 CACHED = tuple(f"{step}_cached_s" for step in STEPS)
 DURATIONS = (*SECONDS, *WAITS, *CACHED)
 """Columns of the seconds that steps worked, stood still, and took for artifacts that were in the cache."""
+AGREEMENTS = ("agreement", "agreement_low", "agreement_high")
+"""Columns of the share of images to which a build and its network give one class."""
+DIFFERENCES = ("accuracy_difference", "accuracy_difference_low", "accuracy_difference_high")
+"""Columns of a build's accuracy less its network's on the same images: from -1 to 1."""
 ACCURACIES = (
     "accuracy",
     "validation_accuracy",
     "compiled_accuracy",
     "compiled_accuracy_low",
     "compiled_accuracy_high",
+    *AGREEMENTS,
 )
 DERIVED = (
     *("latency_low_s", "latency_high_s", "latency_min_s", "samples"),
     *("drift", "image_height", FINE_TUNING, "processor"),
 )
 """Columns that follow from the rest of a row; an imported row keeps those that its table says."""
-NUMBERS = (*FLOATS, *ACCURACIES, *DURATIONS, *REACHED, FINE_TUNING, "coverage", "drift", "search_s")
+NUMBERS = (
+    *(*FLOATS, *ACCURACIES, *DIFFERENCES, *DURATIONS, *REACHED),
+    *(FINE_TUNING, "coverage", "drift", "search_s"),
+)
 LATENCY = (
     "latency_s",
     "latency_low_s",
@@ -89,7 +97,7 @@ ORDER = (
     *LATENCY,
     *DISTURBANCES,
     *CLOCKS,
-    *("error", *ACCURACIES, "test_images", "note"),
+    *("error", *ACCURACIES, *DIFFERENCES, "test_images", "note"),
     *COUNTS,
     *SIZES,
     *MEMORY,

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from dlas.rows.columns import (
+    AGREEMENTS,
     DERIVED,
+    DIFFERENCES,
     FINE_TUNING,
     FLOATS,
     INSTANCE,
@@ -32,6 +34,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "compiled_accuracy": ("compiled_accuracy", "accuracy"),
     "compiled_accuracy_low": ("compiled_accuracy", "low"),
     "compiled_accuracy_high": ("compiled_accuracy", "high"),
+    **{
+        name: ("compiled_accuracy", name.removeprefix("accuracy_")) for name in (*AGREEMENTS, *DIFFERENCES)
+    },
     **{name: ("reached", name) for name in REACHED},
     "coverage": ("coverage", "macs"),
     **{"trials": ("tuning", "trials"), "search_s": ("tuning", "seconds")},

@@ -29,12 +29,26 @@ class CompiledAccuracy(TypedDict, total=False):
         Upper end of that interval.
     images : int
         Images that the build classified.
+    agreement : float
+        Share of these images that the build classifies as its network does, right or wrong.
+    agreement_low, agreement_high : float
+        Ends of its Wilson score interval of level 0.95.
+    difference : float
+        Its accuracy less that of its network on the same images.
+    difference_low, difference_high : float
+        Ends of the interval of level 0.95 of that paired difference (Bonett and Price, 2012).
     """
 
     accuracy: float
     low: float
     high: float
     images: int
+    agreement: float
+    agreement_low: float
+    agreement_high: float
+    difference: float
+    difference_low: float
+    difference_high: float
 
 
 class CurveStep(TypedDict, total=False):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dlas
-from dlas.rows.columns import CACHED, CLOCKS, WAITS
+from dlas.rows.columns import AGREEMENTS, CACHED, CLOCKS, DIFFERENCES, WAITS
 from dlas.rows.results import read_rows
 from dlas.study.reading import read_study
 from tests.fixtures.commands import Command
@@ -20,7 +20,7 @@ LATER = {
     "task": "string",
     **{"memory_s": "float64", "resident_bytes": "Int64", "loading_memory_bytes": "Int64"},
     **{"memory_note": "string", "latency_min_s": "float64", "instance": "string"},
-    **dict.fromkeys(CLOCKS, "float64"),
+    **dict.fromkeys((*CLOCKS, *AGREEMENTS, *DIFFERENCES), "float64"),
 }
 """Columns that version 0.1.0 did not have."""
 

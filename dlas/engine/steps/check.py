@@ -6,9 +6,11 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import binomtest
 
 from dlas.engine.steps.artifacts import load_artifact
@@ -16,12 +18,15 @@ from dlas.engine.steps.programs import load_program
 from dlas.engine.steps.samples import fill_batch, load_batch, load_sample
 from dlas.errors import WrongOutput
 from dlas.processes.interface import Channel
-from dlas.stack import TRAINING, Images, Program, TrainingStep
+from dlas.stack import TRAINING, Images, Labels, Program, TrainingStep
 from dlas.store.cache import Cache
 from dlas.study.point import Point
 
+Truths = npt.NDArray[np.bool_]
 CHECK_SECONDS = 60.0
 """Time limit of a check after its first batch, which may compile; a slow build is checked on fewer images."""
+ERRORS_WIDE = NormalDist().inv_cdf(0.975)
+"""Half of an interval of level 0.95, in standard errors."""
 
 
 def run(
@@ -45,13 +50,63 @@ def run(
     if not error <= facts["tolerance"]:  # a NaN is wrong too
         accepted = f"at most {facts['tolerance']:.3g} is accepted"
         raise WrongOutput(f"differs from the reference by {error:.3g} of its largest output; {accepted}")
-    accuracy = None
-    if facts["accuracy"] is not None:
-        right = int((outputs.argmax(axis=1) == labels).sum())
-        low, high = binomtest(right, len(outputs)).proportion_ci(method="wilson")
-        share = right / len(outputs)
-        accuracy = {"accuracy": share, "low": float(low), "high": float(high), "images": len(outputs)}
-    return {"error": error, "compiled_accuracy": accuracy}
+    classes = compare_classes(outputs, expected, labels) if facts["accuracy"] is not None else None
+    return {"error": error, "compiled_accuracy": classes}
+
+
+def compare_classes(outputs: Images, expected: Images, labels: Labels) -> dict[str, float]:
+    """Return how often a build's classes are right, and how often they are its network's.
+
+    Parameters
+    ----------
+    outputs, expected : array [n, classes]
+        Of the build and of its network, for the same images.
+    labels : array [n]
+    """
+    chosen, own = outputs.argmax(axis=1), expected.argmax(axis=1)
+    accuracy, low, high = _share(chosen == labels)
+    agreement, agreement_low, agreement_high = _share(chosen == own)
+    difference, difference_low, difference_high = paired_difference(chosen == labels, own == labels)
+    return {
+        "accuracy": accuracy,
+        "low": low,
+        "high": high,
+        "images": len(outputs),
+        "agreement": agreement,
+        "agreement_low": agreement_low,
+        "agreement_high": agreement_high,
+        "difference": difference,
+        "difference_low": difference_low,
+        "difference_high": difference_high,
+    }
+
+
+def _share(true: Truths) -> tuple[float, float, float]:
+    """Return the share of what is true, with its Wilson score interval of level 0.95."""
+    count = int(true.sum())
+    low, high = binomtest(count, len(true)).proportion_ci(method="wilson")
+    return count / len(true), float(low), float(high)
+
+
+def paired_difference(first: Truths, second: Truths) -> tuple[float, float, float]:
+    """Return the share of what is true in ``first`` less that in ``second``, with its interval of level 0.95.
+
+    Parameters
+    ----------
+    first, second : array of bool [n]
+        Of the same items.
+
+    References
+    ----------
+    D. G. Bonett and R. M. Price, "Adjusted Wald Confidence Interval for a Difference of Binomial
+    Proportions Based on Paired Data", 2012: an item is added that only the first has, and one that only
+    the second has, so that the interval has a width where all items agree.
+    """
+    size = len(first) + 2
+    gained, lost = (int((one & ~other).sum()) + 1 for one, other in ((first, second), (second, first)))
+    middle = (gained - lost) / size
+    wide = ERRORS_WIDE * math.sqrt(((gained + lost) / size - middle**2) / size)
+    return (gained - lost) / len(first), max(middle - wide, -1.0), min(middle + wide, 1.0)
 
 
 def run_in_batches(
