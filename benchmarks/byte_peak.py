@@ -11,13 +11,11 @@ import numpy as np
 from benchmarks.peak import ROUNDS, TERMS, processor, run_alone, tile, time_kernel
 from dlas.stack import Conv
 
-BYTES = Conv(
-    "bytes", 1, 4, 1, 1, 16, 1, 1, input_type="uint8", weight_type="int8", accumulator_type="int32"
-)
+BYTES = Conv("bytes", 1, 4, 1, 1, 16, 1, 1, input_type="uint8", weight_type="int8", accumulator_type="int32")
 
 
 def measure_byte_peak(threads: int) -> float:
-    """Return operations a second of independent dot products of bytes; NaN where there is no such instruction.
+    """Return operations a second of independent dot products of bytes; NaN where there are none.
 
     Measured in a process of its own, because a runtime's threads outlive their work.
     """
@@ -50,7 +48,7 @@ def _kernel(dots: Any, threads: int) -> Any:
     vectors, lanes = tile()
     x = te.placeholder((TERMS, 2, dots.terms), dots.read, "x")
     weight = te.placeholder((threads, vectors // 2, lanes, dots.terms), "int8", "weight")
-    again, term, byte = axes = [te.reduce_axis((0, extent)) for extent in (ROUNDS, TERMS, dots.terms)]
+    _, term, byte = axes = [te.reduce_axis((0, extent)) for extent in (ROUNDS, TERMS, dots.terms)]
 
     def element(thread: Any, vector: Any, lane: Any) -> Any:
         value, factor = x[term, vector % 2, byte], weight[thread, vector // 2, lane, byte]

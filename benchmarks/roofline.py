@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,8 +63,10 @@ class Roof:
         shifted : bool
             Whether vectors of input begin anywhere.
         """
-        kinds = layer.get("types", {})
-        read, weight, written = (BITS.get(kinds.get(of, WIDE), 32) / 8 for of in ("input", "weight", "output"))
+        kinds: Mapping[str, Any] = layer.get("types", {})
+        read, weight, written = (
+            BITS.get(kinds.get(of, WIDE), 32) / 8 for of in ("input", "weight", "output")
+        )
         dense = layer["k"] * (layer["c"] // layer["groups"]) * layer["r"] * layer["s"]
         stored = layer["nonzeros"] if height else dense
         products = stored * layer["n"] * layer["p"] * layer["q"]

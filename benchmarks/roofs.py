@@ -1,8 +1,8 @@
 """What bounds the convolutions of measured networks: ``python -m benchmarks.roofs FOLDER...``.
 
-For each row of the folders there is its latency, that of its convolutions as profiled, and the least time that
-these could take on this machine: for each layer the slowest of multiply-adds in their type, loads of inputs
-where weights are left out, and bytes of weights and of images (:mod:`benchmarks.roofline`).  The columns
+For each row of the folders there is its latency, that of its convolutions, and the least time that these
+could take on this machine: for each layer the slowest of multiply-adds in their type, loads of inputs where
+weights are left out, and bytes of weights and of images (:mod:`benchmarks.roofline`).  The columns
 of single bounds are sums over all layers.  The rows must have been measured on this machine.
 """
 
@@ -39,7 +39,9 @@ def main() -> None:
 
 
 def _table(rows: Sequence[Row], roof: Roof) -> Table:
-    title = f"{roof.threads} threads: {roof.flops / 1e9:.0f} GFLOP/s, of bytes {roof.byte_flops / 1e9:.0f}; ms"
+    title = (
+        f"{roof.threads} threads: {roof.flops / 1e9:.0f} GFLOP/s, of bytes {roof.byte_flops / 1e9:.0f}; ms"
+    )
     names = ("network", "convolutions", "roof", "share", *BOUNDS, "most often")
     table = Table("compression", "algorithm", *names, title=title, box=None)
     for row in sorted(rows, key=median_s):

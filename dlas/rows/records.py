@@ -34,9 +34,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "compiled_accuracy": ("compiled_accuracy", "accuracy"),
     "compiled_accuracy_low": ("compiled_accuracy", "low"),
     "compiled_accuracy_high": ("compiled_accuracy", "high"),
-    **{
-        name: ("compiled_accuracy", name.removeprefix("accuracy_")) for name in (*AGREEMENTS, *DIFFERENCES)
-    },
+    **{name: ("compiled_accuracy", name.removeprefix("accuracy_")) for name in (*AGREEMENTS, *DIFFERENCES)},
     **{name: ("reached", name) for name in REACHED},
     "coverage": ("coverage", "macs"),
     **{"trials": ("tuning", "trials"), "search_s": ("tuning", "seconds")},

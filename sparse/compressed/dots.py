@@ -64,7 +64,7 @@ def entry_by_entry(values: Array, offsets: Indices, starts: Indices) -> tuple[Ar
     """Return compressed rows without the zeros that :func:`by_entries` added."""
     groups, height, terms = values.shape
     apart = values.transpose(0, 2, 1).reshape(groups * terms, height)
-    kept = apart.any(axis=1)
+    kept: Array = np.any(apart, axis=1)
     row = np.repeat(np.arange(len(starts) - 1), terms * np.diff(starts))
     lengths = np.bincount(row[kept[: len(row)]], minlength=len(starts) - 1)
     ends = np.concatenate([[0], np.cumsum(lengths)])
@@ -90,7 +90,7 @@ def write_dot_products(dots: DotProducts) -> Pass:
 
 
 def _at_once(loop: tirx.For, dots: DotProducts) -> tirx.Stmt:
-    """Return the block inside a loop over lanes and one over terms, which adds the products of all of them."""
+    """Return the block inside a loop over lanes and one over terms, which adds all of their products."""
     lanes, over_terms, realize = int(loop.extent), loop.body, loop.body.body
     axes, first = bindings(realize), [(loop.loop_var, tirx.const(0, "int32"))]
     (term,) = (axis.var for axis, value in axes if value.same_as(over_terms.loop_var))
@@ -130,9 +130,7 @@ def _vector(load: TensorLoad, indices: Sequence[Expr], lanes: int) -> Expr:
 def _dot_product(dots: DotProducts, sums: Expr, inputs: Sequence[Expr], weights: Expr, lanes: int) -> Expr:
     """Return the sums [lanes] plus the products of inputs, [lanes] of each term, and weights [terms]."""
     count = lanes * dots.terms
-    order = [
-        tirx.const(lanes * term + lane, "int32") for lane in range(lanes) for term in range(dots.terms)
-    ]
+    order = [tirx.const(lanes * term + lane, "int32") for lane in range(lanes) for term in range(dots.terms)]
     everywhere = tirx.Broadcast(tirx.reinterpret("int32", weights), lanes)
     factors = tirx.Shuffle(list(inputs), order), tirx.reinterpret(f"int8x{count}", everywhere)
     return tirx.call_llvm_pure_intrin(f"int32x{lanes}", dots.instructions[lanes], sums, *factors)

@@ -30,7 +30,7 @@ def sum_products(
     conv, (rows, height) = planes.conv, map(int, shape)
     points = {"n": conv.n, "band": planes.bands, "row": rows, "filter": height, "place": planes.band.places}
     blocks, most = {"block": (int(starts.shape[0]) - 1) // rows}, conv.c // conv.groups * conv.r * conv.s
-    together = {"term": int(extent) for extent in offsets.shape[1:]}
+    together = dict(zip(("term",), map(int, offsets.shape[1:]), strict=False))
     terms = {"entry": -(-most // together.get("term", 1)), **together}
     zero = tirx.const(0, conv.accumulator_type)
     products = scratch("products", (*blocks.values(), *points.values()), conv.accumulator_type)

@@ -214,7 +214,7 @@ class SparseBytes(ByDotProducts, SparseRows):
         return end_loops_early, write_dot_products(self.dots)
 
     def _most_vectors(self, unit: VectorUnit) -> int:
-        """Return how many vectors of outputs fit beside the weights of a group and the inputs put in order."""
+        """Return how many vectors of outputs fit beside a group's weights and the inputs put in order."""
         return max((unit.registers - self.height - PUT_IN_ORDER) // self.height, 1)
 
 

@@ -25,6 +25,7 @@ def test_a_slow_build_is_checked_on_few_images_and_one_that_compiles_first_on_al
     outputs = run_in_batches(program, images, 2, clock=lambda: now[0])  # type: ignore[arg-type]
     assert np.array_equal(outputs, images[:checked])
 
+
 def outputs_of(classes: list[int]) -> np.ndarray:
     """Return outputs whose largest is that of each class."""
     return np.eye(3, dtype=np.float32)[classes]
@@ -39,7 +40,8 @@ def test_a_build_is_compared_with_its_network_image_by_image() -> None:
 
 
 def test_where_all_agree_the_number_of_images_decides_how_sure_that_is() -> None:
-    few, many = (compare_classes(*[outputs_of([0] * n)] * 2, np.zeros(n, int)) for n in (20, 2000))
+    alike = {n: outputs_of([0] * n) for n in (20, 2000)}
+    few, many = (compare_classes(same, same, np.zeros(n, int)) for n, same in alike.items())
     for found, slack in ((few, 0.2), (many, 0.002)):
         assert found["agreement"] == found["agreement_high"] == 1 > found["agreement_low"] > 1 - slack
         assert found["difference"] == 0 and found["difference_low"] == -found["difference_high"] > -slack
@@ -53,4 +55,3 @@ def test_the_interval_of_a_paired_difference_is_the_published_one() -> None:
     expected = (8 / 50, middle - 1.96 * error, middle + 1.96 * error)
     assert paired_difference(first, second) == pytest.approx(expected, abs=1e-4)
     assert paired_difference(second, first) == pytest.approx([-8 / 50, -expected[2], -expected[1]], abs=1e-4)
-

@@ -35,7 +35,8 @@ ALGORITHMS: list[SparseRows] = [CsrDirect(), BsrDirect(), CsrGemm(), CsrSpatialP
 
 def weight_of(conv: Conv, sparsity: float) -> Array:
     """Return a random weight of bytes of which a share is zero."""
-    return np.clip(np.rint(40 * pruned(conv, sparsity)), -128, 127).astype(np.int8)
+    weight: Array = np.clip(np.rint(40 * pruned(conv, sparsity)), -128, 127).astype(np.int8)
+    return weight
 
 
 def kernel_of(
@@ -85,7 +86,8 @@ def test_entries_are_added_four_at_a_time_and_the_filters_of_a_block_share_input
 def test_processors_without_such_instructions_add_entry_by_entry() -> None:
     for target in (AVX2, NEON):
         assert kernel_of(CsrDirect(), target).algorithm == CsrDirect()
-    assert make_kernel(CsrDirect(), SQUARE, pruned(SQUARE, 0.9), "main", target=AVX512).algorithm == CsrDirect()
+    floats = make_kernel(CsrDirect(), SQUARE, pruned(SQUARE, 0.9), "main", target=AVX512)
+    assert floats.algorithm == CsrDirect()
 
 
 def test_a_layer_without_zeros_is_left_to_the_dense_code_for_bytes() -> None:

@@ -17,12 +17,14 @@ BYTES: dict[str, Any] = {"input_type": "uint8", "weight_type": "int8", "accumula
 NONZEROS = 3000
 
 
-def layer(algorithm: str, **types: str) -> Layer:
+def layer(algorithm: str, **types: Any) -> Layer:
     return describe_layer(replace(SQUARE, **types), algorithm, NONZEROS)
 
 
 def test_bytes_take_a_quarter_of_the_room_and_their_indices_none_the_less() -> None:
-    wide, narrow = (bounds(layer("csr_direct", **types), ROOF) for types in ({}, {**BYTES, "output_type": "uint8"}))
+    wide, narrow = (
+        bounds(layer("csr_direct", **types), ROOF) for types in ({}, {**BYTES, "output_type": "uint8"})
+    )
     assert wide["weights"] == pytest.approx(NONZEROS * (4 + 4) / 40e9)
     assert narrow["weights"] == pytest.approx(NONZEROS * (1 + 4) / 40e9)
     assert narrow["images"] == pytest.approx(wide["images"] / 4)
