@@ -112,6 +112,8 @@ def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
     yield from _times(row)
     if row.first_run_s is not None:
         yield "first run", f"{milliseconds(row.first_run_s)} ms"
+    if row.cpu_s is not None:
+        yield "processor time", f"{milliseconds(row.cpu_s)} ms, all threads together"
     if row.noisy is not None:
         yield "noisy", (row.noisy_reason or "yes") if row.noisy else "no"
     if row.unstable:

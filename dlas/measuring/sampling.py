@@ -93,10 +93,13 @@ def sample(
             if index:
                 turn()
             slices.append(measurement.take(turns - index))
+    found = fields(slices)
+    if timer is not None:
+        found["cpu_s"] = None  # this process only starts the runs, and waits
     reason = noise(slices, measurement.attempts)
     apart, unstable_reason = instability(slices)
     return {
-        **fields(slices),
+        **found,
         "first_run_s": first_run_s,
         "bound": "repeats" if measurement.taken >= settings.repeats else "seconds",
         "noisy": reason is not None,

@@ -21,6 +21,7 @@ TRUTHS = ("noisy", "unstable")
 CLOCKS = ("clock_low_hz", "clock_mean_hz", "clock_high_hz")
 FLOATS = (
     "first_run_s",
+    "cpu_s",
     "load",
     "steal",
     "error",
@@ -86,6 +87,7 @@ LATENCY = (
     "calls_per_sample",
     "bound",
     "first_run_s",
+    "cpu_s",
 )
 DISTURBANCES = ("noisy", "noisy_reason", "unstable", "unstable_reason", "load", "steal", "drift")
 COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")

@@ -105,6 +105,9 @@ class Row:
     first_run_s : float, s
         Time of the first inference or training step, which is no sample: it loads, and some runtimes
         compile in it.
+    cpu_s : float, s
+        Processor time of an inference or training step, all threads together: the mean over the samples, with
+        what threads spin while they wait. Null where the device's own clock times it: on GPUs and boards.
     sentinel_s : list of float, s
         Times of a small fixed program, before and after each slice of samples: the machine's speed.
     load : float
@@ -232,6 +235,7 @@ class Row:
     calls_per_sample: int | None = None
     bound: str | None = None
     first_run_s: float | None = None
+    cpu_s: float | None = None
     sentinel_s: list[float] = field(default_factory=list)
     load: float | None = None
     steal: float | None = None

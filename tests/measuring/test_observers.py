@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from dlas.measuring.disturbance import Reading
 from dlas.measuring.machine import Machine
 from dlas.measuring.meters import EnergyCounters, PowerRails, find_counters, find_meter, find_rails
 from dlas.measuring.observers.clocks import Clocks
 from dlas.measuring.observers.energy import Energy
 from dlas.measuring.observers.observer import Observer, Slice
+from dlas.measuring.observers.processors import Processors
 from dlas.measuring.observers.watch import OBSERVERS, Watch, fields
 from dlas.measuring.sampling import Instruments, sample
 from dlas.rows.results import Row
@@ -154,6 +156,23 @@ def test_clocks_are_those_of_the_processors_that_may_be_used(tmp_path: Path) -> 
     slices = [Slice([1.0], 1, {"clocks": observer.after()}), Slice([1.0], 1, {"clocks": [2e9, 2e9]})]
     assert Clocks.fields(slices) == {"clock_low_hz": 1e9, "clock_mean_hz": 10e9 / 6, "clock_high_hz": 2.2e9}
     assert Clocks.here(Machine(tmp_path), on_gpu=True) is None
+
+
+def test_processor_time_is_that_of_a_call_and_not_of_the_other_processes() -> None:
+    own_s = [5.0, 8.0, 20.0, 21.0]
+    observer = Processors(lambda: Reading(9.0, 2, own_s.pop(0), busy_s=99.0))
+    slices = []
+    for samples, calls in (([1.0, 3.0], 5), ([1.0], 10)):
+        observer.before()
+        slices.append(Slice(samples, calls, {"processors": observer.after()}))
+    assert Processors.fields(slices)["cpu_s"] == pytest.approx((3 + 1) / 20)
+
+
+def test_where_the_devices_clock_times_a_program_the_host_has_no_processor_time_of_it() -> None:
+    settings = MeasureSettings(repeats=2, slices=1, sample_seconds=1e-4)
+    assert sample(lambda: None, settings, lambda: None)["cpu_s"] > 0
+    timed = sample(lambda: None, settings, lambda: None, timer=lambda runs: 1e-3 * runs)
+    assert timed["latency_s"] == [pytest.approx(1e-3)] * 2 and timed["cpu_s"] is None
 
 
 def test_energy_is_the_mean_power_times_the_time_of_a_call(tmp_path: Path) -> None:

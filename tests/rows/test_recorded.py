@@ -20,7 +20,7 @@ LATER = {
     "task": "string",
     **{"memory_s": "float64", "resident_bytes": "Int64", "loading_memory_bytes": "Int64"},
     **{"memory_note": "string", "latency_min_s": "float64", "instance": "string"},
-    **dict.fromkeys((*CLOCKS, *AGREEMENTS, *DIFFERENCES), "float64"),
+    **dict.fromkeys(("cpu_s", *CLOCKS, *AGREEMENTS, *DIFFERENCES), "float64"),
 }
 """Columns that version 0.1.0 did not have."""
 

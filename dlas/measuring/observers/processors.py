@@ -1,4 +1,4 @@
-"""Processors: what other processes and the hypervisor took of them."""
+"""Processors: what the program, other processes and the hypervisor took of them."""
 
 from __future__ import annotations
 
@@ -43,10 +43,12 @@ class Processors(Observer):
 
     @classmethod
     def fields(cls, slices: Sequence[Slice]) -> dict[str, float | None]:
-        """Return ``load`` and ``steal``, fractions of the processors' time."""
+        """Return ``cpu_s``, and ``load`` and ``steal``, fractions of the processors' time."""
         seen = [_disturbance(piece) for piece in slices]
+        calls = sum(piece.calls * len(piece.samples) for piece in slices)
         capacities = [each.capacity_s for each in seen]
         return {
+            "cpu_s": sum(each.own_s for each in seen) / calls if calls else None,
             "load": fraction([each.others_s for each in seen], capacities),
             "steal": fraction([each.steal_s for each in seen], capacities),
         }
