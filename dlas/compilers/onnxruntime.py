@@ -12,7 +12,10 @@ from dlas.compilers.programs.onnxruntime_cuda import OnnxCudaProgram, refuse_wit
 from dlas.compilers.programs.onnxruntime_kernels import block_of, kernels_of
 from dlas.errors import Unsupported
 from dlas.networks.convolutions import library_layers
+from dlas.networks.onnx_network import OnnxNetwork, adds_bytes_in_32_bits, number_type
 from dlas.stack import Algorithm, Build, Layer, Network, Program, Runtime, Target
+
+SATURATING = "saturating = true"
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,17 @@ class OnnxRuntime(Runtime):
     """Run the network, exported to ONNX with its batch fixed, in ONNX Runtime.
 
     A GPU needs the package ``onnxruntime-gpu`` in place of ``onnxruntime``.
+
+    Parameters
+    ----------
+    saturating : bool
+        Run an int8 network with the settings that ONNX Runtime has by itself.  On x86 processors
+        without VNNI it then adds products of bytes in 16 bits, which is faster and saturates: a
+        build may exceed its tolerance, and the row is ``wrong``.  Where that makes no difference,
+        it is refused.
     """
+
+    saturating: bool = False
 
     def prepare(self, network: Network, target: Target, batch: int, folder: Path) -> Build:
         """Write the ONNX graph for inputs [batch, c, h, w] into ``folder``."""
@@ -29,6 +42,8 @@ class OnnxRuntime(Runtime):
             refuse_without_cuda()
         else:
             refuse_gpus("ONNX Runtime", target)
+        if self.saturating:
+            _refuse_without_saturation(network, target)
         write_graph(network, batch, folder)
         if on_cuda:
             OnnxCudaProgram.check(folder / MODEL)
@@ -59,4 +74,18 @@ class OnnxRuntime(Runtime):
         """Return a session on the graph in ``folder``."""
         if target.kind == "cuda":
             return OnnxCudaProgram(folder / MODEL, target.threads)
-        return OnnxProgram(folder / MODEL, target.threads)
+        return OnnxProgram(folder / MODEL, target.threads, self.saturating)
+
+
+def _refuse_without_saturation(network: Network, target: Target) -> None:
+    """Raise an error where ONNX Runtime saturates in none of its settings.
+
+    Raises
+    ------
+    Unsupported
+    """
+    if target.on_gpu or adds_bytes_in_32_bits():
+        raise Unsupported(f"{SATURATING} changes nothing here: bytes are multiplied and added in 32 bits")
+    kind = number_type(network.model) if isinstance(network, OnnxNetwork) else "float32"
+    if kind != "int8":
+        raise Unsupported(f"{SATURATING} is for networks in int8, and this one is in {kind}")

@@ -1,16 +1,35 @@
-"""OpenVINO on the CPU, in single precision where the network is not quantised."""
+"""OpenVINO on the CPU, in single precision or bfloat16 where the network is not quantised."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+import onnx
 
 from dlas.compilers.programs.onnx_graph import MODEL, refuse_gpus, write_graph
-from dlas.compilers.programs.openvino import OpenVinoProgram, compile_graph
+from dlas.compilers.programs.openvino import (
+    OpenVinoProgram,
+    compile_graph,
+    convolution_types,
+    properties_for,
+    read_properties,
+    refuse_without_bfloat16,
+    write_properties,
+)
 from dlas.errors import Unsupported
 from dlas.networks.convolutions import library_layers
 from dlas.stack import Build, Network, Program, Runtime, Target
+
+BFLOAT16 = "bfloat16"
+TOLERANCES = {
+    "float32": 0.0,
+    # Outputs of untrained networks moved by 0.012 (ResNet-18) to 0.19 (a narrow MobileNetV1) of the largest.
+    BFLOAT16: 0.25,
+}
+"""Largest accepted relative deviation, where the type implies more than the network's does."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +39,16 @@ class OpenVino(Runtime):
     A float16 network is computed in single precision, as by ONNX Runtime, and an int8
     network in integers.  On x86 processors without VNNI, OpenVINO adds products of bytes
     in 16 bits, which saturate: a build may exceed its tolerance, and the row is ``wrong``.
+
+    Parameters
+    ----------
+    precision : {"float32", "bfloat16"}
+        The type of operators that are not in integers.  OpenVINO rounds what they read to
+        bfloat16, weights and activations, and adds in float32.  Processors without
+        instructions for bfloat16 are refused: OpenVINO would compute in float32 there.
     """
+
+    precision: Literal["float32", "bfloat16"] = "float32"
 
     def packages(self) -> Sequence[str]:
         """Return OpenVINO's."""
@@ -30,16 +58,24 @@ class OpenVino(Runtime):
         """Write the ONNX graph for inputs [batch, c, h, w] into ``folder``, and check that it compiles."""
         self.verify()
         refuse_gpus("OpenVINO", target)
+        if self.precision == BFLOAT16:
+            refuse_without_bfloat16()
+        properties = properties_for(self.precision)
         write_graph(network, batch, folder)
+        write_properties(properties, folder)
         try:
-            compile_graph(folder / MODEL, target.threads)
+            compiled = compile_graph(folder / MODEL, target.threads, properties)
         except RuntimeError as error:
             raise Unsupported(f"OpenVINO does not compile this network: {_cause(error)}") from error
-        return Build(library_layers(network, batch))
+        layers = library_layers(network, batch)
+        computed = convolution_types(compiled, onnx.load(folder / MODEL).graph)
+        for layer in layers:
+            layer["types"] |= computed.get(layer["name"], {})
+        return Build(layers, tolerance=TOLERANCES[self.precision])
 
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the compiled graph of ``folder``."""
-        return OpenVinoProgram(folder / MODEL, target.threads)
+        return OpenVinoProgram(folder / MODEL, target.threads, read_properties(folder))
 
 
 def _cause(error: RuntimeError) -> str:

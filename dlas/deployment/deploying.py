@@ -180,7 +180,7 @@ def _checked(row: Row, store: Cache, made: Built, folder: Path) -> str:
     Raises
     ------
     DeploymentFailed
-        If it cannot be run, or differs by more than the network's tolerance.
+        If it cannot be run, or differs by more than is accepted.
     """
     sample = load_sample(store, made.network.key)
     images = sample["images"][: max(1, int(CHECK_SECONDS / median(row.latency_s))) * row.batch]
@@ -191,7 +191,7 @@ def _checked(row: Row, store: Cache, made: Built, folder: Path) -> str:
         run_child(command, "the deployed program", "does not run", cwd=scratch)
         try:
             expected = sample["outputs"][: len(images)]
-            return run.check_outputs(np.load(outputs), expected, made.network.facts["tolerance"])
+            return run.check_outputs(np.load(outputs), expected, run.describe(folder)["tolerance"])
         except run.Refused as error:
             raise DeploymentFailed(f"the deployed program is {error}") from None
 

@@ -12,7 +12,7 @@ import torch
 
 from dlas.compilers.onnxruntime import OnnxRuntime
 from dlas.compilers.openvino import OpenVino
-from dlas.compilers.programs.openvino import PROPERTIES
+from dlas.compilers.programs.openvino import read_properties
 from dlas.compilers.programs.torch import TorchRuntime, module_of
 from dlas.compilers.programs.tvm import TvmCompiler
 from dlas.compilers.torch_compile import TorchCompile
@@ -38,12 +38,15 @@ class Packed:
         Of its ``Program``.
     native : bool
         Whether the program holds instructions of one processor.
+    tolerance : float
+        Of its build.
     """
 
     runtime: str
     packages: tuple[str, ...]
     options: dict[str, Any] = field(default_factory=dict)
     native: bool = False
+    tolerance: float = 0.0
 
 
 TVM = Packed("tvm", ("apache-tvm", "apache-tvm-ffi", "numpy"), native=True)
@@ -82,10 +85,10 @@ def pack(compiler: Backend, network: Callable[[], Network], batch: int, build: P
         packed = TVM
     elif isinstance(compiler, OnnxRuntime):
         _copy(onnxruntime_files.FILES, build, folder)
-        packed = Packed("onnxruntime", ("onnxruntime", "numpy"))
+        packed = Packed("onnxruntime", ("onnxruntime", "numpy"), {"saturating": compiler.saturating})
     elif isinstance(compiler, OpenVino):
         _copy(openvino_files.FILES, build, folder)
-        packed = Packed("openvino", ("openvino", "numpy"), {"properties": PROPERTIES})
+        packed = Packed("openvino", ("openvino", "numpy"), {"properties": read_properties(build)})
     else:
         assert isinstance(compiler, TorchRuntime)
         _export(network(), batch, folder / torch_files.FILES[0])

@@ -7,7 +7,7 @@ import json
 import platform
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ def write(row: Row, point: Point, store: Cache, made: Built, folder: Path) -> No
         made.build.folder,
         folder,
     )
+    packed = replace(packed, tolerance=made.build.facts.get("tolerance", 0.0))
     write_rest(row, point, store, made.network, folder, packed, made.notes)
 
 
@@ -110,7 +111,7 @@ def _description(row: Row, point: Point, network: Artifact, packed: Packed) -> d
         "packages": {name: metadata.version(name) for name in packed.packages},
         "input": [point.batch, *facts["shape"]],
         "labels": names,
-        "tolerance": facts["tolerance"],
+        "tolerance": max(facts["tolerance"], packed.tolerance),
         "threads": target.threads,
         "architecture": platform.machine(),
         "processor": target.description["mcpu"],

@@ -19,6 +19,8 @@ from dlas.networks.operators import Operators, by_batch
 from dlas.stack import Facts, Images, Network, Outputs
 
 ONNX_FILE = "model.onnx"
+IN_32_BITS = "session.x64quantprecision"
+"""ONNX Runtime's setting that adds products of bytes in 32 bits on every x86 processor."""
 VNNI = {"avx512_vnni", "avx_vnni"}
 """Linux's names of the instructions that add four products of bytes in 32 bits, on x86."""
 
@@ -118,7 +120,7 @@ def session_options(threads: int) -> Any:
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = 3
     if not adds_bytes_in_32_bits():
-        options.add_session_config_entry("session.x64quantprecision", "1")
+        options.add_session_config_entry(IN_32_BITS, "1")
     return options
 
 

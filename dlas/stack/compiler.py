@@ -80,6 +80,9 @@ class Build:
         Size of the weights as the build stores them; None for a runtime that packs them where it loads them.
     edges : list of Edge
         The inputs of convolutions.
+    tolerance : float
+        Largest accepted relative deviation from the network, where the program's own number types
+        imply more than the network's does.
     """
 
     layers: list[Layer] = field(default_factory=list)
@@ -87,6 +90,7 @@ class Build:
     library_bytes: int | None = None
     packed_bytes: int | None = None
     edges: list[Edge] = field(default_factory=list)
+    tolerance: float = 0.0
 
 
 class Backend(Part, ABC):

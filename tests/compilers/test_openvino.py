@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -12,6 +13,8 @@ import onnx
 import pytest
 from torch import nn
 
+from dlas.compilers.openvino import TOLERANCES
+from dlas.compilers.programs import openvino as programs
 from dlas.compilers.programs.onnx_graph import MODEL
 from dlas.compression.float16 import Float16
 from dlas.compression.int8 import Int8
@@ -20,6 +23,7 @@ from dlas.engine.planning import Planner
 from dlas.errors import MissingPackage, Unsupported
 from dlas.measuring import doctor
 from dlas.networks.onnx_network import OnnxNetwork
+from dlas.rows.results import read_rows
 from dlas.stack import MeasureSettings, Network, Runtime, Target
 from dlas.store import fingerprint
 from dlas.study import parts
@@ -58,6 +62,15 @@ def absent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "version", version)
 
 
+@pytest.fixture
+def in_bfloat16() -> Runtime:
+    """The part in bfloat16, on processors that have instructions for it."""
+    runtime: Runtime = make_or_skip("compiler", "openvino", precision="bfloat16")
+    if "BF16" not in programs.capabilities():
+        pytest.skip("this processor has no instructions for bfloat16")
+    return runtime
+
+
 def loaded(openvino: Runtime, given: Network, folder: Path, batch: int = 2, threads: int = 1) -> Any:
     """Return the program that the runtime makes of a network."""
     target = Target(HOST.description, threads)
@@ -85,6 +98,53 @@ def test_graphs_are_compiled_in_single_precision_for_one_inference_at_a_time(
         names = ("INFERENCE_PRECISION_HINT", "INFERENCE_NUM_THREADS", "NUM_STREAMS", "ENABLE_CPU_PINNING")
         found = [str(compiled.get_property(name)) for name in (*names, "PERF_COUNT")]
         assert found == ["<Type: 'float32'>", str(threads), "1", "False", "NO"]
+
+
+def test_in_bfloat16_convolutions_round_what_they_read_and_rows_say_so(
+    in_bfloat16: Runtime, tmp_path: Path
+) -> None:
+    small, x = network(), images(2)
+    program = loaded(in_bfloat16, small, tmp_path)
+    assert str(program.compiled.get_property("INFERENCE_PRECISION_HINT")) == "<Type: 'bfloat16'>"
+    build = in_bfloat16.prepare(small, HOST, 2, tmp_path)
+    assert 1e-4 < error(program.run(x), small.reference(x)) < build.tolerance
+    types = [
+        {**layer["types"], "output": ""}
+        for layer in (*build.layers, *program.layers(x, 1))
+        if layer["name"] in LAYERS
+    ]
+    rounded = {"input": "bfloat16", "weight": "bfloat16", "accumulator": "float32", "output": ""}
+    assert types == [rounded] * 2 * len(LAYERS)
+
+
+def test_processors_without_bfloat16_are_refused_and_float32_is_not(
+    openvino: Runtime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(programs, "capabilities", lambda: ["FP32", "INT8"])
+    rounding = parts.make("compiler", "openvino", {"precision": "bfloat16"})
+    with pytest.raises(Unsupported, match="in float32 on this one, which has FP32, INT8"):
+        rounding.prepare(network(), HOST, 1, tmp_path)
+    assert not (tmp_path / MODEL).exists()
+    openvino.prepare(network(), HOST, 1, tmp_path)
+
+
+def test_a_row_in_bfloat16_may_deviate_by_more_than_its_network(
+    in_bfloat16: Runtime, dlas_here: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "study.toml").write_text(
+        'name = "s"\n[axes]\ndataset = [{ name = "random", images = 4 }]\n'
+        'model = [{ name = "cifar_mobilenet_v1", width = 0.25, recipe = "none" }]\n'
+        'compiler = [{ name = "openvino", precision = "bfloat16" }]\n[measure]\nseconds = 0.1\n'
+    )
+    ran = dlas_here("run", "study.toml", "--out", "out")
+    assert ran.returncode == 0, ran.stderr
+    (row,) = read_rows(tmp_path / "out")
+    assert row.status == "ok" and row.error is not None and 1e-4 < row.error < TOLERANCES["bfloat16"]
+    deployed = dlas_here("deploy", "out", "--fastest", "--to", "home")
+    assert deployed.returncode == 0, deployed.stderr
+    described = json.loads((tmp_path / "home/deployed.json").read_text())
+    assert described["options"]["properties"]["INFERENCE_PRECISION_HINT"] == "bf16"
+    assert described["tolerance"] == TOLERANCES["bfloat16"]
 
 
 def test_a_bound_inference_reads_the_images_in_place_and_copies_no_output(

@@ -16,6 +16,7 @@ import torch
 from onnx import TensorProto, numpy_helper
 from torch import nn
 
+from dlas.compilers import onnxruntime
 from dlas.compression.float16 import Float16
 from dlas.compression.int8 import BATCH, Int8
 from dlas.compression.weight_pruning import WeightPruning
@@ -280,6 +281,26 @@ def test_sessions_ask_for_sums_that_do_not_saturate_where_those_of_bytes_would(
     else:
         with pytest.raises(RuntimeError, match="x64quantprecision"):
             options.get_session_config_entry("session.x64quantprecision")
+
+
+def test_onnx_runtime_saturates_where_it_is_asked_to_and_would_by_itself(
+    integer: OnnxNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = parts.make("compiler", "onnxruntime", {"saturating": True})
+    for module in (onnx_network, onnxruntime):
+        monkeypatch.setattr(module, "adds_bytes_in_32_bits", lambda: False)
+    settings = []
+    for compiler in (asked, parts.make("compiler", "onnxruntime", {})):
+        compiler.prepare(integer, HOST, 1, tmp_path)
+        program = compiler.load(tmp_path, lambda: integer, HOST)
+        settings.append(program._options().get_session_config_entry(onnx_network.IN_32_BITS))
+        assert program.run(images(1)).shape == integer.reference(images(1)).shape
+    assert settings == ["0", "1"]
+    with pytest.raises(Unsupported, match="is for networks in int8, and this one is in float32"):
+        asked.prepare(network(), HOST, 1, tmp_path)
+    monkeypatch.setattr(onnxruntime, "adds_bytes_in_32_bits", lambda: True)
+    with pytest.raises(Unsupported, match="changes nothing here"):
+        asked.prepare(integer, HOST, 1, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["torch_eager", "torch_compile"])

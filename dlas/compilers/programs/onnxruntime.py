@@ -19,7 +19,7 @@ import onnxruntime
 from dlas.compilers.programs.onnx_graph import MODEL
 from dlas.compilers.programs.onnxruntime_nodes import describe_node, nodes_of
 from dlas.networks.layer_names import CallNames, layer_of_node
-from dlas.networks.onnx_network import session_options
+from dlas.networks.onnx_network import IN_32_BITS, session_options
 from dlas.stack import Images, Layer, Program
 
 KERNEL = "_kernel_time"
@@ -42,11 +42,14 @@ class OnnxProgram(Program):
         The ONNX file.
     threads : int
         Of one operator; operators run one after the other, as in the other compilers.
+    saturating : bool
+        Add products of bytes in 16 bits where this processor lacks an instruction for sums of 32.
     """
 
-    def __init__(self, path: Path, threads: int) -> None:
+    def __init__(self, path: Path, threads: int, saturating: bool = False) -> None:
         self._path = path
         self._threads = threads
+        self._saturating = saturating
         self._session = self._open(self._options())
 
     def bind(self, images: Images) -> Callable[[], Any]:
@@ -81,6 +84,8 @@ class OnnxProgram(Program):
     def _options(self) -> onnxruntime.SessionOptions:
         options = session_options(self._threads)
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        if self._saturating:
+            options.add_session_config_entry(IN_32_BITS, "0")
         return options
 
     def _open(self, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:

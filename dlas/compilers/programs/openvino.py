@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,27 +18,35 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from dlas.errors import Unsupported
 from dlas.networks.layer_names import CallNames, layer_of_node
 from dlas.networks.onnx_operators import first_output, operators_by_output
 from dlas.networks.operators import as_kernel
-from dlas.stack import Images, Layer, Program
+from dlas.stack import Images, Layer, Program, Types
 
 PROPERTIES = {
     "PERFORMANCE_HINT": "LATENCY",
     "NUM_STREAMS": 1,
     "ENABLE_CPU_PINNING": False,
-    # On processors that have it OpenVINO takes bfloat16 otherwise.
-    "INFERENCE_PRECISION_HINT": "f32",
 }
 """OpenVINO's properties that all programs share."""
+PRECISION = "INFERENCE_PRECISION_HINT"
+"""The type of operators in floating point; without it OpenVINO takes bfloat16 on processors that have it."""
+HINTS = {"float32": "f32", "bfloat16": "bf16"}
 THREADS = "INFERENCE_NUM_THREADS"
+SETTINGS = "openvino.json"
+"""The properties of a build."""
+CAPABILITIES, BFLOAT16 = "OPTIMIZATION_CAPABILITIES", "BF16"
 TELEMETRY = "openvino_telemetry"
 """A package that sends a message over the network when OpenVINO is imported."""
 WITHOUT_BIAS = "/WithoutBiases"
 """Suffix of a convolution's name where the ONNX node has a bias, which becomes an operator of its own."""
 NODES = "originalLayersNames"
 """What OpenVINO calls the ONNX nodes that an operator stands for, joined by commas."""
-KIND = "layerType"
+KIND, CONVOLUTION = "layerType", "Convolution"
+COMPUTED, WRITTEN = "runtimePrecision", "outputPrecisions"
+TYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+"""Types in floating point by what OpenVINO calls them."""
 OWN = {"Reorder": "LayoutChange"}
 """OpenVINO's operators that stand for no node, by what rows call them."""
 SHORTEST_S = 0.5e-6
@@ -53,12 +62,15 @@ class OpenVinoProgram(Program):
         The ONNX file.
     threads : int
         Of one operator; operators run one after the other, as in the other compilers.
+    properties : mapping
+        What :func:`properties_for` returned.
     """
 
-    def __init__(self, path: Path, threads: int) -> None:
+    def __init__(self, path: Path, threads: int, properties: Mapping[str, Any]) -> None:
         self._path = path
         self._threads = threads
-        self.compiled = compile_graph(path, threads)
+        self._properties = properties
+        self.compiled = compile_graph(path, threads, properties)
         """The ``openvino.CompiledModel``."""
 
     def bind(self, images: Images) -> Callable[[], Any]:
@@ -79,7 +91,7 @@ class OpenVinoProgram(Program):
         OpenVINO counts in whole microseconds and tells the mean of all inferences alone;
         that of the first one, which is slower, is taken out.
         """
-        compiled = compile_graph(self._path, self._threads, {"PERF_COUNT": True})
+        compiled = compile_graph(self._path, self._threads, {**self._properties, "PERF_COUNT": True})
         images = np.ascontiguousarray(images)
         request = _request(compiled, images)
         request.infer(share_outputs=True)
@@ -99,8 +111,50 @@ class OpenVinoProgram(Program):
         return [{**described[layer], "latency_s": time_s} for layer, time_s in seconds.items()]
 
 
-def compile_graph(path: Path, threads: int, options: dict[str, Any] | None = None) -> Any:
-    """Return the ``openvino.CompiledModel`` of an ONNX file: one stream, single precision.
+def properties_for(precision: str) -> dict[str, Any]:
+    """Return OpenVINO's properties of a program whose operators in floating point compute in ``precision``.
+
+    Parameters
+    ----------
+    precision : str
+        One of :data:`HINTS`.
+    """
+    return {**PROPERTIES, PRECISION: HINTS[precision]}
+
+
+def write_properties(properties: Mapping[str, Any], folder: Path) -> None:
+    """Write the properties of a build into its folder."""
+    (folder / SETTINGS).write_text(json.dumps(dict(properties)))
+
+
+def read_properties(folder: Path) -> dict[str, Any]:
+    """Return the properties of the build in a folder."""
+    properties: dict[str, Any] = json.loads((folder / SETTINGS).read_text())
+    return properties
+
+
+def refuse_without_bfloat16() -> None:
+    """Raise an error if this processor has no instructions for bfloat16: OpenVINO would compute in float32.
+
+    Raises
+    ------
+    Unsupported
+    """
+    known = capabilities()
+    if BFLOAT16 not in known:
+        raise Unsupported(
+            "OpenVINO computes in bfloat16 on processors that have it, and in float32 on this one, "
+            f"which has {', '.join(known)}"
+        )
+
+
+def capabilities() -> list[str]:
+    """Return the types and features that OpenVINO finds in this machine's processor."""
+    return [str(name) for name in imported().Core().get_property("CPU", CAPABILITIES)]
+
+
+def compile_graph(path: Path, threads: int, properties: Mapping[str, Any]) -> Any:
+    """Return the ``openvino.CompiledModel`` of an ONNX file.
 
     Parameters
     ----------
@@ -108,17 +162,16 @@ def compile_graph(path: Path, threads: int, options: dict[str, Any] | None = Non
     threads : int
         Threads of an operator. OpenVINO binds none to a processor, as ONNX Runtime does not: they
         share the processors that this process is bound to.
-    options : dict, optional
-        More of OpenVINO's properties.
+    properties : mapping
+        OpenVINO's, beside the number of threads.
 
     Raises
     ------
     RuntimeError
         If OpenVINO does not support the graph.
     """
-    properties = {**PROPERTIES, THREADS: threads, **(options or {})}
     core = imported().Core()
-    return core.compile_model(core.read_model(str(path)), "CPU", properties)
+    return core.compile_model(core.read_model(str(path)), "CPU", {**properties, THREADS: threads})
 
 
 def imported() -> ModuleType:
@@ -149,6 +202,18 @@ def operator_layers(graph: onnx.GraphProto) -> dict[str, str]:
     return layers
 
 
+def convolution_types(compiled: Any, graph: onnx.GraphProto) -> dict[str, Types]:
+    """Return the types that OpenVINO computes each convolution in, where it does in floating point."""
+    names = operator_layers(graph)
+    types: dict[str, Types] = {}
+    for operator in compiled.get_runtime_model().get_ordered_ops():
+        told = operator.get_rt_info()
+        layer = names.get(operator.get_friendly_name().removesuffix(WITHOUT_BIAS))
+        if layer is not None and _text(told, KIND) == CONVOLUTION:
+            types[layer] = _types(told)
+    return types
+
+
 def operators_of(compiled: Any, model: onnx.ModelProto, batch: int) -> dict[str, Layer]:
     """Return what each operator of a compiled graph computes, by the operator's name.
 
@@ -162,12 +227,29 @@ def operators_of(compiled: Any, model: onnx.ModelProto, batch: int) -> dict[str,
     described: dict[str, Layer] = {}
     for operator in compiled.get_runtime_model().get_ordered_ops():
         told = operator.get_rt_info()
-        nodes = told[NODES].astype(str).split(",") if NODES in told else []
+        nodes, kind = filter(None, _text(told, NODES).split(",")), _text(told, KIND)
         layers = [known[outputs[name]] for name in nodes if outputs.get(name) in known]
-        kind = told[KIND].astype(str) if KIND in told else ""
         own: Layer = {"operator": OWN.get(kind, kind) or None}
-        described[operator.get_friendly_name()] = _together(layers) if layers else own
+        layer = _together(layers) if layers else own
+        if types := _types(told):
+            layer = {**layer, "types": {**layer.get("types", {}), **types}}
+        described[operator.get_friendly_name()] = layer
     return described
+
+
+def _types(told: Mapping[str, Any]) -> Types:
+    """Return the types of an operator of which OpenVINO tells this, empty where it computes in integers."""
+    kind = TYPES.get(_text(told, COMPUTED))
+    if kind is None:
+        return {}
+    types: Types = {"input": kind, "output": TYPES.get(_text(told, WRITTEN), kind)}
+    if _text(told, KIND) == CONVOLUTION:
+        types |= {"weight": kind, "accumulator": "float32"}
+    return types
+
+
+def _text(told: Mapping[str, Any], name: str) -> str:
+    return str(told[name].astype(str)) if name in told else ""
 
 
 def _together(layers: Sequence[Layer]) -> Layer:
