@@ -1,19 +1,25 @@
 """Number types: networks in float32, float16 and int8, every dense algorithm, against other runtimes.
 
-A study measures them, so that all compared programs take turns on the device.  A speed is that
-against the faster of ONNX Runtime and OpenVINO, where both are installed, on the same network in
-the same type; *gain* is the speed-up of a program's fastest algorithm over the same in float32,
-beside what the bits of a number let expect (DLAS, section 5.1.2).
+Studies measure them, so that all compared programs take turns on the device.  A time is the
+processor's on one thread, and the clock's on several.  A speed is that against ONNX
+Runtime and against OpenVINO, where they are installed, on the same network in the same type, which
+OpenVINO computes in too.  *Gain* is the speed-up over the same algorithm and compiler in float32, beside
+what the bits of a number let expect (DLAS, section 5.1.2).
 
-    python -m benchmarks.precision [--networks resnet18,resnet50,mobilenet_v2] [--types float32,float16,int8]
-                                   [--algorithms TOML] [--compilers untuned,hand,metaschedule] [--trials 8]
-                                   [--peers onnxruntime,openvino] [--threads 1,2] [--seconds 5] [--out FOLDER]
+On processors without VNNI, ONNX Runtime stands beside itself as it comes: it then adds products of
+bytes in 16 bits, which is faster and saturates.
+
+    python -m benchmarks.precision [--networks resnet18] [--whole resnet50,mobilenet_v2]
+                                   [--types float32,float16,int8] [--algorithms TOML] [--best TOML]
+                                   [--compilers untuned,hand,metaschedule] [--trials 8]
+                                   [--peers onnxruntime,openvino] [--threads 1,2] [--seconds 5]
+                                   [--out FOLDER] [--figures FOLDER]
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,16 +29,25 @@ from rich.table import Table
 
 from benchmarks.dense import OURS, REFERENCES, installed
 from benchmarks.studies import median_s, outcome, run_study
+from dlas.networks.onnx_network import adds_bytes_in_32_bits
+from dlas.reporting import context_of
+from dlas.reporting.blocks import Figure, Section
+from dlas.reporting.figure_files import sheets, write_figure
+from dlas.reporting.sections import promises
+from dlas.rows.labels import factor, label, milliseconds
 from dlas.rows.results import Row
 
-NETWORKS = ("resnet18", "resnet50", "mobilenet_v2")
+NETWORKS, WHOLE = ("resnet18",), ("resnet50", "mobilenet_v2")
+FLOAT32 = "float32"
 TYPES = {
     "float32": '"none"',
     "float16": '"float16"',
     "bfloat16": '"bfloat16"',
     "int8": '{ name = "int8", calibration = "none", images = 8 }',
 }
-ALGORITHMS = '"direct", "gemm", "spatial_pack", { name = "spatial_pack", layout = "blocked" }'
+ALGORITHMS = '"direct", "gemm", "spatial_pack", { name = "spatial_pack", layout = "blocked" }, "blocked"'
+BEST = '"blocked"'
+SATURATING = '{ name = "onnxruntime", saturating = true }'
 STUDY = """
 name = "precision"
 [axes]
@@ -45,80 +60,131 @@ hardware    = [{{ name = "local_cpu", threads = {count} }}]
 [measure]
 seconds = {seconds}
 """
+IN_INT8_ALONE = """
+[[skip]]
+compiler    = {saturating}
+compression = [{others}]
+reason      = "nothing saturates in floating point"
+"""
 
 
 def main(
-    networks: str = ",".join(NETWORKS),
+    networks: Annotated[str, typer.Option(help="By every algorithm.")] = ",".join(NETWORKS),
+    whole: Annotated[str, typer.Option(help="By the best algorithm alone.")] = ",".join(WHOLE),
     types: str = ",".join(TYPES),
     algorithms: str = ALGORITHMS,
-    compilers: str = "untuned,hand",
+    best: str = BEST,
+    compilers: str = ",".join(OURS),
     trials: int = 8,
     peers: Annotated[str | None, typer.Option(help="By default all that are installed.")] = None,
     threads: str = "1,2",
     seconds: float = 5.0,
     out: Annotated[Path | None, typer.Option(help="Keep rows here, and resume from them.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Draw expected and achieved speed-ups into this folder.")
+    ] = None,
 ) -> None:
     """Print a table a network and number of threads."""
-    beside = [peer for peer in REFERENCES if installed(peer)] if peers is None else peers.split(",")
-    ours = [OURS[name].format(trials=trials) for name in compilers.split(",")]
-    given: dict[str, Any] = {
-        "types": ", ".join(TYPES[name] for name in types.split(",")),
-        "algorithms": algorithms,
-        "compilers": ", ".join([*ours, *(f'"{name}"' for name in beside if name)]),
-        "seconds": seconds,
-    }
+    beside = [peer for peer in REFERENCES if installed(peer)] if peers is None else _names(peers)
+    ours = [OURS[name].format(trials=trials) for name in _names(compilers)]
+    measured = dict.fromkeys(_names(networks), algorithms)
+    measured |= {name: best for name in _names(whole) if name not in measured}
     with tempfile.TemporaryDirectory() as scratch:
+        folder = out or Path(scratch)
         for count in map(int, threads.split(",")):
-            for network in networks.split(","):
-                study = STUDY.format(**given, network=network, count=count)
-                rows = list(run_study((out or Path(scratch)) / network, study))
-                _print(f"{network}, {count} threads", rows)
+            for network, chosen in measured.items():
+                options = {"network": network, "algorithms": chosen, "count": count, "seconds": seconds}
+                study = written(_names(types), ours, beside, options)
+                print_table(f"{network}, {count} threads", run_study(folder / network, study), count)
+        if figures:
+            draw([folder / network for network in measured], figures)
 
 
-def _print(title: str, rows: list[Row]) -> None:
-    """Print the speed of every algorithm under every compiler, type by type, and the gains over float32."""
-    ours = [name for name in OURS if any(row.compiler["name"] == name for row in rows)]
-    table = Table("", "", *ours, "reference", "gain", "expected", title=title, box=None)
-    for kind in dict.fromkeys(_type(row) for row in rows):
-        of_type = [row for row in rows if _type(row) == kind]
-        reference = _fastest(row for row in of_type if row.compiler["name"] in REFERENCES)
-        for algorithm in dict.fromkeys(_algorithm(row) for row in of_type if row.compiler["name"] in OURS):
-            own = {row.compiler["name"]: row for row in of_type if _algorithm(row) == algorithm}
-            cells = [_speed(own.get(name), reference) for name in ours]
-            gain = _gain(own.values(), [row for row in rows if _algorithm(row) == algorithm])
-            expected = f"{own[ours[0]].expected_speedup or 1:.1f}" if ours[0] in own else ""
-            table.add_row(kind, algorithm, *cells, _told(reference), gain, expected)
+def written(
+    types: Sequence[str], ours: Sequence[str], peers: Sequence[str], options: Mapping[str, Any]
+) -> str:
+    """Return the study of a network and number of threads.
+
+    Parameters
+    ----------
+    types, ours, peers : sequence of str
+        Number types by name, our compilers in TOML, other runtimes by name.
+    options : mapping
+        What else ``STUDY`` has to be told.
+    """
+    compilers = [*ours, *(f'"{name}"' for name in peers)]
+    skips = ""
+    if "onnxruntime" in peers and "int8" in types and not adds_bytes_in_32_bits():
+        compilers.append(SATURATING)
+        others = ", ".join(TYPES[name] for name in types if name != "int8")
+        skips = IN_INT8_ALONE.format(saturating=SATURATING, others=others) if others else ""
+    listed = {"types": ", ".join(TYPES[name] for name in types), "compilers": ", ".join(compilers)}
+    return STUDY.format(**listed, **options) + skips
+
+
+def draw(folders: Sequence[Path], to: Path) -> None:
+    """Write the figure of expected and achieved speed-ups, each type against float32, as SVG, PDF and PNG."""
+    to.mkdir(parents=True, exist_ok=True)
+    section = promises.section(context_of(folders))
+    for block in section.blocks if isinstance(section, Section) else ():
+        if isinstance(block, Figure):
+            for name, spec in sheets(block):
+                write_figure(spec, to / name)
+
+
+def print_table(title: str, rows: Sequence[Row], threads: int) -> None:
+    """Print a line for each type, algorithm and compiler, and one for each type and peer."""
+    peers = list(dict.fromkeys(_compiler(row) for row in rows if row.compiler["name"] in REFERENCES))
+    time = "CPU ms" if threads == 1 else "ms"
+    against = [f"against {peer}" for peer in peers]
+    table = Table("", "", "", time, *against, "gain", "expected", "of it", title=title, box=None)
+    for row in sorted(rows, key=lambda row: ([*TYPES].index(_type(row)), row.compiler["name"] in REFERENCES)):
+        if not row.timed:
+            table.add_row(_type(row), _algorithm(row), _compiler(row), outcome(row))
+            continue
+        of_type = {_compiler(other): other for other in rows if _type(other) == _type(row)}
+        speeds = [_speed(row, of_type.get(peer), threads) for peer in peers]
+        single = next((other for other in rows if _type(other) == FLOAT32 and _same(row, other)), None)
+        gain, expected = _speed(row, single, threads), row.expected_speedup or 1.0
+        share = f"{float(gain) / expected:.0%}" if gain else ""
+        told = milliseconds(_seconds(row, threads))
+        names = _type(row), _algorithm(row), _compiler(row)
+        table.add_row(*names, told, *speeds, gain, factor(expected), share)
     Console().print(table)
 
 
+def _names(listed: str) -> list[str]:
+    return [name for name in listed.split(",") if name]
+
+
 def _type(row: Row) -> str:
-    return "float32" if row.compression["name"] == "none" else str(row.compression["name"])
+    return FLOAT32 if row.compression["name"] == "none" else str(row.compression["name"])
 
 
 def _algorithm(row: Row) -> str:
-    return ", ".join(str(value) for value in row.algorithm.values())
+    return label(row.algorithm)
 
 
-def _fastest(rows: Iterable[Row]) -> Row | None:
-    return min((row for row in rows if row.timed), key=median_s, default=None)
+def _compiler(row: Row) -> str:
+    """Return the name of our compiler, or the label of a peer."""
+    return label(row.compiler) if row.compiler["name"] in REFERENCES else str(row.compiler["name"])
 
 
-def _speed(row: Row | None, reference: Row | None) -> str:
-    if row is None or not row.timed:
-        return "" if row is None else outcome(row)
-    return f"{median_s(reference) / median_s(row):.2f}" if reference else f"{1e3 * median_s(row):.3g} ms"
+def _same(row: Row, other: Row) -> bool:
+    """Whether two rows have the same algorithm and compiler."""
+    return (row.algorithm, row.compiler) == (other.algorithm, other.compiler)
 
 
-def _gain(own: Iterable[Row], others: Iterable[Row]) -> str:
-    """Return the speed-up of the fastest program over the fastest in float32."""
-    fastest, single = _fastest(own), _fastest(row for row in others if _type(row) == "float32")
-    return f"{median_s(single) / median_s(fastest):.2f}" if fastest and single else ""
+def _seconds(row: Row, threads: int) -> float:
+    """Return the processor time on one thread, the median latency on several."""
+    return row.cpu_s if threads == 1 and row.cpu_s is not None else median_s(row)
 
 
-def _told(reference: Row | None) -> str:
-    if reference is None:
-        return "none"
-    return f"{reference.compiler['name']}, {1e3 * median_s(reference):.3g} ms"
+def _speed(row: Row, other: Row | None, threads: int) -> str:
+    """Return how many times as fast as another program one is, nothing without a time of that."""
+    if other is None or not other.timed:
+        return ""
+    return factor(_seconds(other, threads) / _seconds(row, threads))
 
 
 if __name__ == "__main__":
