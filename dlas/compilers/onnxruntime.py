@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlas.compilers.programs.onnx_graph import MODEL, refuse_gpus, write_graph
+from dlas.compilers.programs.onnx_graph import MODEL, refuse_gpus, type_of, write_graph
 from dlas.compilers.programs.onnxruntime import OnnxProgram
 from dlas.compilers.programs.onnxruntime_cuda import OnnxCudaProgram, refuse_without_cuda
 from dlas.compilers.programs.onnxruntime_kernels import block_of, kernels_of
 from dlas.errors import Unsupported
 from dlas.networks.convolutions import library_layers
-from dlas.networks.onnx_network import OnnxNetwork, adds_bytes_in_32_bits, number_type
+from dlas.networks.onnx_network import adds_bytes_in_32_bits
 from dlas.stack import Algorithm, Build, Layer, Network, Program, Runtime, Target
 
 SATURATING = "saturating = true"
@@ -86,6 +86,6 @@ def _refuse_without_saturation(network: Network, target: Target) -> None:
     """
     if target.on_gpu or adds_bytes_in_32_bits():
         raise Unsupported(f"{SATURATING} changes nothing here: bytes are multiplied and added in 32 bits")
-    kind = number_type(network.model) if isinstance(network, OnnxNetwork) else "float32"
+    kind = type_of(network)
     if kind != "int8":
         raise Unsupported(f"{SATURATING} is for networks in int8, and this one is in {kind}")

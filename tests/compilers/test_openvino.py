@@ -16,6 +16,7 @@ from torch import nn
 from dlas.compilers.openvino import TOLERANCES
 from dlas.compilers.programs import openvino as programs
 from dlas.compilers.programs.onnx_graph import MODEL
+from dlas.compression.bfloat16 import Bfloat16
 from dlas.compression.float16 import Float16
 from dlas.compression.int8 import Int8
 from dlas.datasets.random import Random
@@ -115,6 +116,21 @@ def test_in_bfloat16_convolutions_round_what_they_read_and_rows_say_so(
     ]
     rounded = {"input": "bfloat16", "weight": "bfloat16", "accumulator": "float32", "output": ""}
     assert types == [rounded] * 2 * len(LAYERS)
+
+
+def test_a_network_in_bfloat16_runs_in_it_without_casts(in_bfloat16: Runtime, tmp_path: Path) -> None:
+    data = Random(size=SHAPE[1], images=8).load()
+    made, x = Bfloat16().compress(network(), data, workspace(tmp_path / "work")), images(2)
+    compiler = parts.make("compiler", "openvino", {})
+    program = loaded(compiler, made, tmp_path / "build")
+    assert error(program.run(x), made.reference(x)) <= made.tolerance
+    nodes = onnx.load(tmp_path / "build" / MODEL).graph.node
+    assert {each.i for node in nodes if node.op_type == "Cast" for each in node.attribute} == {
+        1
+    }  # to float32
+    layers = {layer["name"]: layer for layer in program.layers(x, 1)}
+    assert {layers[name]["types"]["input"] for name in LAYERS} == {"bfloat16"}
+    assert not any(layer.get("operator") == "Cast" for layer in layers.values())
 
 
 def test_processors_without_bfloat16_are_refused_and_float32_is_not(
