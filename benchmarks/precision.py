@@ -1,16 +1,17 @@
-"""Number types: networks in float32, float16 and int8, every dense algorithm, against other runtimes.
+"""Number types: networks in float32, float16, bfloat16 and int8, every dense algorithm, against peers.
 
 Studies measure them, so that all compared programs take turns on the device.  A time is the
 processor's on one thread, and the clock's on several.  A speed is that against ONNX
-Runtime and against OpenVINO, where they are installed, on the same network in the same type, which
-OpenVINO computes in too.  *Gain* is the speed-up over the same algorithm and compiler in float32, beside
-what the bits of a number let expect (DLAS, section 5.1.2).
+Runtime and against OpenVINO, where they are installed, on the same network in the same type.
+ONNX Runtime computes numbers of 16 bits in float32, OpenVINO those of float16.  *Gain* is the speed-up over
+the same algorithm and compiler in float32, beside what the bits of a number let expect
+(DLAS, section 5.1.2).
 
 On processors without VNNI, ONNX Runtime stands beside itself as it comes: it then adds products of
 bytes in 16 bits, which is faster and saturates.
 
     python -m benchmarks.precision [--networks resnet18] [--whole resnet50,mobilenet_v2]
-                                   [--types float32,float16,int8] [--algorithms TOML] [--best TOML]
+                                   [--types float32,float16,bfloat16,int8] [--algorithms TOML] [--best TOML]
                                    [--compilers untuned,hand,metaschedule] [--trials 8]
                                    [--peers onnxruntime,openvino] [--threads 1,2] [--seconds 5]
                                    [--out FOLDER] [--figures FOLDER]
