@@ -10,7 +10,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import tvm
@@ -243,6 +243,12 @@ class ByDotProducts(Algorithm):
     """What forms of algorithms that multiply by dot products have in common: one is chosen for a layer."""
 
     dots: ClassVar[DotProducts]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Register the intrinsics: a schedule found in another process names them."""
+        super().__init_subclass__(**options)
+        for lanes in cls.dots.instructions if hasattr(cls, "dots") else ():
+            cls.dots.intrinsic(lanes)
 
     def for_layer(self, conv: Conv, target: Target) -> Algorithm:
         """Return itself, which was chosen for the layer."""

@@ -13,13 +13,14 @@ import pytest
 import torch
 import tvm
 from torch.nn import functional
+from tvm.s_tir import TensorIntrin
 
 from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
 from dlas.lowering.kernels import schedule_kernel
 from dlas.networks.onnx_network import OnnxNetwork
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
-from dlas.schedules.loops.dot_products import MOST_SUMS, ByDotProducts, dot_products
+from dlas.schedules.loops.dot_products import FAMILIES, MOST_SUMS, ByDotProducts, dot_products
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.schedules.winograd import Winograd
@@ -223,3 +224,11 @@ def test_what_algorithms_decline_is_added_by_dot_products() -> None:
     kernel = kernel_of(Winograd(), AVX512)
     assert kernel.declined and isinstance(kernel.algorithm, ByDotProducts)
     assert kernel.describe()["algorithm"] == "direct"
+
+
+def test_schedules_that_another_process_found_have_their_instructions() -> None:
+    # A trace names them; nothing but importing the algorithms has registered those of other processors.
+    assert len(FAMILIES) > 4
+    for dots in FAMILIES:
+        for lanes in dots.instructions:
+            assert TensorIntrin.get(f"dlas.{dots.name}.{lanes}", allow_missing=True) is not None
