@@ -14,7 +14,7 @@ from dlas.schedules.loops.columns import (
     compute_columns_by_dot_products,
     compute_columns_in_registers,
     dot_column_tiles,
-    whole_vectors,
+    joined_rows,
 )
 from dlas.schedules.loops.dot_products import ByDotProducts, dot_products, forms_of, words_by_columns
 from dlas.schedules.loops.numbers import converted
@@ -28,10 +28,12 @@ from dlas.schedules.loops.transformations import (
     pad,
     schedule_padding,
     spread,
+    stage,
     start_once,
 )
 from dlas.schedules.loops.words import (
     reader_of_words,
+    row_of_words,
     schedule_words,
     weights_in_words,
     weights_out_of_words,
@@ -123,30 +125,35 @@ class _BytesDirect(ByDotProducts, Direct):
     def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
         """Return the finished output [n, k, p, q] of ``x`` [n, c, h, w]."""
         filters, *added = packed
-        columns, together = whole_vectors(conv.q, self.dots), int(filters.shape[1])
-        word = reader_of_words(x, conv, self.dots, columns)
+        (rows, columns), row = joined_rows(conv, self.dots), row_of_words(conv)
+        together = int(filters.shape[1])
+        word = reader_of_words(x, conv, self.dots, max(columns - rows * row, 0))
         extents = {"co": together, "r": conv.r, "s": conv.s, "term": self.dots.terms}
         co, r, s, term = axes = [te.reduce_axis((0, extent), name) for name, extent in extents.items()]
         a_group = conv.k // conv.groups
 
-        def point(n: Expr, k: Expr, p: Expr, q: Expr) -> Expr:
-            first = k // a_group * together if conv.groups > 1 else 0
-            pixel = self.dots.term(word(n, first + co, p, q, r, s), term)
+        def point(n: Expr, k: Expr, first: Expr, _: Expr, at: Expr) -> Expr:
+            number = (k // a_group * together if conv.groups > 1 else 0) + co
+            pixel = self.dots.term(word(n, number, first * (rows * row), at, r, s), term)
             weight = converted(filters[k, co, r, s, term], conv.accumulator_type)
             return te.sum(converted(pixel, conv.accumulator_type) * weight, axis=axes)
 
-        sums = te.compute((conv.n, conv.k, conv.p, columns), point, name="conv")
+        sums = te.compute((conv.n, conv.k, conv.p // rows, 1, columns), point, name="conv")
 
         def within(n: Expr, k: Expr, p: Expr, q: Expr) -> Expr:
-            return sums(n, k, p, q) + added[0](k) if added else sums(n, k, p, q)
+            value = sums(n, k, p // rows, 0, p % rows * row + q)
+            return value + added[0](k) if added else value
 
         return tail(te.compute(conv.output_shape, within, name="unpack"))
 
     def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
-        """Share the words and the output's elements among threads."""
+        """Share among threads the words, then the sums, then the tail."""
         inline(schedule, "unpack")
-        super().schedule(schedule, conv, target)
-        schedule_words(schedule)
+        spread(schedule, output_block(schedule), 4, gpu=False)
+        spread(schedule, stage(schedule, "conv"), 5, gpu=False)
+        start_once(schedule)
+        schedule_padding(schedule, gpu=False)
+        schedule_words(schedule, conv)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         """Return register tiles of dot products, and orders."""

@@ -34,6 +34,7 @@ from dlas.schedules.loops.transformations import (
 from dlas.schedules.loops.vectors import BLOCKS
 from dlas.schedules.loops.words import (
     reader_of_words,
+    row_of_words,
     schedule_words,
     weights_in_words,
     weights_out_of_words,
@@ -146,11 +147,11 @@ class _BytesGemm(ByDotProducts, Gemm):
         panels, *added = packed
         count, rows, t, d = (int(extent) for extent in panels.shape)
         filters_a_group, window = conv.k // conv.groups, conv.r * conv.s
-        word = reader_of_words(x, conv, self.dots, conv.q)
+        word, row = reader_of_words(x, conv, self.dots), row_of_words(conv)
 
         def patch(n: Expr, group: Expr, p: Expr, at: Expr, q: Expr) -> Expr:
             number = group * (rows // window) + at // window
-            return word(n, number, p, q, at // conv.s % conv.r, at % conv.s)
+            return word(n, number, p * row, q, at // conv.s % conv.r, at % conv.s)
 
         patches = te.compute((conv.n, conv.groups, conv.p, rows, conv.q), patch, name="im2col")
         at, term = te.reduce_axis((0, rows), "at"), te.reduce_axis((0, d), "term")
@@ -167,7 +168,7 @@ class _BytesGemm(ByDotProducts, Gemm):
     def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
         """Share among threads the words of the input, then im2col, the matrix product and the tail."""
         super().schedule(schedule, conv, target)
-        schedule_words(schedule)
+        schedule_words(schedule, conv)
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         """Return register tiles of dot products, and rows that im2col writes at a time."""
@@ -178,7 +179,7 @@ class _BytesGemm(ByDotProducts, Gemm):
         inline(schedule, "unpack")
         inline(schedule, "corrected")
         compute_panel_in_registers(schedule, conv, decisions, DotSums(self.dots, target))
-        schedule_words(schedule, target.threads)
+        schedule_words(schedule, conv)
 
 
 _OF_BYTES = forms_of(_BytesGemm, words_by_filters)

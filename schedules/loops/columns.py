@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from tvm import tirx
+from tvm.ir import Expr
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
@@ -18,13 +20,17 @@ from dlas.schedules.loops.registers import (
 )
 from dlas.schedules.loops.transformations import output_block, stage
 from dlas.schedules.loops.vectors import divisors, vector_unit
-from dlas.schedules.loops.words import schedule_words
+from dlas.schedules.loops.words import row_of_words, schedule_words
 from dlas.stack import Conv, Decisions, Target
 
-NARROW = 8
-"""Dot products with fewer sums take as long as those with so many."""
-MOST_ROWS = 8
-"""Most rows of a tile of dot products."""
+WIDTHS = range(2, 9)
+"""Vectors of a tile that, with some filters, keep the multipliers busy."""
+UNTILED = 1.3
+"""Time of columns that no such tile divides, relative to others."""
+MOST_COLUMNS = 512
+"""Most columns of rows that are summed as one, whose sums wait in the first-level cache for the tail."""
+FEWER = 0.04
+"""Share of the time that fewer columns are worth."""
 
 
 def column_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
@@ -69,68 +75,89 @@ def compute_columns_in_registers(schedule: Schedule, conv: Conv, decisions: Deci
     pad_by_all_threads(schedule, conv)
 
 
-def whole_vectors(columns: int, dots: DotProducts) -> int:
-    """Return how many columns of a row to sum, some of them beyond its end, so that they fill vectors."""
+def joined_rows(conv: Conv, dots: DotProducts) -> tuple[int, int]:
+    """Return the rows that are summed as one, and the columns of that, so that they fill vectors.
 
-    def time(lanes: int) -> tuple[int, int]:
-        vectors = -(-columns // lanes)
-        return vectors * max(lanes, NARROW), vectors * lanes
-
-    return min(map(time, dots.instructions))[1]
+    Columns between two rows and beyond the last are summed too, and dropped: as few as a few rows allow.
+    """
+    row, choices = row_of_words(conv), []
+    for rows, lanes in itertools.product(divisors(conv.p, conv.p), dots.instructions):
+        vectors = -(-((rows - 1) * row + conv.q) // lanes)
+        tiled = any(vectors % width == 0 for width in WIDTHS)
+        price = conv.p // rows * vectors * (1 if tiled else UNTILED)
+        if rows == 1 or vectors * lanes <= MOST_COLUMNS:
+            choices.append((price, vectors * lanes, rows))
+    least = min(choices)[0] * (1 + FEWER)
+    _, columns, rows = min((choice for choice in choices if choice[0] <= least), key=lambda c: c[1:])
+    return rows, columns
 
 
 def dot_column_tiles(conv: Conv, target: Target, dots: DotProducts) -> Sequence[Decisions]:
     """Return register tiles of dot products whose sums are columns, the best guess first.
 
-    Tiles divide the columns that :func:`whole_vectors` gives, and are whole rows where those lie
-    beyond a row's end, if they fit: no test for the end is left in the tail then.
+    They divide the columns that :func:`joined_rows` gives.
     """
-    unit, columns = dots.unit(target), whole_vectors(conv.q, dots)
+    unit, (_, columns) = dots.unit(target), joined_rows(conv, dots)
     lanes = dots.lanes(columns, target)
-    tiles = []
-    for vectors in divisors(columns // lanes, unit.registers):
-        for rows in divisors(conv.p, MOST_ROWS):
-            for filters in divisors(conv.k // conv.groups, unit.registers):
-                if unit.fits(vectors * rows, filters):
-                    tiles.append((filters, rows, vectors * lanes))
+    tiles = [
+        (filters, vectors)
+        for vectors in divisors(columns // lanes, unit.registers)
+        for filters in divisors(conv.k // conv.groups, unit.registers)
+        if unit.fits(vectors, filters)
+    ]
 
-    def guess(tile: tuple[int, int, int]) -> tuple[float, ...]:
-        filters, rows, width = tile
-        inputs = width // lanes * rows
-        tested = columns != conv.q and width != columns
-        return tested, round(unit.price(filters, inputs, inputs), 2), abs(filters * inputs - unit.sums), rows
+    def guess(tile: tuple[int, int]) -> tuple[float, ...]:
+        filters, vectors = tile
+        return round(unit.price(filters, vectors, vectors), 2), abs(filters * vectors - unit.sums), vectors
 
     tiles.sort(key=guess)
     weights, inputs = conv.k * (conv.c // conv.groups) * conv.r * conv.s, conv.c * conv.h * conv.w
     orders = ("rows", "filters") if weights <= inputs else ("filters", "rows")  # the smaller is read again
-    return [{"filters": f, "rows": r, "columns": w, "order": order} for f, r, w in tiles for order in orders]
+    return [{"filters": f, "columns": v * lanes, "order": order} for f, v in tiles for order in orders]
 
 
 def compute_columns_by_dot_products(
     schedule: Schedule, conv: Conv, decisions: Decisions, by: DotSums
 ) -> None:
-    """Accumulate a tile of filters, rows and columns by dot products, and apply the tail there.
+    """Accumulate a tile of filters and columns by dot products, and apply the tail to whole rows.
 
-    The sum is stage ``conv`` [n, k, p, columns] with more columns than the output where those fill
-    vectors.  It is stored once, before the tail, whose vectors end with the row.
+    The sum is stage ``conv`` [n, k, p / rows, 1, columns] of rows that :func:`joined_rows` gives.
     ``decisions`` are a point of :func:`dot_column_tiles`.
     """
     output, convolution = output_block(schedule), stage(schedule, "conv")
+    groups, _, summed = (int(schedule.get(loop).extent) for loop in schedule.get_loops(convolution)[2:5])
+    together = conv.p // groups
+
+    def apart(n: Expr, k: Expr, p: Expr, q: Expr) -> list[Expr]:
+        return [n, k, p // together, p % together, q]
+
+    def all_columns(n: Expr, k: Expr, rows: Expr, row: Expr, q: Expr) -> list[tuple[Expr, Expr]]:
+        return [(n, n + 1), (k, k + 1), (rows, rows + 1), (0, 1), (0, summed)]
+
+    schedule.transform_block_layout(output, tirx.IndexMap.from_func(apart, 4, index_dtype="int32"))
     stored = schedule.cache_write(convolution, 0, "local")
-    outer, (k, p, q) = _split_columns(schedule, stored, decisions)
-    schedule.compute_at(convolution, outer[-1], preserve_unit_loops=True)
-    schedule.reverse_compute_at(output, outer[-1], preserve_unit_loops=True)
+    # What vectors sum beyond a row's end nobody reads; tiles without it would not be vectors.
+    names = [region.source.name for region in schedule.get(output).reads]
+    schedule.annotate_buffer_access(output, names.index("conv"), "read", all_columns)
+    n, filters, rows, row, q = schedule.get_loops(output)
+    filters, k = schedule.split(filters, [None, int(decisions["filters"])])
+    tasks = [n, filters, rows] if decisions["order"] == "filters" else [n, rows, filters]
+    schedule.reorder(*tasks, k, row, q)
+    schedule.compute_at(stored, tasks[-1], preserve_unit_loops=True)
     schedule.set_scope(stored, 0, "local")
-    schedule.parallel(schedule.fuse(*outer))
-    sum_in_registers(schedule, convolution, 1, by=by)
+    *copied, column = schedule.get_loops(stored)[len(tasks) :]
+    columns, column = schedule.split(column, [None, int(decisions["columns"])])
+    schedule.reorder(columns, *copied, column)
+    schedule.compute_at(convolution, columns, preserve_unit_loops=True)
+    schedule.parallel(schedule.fuse(*tasks))
+    sum_in_registers(schedule, convolution, 2, by=by)
     lanes = by.dots.lanes(int(decisions["columns"]), by.target)
-    unroll_vectors(schedule, [k, p, *schedule.split(q, [None, lanes])])
-    *inner, last = schedule.get_loops(output)[1:]
-    extent = schedule.get(last).extent
-    whole = isinstance(extent, tirx.IntImm) and int(extent) % lanes == 0
-    unroll_vectors(schedule, [*inner, *(schedule.split(last, [None, lanes]) if whole else [last])])
+    unroll_vectors(schedule, [*copied, *schedule.split(column, [None, lanes])])
+    if conv.q % lanes == 0:
+        _, q = schedule.split(q, [None, lanes])
+    schedule.vectorize(q)
     pad_by_all_threads(schedule, conv)
-    schedule_words(schedule, by.target.threads)
+    schedule_words(schedule, conv)
 
 
 def _split_columns(

@@ -17,11 +17,13 @@ from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.dot_products import DotProducts
 from dlas.schedules.loops.numbers import border
-from dlas.schedules.loops.transformations import parallelise, stage
+from dlas.schedules.loops.transformations import stage
 from dlas.stack import Array, Conv
 
+FEW_PLANES = 8
+"""With fewer planes than this, threads share rows."""
 Reader = Callable[[Expr, Expr, Expr, Expr, Expr, Expr], Expr]
-"""Gives the word under a weight, from n, the word's number, p, q, r and s."""
+"""Gives the word under a weight."""
 
 
 def words_a_group(conv: Conv, dots: DotProducts) -> int:
@@ -43,7 +45,7 @@ def weights_out_of_words(packed: Array, conv: Conv) -> Array:
 
 
 def in_words(x: te.Tensor, conv: Conv, dots: DotProducts) -> te.Tensor:
-    """Return the input [n, c, h, w] in words [n, groups c / groups / d, h, w], as stage ``words``.
+    """Return the input [n, c, h, w] in words [n, groups c / groups / d, h w], as stage ``words``.
 
     The last word of a group repeats its last channel, whose weights are zeros there.
     """
@@ -55,57 +57,61 @@ def in_words(x: te.Tensor, conv: Conv, dots: DotProducts) -> te.Tensor:
         within = tirx.min(number % together * dots.terms + term, a_group - 1)
         return number // together * a_group + within
 
-    def word(n: Expr, number: Expr, i: Expr, j: Expr) -> Expr:
-        values = [x(n, channel(number, term), i, j).astype("int32") for term in range(dots.terms)]
+    def word(n: Expr, number: Expr, at: Expr) -> Expr:
+        pixel = at // conv.w, at % conv.w
+        values = [x(n, channel(number, term), *pixel).astype("int32") for term in range(dots.terms)]
         if dots.offset:
             values = [(value - dots.offset) & (2**bits - 1) for value in values]
         return functools.reduce(operator.or_, [value << bits * term for term, value in enumerate(values)])
 
-    return te.compute((conv.n, conv.groups * together, conv.h, conv.w), word, name="words")
+    return te.compute((conv.n, conv.groups * together, conv.h * conv.w), word, name="words")
 
 
-def reader_of_words(x: te.Tensor, conv: Conv, dots: DotProducts, columns: int) -> Reader:
-    """Return the function to the words of the input [n, c, h, w] under each weight, for rows of ``columns``.
+def row_of_words(conv: Conv) -> int:
+    """Return the words from a row to the next one, those that strides keep apart left out."""
+    return conv.q + (conv.s - 1) * conv.dilation[1] // conv.strides[1]
 
-    Words of neighbouring columns of the output are neighbours: where strides skip columns, those
-    a stride apart are brought together when the input is padded, as stage ``pad``
-    [n, words, h, strides, w / strides].
+
+def reader_of_words(x: te.Tensor, conv: Conv, dots: DotProducts, beyond: int = 0) -> Reader:
+    """Return the function to the words of the input [n, c, h, w] under each weight.
+
+    It takes n, the word's number, where the row of the output starts, q, r and s; q may go on into
+    further rows, and ``beyond`` the last.  Words of neighbouring pixels of the output are neighbours:
+    what strides skip lies in planes of its own, which are written when the input is padded, as
+    stage ``pad`` [n, words, strides, strides, rows].
     """
-    words, stride = in_words(x, conv, dots), conv.strides[1]
-    top, left, bottom, _ = conv.padding
-    reach, thinned = (conv.s - 1) * conv.dilation[1], conv.r == 1
-    width, apart = columns + reach // stride, min(stride, reach + 1)
-    height = conv.p if thinned else conv.h + top + bottom
-    skips = stride > 1 or (thinned and conv.strides[0] > 1)
+    words, (down, right) = in_words(x, conv, dots), conv.strides
+    top, left, _, _ = conv.padding
+    low, wide = (conv.r - 1) * conv.dilation[0], (conv.s - 1) * conv.dilation[1]
+    row = row_of_words(conv)
+    length = (conv.p + low // down) * row + beyond
     outside = tirx.const(dots.word(int(border(conv, dots.read, dots.offset))), "int32")
 
-    def point(n: Expr, number: Expr, i: Expr, phase: Expr, j: Expr) -> Expr:
-        row = (i * conv.strides[0] if thinned else i) - top
-        column = j * stride + phase - left
-        inside = tirx.all(row >= 0, row < conv.h, column >= 0, column < conv.w)
-        return tirx.if_then_else(inside, words(n, number, row, column), outside)
+    def point(n: Expr, number: Expr, i: Expr, j: Expr, at: Expr) -> Expr:
+        y, x = at // row * down + i - top, at % row * right + j - left
+        inside = tirx.all(y >= 0, y < conv.h, x >= 0, x < conv.w)
+        return tirx.if_then_else(inside, words(n, number, y * conv.w + x), outside)
 
-    as_is = not (any(conv.padding) or skips) and width == conv.w
-    shape = (conv.n, words.shape[1], height, apart, width)
+    as_is = not any(conv.padding) and conv.strides == (1, 1) and length <= conv.h * conv.w
+    shape = (conv.n, words.shape[1], min(down, low + 1), min(right, wide + 1), -(-length // row) * row)
     padded = words if as_is else te.compute(shape, point, name="pad")
 
-    def pixel(n: Expr, number: Expr, p: Expr, q: Expr, r: Expr, s: Expr) -> Expr:
-        row = p if thinned else p * conv.strides[0] + r * conv.dilation[0]
-        offset = s * conv.dilation[1]
-        if as_is:
-            return padded(n, number, row, q + offset)
-        return padded(n, number, row, offset % stride, q + offset // stride)
+    def pixel(n: Expr, number: Expr, start: Expr, q: Expr, r: Expr, s: Expr) -> Expr:
+        y, x = r * conv.dilation[0], s * conv.dilation[1]
+        at = start + q + y // down * row + x // right
+        return padded(n, number, at) if as_is else padded(n, number, y % down, x % right, at)
 
     return pixel
 
 
-def schedule_words(schedule: Schedule, threads: int = 0) -> None:
-    """Share the packing of words among threads: planes, or rows where planes are few for ``threads``."""
-    words = stage(schedule, "words")
-    n, number, i, j = schedule.get_loops(words)
-    planes = int(schedule.get(n).extent) * int(schedule.get(number).extent)
-    if not 0 < 2 * threads <= planes:
-        parallelise(schedule, words, 3)
-        return
-    schedule.parallel(schedule.fuse(n, number))
-    schedule.fuse(i, j)
+def schedule_words(schedule: Schedule, conv: Conv) -> None:
+    """Share the packing of words among threads: planes, or rows where there are few; pad them row by row."""
+    n, number, at = schedule.get_loops(stage(schedule, "words"))
+    tasks = [n, number]
+    if int(schedule.get(n).extent) * int(schedule.get(number).extent) < FEW_PLANES:
+        row, at = schedule.split(at, [None, conv.w])
+        tasks.append(row)
+    schedule.parallel(schedule.fuse(*tasks))
+    padding = stage(schedule, "pad")
+    if padding is not None:
+        schedule.split(schedule.get_loops(padding)[-1], [None, row_of_words(conv)])
