@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from tvm import te, tirx
@@ -23,8 +23,9 @@ from dlas.schedules.loops.filter_tiles import (
     shared_filter_tiles,
     thins,
 )
+from dlas.schedules.loops.halves import CHAIN, HALF, LONGEST_CHAIN, multiplies_halves
 from dlas.schedules.loops.numbers import converted
-from dlas.schedules.loops.registers import DotSums, compute_filters_in_registers
+from dlas.schedules.loops.registers import DotSums, add_chains_at, compute_filters_in_registers
 from dlas.schedules.loops.remainders import REMAINDER_PASSES
 from dlas.schedules.loops.transformations import (
     accumulate_at,
@@ -41,7 +42,7 @@ from dlas.schedules.loops.transformations import (
     start_once,
     thin,
 )
-from dlas.schedules.loops.vectors import BLOCKS, FEWEST, blocked_layout, divisors
+from dlas.schedules.loops.vectors import BLOCKS, FEWEST, blocked_layout, divisors, vector_unit
 from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target, channel_block
 
 ROWS = 2
@@ -77,6 +78,8 @@ class SpatialPack(Algorithm):
 
     def for_layer(self, conv: Conv, target: Target) -> Algorithm:
         """Return the form that multiplies by the target's dot products, where it has such."""
+        if multiplies_halves(conv, target):
+            return self._in_halves(conv)
         dots = dot_products(conv, target)
         if dots is None:
             return self
@@ -87,6 +90,12 @@ class SpatialPack(Algorithm):
         read, written = packed.layouts(conv)
         fits = packed.takes(replace(conv, input_layout=read, output_layout=written))
         return packed if fits else self
+
+    def _in_halves(self, conv: Conv) -> Algorithm:
+        """Return the form that adds chains of halves, where it takes the convolution."""
+        chosen = _InHalves(self.layout)
+        read, written = self.layouts(conv)
+        return chosen if chosen.takes(replace(conv, input_layout=read, output_layout=written)) else self
 
     def supports(self, conv: Conv) -> str | None:
         """Return why ``conv`` is declined: only if its layouts were chosen by another algorithm."""
@@ -145,6 +154,8 @@ class SpatialPack(Algorithm):
         output, blocks = output_block(schedule), stage(schedule, "conv")
         if schedule.get(output).name_hint != "conv":
             spread(schedule, output, len(conv.output_shape), gpu)
+        if stage(schedule, CHAIN) is not None:
+            add_chains_at(schedule, schedule.get_loops(blocks)[-1])
         spread(schedule, accumulate_at(schedule, blocks, 5, gpu), 5, gpu)
         start_once(schedule)
         tiles = stage(schedule, "tiles")
@@ -181,6 +192,51 @@ class SpatialPack(Algorithm):
             return padded(n, c // block, i, j, c % block) if block else padded(n, c, i, j)
 
         return pixel
+
+
+class _InHalves(SpatialPack):
+    """Spatial pack of halves: products of the channels that are packed together are added in float16."""
+
+    first_sums: ClassVar[str | None] = HALF
+
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        """Return itself, which was chosen for the layer."""
+        return self
+
+    def takes(self, conv: Conv) -> bool:
+        """Whether vector lanes are filters, and a chain is worth its addition."""
+        by_filters = _kind_of_tile(conv) == (shared_filter_tiles, compute_filters_in_registers)
+        return by_filters and 4 <= _channels_together(conv) <= LONGEST_CHAIN
+
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
+        """Return the finished output of ``x``, both in the layouts that ``conv`` names."""
+        (filters,) = packed
+        blocks, outer, _, _, inner, t = (int(extent) for extent in filters.shape)
+        pixel = self._reader(x, replace(conv, accumulator_type=HALF))
+        co, r, s = (te.reduce_axis((0, extent)) for extent in (outer, conv.r, conv.s))
+        ci = te.reduce_axis((0, inner), "ci")
+        a_group, joined = conv.k // conv.groups, _joins_rows(conv)
+
+        def chained(n: Expr, block: Expr, p: Expr, q: Expr, c: Expr, i: Expr, j: Expr, lane: Expr) -> Expr:
+            p, q = (q // conv.q, q % conv.q) if joined else (p, q)
+            group = (block * t + (lane if t > a_group else 0)) // a_group if conv.groups > 1 else 0
+            value = pixel(n, group * (outer * inner) + c * inner + ci, p, q, i, j)
+            return te.sum(value * filters[block, c, i, j, ci, lane], axis=[ci])
+
+        grid = (1, conv.p * conv.q) if joined else (conv.p, conv.q)
+        shape = (conv.n, blocks, *grid)
+        chains = te.compute((*shape, outer, conv.r, conv.s, t), chained, name=CHAIN)
+
+        def element(n: Expr, block: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
+            return te.sum(chains[n, block, p, q, co, r, s, lane].astype("float32"), axis=[co, r, s])
+
+        return tail(out_of_blocks(te.compute((*shape, t), element, name="conv"), conv))
+
+    def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
+        """Return register tiles that leave room for their chains, and orders of the loops around them."""
+        unit = vector_unit(target)
+        unit = replace(unit, registers=unit.registers * 2 // 3)
+        return dividing(shared_filter_tiles(conv, target, unit), conv)
 
 
 class _BytesPack(ByDotProducts, SpatialPack):

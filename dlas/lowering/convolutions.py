@@ -84,6 +84,8 @@ class ConvolutionKernel(Kernel):
         fused = [of_relax(step.operator) for step in self.steps[bias:]]
         name = algorithm_name(self.algorithm)
         layer = describe_layer(self.conv, name, nonzeros, fused, self.declined, bias)
+        if self.algorithm.first_sums is not None:
+            layer["types"]["first_sums"] = self.algorithm.first_sums
         return {**layer, "options": dict(self.options), "kernel": self.name}
 
     def _has_bias(self) -> bool:

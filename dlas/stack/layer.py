@@ -20,6 +20,8 @@ class Types(TypedDict, total=False):
         Of the weight.
     accumulator : str
         Of the sums.
+    first_sums : str
+        Of sums of a few products, which are added in ``accumulator`` then; left out where there are none.
     output : str
         Of the output.
     """
@@ -27,6 +29,7 @@ class Types(TypedDict, total=False):
     input: str
     weight: str
     accumulator: str
+    first_sums: str
     output: str
 
 

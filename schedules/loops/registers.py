@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tvm import tirx
@@ -13,6 +13,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from dlas.schedules.loops.dot_products import DotProducts, sum_dot_products
 from dlas.schedules.loops.filter_tiles import filters_a_block
+from dlas.schedules.loops.halves import CHAIN
 from dlas.schedules.loops.remainders import mark_remainder
 from dlas.schedules.loops.transformations import output_block, parallelise, stage
 from dlas.stack import Conv, Decisions, Target, channel_block
@@ -48,6 +49,8 @@ def compute_filters_in_registers(
     tasks, around, columns, inner = _tile_blocks(schedule, output, conv, decisions)
     schedule.compute_at(convolution, [*tasks, *around][-1], preserve_unit_loops=True)
     schedule.set_scope(convolution, 0, "local")
+    if stage(schedule, CHAIN) is not None:  # before what it reads, which is padded here
+        add_chains_at(schedule, [*tasks, *around][-1])
     if "parts" in decisions:
         pad_at(schedule, conv, tasks[-1])
     else:
@@ -211,9 +214,13 @@ def sum_in_registers(
     loops = schedule.get_loops(convolution)[outside:]
     tile, terms = _last(loops[:points], vector), loops[points:]
     schedule.reorder(*terms, *tile)
+    chained = stage(schedule, CHAIN) is not None
+    start_chains = _chains_in_registers(schedule, terms[-1]) if chained else None
     unroll_vectors(schedule, tile)
     start = schedule.decompose_reduction(convolution, terms[0])
     unroll_vectors(schedule, schedule.get_loops(start)[outside:])
+    if start_chains is not None:
+        start_chains()
     return list(terms)
 
 
@@ -238,6 +245,28 @@ def pad_by_all_threads(schedule: Schedule, conv: Conv) -> None:
         parallelise(schedule, padding, 3)
         if channel_block(conv.input_layout):
             schedule.vectorize(schedule.get_loops(padding)[-1])
+
+
+def add_chains_at(schedule: Schedule, loop: LoopRV) -> list[LoopRV]:
+    """Compute sums of a few products inside a loop over these; return the loops of stage ``chain`` there."""
+    chain = stage(schedule, CHAIN)
+    schedule.compute_at(chain, loop, preserve_unit_loops=True)
+    return list(schedule.get_loops(chain)[-len(schedule.get(chain).iter_vars) :])
+
+
+def _chains_in_registers(schedule: Schedule, loop: LoopRV) -> Callable[[], None]:
+    """Add the products of chains for all of a tile; return what is to be done once its sums have started."""
+    *tile, product = add_chains_at(schedule, loop)
+    chain = stage(schedule, CHAIN)
+    schedule.set_scope(chain, 0, "local")
+    schedule.reorder(product, *tile)
+    unroll_vectors(schedule, tile)
+
+    def start() -> None:
+        started = schedule.decompose_reduction(chain, product)
+        unroll_vectors(schedule, schedule.get_loops(started)[-len(tile) :])
+
+    return start
 
 
 def unroll_vectors(schedule: Schedule, loops: Sequence[LoopRV]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from dlas.datasets.random import Random
 from dlas.lowering.lower import lower
 from dlas.networks.onnx_network import OnnxNetwork
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import Workspace
+from dlas.stack import Algorithm, Conv, Target, Workspace
 from dlas.study import parts
 from tests.fixtures.quantised_graphs import built
 from tests.fixtures.small_network import LAYERS, SHAPE, error, images, network
@@ -56,3 +58,21 @@ def test_kernels_store_halves_and_no_copies_in_float32(half: OnnxNetwork) -> Non
     assert single_reader == ["squeeze"], "what one small operator reads is not rounded"
     wide = [o for o in lowered.operators if o["operator"] == "Cast" and np.prod(o["output"]) > 2000]
     assert len(wide) <= 1, "only the images are converted by a kernel of their own"
+
+
+@dataclass(frozen=True)
+class Chained(SpatialPack):
+    """Adds chains of halves on any processor."""
+
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        """Return the form that does so where vectors are halves."""
+        halves = conv.input_type == conv.weight_type == "float16"
+        return self._in_halves(conv) if halves else self
+
+
+@pytest.mark.parametrize(("layout", "how"), [("blocked", "hand"), ("nchw", "untuned")])
+def test_chains_of_halves_are_right(layout: Any, how: str, half: OnnxNetwork, tmp_path: Path) -> None:
+    x = images(3)
+    build, program = built(half, Chained(layout), how, tmp_path, 3)
+    assert any("first_sums" in layer.get("types", {}) for layer in build.layers)
+    assert 0 < error(program.run(x), half.reference(x)) < half.tolerance
