@@ -1,7 +1,8 @@
 """Networks in 16 bits: what kernels store has 16 bits, float16 or bfloat16, what they compute with has 32.
 
 Processors without arithmetic in 16 bits convert where they load and store.  Sums in
-16 bits would lose more than the numbers tell, so that sums are float32 everywhere.
+16 bits would lose more than the numbers tell, so that sums are float32; schedules may add a few products in
+16 bits first.
 """
 
 from __future__ import annotations
