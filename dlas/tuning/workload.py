@@ -74,7 +74,10 @@ class Workload:
     def trace_of(self, schedule: s_tir.Schedule) -> list[Any]:
         """Return a schedule's trace as plain lists."""
         record = ms.database.TuningRecord(schedule.trace, ms.database.Workload(self.module))
-        trace: list[Any] = record.as_json()[0]
+        try:
+            trace: list[Any] = record.as_json()[0]
+        except TypeError:  # it takes no index maps, which a trace by itself writes as text
+            trace = _plain(schedule.trace.as_json())
         return trace
 
     def arguments(self, seed: int = 0) -> list[Array]:
@@ -101,6 +104,15 @@ def short_form(trace: list[Any]) -> str:
         value = "x".join(map(str, decision)) if isinstance(decision, list) else str(decision)
         pieces.append(f"{SHORT.get(name, name)} {value}")
     return ", ".join(pieces)
+
+
+def _plain(value: Any) -> Any:
+    """Return nested lists with Python's numbers for TVM's."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return value.value if isinstance(value, tirx.IntImm | tirx.FloatImm) else value
 
 
 def _random(draw: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
