@@ -2,31 +2,29 @@
 
 Each device of the tables, a machine at a batch size, is predicted from few of its rows, the others held out:
 by a sum of costs per stage, by the perceptron with the exact size, and by a line over multiply-adds.  Then
-each machine is held out whole, and ten of its rows mix what the sums of others say.  Estimates are timed.
+each machine is held out whole, and ten of its rows mix what the sums of others say.  Beside it stands a
+perceptron that is fitted to the other machines, and reads their cores, memory and bandwidth.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
 import dlas
-from dlas.learning.candidates import samples_of
+from dlas.learning.metrics import score
 from dlas.learning.points import Points, read_points
-from dlas.networks.subnets.written import draw
 from dlas.predictors.additive import Additive
 from dlas.predictors.flops import Flops
 from dlas.predictors.mixture import Mixture
 from dlas.predictors.subnet_mlp import SubnetMlp
 from dlas.stack import Fitted, Predictor, Samples, Workspace
-from dlas.study.point import Choice, Point
 
 TABLES = (Path("tests/data/ofa_gpus.csv.xz"), Path("tests/data/ofa_note10.csv.xz"))
 TARGET = "latency_s"
@@ -34,7 +32,15 @@ SIZES = (10, 20, 50, 400, 3500)
 HELD = 1000
 """Most rows that predictors are tried on."""
 TEN = 10
-ESTIMATES = 100_000
+GPUS = {
+    "RTX 2080 Ti": (4352, 11.0, 616.0),
+    "Titan RTX": (4608, 24.0, 672.0),
+    "Titan Xp": (3840, 12.0, 547.7),
+    "Tesla V100": (5120, 16.0, 900.0),
+}
+"""Cores, GB of memory and GB a second of its bandwidth, as the makers state them."""
+PER_MACHINE = 1000
+"""Most rows of each machine that a perceptron for all of them is fitted to."""
 
 
 def main() -> None:
@@ -44,17 +50,21 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5, help="samples of rows of each size")
     parser.add_argument("--epochs", type=int, default=100, help="of the perceptron")
     parser.add_argument("--settings", type=int, default=36, help="combinations that the perceptron tries")
+    parser.add_argument(
+        "--few", action=argparse.BooleanOptionalAction, default=True, help="devices by few of their rows"
+    )
     given = parser.parse_args()
+    perceptron = SubnetMlp(size="exact", epochs=given.epochs, settings=given.settings)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for place, table in enumerate(given.tables):
             dlas.import_rows(table, root / f"rows{place}")
             points = read_points([root / f"rows{place}"], TARGET)
-            few_rows(
-                points, given.draws, SubnetMlp(size="exact", epochs=given.epochs, settings=given.settings)
-            )
-            held_out(points, given.draws, root / f"rows{place}", root / f"sums{place}")
-        speeds(read_points([root / "rows0"], TARGET))
+            if given.few:
+                few_rows(points, given.draws, perceptron)
+            others = held_out(points, given.draws, root / f"rows{place}", root / f"sums{place}")
+            if others:
+                unseen(points, others, perceptron)
 
 
 def devices(points: Points) -> dict[tuple[str, int], Points]:
@@ -112,12 +122,15 @@ def rank(predictor: Predictor, rows: Samples, size: int) -> float:
     return float(stats.spearmanr(predicted, tried.target).statistic) if np.ptp(predicted) else 0.0
 
 
-def held_out(points: Points, draws: int, rows: Path, sums: Path) -> None:
-    """Print rank correlations on machines that were held out whole, from ten of their rows."""
+def held_out(points: Points, draws: int, rows: Path, sums: Path) -> dict[tuple[str, int], str]:
+    """Print rank correlations on machines that were held out whole, from ten of their rows.
+
+    Returns the folders of what was fitted to the other machines, by device.
+    """
     found = devices(points)
     machines = sorted({machine for machine, _ in found})
     if len(machines) < 2:
-        return
+        return {}
     for place, (machine, batch) in enumerate(found):
         where = [f'machine == "{machine}" and batch == {batch}']
         options = {"costs": "stage"}
@@ -128,11 +141,14 @@ def held_out(points: Points, draws: int, rows: Path, sums: Path) -> None:
     print(
         f"| device | mixture | additive, {TEN} rows | additive, {most} rows | flops |\n|---|---|---|---|---|"
     )
+    others = {
+        device: ",".join(str(sums / str(place)) for place, (name, _) in enumerate(found) if name != device[0])
+        for device in found
+    }
     columns = []
     for (machine, batch), own in found.items():
-        others = [str(sums / str(place)) for place, (name, _) in enumerate(found) if name != machine]
         tried: list[tuple[Predictor, int]] = [
-            (Mixture(",".join(others)), TEN),
+            (Mixture(others[machine, batch]), TEN),
             (Additive("stage"), TEN),
             (Additive("stage"), most),
             (Flops(), TEN),
@@ -144,45 +160,54 @@ def held_out(points: Points, draws: int, rows: Path, sums: Path) -> None:
         columns.append(ranks)
         print(f"| {machine}, batch {batch} | {' | '.join(f'{value:.3f}' for value in ranks)} |", flush=True)
     print(f"| mean | {' | '.join(f'{value:.3f}' for value in np.mean(columns, axis=0))} |")
+    return others
 
 
-def speeds(points: Points) -> None:
-    """Print the seconds of an estimate, alone and among many, features included."""
-    own = next(iter(devices(points).values()))
-    rng = np.random.default_rng(0)
-    texts = [draw("ofa", rng) for _ in range(2000)]
-    many = [_point(text) for text in itertools.islice(itertools.cycle(texts), ESTIMATES)]
-    print("\n| predictor | ms alone | estimates a second together |\n|---|---|---|")
-    perceptron = SubnetMlp(size="exact", epochs=1, settings=1)
-    for name, predictor in {"additive": Additive("stage"), "subnet_mlp": perceptron}.items():
-        fitted = fitted_to(predictor, samples(own, predictor, 0).take(range(50)))
+def unseen(points: Points, others: Mapping[tuple[str, int], str], perceptron: SubnetMlp) -> None:
+    """Print how wrong a perceptron of the other machines is, the paper's way and ours, beside the mixture."""
+    facts = points.frame["machine"].astype(str).map(GPUS)
+    if facts.isna().any():
+        return
+    names = ("hardware.cores", "hardware.memory_bytes", "hardware.bandwidth_bytes_s")
+    told = {name: [each[place] for each in facts] for place, name in enumerate(names)}
+    found = devices(replace(points, frame=points.frame.assign(**told)))
+    print(f"\nRMSE / mean and rank correlation, the machine held out, {PER_MACHINE} rows of each other one\n")
+    print("| device | 131 values as they are |  | logarithms, exact size |  | mixture |  |")
+    print("|---|---|---|---|---|---|---|")
+    papers = replace(perceptron, hardware="as is", target="as is", size="intervals")
+    for (machine, batch), own in found.items():
+        rest = [each for (name, size), each in found.items() if name != machine and size == batch]
+        cells = []
+        for part in (papers, replace(perceptron, hardware="log", target="log", size="exact")):
+            known = joined([samples(each, part, 0) for each in rest])
+            tried = samples(own, part, 0)
+            cells.append(errors(fitted_to(part, known), tried.take(range(min(len(tried), HELD)))))
+        mixture = Mixture(others[machine, batch])
+        rows = samples(own, mixture, 0)
+        tried = rows.take(range(TEN, min(len(rows), TEN + HELD)))
+        cells.append(errors(fitted_to(mixture, rows.take(range(TEN))), tried))
+        print(f"| {machine}, batch {batch} | {' | '.join(cells)} |", flush=True)
 
-        def estimate(chosen: Sequence[Point], part: Predictor = predictor, known: Fitted = fitted) -> object:
-            return known.predict(samples_of(part, TARGET, chosen))
 
-        alone = min(_seconds(estimate, many[place : place + 1]) for place in range(200))
-        print(f"| {name} | {1e3 * alone:.2f} | {ESTIMATES / _seconds(estimate, many):,.0f} |")
-
-
-def _seconds(call: Callable[[Sequence[Point]], object], points: Sequence[Point]) -> float:
-    start = time.perf_counter()
-    call(points)
-    return time.perf_counter() - start
-
-
-def _point(text: str) -> Point:
-    """Return the point of a subnetwork."""
-    usual = {name: Choice(name) for name in ("none", "library", "onnxruntime", "local_cpu")}
-    return Point(
-        dataset=Choice("random", (("classes", 1000), ("size", 192))),
-        model=Choice("ofa_mobilenet_v3", (("subnet", text), ("width", 1.2))),
-        compression=usual["none"],
-        algorithm=usual["library"],
-        compiler=usual["onnxruntime"],
-        hardware=usual["local_cpu"],
-        batch=1,
-        seed=0,
+def joined(parts: Sequence[Samples]) -> Samples:
+    """Return the first rows of several machines together."""
+    few = [part.take(range(min(len(part), PER_MACHINE))) for part in parts]
+    return replace(
+        few[0],
+        ids=tuple(name for part in few for name in part.ids),
+        features=np.vstack([part.features for part in few]),
+        target=np.concatenate([part.target for part in few]),
+        groups=tuple(group for part in few for group in part.groups),
     )
+
+
+def errors(fitted: Fitted, tried: Samples) -> str:
+    """Return the root mean square error, relative to the mean, and the rank correlation, a cell each."""
+    predicted = fitted.predict(tried)
+    if not np.isfinite(predicted).all():
+        return "diverged | "
+    found = score(predicted, tried.target)
+    return f"{found.rmse_of_mean:.1%} | {'' if found.spearman is None else f'{found.spearman:.3f}'}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,146 @@
+"""What do searches find by tables, predictors, measuring?  ``python -m benchmarks.subnet_search STUDY``.
+
+For each space and bound the study's subnetworks are searched with each estimator, ``NAME=PLACE`` as for
+``dlas search --estimator``; those that estimate are also tried without a memory of what they told.  What was
+found is told again by ``--judge``, such as a table or ``measure``.  ("The OFA latency predictor", Figure 8)
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dlas.api.running import runner_of
+from dlas.api.search_sources import MEASURE, Costs, Scores, costs_of, scores_of
+from dlas.learning.candidates import Candidate, StudySpace
+from dlas.learning.evolution import Cost, Evolution, Judged, Memory, Settings
+from dlas.networks.subnets.written import SPACES
+from dlas.study.reading import as_study
+
+TARGET = "latency_s"
+
+
+@dataclass
+class Judgement:
+    """What candidates are worth, and how many were asked for.
+
+    Parameters
+    ----------
+    space : StudySpace
+    costs : Costs
+    scores : Scores
+    bound : float, s
+    """
+
+    space: StudySpace
+    costs: Costs
+    scores: Scores
+    bound: float
+    asked: int = field(default=0, init=False)
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[Judged[Candidate]]:
+        """Return what candidates are worth."""
+        self.asked += len(candidates)
+        points = [self.space.point(each) for each in candidates]
+        told = zip(candidates, self.scores(points), *self.costs(points), strict=True)
+        return [
+            Judged(candidate, float(score), (Cost(float(value), float(high), self.bound),))
+            for candidate, score, value, high in told
+        ]
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("study", type=Path)
+    parser.add_argument("--maximise", required=True, help="as for `dlas search`")
+    parser.add_argument("--estimators", nargs="+", required=True, metavar="NAME=PLACE")
+    parser.add_argument("--bounds", nargs="+", type=float, required=True, help="the most latency, s")
+    parser.add_argument("--judge", help="a predictor, a table or `measure`")
+    parser.add_argument("--spaces", nargs="+", choices=SPACES, default=SPACES[1:])
+    parser.add_argument("--sizes", nargs="+", type=int, help="of images, instead of the study's")
+    parser.add_argument("--population", type=int, default=100)
+    parser.add_argument("--generations", type=int, default=500)
+    parser.add_argument("--out", type=Path, default=Path("results/searches"), help="for what is measured")
+    given = parser.parse_args()
+    estimators = dict(each.partition("=")[::2] for each in given.estimators)
+    settings = Settings(population=given.population, generations=given.generations)
+    print(
+        "| space | at most, ms | estimator | score | estimated, ms | judged, ms | s | asked for | estimated |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    with runner_of("spawned") as runner:
+        shared = {"cache": None, "steps": runner, "progress": "silent"}
+        for name in given.spaces:
+            space = space_of(given.study, name, given.sizes)
+            scores = scores_of(given.maximise, space, shared)
+            for bound in given.bounds:
+                for line in lines(space, bound, estimators, scores, settings, given, shared):
+                    print(f"| {name} | {1e3 * bound:.3g} | {line} |", flush=True)
+
+
+def space_of(study: Path, name: str, sizes: Sequence[int] | None) -> StudySpace:
+    """Return the space of a study, its subnetworks drawn from another one."""
+    raw = tomllib.loads(study.read_text(encoding="utf-8"))
+    raw["axes"]["model"] = [{**each, "space": name} for each in raw["axes"]["model"]]
+    if sizes is not None:
+        raw["axes"]["dataset"] = [{**each, "size": sizes} for each in raw["axes"]["dataset"]]
+    return StudySpace.of(as_study(raw))
+
+
+def lines(
+    space: StudySpace,
+    bound: float,
+    estimators: Mapping[str, str],
+    scores: Scores,
+    settings: Settings,
+    given: argparse.Namespace,
+    shared: Mapping[str, Any],
+) -> Iterator[str]:
+    """Yield the cells of each estimator, with a memory and without."""
+    for name, place in estimators.items():
+        costs = costs_of([place], space, {TARGET: bound}, given.out, shared)[TARGET]
+        for remembers in (True,) if place == MEASURE else (True, False):
+            judge = Judgement(space, costs, scores, bound)
+            start = time.perf_counter()
+            memory = Memory(judge)
+            evolution: Evolution[Candidate] = Evolution(space, memory if remembers else judge, settings)
+            evolution.start()
+            while evolution.population and evolution.generation < settings.generations:
+                evolution.advance()
+            spent = time.perf_counter() - start
+            told = name if remembers else f"{name}, without memory"
+            asked = memory.asked if remembers else judge.asked
+            if not evolution.population:
+                nearest = evolution.nearest
+                least = "" if nearest is None else f"{1e3 * nearest.costs[0].value:.4g}"
+                yield f"{told} | nothing | {least} |  | {spent:.1f} | {asked:,} | {judge.asked:,}"
+                continue
+            best = evolution.population[0]
+            again = judged(space, best.candidate, bound, given, shared)
+            yield (
+                f"{told} | {best.score:.4f} | {1e3 * best.costs[0].value:.4g} | {again} | {spent:.1f} | "
+                f"{asked:,} | {judge.asked:,}"
+            )
+
+
+def judged(
+    space: StudySpace, found: Candidate, bound: float, given: argparse.Namespace, shared: Mapping[str, Any]
+) -> str:
+    """Return the milliseconds that the judge tells of what was found; empty without one."""
+    if given.judge is None:
+        return ""
+    costs = costs_of([given.judge], space, {TARGET: bound}, given.out, shared)[TARGET]
+    value, _ = costs([space.point(found)])
+    return f"{1e3 * float(np.asarray(value)[0]):.4g}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Do winners of searches keep their bounds?  ``python -m benchmarks.subnet_winners SEARCH... --rows ROWS``.
+
+The best of each folder of ``dlas search`` are measured, each right after a reference network, one of the
+rows that the predictor was fitted to whose times are nearest to the bound.  Dividing by how much slower it is
+now than in the rows takes out that the machine has changed.  The share that keeps its bound stands by the
+margin between estimate and bound, beside the score that the margin costs.  Interrupted, the same command
+goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest
+
+from dlas.api.running import run_into, runner_of
+from dlas.learning.candidates import StudySpace
+from dlas.rows.results import FILE, Row, read_rows
+from dlas.rows.searches import LEVEL, FoundRecord, SearchRecord, read_search
+from dlas.store import toml
+from dlas.study.study import Study
+
+MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1)
+REFERENCES = 5
+"""Networks that take turns as the reference of a search, for each was measured with an error itself."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A winner and what was measured of it.
+
+    Parameters
+    ----------
+    bound, estimated, high, measured, scaled : float, s
+        The most that it may take, what was estimated and the upper end of its interval, what was
+        measured, and that divided by how much slower the reference was than in the rows.
+    noisy : bool
+        Whether something else disturbed a measurement.
+    """
+
+    bound: float
+    estimated: float
+    high: float
+    measured: float
+    scaled: float
+    noisy: bool
+
+
+def main() -> None:
+    """Measure, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("searches", nargs="+", type=Path)
+    parser.add_argument("--rows", type=Path, required=True, help="what the predictor was fitted to")
+    parser.add_argument("--out", type=Path, default=Path("results/winners"))
+    parser.add_argument("--each", type=int, default=10, help="winners of a search")
+    given = parser.parse_args()
+    known = [row for row in read_rows(given.rows) if row.timed]
+    records = [read_search(folder) for folder in given.searches]
+    outcomes = []
+    with runner_of("spawned") as runner:
+        shared: dict[str, Any] = {"cache": None, "steps": runner, "progress": "silent", "lines": False}
+        for place, record in enumerate(records):
+            outcomes += measured(record, known, given.out / str(place), given.each, shared)
+            print(f"search {place + 1} of {len(records)}: {len(outcomes)} winners measured", flush=True)
+    print_shares(outcomes)
+    print_margins(outcomes, records)
+
+
+def measured(
+    record: SearchRecord, known: Sequence[Row], out: Path, each: int, shared: dict[str, Any]
+) -> list[Outcome]:
+    """Measure the best of a search, a reference before each, in folders of their own."""
+    space = StudySpace.of(Study.of(toml.parse(record.asked.study)))
+    ((quantity, bound),) = record.asked.within.items()
+    usual = sorted(known, key=lambda row: abs(seconds(row, quantity) - bound))[:REFERENCES]
+    drawn = space.content(space.draw(np.random.default_rng(0)))
+    best = {found.id: found for found in record.population}
+    outcomes = []
+    for place, found in enumerate(list(best.values())[:each]):
+        folder, like = out / found.id, usual[place % len(usual)]
+        own = {axis: getattr(like, axis) for axis in drawn if axis in ("dataset", "model")}
+        reference = space.point(space.of_content({**drawn, **own}))
+        winner = space.point(space.of_content(found.content))
+        for name, point in (("reference", reference), ("winner", winner)):
+            if not (folder / name / FILE).is_file():
+                run_into(space.small, folder / name, points=[point], **shared)
+        outcomes += outcome(found, quantity, bound, seconds(like, quantity), folder)
+    return outcomes
+
+
+def outcome(found: FoundRecord, quantity: str, bound: float, before: float, folder: Path) -> list[Outcome]:
+    """Return what was measured of a winner; nothing where it or the reference has no time."""
+    rows = [row for name in ("reference", "winner") for row in read_rows(folder / name) if row.timed]
+    if len(rows) != 2:
+        print(f"{folder}: no time")
+        return []
+    now, value = (seconds(row, quantity) for row in rows)
+    cost, noisy = found.costs[quantity], any(row.noisy for row in rows)
+    return [Outcome(bound, cost.value, cost.high, value, value * before / now, noisy)]
+
+
+def seconds(row: Row, quantity: str) -> float:
+    """Return the median of a row's samples, or the shortest of them for ``latency_min_s``."""
+    return (min if quantity == "latency_min_s" else statistics.median)(row.latency_s)
+
+
+def share(kept: Sequence[bool]) -> str:
+    """Return how many kept their bound, and Wilson's interval of the share."""
+    low, high = binomtest(sum(kept), len(kept)).proportion_ci(LEVEL, "wilson")
+    return f"{sum(kept)} of {len(kept)} | {sum(kept) / len(kept):.0%} ({low:.0%} to {high:.0%})"
+
+
+def print_shares(outcomes: Sequence[Outcome]) -> None:
+    """Print how many winners keep each bound, and how far they are off."""
+    disturbed = sum(each.noisy for each in outcomes)
+    print(f"\n{len(outcomes)} winners were measured, {disturbed} of them disturbed.")
+    print("\n| at most, ms | measured over estimated, median | kept as measured |  | kept scaled |  |")
+    print("|---|---|---|---|---|---|")
+    bounds: list[float | None] = [*sorted({each.bound for each in outcomes}), None]
+    for bound in bounds:
+        own = [each for each in outcomes if bound in (each.bound, None)]
+        ratio = statistics.median(each.scaled / each.estimated for each in own)
+        raw, scaled = (
+            share([value <= each.bound for value, each in zip(values, own, strict=True)])
+            for values in ([each.measured for each in own], [each.scaled for each in own])
+        )
+        print(f"| {'all' if bound is None else f'{1e3 * bound:.4g}'} | {ratio:.3f} | {raw} | {scaled} |")
+
+
+def print_margins(outcomes: Sequence[Outcome], records: Sequence[SearchRecord]) -> None:
+    """Print the share that keeps its bound if estimates lie below it by a margin, and the score that costs.
+
+    Winners lie at their bounds, less the margin, so that one keeps it if its time is longer than its
+    estimate by no more than the margin.  The best score at any latency lies between those of the searches.
+    """
+    firsts = [each.population[0] for each in records]
+    best = sorted((next(iter(each.costs.values())).value, each.score) for each in firsts)
+    values, scores = (np.array(column) for column in zip(*best, strict=True))
+    own = statistics.median(each.high / each.estimated for each in outcomes) - 1
+    print(f"\nThe interval's margin is {own:.1%}.\n")
+    print("| margin | keep their bound |  | score given up |\n|---|---|---|---|")
+    for margin in sorted((*MARGINS, own)):
+        kept = [each.scaled <= each.estimated * (1 + margin) for each in outcomes]
+        given_up = scores[1:] - np.interp(values[1:] / (1 + margin), values, scores)
+        told = f"{given_up.mean():.5f}" if len(given_up) else ""
+        print(f"| {margin:.1%} | {share(kept)} | {told} |")
+
+
+if __name__ == "__main__":
+    main()
