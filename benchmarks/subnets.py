@@ -171,7 +171,7 @@ def unseen(points: Points, others: Mapping[tuple[str, int], str], perceptron: Su
     names = ("hardware.cores", "hardware.memory_bytes", "hardware.bandwidth_bytes_s")
     told = {name: [each[place] for each in facts] for place, name in enumerate(names)}
     found = devices(replace(points, frame=points.frame.assign(**told)))
-    print(f"\nRMSE / mean and rank correlation, the machine held out, {PER_MACHINE} rows of each other one\n")
+    print(f"\nRMSE / mean and rank correlation, the machine held out, {PER_MACHINE} rows of others at most\n")
     print("| device | 131 values as they are |  | logarithms, exact size |  | mixture |  |")
     print("|---|---|---|---|---|---|---|")
     papers = replace(perceptron, hardware="as is", target="as is", size="intervals")
