@@ -26,9 +26,9 @@ class Float16(SmallerNumbers):
     """
 
     BITS: ClassVar[int] = 16
-    # PyTorch's float16, which rounds every activation, differed from the reference by 4e-4 to 8e-4 on the
-    # four CIFAR networks and by 4e-3 on ResNet-50 (random weights); other orders of rounding may double that.
-    TOLERANCE: ClassVar[float] = 1e-2
+    # Rounding what layers read moved outputs by 1.0e-2 of the largest on MobileNetV2, by 1.7e-2 on ResNet-50
+    # (random weights, 224 by 224), by less than 1e-3 on the four CIFAR networks; other orders may double that.
+    TOLERANCE: ClassVar[float] = 4e-2
 
     def convert(self, model: onnx.ModelProto, data: Data, workspace: Workspace) -> onnx.ModelProto:
         """Return the graph in float16."""
