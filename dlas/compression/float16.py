@@ -27,7 +27,7 @@ class Float16(SmallerNumbers):
 
     BITS: ClassVar[int] = 16
     # Rounding what layers read moved outputs by 1.0e-2 of the largest on MobileNetV2, by 1.7e-2 on ResNet-50
-    # (random weights, 224 by 224), by less than 1e-3 on the four CIFAR networks; other orders may double that.
+    # (random weights, 224 by 224), by less than 1e-3 on the four CIFAR networks; other orders may double it.
     TOLERANCE: ClassVar[float] = 4e-2
 
     def convert(self, model: onnx.ModelProto, data: Data, workspace: Workspace) -> onnx.ModelProto:
