@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dlas.compression.float16 import Float16
 from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
 from dlas.schedules.loops.halves import LONGEST_CHAIN
 from dlas.schedules.spatial_pack import SpatialPack
@@ -20,6 +19,8 @@ from tests.fixtures.targets import AVX512, NEON
 LAYER = replace(SQUARE, input_type="float16", weight_type="float16")
 ARMV82 = replace(NEON, description={**NEON.description, "mattr": ["+neon", "+fullfp16"]})
 HALVES, SINGLES = (re.compile(rf"\sfmla\s+v\d+\.{lanes}[, ]") for lanes in ("8h", "4s"))
+STORED = 2.0**-11
+"""Most that storing a number as a half changes it by, relative to the number."""
 
 
 def kernel_of(target: Target, conv: Conv = LAYER, layout: str = "blocked") -> ConvolutionKernel:
@@ -62,7 +63,7 @@ def test_chains_err_as_little_as_stored_halves_and_whole_sums_too_much() -> None
     def error(sums: np.ndarray) -> float:
         return float(np.sqrt(np.mean((sums - exact) ** 2) / np.mean(exact**2)))
 
-    predicted = [2**-11 * np.sqrt(terms / 6) for terms in (LONGEST_CHAIN, 4608)]
-    assert 0.4 * predicted[0] < error(chains) < predicted[0] < 0.1 * Float16.TOLERANCE
-    assert predicted[1] > Float16.TOLERANCE
+    predicted = [STORED * np.sqrt(terms / 6) for terms in (LONGEST_CHAIN, 4608)]
+    assert 0.4 * predicted[0] < error(chains) < predicted[0] < 2 * STORED
+    assert predicted[1] > 20 * STORED
     assert 0.4 * predicted[1] < error(rounded_sums(products).astype(np.float64)) < predicted[1]
