@@ -43,7 +43,7 @@ def _kernel(dots: Any, threads: int) -> Any:
     """Return the scheduled function of (inputs, weights, sums)."""
     from tvm import s_tir, te
 
-    from dlas.schedules.loops.dot_products import sum_dot_products
+    from dlas.schedules.loops.dot_intrinsics import sum_dot_products
 
     vectors, lanes = tile()
     x = te.placeholder((TERMS, 2, dots.terms), dots.read, "x")

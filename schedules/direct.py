@@ -16,7 +16,8 @@ from dlas.schedules.loops.columns import (
     dot_column_tiles,
     joined_rows,
 )
-from dlas.schedules.loops.dot_products import ByDotProducts, dot_products, forms_of, words_by_columns
+from dlas.schedules.loops.dot_forms import ByDotProducts, forms_of, words_by_columns
+from dlas.schedules.loops.dot_products import dot_products
 from dlas.schedules.loops.numbers import converted
 from dlas.schedules.loops.registers import DotSums
 from dlas.schedules.loops.thread_blocks import block_tiles, compute_in_thread_blocks
@@ -45,8 +46,8 @@ from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target, stored_t
 class Direct(Algorithm):
     """Slide every filter over the input, in NCHW, with the loops in the order of the formula.
 
-    Only threads are used to make it faster: no tiles, no vectors, no change of data
-    layout, but words of neighbouring channels where the target multiplies those.  It is the
+    Only threads are used to make it faster: no tiles, no vectors, and no change of data
+    layout, except where the processor adds neighbouring channels by dot products.  It is the
     baseline of the other algorithms, and computes the convolutions that they decline.
 
     References
@@ -61,7 +62,7 @@ class Direct(Algorithm):
         from this one keep their own loops.
         """
         dots = dot_products(conv, target)
-        return self if dots is None or conv.depthwise or type(self) is not Direct else _OF_BYTES[dots]()
+        return self if dots is None or conv.depthwise or type(self) is not Direct else _FORMS[dots]()
 
     def supports(self, conv: Conv) -> str | None:
         """Return why ``conv`` is declined: only layouts other than NCHW are."""
@@ -105,7 +106,7 @@ class Direct(Algorithm):
         compute_columns_in_registers(schedule, conv, decisions)
 
 
-class _BytesDirect(ByDotProducts, Direct):
+class _DirectByDotProducts(ByDotProducts, Direct):
     """The sliding window by dot products, which add neighbouring channels of each of several columns.
 
     The input is copied into words of d channels; filters are [k, c / groups / d, r, s, d], with zeros
@@ -165,4 +166,4 @@ class _BytesDirect(ByDotProducts, Direct):
         compute_columns_by_dot_products(schedule, conv, decisions, DotSums(self.dots, target))
 
 
-_OF_BYTES = forms_of(_BytesDirect, words_by_columns)
+_FORMS = forms_of(_DirectByDotProducts, words_by_columns)

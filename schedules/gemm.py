@@ -11,7 +11,8 @@ from tvm.ir import Expr
 from tvm.ir.transform import Pass
 from tvm.s_tir import Schedule
 
-from dlas.schedules.loops.dot_products import ByDotProducts, dot_products, forms_of, words_by_filters
+from dlas.schedules.loops.dot_forms import ByDotProducts, forms_of, words_by_filters
+from dlas.schedules.loops.dot_products import dot_products
 from dlas.schedules.loops.filter_tiles import dividing, filters_a_block, panel_tiles
 from dlas.schedules.loops.numbers import converted
 from dlas.schedules.loops.registers import DotSums, compute_panel_in_registers
@@ -56,9 +57,12 @@ class Gemm(Algorithm):
     """
 
     def for_layer(self, conv: Conv, target: Target) -> Algorithm:
-        """Return the form that multiplies by the target's dot products, where it has such."""
-        dots = dot_products(conv, target)
-        return self if dots is None or filters_a_block(conv) not in BLOCKS else _OF_BYTES[dots]()
+        """Return the form that multiplies by the target's dot products, where it has such.
+
+        Classes derived from this one keep their own loops.
+        """
+        dots = dot_products(conv, target) if type(self) is Gemm else None
+        return self if dots is None or filters_a_block(conv) not in BLOCKS else _FORMS[dots]()
 
     def supports(self, conv: Conv) -> str | None:
         """Return why ``conv`` is declined: only layouts other than NCHW are."""
@@ -124,7 +128,7 @@ class Gemm(Algorithm):
         return REMAINDER_PASSES
 
 
-class _BytesGemm(ByDotProducts, Gemm):
+class _GemmByDotProducts(ByDotProducts, Gemm):
     """The matrix product by dot products: rows of patches are of words of neighbouring channels.
 
     The filters are [k / t, c / groups / d r s, t, d], with zeros beyond the last channel, for dot
@@ -182,7 +186,7 @@ class _BytesGemm(ByDotProducts, Gemm):
         schedule_words(schedule, conv)
 
 
-_OF_BYTES = forms_of(_BytesGemm, words_by_filters)
+_FORMS = forms_of(_GemmByDotProducts, words_by_filters)
 
 
 def _product(conv: Conv) -> Conv:

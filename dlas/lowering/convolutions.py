@@ -145,8 +145,8 @@ class ConvolutionKernel(Kernel):
 
 
 def algorithm_name(algorithm: Algorithm) -> str:
-    """Return the part's name: its file's."""
-    return type(algorithm).__module__.rpartition(".")[2]
+    """Return the part's name, that of its file; a form has the name of its part."""
+    return algorithm.form_of or type(algorithm).__module__.rpartition(".")[2]
 
 
 def set_options(algorithm: Algorithm) -> dict[str, Any]:

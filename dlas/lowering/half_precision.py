@@ -168,8 +168,8 @@ class _Rewriter:
         """Return the float32 sums of a convolution or linear layer of numbers of 16 bits."""
         x, weight = (self.half(argument) for argument in call.args)
         if self.stored.bits and not _has_a_kernel(call):
-            wide = self.builder.emit(self.stored.widen(x)), self.stored.value(as_array(weight))
-            return self._emit(call, [wide[0], as_constant(np.ascontiguousarray(wide[1]))])
+            wide = as_constant(np.ascontiguousarray(self.stored.value(as_array(weight))))
+            return self._emit(call, [self.builder.emit(self.stored.widen(x)), wide])
         if call.op.name == "relax.matmul":
             return self.builder.emit(relax.op.matmul(x, weight, out_dtype="float32"))
         a = call.attrs

@@ -30,6 +30,8 @@ class Algorithm(Part, ABC):
     """Largest ``max|y - reference| / max|reference|`` to accept as rounding in one float32 convolution."""
     first_sums: ClassVar[str | None] = None
     """Type in which a few products at a time are added first; None where all are added in the sums' type."""
+    form_of: ClassVar[str | None] = None
+    """Name of the part whose form for certain instructions this is; None for the part itself."""
 
     def check_layers(self, names: Collection[str]) -> None:
         """Check the names of a network's convolutions before any of them is lowered.

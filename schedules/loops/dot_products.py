@@ -1,49 +1,27 @@
 """Dot products: instructions that add the products of neighbouring numbers to sums of 32 bits.
 
-LLVM finds none of them in plain loops, so that loops are replaced by name: TVM compares a
-loop nest with the description of an intrinsic, and puts the instruction in its place.
+Each is described here, with what processors have it; :mod:`~dlas.schedules.loops.dot_intrinsics` puts
+it in the place of loops, and :mod:`~dlas.schedules.loops.dot_forms` makes algorithms that use it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 import tvm
-from tvm import tirx
-from tvm.ir import Expr, TensorRegion
-from tvm.s_tir import Schedule, TensorIntrin
-from tvm.s_tir.schedule import LoopRV, SBlockRV
-from tvm.script.ir_builder import IRBuilder
-from tvm.script.ir_builder import tirx as T
+from tvm.ir import Expr
 from tvm.target import codegen
 
-from dlas.schedules.loops.numbers import converted
 from dlas.schedules.loops.vectors import VectorUnit, vector_unit
-from dlas.stack import BFLOAT16, BFLOAT16_BITS, Algorithm, Array, Conv, Target
+from dlas.stack import BFLOAT16, BFLOAT16_BITS, Array, Conv, Target
 
-IN_BYTES = ("uint8", "int8", "int32")
+BYTE_TYPES, BFLOAT16_TYPES = ("uint8", "int8", "int32"), (BFLOAT16, BFLOAT16, "float32")
 """Types of inputs, weights and sums."""
-MOST_UNROLLED = 8
-"""Longest loop over a block's dot products that is unrolled."""
 MOST_SUMS = 16
 """Most sums of a tile: with 28 of the 32 registers of AVX-512, LLVM keeps some in memory."""
-IMPORT = "pragma_import_llvm"
-"""Annotation of a loop, whose function may call what its value defines."""
-FUNCTION = """
-define {sums} @{name}({sums} %c, {integers} %a, {integers} %b) alwaysinline nounwind {{
-  %x = bitcast {integers} %a to {numbers}
-  %y = bitcast {integers} %b to {numbers}
-  %d = call {sums} @{instruction}({sums} %c, {numbers} %x, {numbers} %y)
-  ret {sums} %d
-}}
-declare {sums} @{instruction}({sums}, {numbers}, {numbers})
-"""
-"""A function of an instruction that adds products of bfloat16."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,24 +90,6 @@ class DotProducts:
         widest = vector_unit(target).lanes
         return max(lanes for lanes in self.instructions if lanes <= widest and extent % lanes == 0)
 
-    def intrinsic(self, lanes: int) -> str:
-        """Return the name of TVM's intrinsic with so many sums, which the first call registers."""
-        return _registered(self, lanes)
-
-    def function(self, lanes: int) -> str:
-        """Return the name of the imported function with so many sums."""
-        return f"{self.name}_{lanes}"
-
-    def source(self, lanes: int) -> str:
-        """Return that function in the language of LLVM: its operands are pairs of numbers as 32 bits."""
-        return FUNCTION.format(
-            name=self.function(lanes),
-            instruction=self.instructions[lanes],
-            integers=f"<{lanes} x i32>",
-            sums=f"<{lanes} x float>",
-            numbers=f"<{lanes * self.terms} x bfloat>",
-        )
-
     def corrections(self, filters: Array) -> tuple[Array, ...]:
         """Return what sums lack where inputs are less by ``offset``, for weights [..., n] of each filter."""
         return ((self.offset * filters.sum(-1, dtype=np.int32)).astype(np.int32),) if self.offset else ()
@@ -142,44 +102,6 @@ class DotProducts:
             "columns": (lanes,),
         }
         return inputs[self.over], (self.terms,) if self.over == "columns" else (lanes, self.terms)
-
-    def written(self, a: tirx.Buffer, b: tirx.Buffer, c: tirx.Buffer, lanes: int) -> Expr:
-        """Return the sums ``c`` [lanes] plus the products of inputs ``a`` and weights ``b``."""
-        sums, name = c.vload([0], f"{self.sums}x{lanes}"), self.instructions[lanes]
-        inputs, weights = self._inputs(a, lanes), self._weights(b, lanes)
-        if self.imported:
-            both = (tirx.reinterpret(f"int32x{lanes}", operand) for operand in (inputs, weights))
-            return tirx.call_extern(f"{self.sums}x{lanes}", self.function(lanes), sums, *both)
-        if self.read != "int16":
-            return tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, sums, inputs, weights)
-        wide = weights.astype(f"{self.read}x{lanes * self.terms}")
-        return sums + tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, inputs, wide)
-
-    def _inputs(self, a: tirx.Buffer, lanes: int) -> Expr:
-        """Return the inputs [lanes, terms] in one vector."""
-        count = lanes * self.terms
-        if self.over == "channels":
-            order = [
-                tirx.const(lanes * term + lane, "int32")
-                for lane in range(lanes)
-                for term in range(self.terms)
-            ]
-            return tirx.Shuffle([a.vload([0, 0], f"{self.read}x{count}")], order)
-        if self.over == "columns":
-            return tirx.reinterpret(f"{self.read}x{count}", a.vload([0], f"int32x{lanes}"))
-        if self.words:
-            word = a.vload([0], "int32")
-        else:
-            word = tirx.reinterpret("int32", a.vload([0], f"{self.read}x{self.terms}"))
-        return tirx.reinterpret(f"{self.read}x{count}", tirx.Broadcast(word, lanes))
-
-    def _weights(self, b: tirx.Buffer, lanes: int) -> Expr:
-        """Return the weights [lanes, terms] in one vector."""
-        count = lanes * self.terms
-        if self.over != "columns":
-            return b.vload([0, 0], f"{self.weights}x{count}")
-        word = tirx.reinterpret("int32", b.vload([0], f"{self.weights}x{self.terms}"))
-        return tirx.reinterpret(f"{self.weights}x{count}", tirx.Broadcast(word, lanes))
 
 
 FOURS = DotProducts(
@@ -239,69 +161,21 @@ FAMILIES = (FOURS, PAIRS, MIXED, SIGNED, IN_BFLOAT16, BY_ARM)
 """Those for sums over channels."""
 
 
-class ByDotProducts(Algorithm):
-    """What forms of algorithms that multiply by dot products have in common: one is chosen for a layer."""
-
-    dots: ClassVar[DotProducts]
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Register the intrinsics: a schedule found in another process names them."""
-        super().__init_subclass__(**options)
-        for lanes in cls.dots.instructions if hasattr(cls, "dots") else ():
-            cls.dots.intrinsic(lanes)
-
-    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
-        """Return itself, which was chosen for the layer."""
-        return self
-
-
-Form = TypeVar("Form", bound=ByDotProducts)
-
-
-def forms_of(
-    written: type[Form], form: Callable[[DotProducts], DotProducts] = lambda dots: dots
-) -> dict[DotProducts, type[Form]]:
-    """Return a form of an algorithm for each of :data:`FAMILIES`: a class derived from ``written``.
-
-    ``form`` gives the dot products that the class uses in place of a family's.
-    """
-    return {
-        dots: type(
-            f"{written.__name__}_{dots.name}",
-            (written,),
-            {"dots": form(dots), "__doc__": written.__doc__, "__module__": written.__module__},
-        )
-        for dots in FAMILIES
-    }
-
-
-def words_by_filters(dots: DotProducts) -> DotProducts:
-    """Return dot products whose sums are of filters and whose inputs are words."""
-    return replace(dots, name=f"{dots.name}_of_words", words=True)
-
-
-def words_by_columns(dots: DotProducts) -> DotProducts:
-    """Return dot products whose sums are of neighbouring columns of one filter, and whose inputs are words.
-
-    Weights are stored in the type that they are multiplied in, since one is broadcast at a time.
-    """
-    weights = dots.read if dots.read == "int16" else dots.weights
-    return replace(dots, name=f"{dots.name}_of_columns", over="columns", words=True, weights=weights)
-
-
 def dot_products(conv: Conv, target: Target) -> DotProducts | None:
     """Return the dot products that a target has for the types of ``conv``, None where it has none."""
     types = (conv.input_type, conv.weight_type, conv.accumulator_type)
-    if types not in (IN_BYTES, (BFLOAT16, BFLOAT16, "float32")) or not target.on_processors:
+    if types not in (BYTE_TYPES, BFLOAT16_TYPES) or not target.on_processors:
         return None
     on = tvm.target.Target(dict(target.description))
     if str(on.kind.name) != "llvm":
         return None
     x86 = "avx512bw" if codegen.target_has_features("avx512f", on) else "avx2"
-    families = {"avx512vnni": FOURS, "avxvnni": FOURS, x86: PAIRS, "i8mm": MIXED, "dotprod": SIGNED}
-    if types != IN_BYTES:
-        families = {"avx512bf16": IN_BFLOAT16, "bf16": BY_ARM}
-    return next((dots for name, dots in families.items() if codegen.target_has_features(name, on)), None)
+    families = {
+        BYTE_TYPES: {"avx512vnni": FOURS, "avxvnni": FOURS, x86: PAIRS, "i8mm": MIXED, "dotprod": SIGNED},
+        BFLOAT16_TYPES: {"avx512bf16": IN_BFLOAT16, "bf16": BY_ARM},
+    }
+    known = families[types].items()
+    return next((dots for name, dots in known if codegen.target_has_features(name, on)), None)
 
 
 def tap_products(conv: Conv, target: Target) -> DotProducts | None:
@@ -314,103 +188,3 @@ def tap_products(conv: Conv, target: Target) -> DotProducts | None:
         return None
     on = tvm.target.Target(dict(target.description))
     return TAPS if codegen.target_has_features(["avx512vbmi", "avx512vnni"], on) else None
-
-
-def sum_dot_products(
-    schedule: Schedule, convolution: SBlockRV, outside: int, dots: DotProducts, target: Target
-) -> list[LoopRV]:
-    """Move the reduction loops outside a tile, whose sums stay in registers, and add by dot products.
-
-    Returns those loops.
-
-    Parameters
-    ----------
-    schedule : tvm.s_tir.Schedule
-    convolution : SBlockRV
-        Its last spatial axis runs over filters or columns, its last reduction axis over a product's terms.
-    outside : int
-        Loops around the tile.
-    dots : DotProducts
-    target : Target
-    """
-    points = sum(axis.iter_type != tirx.IterVar.CommReduce for axis in schedule.get(convolution).iter_vars)
-    every = schedule.get_loops(convolution)
-    loops = every[outside:]
-    (*tile, lane), (*terms, neighbours) = loops[:points], loops[points:]
-    lanes = dots.lanes(int(schedule.get(lane).extent), target)
-    vectors, lane = schedule.split(lane, [None, lanes])
-    schedule.reorder(*terms, *tile, vectors, lane, neighbours)
-    start = schedule.decompose_reduction(convolution, terms[0])
-    short = int(schedule.get(terms[-1]).extent) <= MOST_UNROLLED
-    _unroll(schedule, [*(terms[-1:] if short else []), *tile, vectors])
-    *outer, last = schedule.get_loops(start)[outside:]
-    _unroll(schedule, outer)
-    schedule.vectorize(last)
-    schedule.tensorize(lane, dots.intrinsic(lanes))
-    if dots.imported:
-        schedule.annotate(every[0], IMPORT, dots.source(lanes))
-    return list(terms)
-
-
-def _unroll(schedule: Schedule, loops: list[LoopRV]) -> None:
-    for loop in loops:
-        schedule.unroll(loop)
-
-
-@functools.cache
-def _registered(dots: DotProducts, lanes: int) -> str:
-    """Register an intrinsic with TVM; return its name."""
-    name = f"dlas.{dots.name}.{lanes}"
-    TensorIntrin.register(name, _described(dots, lanes), _implemented(dots, lanes), override=True)
-    return name
-
-
-def _whole(buffer: tirx.Buffer) -> TensorRegion:
-    """Return all of a buffer as a region."""
-    return buffer[tuple(slice(0, extent) for extent in buffer.shape)]
-
-
-@contextlib.contextmanager
-def _function(dots: DotProducts, lanes: int) -> Iterator[tuple[tirx.Buffer, tirx.Buffer, tirx.Buffer]]:
-    """Write a PrimFunc around what follows; yield its inputs, weights and sums [lanes]."""
-    inputs, weights = dots.shapes(lanes)
-    with T.prim_func(s_tir=True):
-        T.func_name("main")
-        a = T.arg("A", T.Buffer(inputs, "int32" if dots.words else dots.read, offset_factor=1))
-        b = T.arg("B", T.Buffer(weights, dots.weights, offset_factor=1))
-        c = T.arg("C", T.Buffer((lanes,), dots.sums, scope="local", offset_factor=1))
-        with T.sblock("root"):
-            T.reads(*map(_whole, (c, a, b)))
-            T.writes(_whole(c))
-            yield a, b, c
-
-
-def _described(dots: DotProducts, lanes: int) -> tirx.PrimFunc:
-    """Return the loops that an intrinsic takes the place of."""
-    with (
-        IRBuilder() as builder,
-        _function(dots, lanes) as (a, b, c),
-        T.grid(lanes, dots.terms) as (lane, term),
-        T.sblock("update"),
-    ):
-        i = IRBuilder.name("vi", T.axis.spatial(lanes, lane))
-        k = IRBuilder.name("vk", T.axis.reduce(dots.terms, term))
-        if dots.over == "channels":
-            read = a[k, i]
-        elif dots.over == "columns":
-            read = a[i]
-        else:
-            read = a[0] if dots.words else a[k]
-        weight = b[k] if dots.over == "columns" else b[i, k]
-        value = dots.term(read, k) if dots.words else read
-        T.reads(c[i], read, weight)
-        T.writes(c[i])
-        T.buffer_store(c, c[i] + converted(value, dots.sums) * converted(weight, dots.sums), [i])
-    return builder.get()
-
-
-def _implemented(dots: DotProducts, lanes: int) -> tirx.PrimFunc:
-    """Return the instruction."""
-    with IRBuilder() as builder, _function(dots, lanes) as (a, b, c):
-        T.buffer_store(c, dots.written(a, b, c, lanes), [tirx.Ramp(tirx.const(0, "int32"), 1, lanes)])
-    return builder.get()

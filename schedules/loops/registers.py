@@ -11,7 +11,8 @@ from tvm.ir import Expr
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from dlas.schedules.loops.dot_products import DotProducts, sum_dot_products
+from dlas.schedules.loops.dot_intrinsics import sum_dot_products
+from dlas.schedules.loops.dot_products import DotProducts
 from dlas.schedules.loops.filter_tiles import filters_a_block
 from dlas.schedules.loops.halves import CHAIN
 from dlas.schedules.loops.remainders import mark_remainder

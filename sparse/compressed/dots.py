@@ -18,6 +18,7 @@ from tvm.ir.transform import Pass, PassContext
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV
 
+from dlas.schedules.loops.dot_intrinsics import interleaved, repeated
 from dlas.schedules.loops.dot_products import DotProducts
 from dlas.sparse.compressed.csr import Indices
 from dlas.sparse.compressed.guards import bindings, substituted
@@ -129,8 +130,5 @@ def _vector(load: TensorLoad, indices: Sequence[Expr], lanes: int) -> Expr:
 
 def _dot_product(dots: DotProducts, sums: Expr, inputs: Sequence[Expr], weights: Expr, lanes: int) -> Expr:
     """Return the sums [lanes] plus the products of inputs, [lanes] of each term, and weights [terms]."""
-    count = lanes * dots.terms
-    order = [tirx.const(lanes * term + lane, "int32") for lane in range(lanes) for term in range(dots.terms)]
-    everywhere = tirx.Broadcast(tirx.reinterpret("int32", weights), lanes)
-    factors = tirx.Shuffle(list(inputs), order), tirx.reinterpret(f"int8x{count}", everywhere)
+    factors = interleaved(dots, inputs, lanes), repeated(dots, weights, lanes)
     return tirx.call_llvm_pure_intrin(f"int32x{lanes}", dots.instructions[lanes], sums, *factors)

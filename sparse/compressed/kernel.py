@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tvm import tirx
@@ -10,10 +11,7 @@ from tvm.script.ir_builder import tirx as T
 
 from dlas.schedules.loops.numbers import converted
 from dlas.sparse.compressed.blocks import block, scratch, whole
-from dlas.sparse.compressed.padding import (
-    pixel,
-    written_region,
-)
+from dlas.sparse.compressed.padding import pixel, written_region
 from dlas.sparse.compressed.planes import Planes
 from dlas.stack import Tail
 
@@ -23,15 +21,15 @@ def sum_products(
 ) -> tirx.Buffer:
     """Write block ``products``, the sums over each block of channels, and block ``conv``, which adds them up.
 
-    Values are [entries, height] and offsets [entries]; of several entries together, [groups, height, terms]
-    and [groups, terms].  Returns the sums [n, bands, rows, height, places of a band].
+    Values are [entries, height] and offsets [entries]; for dot products, [groups, height, terms] and
+    [groups, terms].  Returns the sums [n, bands, rows, height, places of a band].
     """
     values, offsets, starts = csr
     conv, (rows, height) = planes.conv, map(int, shape)
     points = {"n": conv.n, "band": planes.bands, "row": rows, "filter": height, "place": planes.band.places}
     blocks, most = {"block": (int(starts.shape[0]) - 1) // rows}, conv.c // conv.groups * conv.r * conv.s
-    together = dict(zip(("term",), map(int, offsets.shape[1:]), strict=False))
-    terms = {"entry": -(-most // together.get("term", 1)), **together}
+    together = [int(extent) for extent in offsets.shape[1:]]
+    terms = {"entry": -(-most // math.prod(together)), **({"term": together[0]} if together else {})}
     zero = tirx.const(0, conv.accumulator_type)
     products = scratch("products", (*blocks.values(), *points.values()), conv.accumulator_type)
     sums = scratch("sums", tuple(points.values()), conv.accumulator_type)

@@ -15,7 +15,8 @@ from tvm.s_tir import Schedule
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from dlas.schedules.loops.dot_products import FOURS, ByDotProducts, DotProducts, dot_products
+from dlas.schedules.loops.dot_forms import ByDotProducts, form_by
+from dlas.schedules.loops.dot_products import FOURS, DotProducts, dot_products
 from dlas.schedules.loops.filter_tiles import element_bytes
 from dlas.schedules.loops.transformations import only_nchw, parallelise
 from dlas.schedules.loops.vectors import VectorUnit, divisors, vector_unit
@@ -221,8 +222,7 @@ class SparseBytes(ByDotProducts, SparseRows):
 @functools.cache
 def _of_bytes(kind: type[SparseRows], dots: DotProducts) -> type[SparseBytes]:
     """Return the form for bytes of an algorithm: a class derived from it."""
-    content = {"dots": dots, "__doc__": kind.__doc__, "__module__": kind.__module__}
-    return type(f"{kind.__name__}_{dots.name}", (SparseBytes, kind), content)
+    return form_by(dots, SparseBytes, kind)
 
 
 def vectors_a_tile(unit: VectorUnit, height: int) -> int:

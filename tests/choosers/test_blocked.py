@@ -10,6 +10,7 @@ from torch import nn
 from dlas.choosers.blocked import Blocked
 from dlas.lowering.lower import lower
 from dlas.schedules.spatial_pack import SpatialPack
+from dlas.schedules.spatial_packing.form import SpatialForm
 from dlas.schedules.winograd import Winograd
 from dlas.stack import Conv, Target
 from tests.fixtures.small_network import network
@@ -51,7 +52,7 @@ def test_what_winograd_cannot_compute_well_is_packed(conv: Conv) -> None:
 def test_integers_are_packed_for_the_processors_dot_products() -> None:
     conv = replace(EARLY, input_type="uint8", weight_type="int8", accumulator_type="int32")
     chosen = Blocked().for_layer(conv, AVX2)
-    assert isinstance(chosen, SpatialPack) and chosen.layout == "blocked" and chosen != PACKED
+    assert isinstance(chosen, SpatialForm) and chosen.layout == "blocked" and chosen != PACKED
 
 
 def test_a_gpu_packs_every_layer() -> None:

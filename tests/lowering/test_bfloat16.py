@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tvm
 from tvm import relax
 
 from dlas.compression.bfloat16 import Bfloat16
@@ -17,16 +16,15 @@ from dlas.lowering.bfloat16 import NARROW, WIDEN
 from dlas.lowering.convolutions import ConvolutionKernel
 from dlas.lowering.kernels import Kernel, schedule_kernel
 from dlas.lowering.lower import Lowered, lower, lower_graph, schedule
-from dlas.lowering.operators.schedule import schedule_operators
-from dlas.lowering.scalars import WRITTEN
-from dlas.lowering.target import tvm_target
 from dlas.networks.onnx_network import OnnxNetwork
-from dlas.schedules.loops.dot_products import IN_BFLOAT16, ByDotProducts, dot_products
+from dlas.schedules.loops.dot_forms import ByDotProducts
+from dlas.schedules.loops.dot_products import IN_BFLOAT16, dot_products
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import BFLOAT16, Array, Target, Workspace, from_bfloat16, to_bfloat16
 from dlas.study import parts
 from dlas.testing.algorithms import HOST, run_here
 from dlas.testing.cases import CASES, Case, expected, graph, tensors
+from tests.fixtures.elementwise import computed
 from tests.fixtures.quantised_graphs import built
 from tests.fixtures.rounding import ROUNDED
 from tests.fixtures.small_network import LAYERS, SHAPE, error, images, network
@@ -42,26 +40,13 @@ OTHERS = (("direct", "untuned"), ("gemm", "hand"), ("blocked", "hand"), ("csr_di
 QUICK = {("blocked", "1x1, stride 2"), ("blocked", "groups"), ("gemm", "odd sizes")}
 
 
-def applied(operator: str, x: Array, dtype: str) -> Array:
-    """Return what an operator makes of an array, computed by TVM."""
-    given = relax.Var("x", relax.TensorType(x.shape, str(x.dtype)))
-    builder = relax.BlockBuilder()
-    with builder.function("main", [given]):
-        builder.emit_func_output(builder.emit(relax.Call(tvm.ir.Op.get(operator), [given])))
-    module = schedule_operators(relax.transform.LegalizeOps(WRITTEN)(builder.get()), HOST)
-    function = module[operator.rpartition(".")[2]].with_attr("global_symbol", "main")
-    output = tvm.runtime.tensor(np.zeros(x.shape, dtype))
-    tvm.tirx.build(function, target=tvm_target(HOST))["main"](tvm.runtime.tensor(x), output)
-    return np.asarray(output.numpy())
-
-
 def test_kernels_round_as_arrays_are_rounded() -> None:
     draw = np.random.default_rng(0)
     bits = np.concatenate([np.array([*ROUNDED], np.uint32), draw.integers(0, 2**32, 1000, np.uint32)])
     numbers = bits.view(np.float32)
-    found = applied(NARROW, numbers, "uint16")
+    found = computed(NARROW, numbers, "uint16")
     np.testing.assert_array_equal(found, to_bfloat16(numbers))
-    np.testing.assert_array_equal(applied(WIDEN, found, "float32"), from_bfloat16(found))
+    np.testing.assert_array_equal(computed(WIDEN, found, "float32"), from_bfloat16(found))
 
 
 def lowered_in_bfloat16(name: str, case: Case, arrays: dict[str, Array], target: Target) -> Lowered:

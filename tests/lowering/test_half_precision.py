@@ -14,6 +14,7 @@ from dlas.datasets.random import Random
 from dlas.lowering.lower import lower
 from dlas.networks.onnx_network import OnnxNetwork
 from dlas.schedules.spatial_pack import SpatialPack
+from dlas.schedules.spatial_packing.chains import InChains
 from dlas.stack import Algorithm, Conv, Target, Workspace
 from dlas.study import parts
 from tests.fixtures.quantised_graphs import built
@@ -66,8 +67,8 @@ class Chained(SpatialPack):
 
     def for_layer(self, conv: Conv, target: Target) -> Algorithm:
         """Return the form that does so where vectors are halves."""
-        halves = conv.input_type == conv.weight_type == "float16"
-        return self._in_halves(conv) if halves else self
+        form, halves = InChains(self.layout), conv.input_type == conv.weight_type == "float16"
+        return form if halves and form.takes(form.laid_out(conv)) else self
 
 
 @pytest.mark.parametrize(("layout", "how"), [("blocked", "hand"), ("nchw", "untuned")])

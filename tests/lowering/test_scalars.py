@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import tvm
 from torch.nn import functional as F
-from tvm import relax
 
 from dlas.lowering.operators.schedule import schedule_operators
-from dlas.lowering.scalars import FORMULAS, WRITTEN
-from dlas.lowering.target import tvm_target
+from dlas.lowering.scalars import FORMULAS
 from dlas.stack import Target
-from dlas.testing.algorithms import HOST
+from tests.fixtures.elementwise import code, computed, legal
 from tests.fixtures.gpu_code import check_compiles
 from tests.fixtures.targets import AVX2, AVX512, CUDA, NEON, OPENCL
 
@@ -31,28 +28,6 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 """What PyTorch computes for each operator that has a formula."""
 ENDS = np.array([np.nan, np.inf, -np.inf, 0, 1e-20, -1e-20, 1e30, -1e30, 88.7, -90], np.float32)
-
-
-def legal(operator: str, shape: tuple[int, ...]) -> tvm.IRModule:
-    """Return a network of one operator as TIR."""
-    x = relax.Var("x", relax.TensorType(shape, "float32"))
-    builder = relax.BlockBuilder()
-    with builder.function("main", [x]):
-        builder.emit_func_output(builder.emit(relax.Call(tvm.ir.Op.get(operator), [x])))
-    return relax.transform.LegalizeOps(WRITTEN)(builder.get())
-
-
-def code(operator: str, target: Target, shape: tuple[int, ...]) -> tvm.runtime.Executable:
-    """Return the machine code of one operator."""
-    module = schedule_operators(legal(operator, shape), target)
-    function = module[operator.rpartition(".")[2]].with_attr("global_symbol", "main")
-    return tvm.tirx.build(function, target=tvm_target(target))
-
-
-def computed(operator: str, x: np.ndarray) -> np.ndarray:
-    output = tvm.runtime.tensor(np.zeros_like(x))
-    code(operator, HOST, x.shape)["main"](tvm.runtime.tensor(x), output)
-    return np.asarray(output.numpy())
 
 
 @pytest.mark.parametrize("operator", sorted(FORMULAS))

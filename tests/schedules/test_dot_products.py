@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,24 +19,20 @@ from dlas.lowering.kernels import schedule_kernel
 from dlas.networks.onnx_network import OnnxNetwork
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
-from dlas.schedules.loops.dot_products import FAMILIES, MOST_SUMS, ByDotProducts, dot_products
+from dlas.schedules.loops.dot_forms import ByDotProducts
+from dlas.schedules.loops.dot_products import FAMILIES, MOST_SUMS, dot_products
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.schedules.winograd import Winograd
 from dlas.stack import BFLOAT16, Algorithm, Array, Conv, Target, to_bfloat16
 from dlas.study import parts
-from tests.fixtures.convolutions import SQUARE
+from tests.fixtures.assembly import assembly
+from tests.fixtures.convolutions import BYTES, SQUARE
 from tests.fixtures.quantised_graphs import QuantisedGraph, built, drawn
 from tests.fixtures.targets import AVX2, AVX512, CUDA, NEON
 
-BYTES: dict[str, Any] = {
-    "input_type": "uint8",
-    "weight_type": "int8",
-    "accumulator_type": "int32",
-    "output_type": "int32",
-}
 LAYER = replace(SQUARE, **BYTES)
-HALVES = replace(SQUARE, input_type=BFLOAT16, weight_type=BFLOAT16)
+IN_BFLOAT16 = replace(SQUARE, input_type=BFLOAT16, weight_type=BFLOAT16)
 DOTPROD, I8MM, BF16 = (
     replace(NEON, description={**NEON.description, "mattr": ["+neon", feature]})
     for feature in ("+dotprod", "+i8mm", "+bf16")
@@ -66,14 +61,6 @@ def kernel_of(algorithm: Algorithm, target: Target, conv: Conv = LAYER) -> Convo
     return make_kernel(algorithm, conv, weight, "main", target=target)
 
 
-def instructions(kernel: ConvolutionKernel, target: Target) -> str:
-    """Return the assembly of a kernel's best guess."""
-    best = kernel.space(target)[0]
-    on = tvm.target.Target(dict(target.description))
-    built = tvm.tirx.build(schedule_kernel(kernel, target, best), target=on)
-    return str(built.inspect_source("s"))
-
-
 @pytest.mark.parametrize(
     ("target", "layer", "instruction"),
     [
@@ -82,8 +69,8 @@ def instructions(kernel: ConvolutionKernel, target: Target) -> str:
         (AVX2, LAYER, r"vpmaddwd.*%ymm"),
         (DOTPROD, LAYER, r"\ssdot\s"),
         (I8MM, LAYER, r"\susdot\s"),
-        (AVX512, HALVES, r"vdpbf16ps.*%zmm"),
-        (BF16, HALVES, r"\sbfdot\s"),
+        (AVX512, IN_BFLOAT16, r"vdpbf16ps.*%zmm"),
+        (BF16, IN_BFLOAT16, r"\sbfdot\s"),
     ],
     ids=["vnni", "avx512", "avx2", "dotprod", "i8mm", "avx512bf16", "bf16"],
 )
@@ -93,7 +80,7 @@ def instructions(kernel: ConvolutionKernel, target: Target) -> str:
 def test_each_processor_adds_by_its_own_instruction(
     name: str, target: Target, layer: Conv, instruction: str
 ) -> None:
-    text = instructions(kernel_of(ALGORITHMS[name], target, layer), target)
+    text = assembly(kernel_of(ALGORITHMS[name], target, layer), target)
     assert len(re.findall(instruction, text)) >= 8
 
 
@@ -103,7 +90,7 @@ ADDS = re.compile("vpdpbusd|vpmaddwd|vdpbf16ps")
 
 @pytest.mark.parametrize(
     ("target", "layer"),
-    [(AVX512, LAYER), (AVX2, LAYER), (AVX512, HALVES)],
+    [(AVX512, LAYER), (AVX2, LAYER), (AVX512, IN_BFLOAT16)],
     ids=["vnni", "avx2", "avx512bf16"],
 )
 def test_tiles_have_sums_enough_and_stay_in_registers(target: Target, layer: Conv) -> None:
@@ -113,7 +100,7 @@ def test_tiles_have_sums_enough_and_stay_in_registers(target: Target, layer: Con
         assert 7 <= vectors * int(point["columns"]) <= MOST_SUMS
     if target is AVX2:  # LLVM adds its products in another order, with a few of them in memory
         return
-    loops = [body for _, body in INNERMOST_LOOP.findall(instructions(kernel, target)) if ADDS.search(body)]
+    loops = [body for _, body in INNERMOST_LOOP.findall(assembly(kernel, target)) if ADDS.search(body)]
     assert len(loops) == 1 and "(%rsp)" not in loops[0]
 
 
@@ -122,8 +109,16 @@ def test_other_types_and_targets_have_none() -> None:
     assert dot_products(LAYER, CUDA) is None and dot_products(LAYER, NEON) is None
     assert dot_products(replace(LAYER, weight_type="int16"), AVX512) is None
     assert type(kernel_of(SpatialPack(), NEON).algorithm) is SpatialPack
-    assert dot_products(HALVES, AVX2) is None and dot_products(HALVES, DOTPROD) is None
-    assert dot_products(replace(HALVES, input_type="float32"), AVX512) is None
+    assert dot_products(IN_BFLOAT16, AVX2) is None and dot_products(IN_BFLOAT16, DOTPROD) is None
+    assert dot_products(replace(IN_BFLOAT16, input_type="float32"), AVX512) is None
+
+
+@pytest.mark.parametrize("part", [Direct, Gemm, SpatialPack])
+def test_classes_derived_from_an_algorithm_keep_their_own_code(part: type[Algorithm]) -> None:
+    derived = type("Derived", (part,), {})()
+    for layer in (LAYER, IN_BFLOAT16):
+        assert isinstance(part().for_layer(layer, AVX512), ByDotProducts)
+        assert derived.for_layer(layer, AVX512) is derived
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

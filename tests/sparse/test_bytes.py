@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import hypothesis
 import numpy as np
@@ -21,15 +20,9 @@ from dlas.sparse.csr_gemm import CsrGemm
 from dlas.sparse.csr_spatial_pack import CsrSpatialPack
 from dlas.stack import Array, Conv, Target
 from tests.fixtures.assembly import assembly
-from tests.fixtures.convolutions import SQUARE, UNEVEN, pruned
+from tests.fixtures.convolutions import BYTES, SQUARE, UNEVEN, pruned
 from tests.fixtures.targets import AVX2, AVX512, NEON
 
-BYTES: dict[str, Any] = {
-    "input_type": "uint8",
-    "weight_type": "int8",
-    "accumulator_type": "int32",
-    "output_type": "int32",
-}
 ALGORITHMS: list[SparseRows] = [CsrDirect(), BsrDirect(), CsrGemm(), CsrSpatialPack(), BsrDirect(size=3)]
 
 
