@@ -7,13 +7,12 @@ The slowest bound is the roof; a kernel may have other costs.
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.byte_peak import measure_byte_peak
+from benchmarks.dot_peak import measure_dot_peaks
 from benchmarks.peak import measure_peak, run_alone, tile, time_sums
 from dlas.learning.features.kernels import BITS
 from dlas.rows.schema import Layer
@@ -40,15 +39,15 @@ class Roof:
     shifted : float
         As many from a first-level cache, where each vector lies across two lines.
     threads : int
-    byte_flops : float
-        Operations a second of dot products of bytes in registers; NaN where there are none.
+    dots : mapping of str to float
+        Operations a second of dot products in registers, by the type of weights that has such.
     """
 
     flops: float
     aligned: dict[int, float]
     shifted: float
     threads: int
-    byte_flops: float = math.nan
+    dots: Mapping[str, float] = field(default_factory=dict)
 
     def limits(self, layer: Layer, height: int, shifted: bool) -> dict[str, float]:
         """Return the least seconds that a layer takes, by what limits it.
@@ -77,9 +76,9 @@ class Roof:
         )
         # A vector of narrower inputs hardly ever lies across two lines.
         near = self.shifted if shifted and read == VALUE_BYTES else self.aligned[SIZES[0]]
-        by_bytes = weight == 1 and not math.isnan(self.byte_flops)
+        rate = self.dots.get(kinds.get("weight", WIDE), self.flops)
         return {
-            "FMAs": 2 * products / (self.byte_flops if by_bytes else self.flops),
+            "FMAs": 2 * products / rate,
             "loads": products / height / near if height else 0.0,
             "weights": self._stream(weights),
             "images": self._stream(images),
@@ -95,7 +94,7 @@ def measure_roof(threads: int) -> Roof:
     """Return the rates of this machine, measured in processes of their own."""
     shifted, *aligned = json.loads(run_alone("benchmarks.roofline", threads))
     near = dict(zip(SIZES, aligned, strict=True))
-    return Roof(measure_peak(threads), near, shifted, threads, measure_byte_peak(threads))
+    return Roof(measure_peak(threads), near, shifted, threads, measure_dot_peaks(threads))
 
 
 def _measure_here(threads: int) -> list[float]:

@@ -39,9 +39,8 @@ def main() -> None:
 
 
 def _table(rows: Sequence[Row], roof: Roof) -> Table:
-    title = (
-        f"{roof.threads} threads: {roof.flops / 1e9:.0f} GFLOP/s, of bytes {roof.byte_flops / 1e9:.0f}; ms"
-    )
+    rates = [f"{name} {rate / 1e9:.0f}" for name, rate in {"float32": roof.flops, **roof.dots}.items()]
+    title = f"{roof.threads} threads, GFLOP/s in registers: {', '.join(rates)}; ms"
     names = ("network", "convolutions", "roof", "share", *BOUNDS, "most often")
     table = Table("compression", "algorithm", *names, title=title, box=None)
     for row in sorted(rows, key=median_s):
@@ -60,11 +59,12 @@ def _cells(row: Row, roof: Roof) -> Iterator[str]:
     yield f"{least / measured:.2f}"
     for name in BOUNDS:
         yield f"{1e3 * sum(found[name] for found in limits):.2f}"
-    slowest = {name: sum(found[name] for found in limits if _slowest(found) == name) for name in BOUNDS}
-    yield _slowest(slowest)
+    mostly = {name: sum(found[name] for found in limits if slowest(found) == name) for name in BOUNDS}
+    yield slowest(mostly)
 
 
-def _slowest(bounds: dict[str, float]) -> str:
+def slowest(bounds: dict[str, float]) -> str:
+    """Return which of a layer's bounds is the roof."""
     return max(bounds, key=lambda name: bounds[name])
 
 

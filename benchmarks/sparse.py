@@ -24,6 +24,7 @@ from rich.table import Table
 
 from benchmarks.layers import LAYERS, layer_folder, layer_options
 from benchmarks.roofline import Roof, measure_roof
+from benchmarks.roofs import bounds, slowest
 from benchmarks.studies import disturbed, median_s, run_study
 from dlas.analysis.break_even import crossing, worded
 from dlas.rows.labels import label
@@ -167,11 +168,8 @@ def _pruned(row: Row) -> tuple[str, float]:
 
 def _roof(row: Row, roof: Roof) -> tuple[float, str]:
     """Return the share of the lowest roof that a row reaches, and what limits it."""
-    algorithm, layer = row.algorithm["name"], row.layers[0]
-    height = HEIGHT if algorithm == BLOCKS else 1
-    shifted = algorithm.endswith("_direct") and layer["r"] * layer["s"] > 1
-    limits = roof.limits(layer, height, shifted)
-    limit = max(limits, key=lambda name: limits[name])
+    limits = bounds(row.layers[0], roof)
+    limit = slowest(limits)
     return limits[limit] / median_s(row), limit
 
 

@@ -9,11 +9,10 @@ import pytest
 
 from benchmarks.roofline import SIZES, Roof
 from benchmarks.roofs import bounds
-from dlas.stack import Layer, describe_layer
-from tests.fixtures.convolutions import SQUARE
+from dlas.stack import BFLOAT16, Layer, describe_layer
+from tests.fixtures.convolutions import BYTES, SQUARE
 
-ROOF = Roof(100e9, dict.fromkeys(SIZES, 10e9), 5e9, 1, byte_flops=400e9)
-BYTES: dict[str, Any] = {"input_type": "uint8", "weight_type": "int8", "accumulator_type": "int32"}
+ROOF = Roof(100e9, dict.fromkeys(SIZES, 10e9), 5e9, 1, dots={"int8": 400e9, "bfloat16": 200e9})
 NONZEROS = 3000
 
 
@@ -33,6 +32,15 @@ def test_bytes_take_a_quarter_of_the_room_and_their_indices_none_the_less() -> N
     assert narrow["loads"] == pytest.approx(wide["loads"] / 2)
 
 
+def test_multiply_adds_have_the_rate_of_their_type() -> None:
+    wide, narrow = (
+        bounds(layer("spatial_pack", **types), ROOF)
+        for types in ({}, {"input_type": BFLOAT16, "weight_type": BFLOAT16})
+    )
+    assert narrow["FMAs"] == pytest.approx(wide["FMAs"] / 2)
+    assert narrow["weights"] == pytest.approx(wide["weights"] / 2)
+
+
 def test_blocks_share_indices_and_loads() -> None:
     rows, blocks = (bounds(layer(name, **BYTES), ROOF) for name in ("csr_direct", "bsr_direct"))
     assert blocks["loads"] == pytest.approx(rows["loads"] / 4)
@@ -48,6 +56,6 @@ def test_dense_code_multiplies_by_zeros() -> None:
 
 
 def test_without_dot_products_bytes_are_added_at_the_rate_of_others() -> None:
-    without = replace(ROOF, byte_flops=float("nan"))
+    without = replace(ROOF, dots={})
     bytes_, floats = (bounds(layer("csr_direct", **types), without) for types in (BYTES, {}))
     assert bytes_["FMAs"] == floats["FMAs"]
