@@ -1,14 +1,13 @@
 """Number types: networks in float32, float16, bfloat16 and int8, every dense algorithm, against peers.
 
-Studies measure them, so that all compared programs take turns on the device.  A time is the
-processor's on one thread, and the clock's on several.  A speed is that against ONNX
-Runtime and against OpenVINO, where they are installed, on the same network in the same type.
-ONNX Runtime computes numbers of 16 bits in float32, OpenVINO those of float16.  *Gain* is the speed-up over
-the same algorithm and compiler in float32, beside what the bits of a number let expect
-(DLAS, section 5.1.2).
+Studies measure them, so that all compared programs take turns on the device.  Times are processor
+time on one thread, and elapsed time on several.  Speeds are relative to ONNX Runtime and to OpenVINO,
+where they are installed, on the same network in the same type.  ONNX Runtime computes float16 and
+bfloat16 in float32, OpenVINO float16 alone.  *Gain* is the speed-up over the same algorithm and
+compiler in float32, beside the one expected from the bits of a number (DLAS, section 5.1.2).
 
-On processors without VNNI, ONNX Runtime stands beside itself as it comes: it then adds products of
-bytes in 16 bits, which is faster and saturates.
+On processors without VNNI, ONNX Runtime computes int8 twice: without saturation, and by its default
+kernels, which add products of bytes in 16 bits: faster, but saturating.
 
     python -m benchmarks.precision [--networks resnet18] [--whole resnet50,mobilenet_v2]
                                    [--types float32,float16,bfloat16,int8] [--algorithms TOML] [--best TOML]
@@ -29,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.dense import OURS, REFERENCES, installed
-from benchmarks.studies import median_s, outcome, run_study
+from benchmarks.studies import chosen, median_s, outcome, run_study
 from dlas.networks.onnx_network import adds_bytes_in_32_bits
 from dlas.reporting import context_of
 from dlas.reporting.blocks import Figure, Section
@@ -86,16 +85,17 @@ def main(
     ] = None,
 ) -> None:
     """Print a table a network and number of threads."""
+    kinds = chosen(types, TYPES, "type")
+    ours = [OURS[name].format(trials=trials) for name in chosen(compilers, OURS, "compiler")]
     beside = [peer for peer in REFERENCES if installed(peer)] if peers is None else _names(peers)
-    ours = [OURS[name].format(trials=trials) for name in _names(compilers)]
     measured = dict.fromkeys(_names(networks), algorithms)
     measured |= {name: best for name in _names(whole) if name not in measured}
     with tempfile.TemporaryDirectory() as scratch:
         folder = out or Path(scratch)
         for count in map(int, threads.split(",")):
-            for network, chosen in measured.items():
-                options = {"network": network, "algorithms": chosen, "count": count, "seconds": seconds}
-                study = written(_names(types), ours, beside, options)
+            for network, listed in measured.items():
+                options = {"network": network, "algorithms": listed, "count": count, "seconds": seconds}
+                study = written(kinds, ours, beside, options)
                 print_table(f"{network}, {count} threads", run_study(folder / network, study), count)
         if figures:
             draw([folder / network for network in measured], figures)

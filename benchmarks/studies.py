@@ -5,8 +5,10 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
+
+import typer
 
 from dlas.rows.results import UNSTABLE, Row, read_rows
 from dlas.study.reading import read_study
@@ -14,6 +16,27 @@ from dlas.study.reading import read_study
 ROOT = Path(__file__).parents[1]
 JOBS = 2
 """Networks and builds at a time; a measurement has the machine to itself."""
+
+
+def chosen(listed: str, known: Collection[str], what: str) -> list[str]:
+    """Return the names in a list with commas.
+
+    Parameters
+    ----------
+    listed : str
+    known : collection of str
+    what : str
+        What the names are of, for messages.
+
+    Raises
+    ------
+    typer.BadParameter
+        If a name is not known.
+    """
+    names = [name for name in listed.split(",") if name]
+    if unknown := [name for name in names if name not in known]:
+        raise typer.BadParameter(f"{what} {unknown[0]!r}; there are: {', '.join(known)}")
+    return names
 
 
 def run_study(folder: Path, text: str) -> list[Row]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from benchmarks import precision
 from benchmarks.precision import ALGORITHMS, TYPES, print_table, written
@@ -35,6 +36,13 @@ def test_every_type_by_every_algorithm_and_peers_once(
     as_they_come = [point.compression.name for point in found if point.compiler.options]
     assert as_they_come == ([] if sums_in_32_bits else ["int8"])
     assert len(found) == len(ours) + len(TYPES) + len(as_they_come)
+
+
+def test_types_and_compilers_that_do_not_exist_are_named() -> None:
+    with pytest.raises(typer.BadParameter, match="type 'int4'; there are: float32, float16, bfloat16, int8"):
+        precision.main(types="float32,int4")
+    with pytest.raises(typer.BadParameter, match="compiler 'tuned'; there are: untuned, hand, metaschedule"):
+        precision.main(compilers="hand,tuned")
 
 
 def test_a_speed_is_against_each_peer_in_the_same_type_and_a_gain_against_float32(
