@@ -27,10 +27,10 @@ class OnnxRuntime(Runtime):
     Parameters
     ----------
     saturating : bool
-        Run an int8 network with the settings that ONNX Runtime has by itself.  On x86 processors
-        without VNNI it then adds products of bytes in 16 bits, which is faster and saturates: a
-        build may exceed its tolerance, and the row is ``wrong``.  Where that makes no difference,
-        it is refused.
+        Run an int8 network with ONNX Runtime's default settings.  On x86 processors without
+        VNNI it then adds products of bytes in 16 bits, which is faster and saturates: a build
+        may exceed its tolerance, and the row is ``wrong``.  Where that makes no difference, it
+        is ``unsupported``.
     """
 
     saturating: bool = False
