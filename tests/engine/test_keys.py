@@ -114,7 +114,8 @@ def test_docstrings_change_no_key() -> None:
 
 
 def test_the_rule_by_which_builds_are_accepted_is_in_the_keys_of_rows_and_of_nothing_else() -> None:
-    assert changed(replaced("dlas.engine.steps.check", "error <= facts", "2 * error <= facts")) == {"row"}
+    edit = replaced("dlas.engine.steps.check", "error <= tolerance", "2 * error <= tolerance")
+    assert changed(edit) == {"row"}
 
 
 def test_how_builds_are_timed_is_in_the_keys_of_rows_and_of_nothing_else() -> None:
