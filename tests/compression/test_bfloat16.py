@@ -16,18 +16,16 @@ from dlas.compression.bfloat16 import Bfloat16
 from dlas.compression.float16 import Float16
 from dlas.datasets.random import Random
 from dlas.errors import Unsupported
-from dlas.models.cifar_resnet18 import CifarResnet18
 from dlas.networks.exporting import as_onnx
 from dlas.networks.onnx_halves import in_single
 from dlas.networks.onnx_network import OnnxNetwork, number_type
 from dlas.stack import Workspace, from_bfloat16, to_bfloat16
 from dlas.study import parts
 from dlas.testing.algorithms import HOST
+from tests.fixtures.compressed import NOISE, check_is_kept, compressed
 from tests.fixtures.onnx_graphs import small_graph
 from tests.fixtures.rounding import ROUNDED
-from tests.fixtures.small_network import LAYERS, SHAPE, Small, error, images, network, trained
-
-NOISE = Random(size=SHAPE[1], images=8).load()
+from tests.fixtures.small_network import LAYERS, Small, error, images, network, trained
 
 
 @pytest.fixture
@@ -36,11 +34,8 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 @pytest.fixture(scope="module")
-def half(tmp_path_factory: pytest.TempPathFactory) -> OnnxNetwork:
-    workspace = Workspace(0, tmp_path_factory.mktemp("half"), say=lambda line: None)
-    made = Bfloat16().compress(network(), NOISE, workspace)
-    assert isinstance(made, OnnxNetwork)
-    return made
+def half() -> OnnxNetwork:
+    return compressed(Bfloat16())
 
 
 def test_weights_are_half_as_large(half: OnnxNetwork) -> None:
@@ -68,18 +63,8 @@ def test_weights_are_half_as_large(half: OnnxNetwork) -> None:
         assert value.type.tensor_type.elem_type == TensorProto.FLOAT, "images and outputs stay float32"
 
 
-def test_it_is_saved_restored_and_made_again_bit_for_bit(
-    half: OnnxNetwork, tmp_path: Path, workspace: Workspace
-) -> None:
-    half.save(tmp_path)
-    restored = Bfloat16().restore(CifarResnet18(), tmp_path, half.facts)
-    again = Bfloat16().compress(network(), NOISE, workspace)
-    x = images(3)
-    assert restored.tolerance == half.tolerance == Bfloat16.TOLERANCE
-    for other in (restored, again):
-        assert isinstance(other, OnnxNetwork)
-        assert other.model.SerializeToString() == half.model.SerializeToString()
-        np.testing.assert_array_equal(other.reference(x), half.reference(x))
+def test_it_is_saved_restored_and_made_again_bit_for_bit(half: OnnxNetwork, tmp_path: Path) -> None:
+    check_is_kept(Bfloat16(), half, tmp_path)
 
 
 def test_the_reference_rounds_what_layers_read(workspace: Workspace) -> None:

@@ -14,17 +14,15 @@ from torch import nn
 from dlas.compression.float16 import Float16
 from dlas.datasets.random import Random
 from dlas.errors import Unsupported
-from dlas.models.cifar_resnet18 import CifarResnet18
 from dlas.networks.exporting import as_onnx
 from dlas.networks.onnx_network import OnnxNetwork
 from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Workspace
 from dlas.study import parts
 from dlas.testing.algorithms import HOST
+from tests.fixtures.compressed import NOISE, check_is_kept, compressed
 from tests.fixtures.onnx_graphs import small_graph
-from tests.fixtures.small_network import LAYERS, SHAPE, Small, error, images, network, trained
-
-NOISE = Random(size=SHAPE[1], images=8).load()
+from tests.fixtures.small_network import LAYERS, Small, error, images, network, trained
 
 
 @pytest.fixture
@@ -33,11 +31,8 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 @pytest.fixture(scope="module")
-def half(tmp_path_factory: pytest.TempPathFactory) -> OnnxNetwork:
-    workspace = Workspace(0, tmp_path_factory.mktemp("half"), say=lambda line: None)
-    made = Float16().compress(network(), NOISE, workspace)
-    assert isinstance(made, OnnxNetwork)
-    return made
+def half() -> OnnxNetwork:
+    return compressed(Float16())
 
 
 def test_what_is_stored_is_half_as_large(half: OnnxNetwork) -> None:
@@ -63,18 +58,9 @@ def test_what_is_stored_is_half_as_large(half: OnnxNetwork) -> None:
         assert value.type.tensor_type.elem_type == TensorProto.FLOAT, "images and outputs stay float32"
 
 
-def test_it_is_saved_restored_and_made_again_bit_for_bit(
-    half: OnnxNetwork, tmp_path: Path, workspace: Workspace
-) -> None:
-    half.save(tmp_path)
-    restored = Float16().restore(CifarResnet18(), tmp_path, half.facts)
-    again = Float16().compress(network(), NOISE, workspace)
+def test_it_is_saved_restored_and_made_again_bit_for_bit(half: OnnxNetwork, tmp_path: Path) -> None:
+    check_is_kept(Float16(), half, tmp_path)
     x = images(3)
-    assert restored.tolerance == half.tolerance == Float16.TOLERANCE
-    for other in (restored, again):
-        assert isinstance(other, OnnxNetwork)
-        assert other.model.SerializeToString() == half.model.SerializeToString()
-        np.testing.assert_array_equal(other.reference(x), half.reference(x))
     np.testing.assert_array_equal(half.reference(x)[:1], half.reference(x[:1]))
 
 

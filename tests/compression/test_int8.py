@@ -31,10 +31,9 @@ from dlas.stack import Data, Images, Labels, Split, Workspace, csr_bytes
 from dlas.study import parts
 from dlas.study.chain import Chain
 from dlas.testing.algorithms import HOST
+from tests.fixtures.compressed import NOISE, check_is_kept, compressed
 from tests.fixtures.onnx_graphs import small_graph
 from tests.fixtures.small_network import LAYERS, SHAPE, Small, error, images, network, trained
-
-NOISE = Random(size=SHAPE[1], images=8).load()
 
 
 @pytest.fixture
@@ -43,9 +42,8 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 @pytest.fixture(scope="module")
-def integer(tmp_path_factory: pytest.TempPathFactory) -> OnnxNetwork:
-    workspace = Workspace(0, tmp_path_factory.mktemp("integer"), say=lambda line: None)
-    return quantised(Int8(), network(), NOISE, workspace)
+def integer() -> OnnxNetwork:
+    return compressed(Int8())
 
 
 def quantised(part: Int8, given: TorchNetwork | OnnxNetwork, data: Data, to: Workspace) -> OnnxNetwork:
@@ -109,18 +107,9 @@ def test_it_is_counted_as_the_network_that_it_was(integer: OnnxNetwork) -> None:
     assert 0.98 * facts.macs < facts.effective_macs < facts.macs, "a few small weights round to zero"
 
 
-def test_it_is_saved_restored_and_made_again_bit_for_bit(
-    integer: OnnxNetwork, tmp_path: Path, workspace: Workspace
-) -> None:
-    integer.save(tmp_path)
-    restored = Int8().restore(CifarResnet18(), tmp_path, integer.facts)
-    again = quantised(Int8(), network(), NOISE, workspace)
+def test_it_is_saved_restored_and_made_again_bit_for_bit(integer: OnnxNetwork, tmp_path: Path) -> None:
+    check_is_kept(Int8(), integer, tmp_path)
     x = images(3)
-    assert restored.tolerance == integer.tolerance == Int8.TOLERANCE
-    for other in (restored, again):
-        assert isinstance(other, OnnxNetwork)
-        assert other.model.SerializeToString() == integer.model.SerializeToString()
-        np.testing.assert_array_equal(other.reference(x), integer.reference(x))
     np.testing.assert_array_equal(integer.reference(x)[:1], integer.reference(x[:1]))
 
 

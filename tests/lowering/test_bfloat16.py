@@ -11,7 +11,6 @@ import pytest
 from tvm import relax
 
 from dlas.compression.bfloat16 import Bfloat16
-from dlas.datasets.random import Random
 from dlas.lowering.bfloat16 import NARROW, WIDEN
 from dlas.lowering.convolutions import ConvolutionKernel
 from dlas.lowering.kernels import Kernel, schedule_kernel
@@ -20,14 +19,15 @@ from dlas.networks.onnx_network import OnnxNetwork
 from dlas.schedules.loops.dot_forms import ByDotProducts
 from dlas.schedules.loops.dot_products import IN_BFLOAT16, dot_products
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import BFLOAT16, Array, Target, Workspace, from_bfloat16, to_bfloat16
+from dlas.stack import BFLOAT16, Array, Target, from_bfloat16, to_bfloat16
 from dlas.study import parts
 from dlas.testing.algorithms import HOST, run_here
 from dlas.testing.cases import CASES, Case, expected, graph, tensors
+from tests.fixtures.compressed import compressed
 from tests.fixtures.elementwise import computed
 from tests.fixtures.quantised_graphs import built
 from tests.fixtures.rounding import ROUNDED
-from tests.fixtures.small_network import LAYERS, SHAPE, error, images, network
+from tests.fixtures.small_network import LAYERS, error, images, network
 
 NATIVE = parts.make("hardware", "local_cpu", {}).target()
 TARGETS = {"generic": HOST, "native": NATIVE}
@@ -120,11 +120,8 @@ def test_what_has_no_kernel_for_it_says_so() -> None:
 
 
 @pytest.fixture(scope="module")
-def half(tmp_path_factory: pytest.TempPathFactory) -> OnnxNetwork:
-    workspace = Workspace(0, tmp_path_factory.mktemp("half"), say=lambda line: None)
-    made = Bfloat16().compress(network(), Random(size=SHAPE[1], images=8).load(), workspace)
-    assert isinstance(made, OnnxNetwork)
-    return made
+def half() -> OnnxNetwork:
+    return compressed(Bfloat16())
 
 
 @pytest.mark.parametrize(

@@ -10,23 +10,20 @@ import numpy as np
 import pytest
 
 from dlas.compression.float16 import Float16
-from dlas.datasets.random import Random
 from dlas.lowering.lower import lower
 from dlas.networks.onnx_network import OnnxNetwork
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.schedules.spatial_packing.chains import InChains
-from dlas.stack import Algorithm, Conv, Target, Workspace
+from dlas.stack import Algorithm, Conv, Target
 from dlas.study import parts
+from tests.fixtures.compressed import compressed
 from tests.fixtures.quantised_graphs import built
-from tests.fixtures.small_network import LAYERS, SHAPE, error, images, network
+from tests.fixtures.small_network import LAYERS, error, images, network
 
 
 @pytest.fixture(scope="module")
-def half(tmp_path_factory: pytest.TempPathFactory) -> OnnxNetwork:
-    workspace = Workspace(0, tmp_path_factory.mktemp("half"), say=lambda line: None)
-    made = Float16().compress(network(), Random(size=SHAPE[1], images=8).load(), workspace)
-    assert isinstance(made, OnnxNetwork)
-    return made
+def half() -> OnnxNetwork:
+    return compressed(Float16())
 
 
 OTHERS = ("gemm", "blocked", "csr_direct")

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from dlas.compression.int8 import Int8
-from dlas.datasets.random import Random
 from dlas.errors import Unsupported
 from dlas.lowering.lower import lower
 from dlas.networks.onnx_network import OnnxNetwork
 from dlas.schedules.direct import Direct
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import Images, Workspace
+from dlas.stack import Images
 from dlas.study import parts
+from tests.fixtures.compressed import compressed
 from tests.fixtures.quantised_graphs import QuantisedGraph, built, drawn
-from tests.fixtures.small_network import LAYERS, SHAPE, images, network
+from tests.fixtures.small_network import LAYERS, images
 
 SHAPE4 = (2, 8, 9, 10)
 
@@ -176,11 +176,8 @@ def test_linear_layers_are_computed_in_integers(how: str, tmp_path: Path) -> Non
 
 
 @pytest.fixture(scope="module")
-def integer(tmp_path_factory: pytest.TempPathFactory) -> OnnxNetwork:
-    workspace = Workspace(0, tmp_path_factory.mktemp("integer"), say=lambda line: None)
-    made = Int8().compress(network(), Random(size=SHAPE[1], images=8).load(), workspace)
-    assert isinstance(made, OnnxNetwork)
-    return made
+def integer() -> OnnxNetwork:
+    return compressed(Int8())
 
 
 @pytest.mark.parametrize(
