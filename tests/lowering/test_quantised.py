@@ -154,6 +154,18 @@ def test_operators_between_convolutions_are_right(name: str, tmp_path: Path) -> 
     assert apart <= 0.06 and share <= APART.get(name, 0)
 
 
+def test_zero_points_of_a_sum_are_rounded_as_by_onnx_runtime(tmp_path: Path) -> None:
+    # The first sum of ResNet-50 on noise, for all pairs of integers: some lie between two integers of its output.
+    first, second = (0.05347958, 121), (0.04507458, 136)
+    graph = QuantisedGraph((1, 1, 256, 256))
+    ratio = graph.constant(np.float32(second[0] / first[0]))
+    turned = graph.op("Mul", graph.op("Transpose", "x", perm=[0, 1, 3, 2]), ratio)
+    both = graph.op("Add", graph.quantised("x", first), graph.quantised(turned, second))
+    made = graph.network(graph.quantised(graph.op("Relu", both), (0.040625926, 0)))
+    x = np.broadcast_to((np.arange(256, dtype=np.float32) - 128)[:, None] * np.float32(first[0]), (256, 256))
+    assert steps_apart(made, np.ascontiguousarray(x)[None, None], tmp_path) == (0, 0)
+
+
 def linear(scale: float = 0.05) -> OnnxNetwork:
     """Return a linear layer with a bias behind a mean over planes."""
     draw, graph = np.random.default_rng(0), QuantisedGraph(SHAPE4)

@@ -147,7 +147,9 @@ def _sum(numbers: Numbers, value: relax.Var, written: Format, bounds: Bounds) ->
         return None
     a, b = operands
     ratio_a, ratio_b = (np.float32(x.format.scale / written.scale) for x in operands)
-    zeros = ratio_a * np.float32(a.format.zero) + ratio_b * np.float32(b.format.zero)
+    # As ONNX Runtime's multiply-add: one product is rounded by itself, the other with the sum.
+    second_zero = np.float64(ratio_b * np.float32(b.format.zero))
+    zeros = np.float32(np.float64(ratio_a) * a.format.zero + second_zero)
     start = np.float32(np.float32(written.zero) - zeros)
 
     def write(to: Rewriter) -> relax.Expr:
