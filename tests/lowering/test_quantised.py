@@ -155,7 +155,7 @@ def test_operators_between_convolutions_are_right(name: str, tmp_path: Path) -> 
 
 
 def test_zero_points_of_a_sum_are_rounded_as_by_onnx_runtime(tmp_path: Path) -> None:
-    # The first sum of ResNet-50 on noise, for all pairs of integers: some lie between two integers of its output.
+    # The first sum of ResNet-50 on noise, for all pairs of integers: some lie between two of its output.
     first, second = (0.05347958, 121), (0.04507458, 136)
     graph = QuantisedGraph((1, 1, 256, 256))
     ratio = graph.constant(np.float32(second[0] / first[0]))
