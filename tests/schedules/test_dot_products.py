@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from dlas.schedules.spatial_pack import SpatialPack
 from dlas.schedules.winograd import Winograd
 from dlas.stack import BFLOAT16, Algorithm, Array, Conv, Target, to_bfloat16
 from dlas.study import parts
+from dlas.tuning.workload import Workload
 from tests.fixtures.assembly import assembly
 from tests.fixtures.convolutions import BYTES, SQUARE
 from tests.fixtures.quantised_graphs import QuantisedGraph, built, drawn
@@ -227,3 +229,12 @@ def test_schedules_that_another_process_found_have_their_instructions() -> None:
     for dots in FAMILIES:
         for lanes in dots.instructions:
             assert TensorIntrin.get(f"dlas.{dots.name}.{lanes}", allow_missing=True) is not None
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_schedules_come_back_from_their_traces(name: str) -> None:
+    kernel = kernel_of(ALGORITHMS[name], AVX512)
+    workload = Workload.of(kernel)
+    schedule = workload.apply(kernel.space(AVX512)[0], AVX512)
+    replayed = workload.replay(json.loads(json.dumps(workload.trace_of(schedule))))
+    tvm.ir.assert_structural_equal(replayed.mod, schedule.mod)
