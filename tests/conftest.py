@@ -14,7 +14,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from dlas.stack import Target
+from dlas.stack import Target, Workspace
 from tests.fixtures.commands import Command, runner
 
 # TVM pins the main thread, and what PyTorch starts later would share its core.
@@ -56,6 +56,12 @@ def same_threads_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Undo the numbers of threads that a study sets in the tests' own process."""
     for name in ("TVM_BIND", "TVM_NUM", "OMP_NUM", "MKL_NUM", "OPENBLAS_NUM", "NUMEXPR_NUM"):
         monkeypatch.setenv(f"{name}_THREADS", os.environ.get(f"{name}_THREADS", "1"))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """Return a workspace that says nothing."""
+    return Workspace(0, tmp_path / "work", say=lambda line: None)
 
 
 @pytest.fixture(scope="session")

@@ -45,11 +45,6 @@ def labelled(count: int = 64) -> Data:
     return Data(split, split, split, SHAPE, CLASSES)
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(0, tmp_path / "work", say=lambda line: None)
-
-
 def compact(given: TorchNetwork, workspace: Workspace, level: float = 0.5, **options: Any) -> TorchNetwork:
     """Return a smaller copy of a network; ``given`` stays as it is."""
     part = CompactChannelPruning(level=level, **options)

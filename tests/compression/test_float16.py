@@ -25,11 +25,6 @@ from tests.fixtures.onnx_graphs import small_graph
 from tests.fixtures.small_network import LAYERS, Small, error, images, network, trained
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(0, tmp_path, say=lambda line: None)
-
-
 @pytest.fixture(scope="module")
 def half() -> OnnxNetwork:
     return compressed(Float16())

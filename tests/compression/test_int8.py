@@ -36,11 +36,6 @@ from tests.fixtures.onnx_graphs import small_graph
 from tests.fixtures.small_network import LAYERS, SHAPE, Small, error, images, network, trained
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(0, tmp_path, say=lambda line: None)
-
-
 @pytest.fixture(scope="module")
 def integer() -> OnnxNetwork:
     return compressed(Int8())

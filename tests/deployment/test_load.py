@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from benchmarks import load
 from benchmarks.load import CHEAPEST, RATES, STATIC, Outcome, Site, always, arrivals, serve, servers
 from dlas.deployment.routing import POLICIES, Route, Routes, Served, State
 from dlas.deployment.run import Deployed
+from tests.fixtures.flexible import Recorded
 
 BATCH, STATIC_S = 8, 8e-3
 SECONDS = {"00": STATIC_S, "01": STATIC_S / 2, "10": 2 * STATIC_S, "11": STATIC_S / 4}
@@ -63,29 +62,14 @@ def test_with_little_to_do_routing_takes_the_static_networks_path() -> None:
 # ---------------------------------------------------------------- on a deployed network
 
 
-class Echo:
-    """A program that returns zeros and remembers which functions ran."""
-
-    def __init__(self) -> None:
-        self.ran: list[str] = []
-
-    def entry(self, function: str, shape: tuple[int, ...]) -> Callable[[Any], Any]:
-        def once(images: Any) -> Any:
-            assert images.shape == shape
-            self.ran.append(function)
-            return np.zeros((len(images), 2), np.float32)
-
-        return once
-
-
-def deployed(paths: str = "00 01 10 11") -> tuple[Served, Echo]:
+def deployed(paths: str = "00 01 10 11") -> tuple[Served, Recorded]:
     """Return a network whose legacy path is not in the Pareto set, since 01 is as accurate and faster."""
-    program = Echo()
+    program = Recorded()
     functions = {size: {path: f"{path}_{size}" for path in paths.split()} for size in (1, BATCH, 16)}
     best = [KNOWN["11"], Route("01", 0.99, *list(vars(KNOWN["01"]).values())[2:])]
     others = {size: [KNOWN["00"], KNOWN["10"]] for size in (1, BATCH)}
     routes = Routes(functions, {1: best[1:], BATCH: best, 16: []}, {}, others)
-    return Served({"input": [4, 3, 8, 8], "labels": ["0", "1"]}, program, routes), program  # type: ignore[arg-type]
+    return Served({"input": [4, 3, 8, 8], "labels": ["0"]}, program, routes), program  # type: ignore[arg-type]
 
 
 def test_the_static_network_is_the_legacy_path_also_where_another_is_better() -> None:
@@ -140,7 +124,7 @@ def test_values_that_a_load_does_not_have_are_refused(
 def test_a_folder_without_paths_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code, printed = run(monkeypatch, deployed("01 11")[0], "--batch", str(BATCH))
     assert code == 2 and "path '00', the static network, is not among 01, 11" in printed
-    one = Deployed({"input": [1, 3, 8, 8], "labels": ["0"]}, Echo())  # type: ignore[arg-type]
+    one = Deployed({"input": [1, 3, 8, 8], "labels": ["0"]}, Recorded())  # type: ignore[arg-type]
     code, printed = run(monkeypatch, one)
     assert code == 2 and "'served' holds one network" in printed
     monkeypatch.undo()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from dlas.deployment.routing import ROUTES, Route, Routes, Served, State, policy
 from dlas.deployment.run import Refused
 from dlas.errors import InputError
 from tests.fixtures.commands import Command
-from tests.fixtures.flexible import path_row
+from tests.fixtures.flexible import Recorded, path_row
 from tests.fixtures.rows import row, write
 
 FAST = Route("11", 0.80, 1e-3, 0.9e-3, 1.1e-3)
@@ -27,23 +27,8 @@ DEVICE = {"hardware": "local_cpu", "machine": "some", "threads": 1}
 SHAPE = (3, 8, 8)
 
 
-class Fake:
-    """A program whose outputs tell its function, and how many images it was given."""
-
-    def __init__(self) -> None:
-        self.ran: list[str] = []
-
-    def entry(self, function: str, shape: tuple[int, ...]) -> Callable[[Any], Any]:
-        def once(images: Any) -> Any:
-            assert images.shape == shape
-            self.ran.append(function)
-            return np.full((len(images), 1), ord(function[0]), np.float32)
-
-        return once
-
-
-def served() -> tuple[Served, Fake]:
-    program = Fake()
+def served() -> tuple[Served, Recorded]:
+    program = Recorded()
     description = {"input": [4, *SHAPE], "labels": ["0"]}
     routes = Routes(FUNCTIONS, {2: ALL, 4: ALL}, DEVICE)
     return Served(description, program, routes), program  # type: ignore[arg-type]

@@ -23,11 +23,10 @@ from dlas.stack import BFLOAT16, Array, Target, from_bfloat16, to_bfloat16
 from dlas.study import parts
 from dlas.testing.algorithms import HOST, run_here
 from dlas.testing.cases import CASES, Case, expected, graph, tensors
-from tests.fixtures.compressed import compressed
+from tests.fixtures.compressed import check_build, compressed
 from tests.fixtures.elementwise import computed
-from tests.fixtures.quantised_graphs import built
 from tests.fixtures.rounding import ROUNDED
-from tests.fixtures.small_network import LAYERS, error, images, network
+from tests.fixtures.small_network import network
 
 NATIVE = parts.make("hardware", "local_cpu", {}).target()
 TARGETS = {"generic": HOST, "native": NATIVE}
@@ -132,14 +131,7 @@ def half() -> OnnxNetwork:
     ],
 )
 def test_a_network_in_bfloat16_is_right(name: str, how: str, half: OnnxNetwork, tmp_path: Path) -> None:
-    x = images(3)
-    build, program = built(half, parts.make("algorithm", name, {}), how, tmp_path, 3)
-    layers = {layer["name"]: layer for layer in build.layers if "types" in layer}
-    assert set(LAYERS) <= set(layers)
-    for layer in layers.values():
-        assert tuple(layer["types"].values())[:3] == TYPES
-    assert all(layer["operator"] for layer in build.layers), "every kernel is described"
-    assert 0 < error(program.run(x), half.reference(x)) < half.tolerance
+    check_build(half, name, how, TYPES, tmp_path)
 
 
 def test_kernels_store_16_bits_and_use_the_targets_dot_products(half: OnnxNetwork) -> None:

@@ -15,10 +15,9 @@ from dlas.networks.onnx_network import OnnxNetwork
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.schedules.spatial_packing.chains import InChains
 from dlas.stack import Algorithm, Conv, Target
-from dlas.study import parts
-from tests.fixtures.compressed import compressed
+from tests.fixtures.compressed import check_build, compressed
 from tests.fixtures.quantised_graphs import built
-from tests.fixtures.small_network import LAYERS, error, images, network
+from tests.fixtures.small_network import error, images, network
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +37,7 @@ OTHERS = ("gemm", "blocked", "csr_direct")
     ],
 )
 def test_a_network_of_halves_is_right(name: str, how: str, half: OnnxNetwork, tmp_path: Path) -> None:
-    x = images(3)
-    build, program = built(half, parts.make("algorithm", name, {}), how, tmp_path, 3)
-    layers = {layer["name"]: layer for layer in build.layers if "types" in layer}
-    assert set(LAYERS) <= set(layers)
-    for layer in layers.values():
-        assert tuple(layer["types"].values())[:3] == ("float16", "float16", "float32")
-    assert 0 < error(program.run(x), half.reference(x)) < half.tolerance
+    check_build(half, name, how, ("float16", "float16", "float32"), tmp_path)
 
 
 def test_kernels_store_halves_and_no_copies_in_float32(half: OnnxNetwork) -> None:

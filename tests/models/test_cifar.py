@@ -49,11 +49,6 @@ def cifar_model(name: str, **options: Any) -> TorchModel:
     return model
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(0, tmp_path / "work", say=lambda line: None)
-
-
 def norm_elements(module: nn.Module, shape: tuple[int, int, int]) -> int:
     """Count the elements that batch norms put out for one image."""
     counted = []

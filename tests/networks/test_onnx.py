@@ -24,11 +24,6 @@ from tests.fixtures.data import labelled, noise
 from tests.fixtures.onnx_graphs import small_graph
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(0, tmp_path / "work", say=lambda line: None)
-
-
 @pytest.mark.parametrize("batch", ["n", 1, 3])
 def test_an_onnx_file_is_counted_evaluated_and_restored(
     batch: int | str, tmp_path: Path, workspace: Workspace
