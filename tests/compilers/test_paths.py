@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tvm_ffi
 from safetensors.numpy import load_file
 from tvm import relax
 
@@ -22,7 +24,8 @@ from dlas.schedules.direct import Direct
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.testing.algorithms import HOST
 from dlas.testing.networks import SHAPE, random_images
-from tests.fixtures.flexible import PATHS, networks
+from tests.fixtures.flexible import PATHS, networks, staged
+from tests.fixtures.tiny import network_of
 
 BATCH = 2
 CASES = {"untuned": (Untuned(), Direct()), "hand": (Hand(), SpatialPack(layout="blocked"))}
@@ -112,3 +115,30 @@ def test_switching_takes_no_memory(built: Any, switches: int) -> None:
     switch(switches)
     # An output kept at each switch would be 64 bytes and more each, an intermediate tensor tens of kilobytes.
     assert quick_bytes(os.getpid()) - before < 2**20
+
+
+def test_the_path_of_zeros_is_the_program_of_the_legacy_network(tmp_path: Path) -> None:
+    compiler, algorithm = Untuned(), Direct()
+    scheduled = {
+        name: compiler.schedule(network, algorithm, HOST, 1, tmp_path)
+        for name, network in (("legacy", network_of(staged())), ("path_00", networks()["00"]))
+    }
+    joined = join(scheduled.items())
+    assert joined.kernels["legacy"] == joined.kernels["path_00"]
+    assert joined.functions["legacy"] == joined.functions["path_00"]
+    legacy, path = (joined.module[name].without_attr("global_symbol") for name in scheduled)
+    assert tvm_ffi.structural_equal(legacy, path)
+
+
+def test_threads_share_a_program(built: Any) -> None:
+    _, folder, *_ = built
+    program = Program(folder, 1, {"function": "path_00"})
+    entries = [program.entry(f"path_{path}", (BATCH, *SHAPE)) for path in PATHS]
+    given = [random_images(BATCH, seed=seed) for seed in range(len(PATHS))]
+    expected = [entry(images) for entry, images in zip(entries, given, strict=True)]
+
+    def wrong(number: int) -> int:
+        return sum(not np.array_equal(entries[number](given[number]), expected[number]) for _ in range(500))
+
+    with ThreadPoolExecutor(len(PATHS)) as pool:
+        assert list(pool.map(wrong, range(len(PATHS)))) == [0] * len(PATHS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ class Program:
         self._machine = relax.VirtualMachine(tvm.runtime.load_module(str(library)), tvm.cpu())
         self._inputs: dict[tuple[int, ...], Any] = {}
         self._entries: dict[str, Callable[[], Any]] = {}
+        self._alone = threading.Lock()  # inferences share memory
 
     def bind(self, images: Array) -> Callable[[], Any]:
         """Return a function that runs one inference on ``images``."""
@@ -67,27 +69,31 @@ class Program:
     def run(self, images: Array) -> Array:
         """Return the outputs for ``images``."""
         function = self._default
-        outputs: Array = self._machine[function](self._tensor(images), *self._parameters[function]).numpy()
+        with self._alone:
+            result = self._machine[function](self._tensor(images), *self._parameters[function])
+            outputs: Array = result.numpy()
         return outputs
 
     def entry(self, function: str, shape: tuple[int, ...]) -> Callable[[Array], Array]:
         """Return what runs one of the library's functions on images of one shape.
 
         Functions of one shape share an input, and each is bound to it once, so that changing from one to
-        another copies nothing.
+        another copies nothing.  Threads may call them: inferences run one after another.
         """
-        if shape not in self._inputs:
-            self._inputs[shape] = self._tensor(np.zeros(shape, np.float32))
-        given = self._inputs[shape]
-        if function not in self._entries:
-            bound = f"bound_{function}"
-            self._machine.save_function(function, bound, given, *self._parameters[function])
-            self._entries[function] = self._machine[bound]
-        once = self._entries[function]
+        with self._alone:
+            if shape not in self._inputs:
+                self._inputs[shape] = self._tensor(np.zeros(shape, np.float32))
+            given = self._inputs[shape]
+            if function not in self._entries:
+                bound = f"bound_{function}"
+                self._machine.save_function(function, bound, given, *self._parameters[function])
+                self._entries[function] = self._machine[bound]
+            once = self._entries[function]
 
         def run(images: Array) -> Array:
-            given.copyfrom(images)
-            outputs: Array = once().numpy()
+            with self._alone:
+                given.copyfrom(images)
+                outputs: Array = once().numpy()
             return outputs
 
         return run
