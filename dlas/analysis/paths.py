@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.matching import groups, natural, timed
+from dlas.analysis.matching import by_device, groups, natural, timed
 from dlas.errors import InputError
 from dlas.rows import intervals
 from dlas.rows.columns import MACHINE
@@ -30,6 +30,9 @@ PLACE = ("dataset", NETWORK, "algorithm", "compiler", "hardware", MACHINE, "batc
 """Columns of a place, where the paths of one network are compared."""
 CHANGED = ("batch", "hardware", "compiler", "algorithm")
 """Columns along which Pareto sets are compared."""
+BESIDE = {"compiler": ("algorithm",), "hardware": (MACHINE,)}
+"""Columns that may differ, too: runtimes have no algorithm, and devices are in several machines."""
+PROFILE, DEVICE = "hardware_name", "device"
 IN, OUT, OPEN = "in", "out", "open"
 FEWEST = 4
 """Least number of paths for a rank correlation."""
@@ -108,19 +111,26 @@ def changes(found: pd.DataFrame) -> pd.DataFrame:
     """Return how Pareto sets differ between places that differ in one column only.
 
     A runtime has kernels of its own and no algorithm: along the compiler it is compared with every other,
-    whatever the algorithm there.
+    whatever the algorithm there.  Devices in different machines are compared where their settings are equal,
+    or their profiles are others.
 
     Returns
     -------
     DataFrame
-        One line for neighbouring values of one of :data:`CHANGED`, or for any two compilers: ``along``,
-        ``first`` and ``second`` (its values), the columns of the place (None where both differ), the
+        One line for neighbouring values of one of :data:`CHANGED`, any two compilers or machines: ``along``,
+        ``first`` and ``second`` (its values), the columns of the place (None where they differ), the
         paths that surely ``enter`` and ``leave`` (tuples), and the number of paths that are ``open`` in
         either place.
     """
-    lines = [_change(along, *pair) for along in CHANGED for pair in _pairs(found, along)]
+    named = found.assign(**{DEVICE: by_device(found)["hardware"]})
+    lines = [_change(along, *pair) for along in CHANGED for pair in _pairs(named, along)]
     columns = ["along", "first", "second", *PLACE, "enter", "leave", "open"]
     return pd.DataFrame(lines, columns=columns, dtype=object)  # beside None, an integer would be a float
+
+
+def legacy(inside: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines of :func:`paths_of` whose path takes no shallow phase: the legacy network's."""
+    return inside[~inside[PATH].str.contains("1")]
 
 
 def text(paths: Sequence[str]) -> str:
@@ -202,8 +212,8 @@ def _place(inside: pd.DataFrame) -> dict[str, Any]:
     ordered = inside.sort_values("latency_s", kind="stable")
     of_member = {member: tuple(ordered.loc[ordered["member"] == member, PATH]) for member in (IN, OPEN)}
     fastest = ordered.iloc[0]
-    legacy = ordered[~ordered[PATH].str.contains("1")]
-    against = legacy.iloc[0] if len(legacy) else None
+    own = legacy(ordered)
+    against = own.iloc[0] if len(own) else None
     return {
         **{name: inside[name].iloc[0] for name in PLACE},
         "paths": len(inside),
@@ -228,15 +238,31 @@ def _correlated(inside: pd.DataFrame) -> dict[str, float]:
 
 def _pairs(found: pd.DataFrame, along: str) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Yield two places at a time that differ along a column alone."""
-    apart = [along, "algorithm"] if along == "compiler" else [along]
+    apart = [along, *BESIDE.get(along, ())]
     for inside in groups(found, [name for name in PLACE if name not in apart]):
         block = found.iloc[inside]
         parts = [block.iloc[lines] for lines in groups(block, apart)]
         parts.sort(key=lambda part: [natural(str(part[name].iloc[0])) for name in apart])
         if along == "compiler":
             yield from (pair for pair in itertools.combinations(parts, 2) if _are_compilers(*pair))
+        elif along == "hardware":
+            yield from _devices(parts)
         else:
             yield from itertools.pairwise(parts)
+
+
+def _devices(parts: Sequence[pd.DataFrame]) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Yield neighbouring settings of each machine, and equal settings or other profiles of two machines."""
+    of_machine: dict[str, list[pd.DataFrame]] = {}
+    for part in parts:
+        of_machine.setdefault(str(part[MACHINE].iloc[0]), []).append(part)
+    for own in of_machine.values():
+        yield from itertools.pairwise(own)
+    for one, other in itertools.combinations(of_machine.values(), 2):
+        for pair in itertools.product(one, other):
+            settings, profiles = ({part[name].iloc[0] for part in pair} for name in ("hardware", PROFILE))
+            if len(settings) == 1 or len(profiles) == 2:
+                yield pair
 
 
 def _are_compilers(first: pd.DataFrame, second: pd.DataFrame) -> bool:
@@ -257,6 +283,8 @@ def _change(along: str, first: pd.DataFrame, second: pd.DataFrame) -> dict[str, 
     if along == "compiler" and place["algorithm"] is None:
         first_name, second_name = map(_with_algorithm, values["compiler"], values["algorithm"])
         named = first_name, second_name
+    elif along == "hardware":
+        named = first[DEVICE].iloc[0], second[DEVICE].iloc[0]
     return {
         "along": along,
         "first": named[0],

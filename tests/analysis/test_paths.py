@@ -26,7 +26,7 @@ from dlas.rows.labels import MISSING
 from dlas.rows.results import Row
 from tests.fixtures.commands import Command
 from tests.fixtures.flexible import path_row
-from tests.fixtures.rows import row, write
+from tests.fixtures.rows import CPU, row, write
 
 MACS = {"00": 400, "01": 300, "10": 200, "11": 100}
 
@@ -154,6 +154,34 @@ def test_compilers_are_compared_with_runtimes_that_have_no_algorithm(tmp_path: P
     assert (runtime["along"], runtime["enter"], runtime["leave"]) == ("compiler", ("10",), ())
     assert runtime["compiler"] is None and runtime["algorithm"] is None
     assert compared["hand", "untuned"]["algorithm"] == "direct"
+
+
+def test_devices_in_different_machines_are_compared(tmp_path: Path) -> None:
+    first, second = {"00": 10, "01": 5, "10": 8, "11": 2}, {"00": 10, "01": 5, "10": 4, "11": 2}
+    one, two = ({"name": "local_cpu", "threads": threads} for threads in (1, 2))
+    board = {"name": "board", "title": "A board"}
+    here = [*rows(first, ACCURATE, hardware=one), *rows(first, ACCURATE, hardware=two)]
+    there = [
+        *rows(second, ACCURATE, hardware=two, device={**CPU, "cpu": "Real 1"}),
+        *rows(second, ACCURATE, hardware="board", device=board),
+    ]
+    folders = [write(tmp_path / "here", here), write(tmp_path / "there", there)]
+    frame = analysis.paths_of(merge_repeats(read(folders)).reset_index(drop=True))
+    changed = analysis.changes(frame)
+    assert set(changed["along"]) == {"hardware"}
+    ends = changed[["first", "second"]].map(lambda name: name.replace(", 2 cores, otherwise unknown", ""))
+    found_between = dict(zip(ends.itertuples(index=False, name=None), changed["enter"], strict=True))
+    single, double = (f"local_cpu(threads={threads}) on Imaginary 9000" for threads in (1, 2))
+    elsewhere = "local_cpu(threads=2) on Real 1"
+    assert found_between == {
+        (single, double): (),
+        (double, elsewhere): ("10",),
+        ("board", single): (),
+        ("board", double): (),
+        ("board", elsewhere): (),
+    }
+    left = dict(zip(ends.itertuples(index=False, name=None), changed["leave"], strict=True))
+    assert left["board", double] == ("10",) and left["board", elsewhere] == ()
 
 
 def test_what_does_not_change_is_told_as_it_is(tmp_path: Path) -> None:

@@ -10,7 +10,19 @@ import pandas as pd
 
 from dlas.analysis.matching import groups, natural
 from dlas.analysis.pareto import undominated
-from dlas.analysis.paths import ALL, COMPRESSION, FEWEST, IN, NETWORK, OPEN, OUT, PATH, PLACE, places
+from dlas.analysis.paths import (
+    ALL,
+    COMPRESSION,
+    FEWEST,
+    IN,
+    NETWORK,
+    OPEN,
+    OUT,
+    PATH,
+    PLACE,
+    legacy,
+    places,
+)
 from dlas.reporting import charts
 from dlas.reporting.blocks import Figure, Panel
 from dlas.reporting.context import Context, significant
@@ -94,9 +106,9 @@ def _panels(context: Context, found: pd.DataFrame, x: str, y: str) -> list[Panel
 
 def _shares(inside: pd.DataFrame) -> pd.DataFrame:
     """Return a place's paths with percentages: of the legacy network's, and of images that are right."""
-    legacy = inside[~inside[PATH].str.contains("1")]
+    whole = legacy(inside)
     numbers = {name: inside[name].to_numpy(dtype=float, na_value=np.nan) for name in ("macs", "latency_s")}
-    own = {name: float(legacy[name].iloc[0]) if len(legacy) else np.nan for name in numbers}
+    own = {name: float(whole[name].iloc[0]) if len(whole) else np.nan for name in numbers}
     return inside.assign(
         macs_share=100 * numbers["macs"] / own["macs"],
         latency_share=100 * numbers["latency_s"] / own["latency_s"],
