@@ -28,6 +28,7 @@ from dlas.stack import Compression, Data, Facts, Model, Network, SavedNetwork, W
 CALIBRATION_IMAGES = 16
 """Images that the batch norms of untrained shallow phases take their statistics from."""
 AUTO = "auto"
+NOTHING = "leaves nothing to train: the path of zeros takes no shallow phase"
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Leaf(Compression):
     epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
 
     def verify(self) -> None:
-        """Refuse options without an effect.
+        """Refuse options without an effect, and fine-tuning of nothing.
 
         Raises
         ------
@@ -78,6 +79,8 @@ class Leaf(Compression):
         """
         if self.stage == "base" and self.keep != AUTO:
             raise InputError(f"keep = {self.keep!r} has no effect with stage = 'base': all paths are kept")
+        if self.keep != AUTO and SHALLOW not in self.keep:
+            raise InputError(f"keep = {self.keep!r} {NOTHING}")
         if self.recipe == "none" and self.epochs:
             raise InputError(f"epochs = {self.epochs} has no effect with recipe = 'none'")
 
@@ -182,7 +185,13 @@ class Leaf(Compression):
         return made
 
     def _kept(self, network: FlexibleNetwork) -> list[str]:
-        """Return the paths to fine-tune."""
+        """Return the paths to fine-tune.
+
+        Raises
+        ------
+        Unsupported
+            If the network has no such path, or none of them takes a shallow phase.
+        """
         if self.keep != AUTO:
             paths = self.keep.split()
             for path in paths:
@@ -190,7 +199,10 @@ class Leaf(Compression):
             return list(dict.fromkeys(paths))
         told = network.facts.reached["paths"]
         accuracy = {path: facts["validation_accuracy"] for path, facts in told.items()}
-        return undominated(accuracy, {path: facts["macs"] for path, facts in told.items()})
+        best = undominated(accuracy, {path: facts["macs"] for path, facts in told.items()})
+        if SHALLOW not in "".join(best):
+            raise Unsupported(f"the Pareto set after base training is {' '.join(best)}, which {NOTHING}")
+        return best
 
     def _restored(self, model: TorchModel, folder: Path, facts: Facts, source: str) -> FlexibleNetwork:
         plain = Facts(facts.shape, facts.classes)

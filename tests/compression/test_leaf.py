@@ -177,6 +177,8 @@ def test_options_are_checked() -> None:
         leaf.validate("leaf", {"path": "01", "keep": "0 2"})
     with pytest.raises(InputError, match="keep = '01' has no effect with stage = 'base'"):
         Leaf("01", keep="01").verify()
+    with pytest.raises(InputError, match="keep = '00 00' leaves nothing to train: the path of zeros"):
+        Leaf("01", stage="fine_tuned", keep="00 00").verify()
     with pytest.raises(InputError, match="epochs = 3 has no effect"):
         Leaf("01", recipe="none", epochs=3).verify()
 
@@ -284,6 +286,10 @@ def test_fine_tuning_is_on_the_paths_that_are_kept(tmp_path: Path) -> None:
     wrong = Leaf("all", stage="fine_tuned", keep="000")
     with pytest.raises(Unsupported, match="path '000'"):
         wrong.compress(copy.deepcopy(base), tiny_data(), workspace(tmp_path / "wrong"))
+    for path, facts in told.items():
+        facts.update(macs=100, validation_accuracy=0.9 - 0.1 * path.count("1"))
+    with pytest.raises(Unsupported, match="the Pareto set after base training is 00, which leaves nothing"):
+        Leaf("all", stage="fine_tuned").compress(base, tiny_data(), workspace(tmp_path / "nothing"))
 
 
 def test_fine_tuning_needs_a_trained_network(tmp_path: Path) -> None:
