@@ -131,7 +131,7 @@ class Site:
         if batch not in usable:
             raise typer.BadParameter(f"batch {batch!r}; with measured paths there are: {_listed(usable)}")
         known = network.routes.functions[batch]
-        legacy = "0" * len(next(iter(known)))
+        legacy = network.legacy
         if legacy not in known:
             raise typer.BadParameter(f"path {legacy!r}, the static network, is not among {_listed(known)}")
         images = np.random.default_rng(0).standard_normal((batch, *network.shape[1:])).astype(np.float32)

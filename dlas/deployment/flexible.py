@@ -130,7 +130,7 @@ def path_rows(folder: Path, where: Sequence[str] = ()) -> list[Row]:
     Raises
     ------
     InputError
-        If there are none, or they differ in more than path and batch.
+        If there are none, they differ in more than path and batch, or a batch lacks the path of zeros.
     """
     chosen = set(select(read(folder), where)["id"])
     rows = [row for row in read_rows(folder) if row.id in chosen and _is_path(row)]
@@ -149,6 +149,14 @@ def path_rows(folder: Path, where: Sequence[str] = ()) -> list[Row]:
             f"{axis}: {', '.join(values)}" for axis, values in differing.items() if len(values) > 1
         )
         raise InputError(f"the paths of which setting? Choose one with --where axis=value ({shown})")
+    batches = sorted({row.batch for row in rows})
+    of_batch = {batch: [row.compression["path"] for row in rows if row.batch == batch] for batch in batches}
+    for batch, paths in of_batch.items():
+        if all("1" in path for path in paths):
+            raise InputError(
+                f"batch {batch} has no measured row of the path of zeros, the network itself, which is taken "
+                f"where no other is asked for; it has {', '.join(sorted(paths))}"
+            )
     return rows
 
 

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -58,23 +59,26 @@ class State:
         Time until the first of them must be done; infinite where there is no hurry.
     least_accuracy : float
         The accuracy that is enough.
+    runs : int
+        Inferences of this batch size that the given images take: one, unless they exceed the largest batch.
     """
 
     batch: int
     queue: int = 0
     deadline_s: float = math.inf
     least_accuracy: float = 1.0
+    runs: int = 1
 
 
-TOLD = {field.name for field in fields(State)} - {"batch"}
+TOLD = {field.name for field in fields(State)} - {"batch", "runs"}
 """What a caller tells a policy."""
 Policy = Callable[[Sequence[Route], State], str]
 """Returns the path to take, of the Pareto set of the batch size, the fastest first."""
 
 
 def latency(routes: Sequence[Route], state: State) -> str:
-    """Return the most accurate path that is done by the deadline, the fastest where none is."""
-    in_time = [route for route in routes if route.latency_high_s <= state.deadline_s]
+    """Return the most accurate path with which all runs are done in time, the fastest where none is."""
+    in_time = [route for route in routes if state.runs * route.latency_high_s <= state.deadline_s]
     return max(in_time, key=_accuracy).path if in_time else routes[0].path
 
 
@@ -86,8 +90,7 @@ def accuracy(routes: Sequence[Route], state: State) -> str:
 
 def load(routes: Sequence[Route], state: State) -> str:
     """Return the most accurate path with which all that wait would be done by the deadline."""
-    batches = max(1, math.ceil(state.queue / state.batch))
-    return latency(routes, replace(state, deadline_s=state.deadline_s / batches))
+    return latency(routes, replace(state, runs=max(state.runs, math.ceil(state.queue / state.batch))))
 
 
 POLICIES: dict[str, Policy] = {"latency": latency, "accuracy": accuracy, "load": load}
@@ -108,14 +111,14 @@ def policy_of(name: str | Policy) -> Policy:
     """
     if callable(name):
         return name
-    if name in POLICIES:
-        return POLICIES[name]
-    module, colon, function = name.partition(":")
+    module, colon, function = str(name).partition(":")
+    if module in POLICIES and not colon:
+        return POLICIES[module]
     if not colon:
         raise Refused(f"unknown policy {name!r} (there are: {', '.join(POLICIES)}, or 'module:function')")
     try:
         found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:  # the last two of "" and ".mine"
         raise Refused(f"policy {name!r}: {error}") from None
     if not callable(found):
         raise Refused(f"policy {name!r} is no function")
@@ -178,11 +181,18 @@ class Routes:
             if content["library"] != library_digest(folder):
                 raise Refused(f"{path} is of another library than {folder / FILES[0]}: deploy them together")
             batches = {int(entry["batch"]): entry for entry in content["batches"]}
+            functions = {batch: _functions(entry["functions"]) for batch, entry in batches.items()}
+            if not functions:
+                raise ValueError("no batch size")
             return cls(
-                {batch: dict(entry["functions"]) for batch, entry in batches.items()},
-                {batch: _routes(entry["pareto"]) for batch, entry in batches.items()},
+                functions,
+                {batch: _routes(entry["pareto"], functions[batch]) for batch, entry in batches.items()},
                 content["device"],
-                {batch: _routes(entry["others"]) for batch, entry in batches.items() if entry.get("others")},
+                {
+                    batch: _routes(entry["others"], functions[batch])
+                    for batch, entry in batches.items()
+                    if entry.get("others")
+                },
             )
         except Refused:
             raise
@@ -190,19 +200,34 @@ class Routes:
             raise Refused(f"{path} holds no routes: {type(error).__name__}: {error}") from None
 
 
-def _routes(entries: Sequence[Mapping[str, Any]]) -> list[Route]:
+def _functions(entry: Mapping[str, str]) -> dict[str, str]:
+    """Return the functions of a batch size by path.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or something else than texts.
+    """
+    functions = dict(entry)
+    if not functions or not all(isinstance(text, str) for pair in functions.items() for text in pair):
+        raise ValueError(f"no functions by path: {str(functions)[:200]}")
+    return functions
+
+
+def _routes(entries: Sequence[Mapping[str, Any]], functions: Mapping[str, str]) -> list[Route]:
     """Return routes of JSON.
 
     Raises
     ------
     ValueError
-        If one has no text as path, or something else than numbers.
+        If one has no path of these functions, or something else than finite numbers.
     """
     routes = [Route(**{each.name: entry[each.name] for each in fields(Route)}) for entry in entries]
     for route in routes:
         path, accuracy, *times = vars(route).values()
         numbers = times if accuracy is None else [accuracy, *times]
-        if not isinstance(path, str) or not all(type(number) in (int, float) for number in numbers):
+        known = isinstance(path, str) and path in functions
+        if not known or not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
             raise ValueError(f"no path with its accuracy and times: {str(vars(route))[:200]}")
     return routes
 
@@ -235,6 +260,11 @@ class Served(Deployed):
         common = set.intersection(*(set(functions) for functions in self.routes.functions.values()))
         return sorted(common)
 
+    @property
+    def legacy(self) -> str:
+        """The path of the legacy network, which takes no shallow phase."""
+        return "0" * len(next(iter(next(iter(self.routes.functions.values())))))
+
     def run(
         self, images: Array, path: str | None = None, *, policy: str | Policy | None = None, **state: float
     ) -> npt.NDArray[np.float32]:
@@ -245,22 +275,26 @@ class Served(Deployed):
         images : ndarray of float32, [n, c, h, w]
             Any number: the smallest compiled batch that holds them is run, or the largest several times.
         path : str, optional
-            By default what the policy chooses, or without one the legacy network's.
+            By default what the policy chooses, or without one the path of the legacy network.
         policy : str or callable, optional
             ``latency``, ``accuracy`` or ``load``; ``module:function``; or a function of the Pareto set and
             a :class:`State`.
         **state
-            Of :class:`State`: ``queue``, ``deadline_s``, ``least_accuracy``.
+            What the policy may look at, of :class:`State`: ``queue``, ``deadline_s``, ``least_accuracy``.
 
         Raises
         ------
         Refused
-            If the images have another shape or type, or there is no such path or policy.
+            If the images have another shape or type, there is no such path or policy, or a state without one.
         """
-        batch = self.batch_for(len(images) if hasattr(images, "__len__") else 1)
+        count = max(1, len(images)) if hasattr(images, "__len__") else 1
+        batch = self.batch_for(count)
+        if state and (policy is None or path is not None):
+            told = ", ".join(f"{name} = {value!r}" for name, value in state.items())
+            raise Refused(f"{told}: it is told to a policy alone; give policy=... and no path")
         if path is None and policy is not None:
-            path = self.choose(policy, batch, **state)
-        chosen = min(self.routes.functions[batch]) if path is None else path  # zeros are the legacy network's
+            path = self._choose(policy, batch, math.ceil(count / batch), state)
+        chosen = self.legacy if path is None else path
         self._check(chosen, batch, "path")
         return self.run_of(images, chosen, batch)
 
@@ -273,25 +307,41 @@ class Served(Deployed):
     def choose(self, policy: str | Policy, batch: int, **state: float) -> str:
         """Return the path that a policy takes for a batch size.
 
+        Parameters
+        ----------
+        policy : str or callable
+            As for :meth:`run`.
+        batch : int
+            One that was compiled.
+        **state
+            As for :meth:`run`.
+
         Raises
         ------
         Refused
-            If there is no such policy, or it answers with an unknown path.
+            If there is no such policy, it is told what is no number, or it answers with an unknown path.
         """
-        if not self.routes.measured.get(batch):
-            raise Refused(f"no path was measured with batch {batch}: {self._known()}")
-        if surplus := sorted(set(state) - TOLD):
-            told = ", ".join(sorted(TOLD))
-            raise Refused(f"{surplus[0]} = {state[surplus[0]]!r} is told to no policy: {told} are")
-        path = policy_of(policy)(self.routes.measured[batch], State(batch, **state))  # type: ignore[arg-type]
-        name = policy if isinstance(policy, str) else getattr(policy, "__name__", repr(policy))
-        self._check(path, batch, f"policy {name!r} answers with path")
-        return path
+        return self._choose(policy, batch, 1, state)
 
     def batch_for(self, count: int) -> int:
         """Return the compiled batch for a number of images: the smallest that holds them, or the largest."""
         batches = sorted(self.routes.functions)
         return next((batch for batch in batches if batch >= count), batches[-1])
+
+    def _choose(self, policy: str | Policy, batch: int, runs: int, state: Mapping[str, float]) -> str:
+        """Return the path that a policy takes for some runs of a batch size."""
+        if not self.routes.measured.get(batch):
+            raise Refused(f"no path was measured with batch {batch}: {self._known()}")
+        for name, value in state.items():
+            if name not in TOLD:
+                raise Refused(f"{name} = {value!r} is told to no policy: {', '.join(sorted(TOLD))} are")
+            if not isinstance(value, Real) or math.isnan(value):
+                raise Refused(f"{name} = {value!r}: a number is expected")
+        told = State(batch, runs=runs, **state)  # type: ignore[arg-type]  # a queue is an integer
+        path = policy_of(policy)(self.routes.measured[batch], told)
+        name = policy if isinstance(policy, str) else getattr(policy, "__name__", repr(policy))
+        self._check(path, batch, f"policy {name!r} answers with path")
+        return path
 
     def _check(self, path: object, batch: int, what: str) -> None:
         if not isinstance(path, str) or path not in self.routes.functions[batch]:
@@ -299,4 +349,5 @@ class Served(Deployed):
             raise Refused(f"{what} {path!r}, which is none of batch {batch} (there are: {known})")
 
     def _known(self) -> str:
-        return f"there are {', '.join(map(str, sorted(self.routes.measured)))}"
+        measured = sorted(batch for batch, routes in self.routes.measured.items() if routes)
+        return f"there are {', '.join(map(str, measured)) or 'none'}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,8 @@ SHAPE = (3, 8, 8)
 def served() -> tuple[Served, Recorded]:
     program = Recorded()
     description = {"input": [4, *SHAPE], "labels": ["0"]}
-    routes = Routes(FUNCTIONS, {2: ALL, 4: ALL}, DEVICE)
+    functions = {batch: dict(paths) for batch, paths in FUNCTIONS.items()}
+    routes = Routes(functions, {2: ALL, 4: ALL}, DEVICE)
     return Served(description, program, routes), program  # type: ignore[arg-type]
 
 
@@ -66,6 +69,25 @@ def test_a_batch_takes_its_path_and_the_smallest_program_that_holds_it() -> None
     assert program.ran == ["b2", "a4", "c4", "c4", "c4"]
 
 
+@pytest.mark.parametrize("policy", ["latency", "load"])
+def test_a_deadline_is_that_of_all_given_images(policy: str) -> None:
+    network, program = served()
+    network.run(images(9), policy=policy, deadline_s=9e-3)  # three runs: 12 ms of the legacy network
+    assert program.ran == ["b4", "b4", "b4"]
+    network.run(images(9), policy=policy, deadline_s=13e-3)
+    assert program.ran[3:] == ["a4", "a4", "a4"]
+
+
+def test_without_a_path_the_legacy_networks_is_taken_or_missed() -> None:
+    network, program = served()
+    assert network.legacy == "00"
+    for paths in network.routes.functions.values():
+        del paths["00"]  # type: ignore[attr-defined]
+    with pytest.raises(Refused, match=r"path '00', which is none of batch 2 \(there are: 01, 11\)"):
+        network.run(images(1))
+    assert not program.ran
+
+
 def last(routes: Sequence[Route], state: State) -> str:
     """Return the slowest path."""
     return routes[-1].path
@@ -93,6 +115,14 @@ def test_a_policy_of_ones_own_is_a_function_or_its_place() -> None:
         ({"policy": "no_such_module:best"}, "policy 'no_such_module:best': No module named"),
         ({"policy": f"{__name__}:FAST"}, "is no function"),
         ({"policy": "load", "waiting": 3}, "waiting = 3 is told to no policy"),
+        ({"policy": "load", "runs": 3}, "runs = 3 is told to no policy: deadline_s, least_accuracy"),
+        ({"policy": "load", "queue": "many"}, "queue = 'many': a number is expected"),
+        ({"policy": "latency", "deadline_s": float("nan")}, "deadline_s = nan: a number is expected"),
+        ({"policy": ":best"}, "policy ':best': Empty module name"),
+        ({"policy": ".mine:best"}, "policy '.mine:best': .*relative import"),
+        ({"policy": 5}, "unknown policy 5"),
+        ({"deadline_s": 0.01}, "deadline_s = 0.01: it is told to a policy alone"),
+        ({"path": "01", "policy": "load", "queue": 8}, "queue = 8: it is told to a policy alone"),
     ],
 )
 def test_what_cannot_be_taken_is_refused(asked: dict[str, Any], said: str) -> None:
@@ -117,6 +147,12 @@ def test_routes_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert Routes.read(tmp_path) == routes
 
 
+def changed(content: dict[str, Any], **given: Any) -> str:
+    """Return routes as JSON, with other contents of their first batch size."""
+    first, *others = content["batches"]
+    return json.dumps({**content, "batches": [{**first, **given}, *others]})
+
+
 def test_routes_of_another_library_are_refused(tmp_path: Path) -> None:
     (tmp_path / "library.so").write_bytes(b"library")
     content = Routes(FUNCTIONS, {2: ALL, 4: ALL}, DEVICE).content(tmp_path)
@@ -131,6 +167,11 @@ def test_routes_of_another_library_are_refused(tmp_path: Path) -> None:
         (json.dumps({**content, "format": 9}), "has format 9, and this version reads 1"),
         (json.dumps({"format": 1}), "holds no routes: KeyError: 'library'"),
         (json.dumps({**own, "batches": [{"batch": "many"}]}), "holds no routes: ValueError: .*'many'"),
+        (json.dumps({**own, "batches": []}), "holds no routes: ValueError: no batch size"),
+        (changed(own, functions={}), "holds no routes: ValueError: no functions by path"),
+        (changed(own, functions={"00": 7}), "holds no routes: ValueError: no functions by path: .*7"),
+        (changed(own, pareto=[vars(replace(FAST, path="10"))]), "no path with its accuracy and .*'10'"),
+        (changed(own, others=[vars(replace(FAST, latency_s=math.nan))]), "accuracy and times: .*nan"),
     ):
         (tmp_path / ROUTES).write_text(text)
         with pytest.raises(Refused, match=said):
@@ -146,6 +187,13 @@ def test_rows_of_one_setting_are_taken(tmp_path: Path) -> None:
     others = [row(3), path_row("all", 3, 0.9), runtime]
     write(tmp_path, [*rows, *others])
     assert [found.id for found in path_rows(tmp_path)] == [given.id for given in rows]
+
+
+def test_a_batch_without_the_network_itself_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, [path_row("00", 4, 0.9), *(path_row(path, 1, 0.8, batch=8) for path in ("11", "01"))])
+    with pytest.raises(InputError, match=r"^batch 8 has no measured row of the path of zeros.* has 01, 11$"):
+        path_rows(tmp_path)
+    assert len(path_rows(tmp_path, ["batch=1"])) == 1
 
 
 def test_rows_of_several_settings_are_refused_by_name(tmp_path: Path, dlas_here: Command) -> None:
