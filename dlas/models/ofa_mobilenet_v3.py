@@ -73,5 +73,6 @@ class OfaMobilenetV3(DrawnSubnet, TorchModel):
         InputError
             If images have other sizes than it is for.
         """
-        check_size(shape[1])
-        return operators(ofa(self.width), parse(self.subnet), shape[1], classes, batch)
+        channels, size, _ = shape
+        check_size(size)
+        return operators(ofa(self.width), parse(self.subnet), size, classes, batch, channels)

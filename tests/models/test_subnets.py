@@ -87,6 +87,9 @@ def test_the_module_has_the_operators_that_follow_from_the_options() -> None:
     ]  # fmt: skip
     assert convolutions[0] == convolutions[1] and len(convolutions[0]) > 40
     assert count_macs(module, (3, 130, 130)) == sum(layer.get("macs", 0) for layer in listed)
+    with torch.device("meta"):
+        grey = count_macs(model.module((1, 130, 130), 10), (1, 130, 130))
+    assert grey == sum(layer.get("macs", 0) for layer in model.operators((1, 130, 130), 10, 1))
     families = ("totals", "costs")
     recorded, known = (
         matrix(families, [{1: inherent(layers)}], [1]) for layers in (recording.operators(), listed)

@@ -208,10 +208,12 @@ def check_size(size: float) -> None:
         )
 
 
-def operators(shapes: Shapes, stages: Sequence[Stage], size: int, classes: int, batch: int) -> list[Layer]:
-    """Return the operators of a subnetwork's inference, as torch runs them."""
+def operators(
+    shapes: Shapes, stages: Sequence[Stage], size: int, classes: int, batch: int, channels: int = 3
+) -> list[Layer]:
+    """Return the operators of a subnetwork's inference on images of some channels, as torch runs them."""
     listed = _Operators(batch)
-    start = listed.conv("stem", 3, shapes.stem, size, 3, shapes.strides[0])
+    start = listed.conv("stem", channels, shapes.stem, size, 3, shapes.strides[0])
     listed.activation("stem", shapes.stem, start, swish=True)
     size = listed.block("first", shapes.first, start)
     for place, block in enumerate(shapes.blocks(stages)):
