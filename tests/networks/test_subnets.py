@@ -197,6 +197,9 @@ def test_tables_are_written_as_they_are_read(tmp_path: Path) -> None:
         ("Conv-input:164x164x3-output:82x82x24: {mean: 1}", "the table of 160 has no block"),
         ("1: {mean: 1}", "1 names no block"),
         ("[" * 5000, "no table of latencies"),
+        ("a: &a [1, 2]\nb: &b [*a, *a]", r"it has an alias, \*a"),
+        (f"Conv-input:160x160x3-output:80x80x24: 1{'0' * 400}", "expected milliseconds"),
+        (f"Conv-input:160x160x3-output:80x80x24: 0x{'f' * 5000}", "a number of thousands of digits"),
     ],
 )
 def test_what_is_no_table_is_refused(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from dlas.errors import InputError
 from dlas.networks.weights import read_weights
@@ -15,7 +16,9 @@ from dlas.networks.weights import read_weights
 READ = 128
 MOST_LAYERS = 16
 MOST_BYTES = 256 << 20
-NAMED = re.compile(r"(.*?)(\d+)\.(weight|bias)")
+MOST_VALUES = MOST_BYTES // 4
+"""Most values of a tensor: a few bytes of a file may stand for any number of equal ones."""
+NAMED = re.compile(r"(.*?)(\d{1,6})\.(weight|bias)")
 Array = npt.NDArray[np.float64]
 
 
@@ -44,10 +47,10 @@ class AccuracyNetwork:
             raise InputError(f"weights {str(path)!r} have over {MOST_BYTES:,} bytes")
         found: dict[int, dict[str, Array]] = {}
         for name, value in read_weights(path).items():
-            named = NAMED.fullmatch(name)
+            named = NAMED.fullmatch(name) if isinstance(name, str) else None
             if not named or named[3] in found.setdefault(int(named[2]), {}):
                 raise InputError(f"{_expected(path)}: {name!r} is no weight or bias of a numbered layer")
-            found[int(named[2])][named[3]] = value.detach().to("cpu").double().numpy()
+            found[int(named[2])][named[3]] = _array(path, name, value)
         layers = [found[place] for place in sorted(found)]
         sizes = READ
         if not 1 <= len(layers) <= MOST_LAYERS:
@@ -56,10 +59,12 @@ class AccuracyNetwork:
             weight, bias = layer.get("weight"), layer.get("bias")
             if weight is None or bias is None or weight.ndim != 2 or bias.shape != weight.shape[:1]:
                 raise InputError(f"{_expected(path)}: layer {place + 1} has no weight with a bias")
-            if weight.shape[1] != sizes or not (np.isfinite(weight).all() and np.isfinite(bias).all()):
+            if weight.shape[1] != sizes:
                 raise InputError(
-                    f"{_expected(path)}: layer {place + 1} reads {weight.shape[1]} finite values, not {sizes}"
+                    f"{_expected(path)}: layer {place + 1} reads {weight.shape[1]} values, not {sizes}"
                 )
+            if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
+                raise InputError(f"{_expected(path)}: layer {place + 1} has values that are not finite")
             sizes = weight.shape[0]
         if sizes != 1:
             raise InputError(f"{_expected(path)}: it writes {sizes} values")
@@ -71,6 +76,10 @@ class AccuracyNetwork:
         Parameters
         ----------
         encoded : array [n, 128]
+
+        Returns
+        -------
+        array [n]
         """
         values = encoded
         for place, (weight, bias) in enumerate(self.layers):
@@ -78,6 +87,14 @@ class AccuracyNetwork:
             if place + 1 < len(self.layers):
                 values = np.maximum(values, 0)
         return np.asarray(values[:, 0])
+
+
+def _array(path: Path, name: str, value: torch.Tensor) -> Array:
+    """Return the values of a tensor."""
+    if not value.is_floating_point() or value.layout != torch.strided or value.numel() > MOST_VALUES:
+        kind = f"{tuple(value.shape)} of {value.dtype}"
+        raise InputError(f"{_expected(path)}: {name!r} holds no weights, but {kind}")
+    return np.asarray(value.detach().double().numpy())
 
 
 def _expected(path: Path) -> str:

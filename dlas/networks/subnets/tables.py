@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ NAMED = re.compile(r"(\d{1,4})_lookup_table\.ya?ml")
 SIZE = re.compile(r"Conv-input:(\d{1,4})x\1x\d+-")
 MOST_BYTES = 8 << 20
 MOST_FILES = 1000
+MOST_MS = 1e9
+"""Longest time of a block."""
 Array = npt.NDArray[np.float64]
 
 
@@ -83,10 +84,19 @@ def _read(path: Path) -> dict[str, float]:
     """Return the seconds of blocks in a file."""
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        """Refuses aliases: a few aliases of aliases stand for more than memory holds."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            """Return the next node."""
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.YAMLError(f"it has an alias, *{self.peek_event().anchor}")
+            return super().compose_node(parent, index)
+
     try:
         if path.stat().st_size > MOST_BYTES:
             raise InputError(f"{path} has over {MOST_BYTES:,} bytes")
-        content = yaml.safe_load(path.read_bytes())
+        content = yaml.load(path.read_bytes(), Loader)
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         first = str(error).strip().partition("\n")[0]
         raise InputError(f"{path} is no table of latencies: {first}") from None
@@ -99,16 +109,24 @@ def _read(path: Path) -> dict[str, float]:
 
 def _name(path: Path, key: Any) -> str:
     if not isinstance(key, str):
-        raise InputError(f"{path}: {key!r:.80} names no block")
+        raise InputError(f"{path}: {_shown(key)} names no block")
     return key
 
 
 def _seconds(path: Path, key: Any, value: Any) -> float:
     """Return the mean of a block, which is in milliseconds, in seconds."""
     mean = value.get("mean") if isinstance(value, dict) else value
-    if not isinstance(mean, int | float) or isinstance(mean, bool) or not 0 < mean < math.inf:
-        raise InputError(f"{path}: {key!r:.120} has the mean {mean!r:.40}; expected milliseconds")
+    if not isinstance(mean, int | float) or isinstance(mean, bool) or not 0 < mean < MOST_MS:
+        raise InputError(f"{path}: {_shown(key)} has the mean {_shown(mean)}; expected milliseconds")
     return mean / 1e3
+
+
+def _shown(value: Any) -> str:
+    """Return a value as it is quoted in a message."""
+    try:
+        return f"{value!r:.120}"
+    except ValueError:  # Python writes no whole numbers of thousands of digits
+        return "a number of thousands of digits"
 
 
 def write_tables(folder: Path, tables: Mapping[int, Mapping[str, float]], counts: Mapping[str, int]) -> None:
