@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from dlas.predictors.additive import Additive
-from dlas.predictors.fitted.bases import read_bases
+from dlas.predictors.fitted.bases import Base, read_bases
 from dlas.predictors.fitted.rates import Rates
 from dlas.stack import Fitted, InputError, Predictor, Samples, Workspace
 
@@ -42,15 +42,29 @@ class Mixture(Predictor):
         ------
         InputError
         """
-        self._folders()
+        self._bases()
 
     def families(self, target: str) -> tuple[str, ...]:
         """Return the costs that the devices' predictors sum."""
         return Additive("stage").families(target)
 
     def fit(self, samples: Samples, workspace: Workspace) -> Fitted:
-        """Return the mixture with the least relative error: a sum of the same costs."""
-        devices = [Rates.read(folder) for folder in self._folders(samples.columns)]
+        """Return the mixture with the least relative error: a sum of the same costs.
+
+        Raises
+        ------
+        InputError
+            If a base sums other costs, or predicts a quantity of another unit.
+        """
+        devices = []
+        for name, base in self._bases():
+            base.check_quantity(name, samples.quantity)
+            if base.columns != samples.columns:
+                raise InputError(
+                    f"base {name!r} sums other costs: {len(base.columns)} columns in place of "
+                    f"{len(samples.columns)}; fit it with --set costs=stage"
+                )
+            devices.append(Rates.read(base.folder))
         said = np.column_stack([device.predict(samples) for device in devices])
         relative = said / samples.target[:, None]
         scale = relative.sum(axis=0) / (relative**2).sum(axis=0)
@@ -67,25 +81,19 @@ class Mixture(Predictor):
         """Return the rates from their file."""
         return Rates.read(folder)
 
-    def _folders(self, columns: tuple[str, ...] | None = None) -> list[Path]:
-        """Return the folders of the devices' rates, which read these columns.
+    def _bases(self) -> list[tuple[str, Base]]:
+        """Return the devices, each behind the folder that it is from.
 
         Raises
         ------
         InputError
-            If a base is another predictor, or was fitted to other features.
+            If a folder holds another predictor, or none is given.
         """
-        found = []
-        for name in filter(None, (name.strip() for name in self.base.split(","))):
-            for base in read_bases(name):
-                if base.part != "additive":
-                    raise InputError(f"base {name!r} is a {base.part!r}; expected a fitted 'additive'")
-                if columns is not None and base.columns != columns:
-                    raise InputError(
-                        f"base {name!r} sums other costs: {len(base.columns)} columns in place of "
-                        f"{len(columns)}; fit it with --set costs=stage"
-                    )
-                found.append(base.folder)
+        names = [name.strip() for name in self.base.split(",") if name.strip()]
+        found = [(name, base) for name in names for base in read_bases(name)]
+        for name, base in found:
+            if base.part != "additive":
+                raise InputError(f"base {name!r} is a {base.part!r}; expected a fitted 'additive'")
         if not found:
             raise InputError(
                 f"base = {self.base!r}: expected folders of fitted predictors, separated by commas"

@@ -33,6 +33,23 @@ class Base:
     columns: tuple[str, ...]
     folder: Path
 
+    def check_quantity(self, name: str, quantity: str) -> None:
+        """Refuse to stand for a quantity of another unit.
+
+        Parameters
+        ----------
+        name : str
+            What the user calls the base.
+        quantity : str
+            A column of rows; empty where nobody tells.
+
+        Raises
+        ------
+        InputError
+        """
+        if quantity and self.target.rpartition("_")[2] != quantity.rpartition("_")[2]:
+            raise InputError(f"base {name!r} predicts {self.target}, and {quantity} is to be predicted")
+
 
 def read_bases(folder: str) -> list[Base]:
     """Return what a predictor's folder holds, one for each setting.
