@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -192,7 +193,7 @@ def predict(
         compiler=compiler,
         hardware=None if hardware is None else part_of(hardware),
         out=out,
-        within=dict(map(bound_of, within or ())),
+        within=bounds_of(within or ()),
         where=where or (),
         anyway=anyway,
         cache=cache,
@@ -212,15 +213,26 @@ def _numbers(option: str, text: str | None, example: str) -> tuple[int, ...]:
         raise InputError(f"{option} {text!r}: expected whole numbers, such as {example}") from None
 
 
-def bound_of(text: str) -> tuple[str, float]:
-    """Return the quantity and the most of it in ``latency_s=0.05``."""
-    name, _, most = text.partition("=")
-    try:
-        value = float(most)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < float("inf"):
-        raise InputError(
-            f"--within {text!r}: expected a quantity and a positive number, such as latency_s=0.05"
-        )
-    return name.strip(), value
+def bounds_of(texts: Sequence[str]) -> dict[str, float]:
+    """Return the most of each quantity in ``latency_s=0.05``, ...
+
+    Raises
+    ------
+    InputError
+        If a text is no bound, or two are for one quantity.
+    """
+    found: dict[str, float] = {}
+    for text in texts:
+        name, _, most = text.partition("=")
+        try:
+            value = float(most)
+        except ValueError:
+            value = -1.0
+        if not name.strip() or not 0 < value < float("inf"):
+            raise InputError(
+                f"--within {text!r}: expected a quantity and a positive number, such as latency_s=0.05"
+            )
+        if name.strip() in found:
+            raise InputError(f"--within {text!r}: {name.strip()} has another bound already")
+        found[name.strip()] = value
+    return found

@@ -9,7 +9,7 @@ import typer
 
 from dlas.cli import shared_options
 from dlas.cli.parts import PART, part_of
-from dlas.cli.predictors import bound_of
+from dlas.cli.predictors import bounds_of
 from dlas.console import terminal
 from dlas.errors import InputError
 
@@ -38,7 +38,7 @@ def search(
     generations: Annotated[int, typer.Option(help="Generations.")] = 500,
     parents: Annotated[float, typer.Option(help="Share of a population that has children.")] = 0.25,
     mutation: Annotated[float, typer.Option(help="Probability that a choice changes.")] = 0.1,
-    winners: Annotated[int, typer.Option(min=0, help="The best, which are measured again.")] = 5,
+    winners: Annotated[int, typer.Option(help="The best, which are measured again.")] = 5,
     cache: shared_options.Cache = None,
 ) -> None:
     """Search what a study draws for the best score within a bound, and measure the winners again."""
@@ -49,7 +49,7 @@ def search(
         out,
         estimator=estimator,
         maximise=maximise,
-        within=dict(map(bound_of, within)),
+        within=bounds_of(within),
         population=population,
         generations=generations,
         parents=parents,
