@@ -87,7 +87,8 @@ def search(
     mutation : float
         How probable a change of each choice is.
     winners : int
-        How many of the best are measured again; 0 for none.
+        How many of the best are measured again; 0 for none.  Of a search that is finished more may be
+        measured later.
     cache, steps, progress
         As for :func:`dlas.run`.
     say : callable
@@ -107,6 +108,8 @@ def search(
     from dlas.api.search_sources import costs_of, scores_of
     from dlas.console.searching import table
 
+    if winners < 0:
+        raise InputError(f"--winners {winners}: expected a number from 0 on")
     space, folder = StudySpace.of(as_study(study)), Path(out)
     several = [estimator] if isinstance(estimator, str | os.PathLike) else estimator
     asked = _asked(
@@ -120,7 +123,7 @@ def search(
         mutation=mutation,
     )
     before = _before(folder, space, asked)
-    if before is not None and before.finished:
+    if before is not None and _is_complete(before, winners):
         say(f"{folder} is finished: {before.generation} generations")
         return View(_frame(before), table(before))
     with runner_of(steps) as runner:
@@ -131,7 +134,7 @@ def search(
         }
         costs = costs_of(asked.estimators, space, asked.within, folder, shared)
         scores = scores_of(asked.maximise, space, shared)
-        run = _Run(space, folder, asked, Memory(_judge(space, costs, asked.within, scores)))
+        run = _Run(space, folder, asked, Memory(judge_of(space, costs, asked.within, scores)))
         run.go(before, progress, say)
         chosen = distinct(run.evolution.population)[:winners]
         measured = (
@@ -186,16 +189,32 @@ def _before(folder: Path, space: StudySpace, asked: Asked) -> SearchRecord | Non
     return found
 
 
+def _is_complete(record: SearchRecord, winners: int) -> bool:
+    """Return whether a search is finished, and has as many winners as are asked for, or all there are."""
+    found = {each.id for each in record.population}
+    return record.finished and len(record.winners) >= min(winners, len(found))
+
+
 Judge = Callable[[Sequence[Candidate]], Sequence[Judged[Candidate]]]
 
 
-def _judge(
+def judge_of(
     space: StudySpace, costs: Mapping[str, Costs], within: Mapping[str, float], scores: Scores
 ) -> Judge:
-    """Return what tells the worth of candidates."""
+    """Return what tells the worth of candidates; those that the study skips have none.
 
-    def judge(candidates: Sequence[Candidate]) -> list[Judged[Candidate]]:
-        points = [space.point(each) for each in candidates]
+    Parameters
+    ----------
+    space : StudySpace
+    costs : mapping of str to Costs
+        By quantity.
+    within : mapping of str to float
+        The most of each quantity.
+    scores : Scores
+    """
+    never = tuple(Cost(math.inf, math.inf, within[quantity]) for quantity in costs)
+
+    def worth(candidates: Sequence[Candidate], points: Sequence[Point]) -> list[Judged[Candidate]]:
         told = [(*each(points), within[quantity]) for quantity, each in costs.items()]
         return [
             Judged(
@@ -205,6 +224,16 @@ def _judge(
             )
             for place, (candidate, score) in enumerate(zip(candidates, scores(points), strict=True))
         ]
+
+    def judge(candidates: Sequence[Candidate]) -> list[Judged[Candidate]]:
+        points = [space.point(each) for each in candidates]
+        rules = space.study.skip
+        kept = [at for at, point in enumerate(points) if not any(rule.matches(point) for rule in rules)]
+        found = [Judged(each, -math.inf, never) for each in candidates]
+        told = worth([candidates[at] for at in kept], [points[at] for at in kept]) if kept else []
+        for at, each in zip(kept, told, strict=True):
+            found[at] = each
+        return found
 
     return judge
 
@@ -219,6 +248,12 @@ class _Run:
     folder : Path
     asked : Asked
     memory : Memory
+    spent_s : float
+        Of earlier calls, and of this one once all generations are done.
+    began : float
+        When this call did; infinite once all generations are done.
+    recalled : int
+        Candidates that an earlier call estimated.
     """
 
     space: StudySpace
@@ -245,7 +280,8 @@ class _Run:
             If nothing that was drawn keeps the bound.
         """
         if before is None:
-            self.evolution.start()
+            with terminal.console(progress).status("drawing the first generation"):
+                self.evolution.start()
             self._check_started()
         else:
             self._resume(before)
@@ -262,6 +298,7 @@ class _Run:
             say(f"interrupted after {self._line()}; the same command goes on")
             raise
         finally:
+            self.spent_s, self.began = self._spent(), math.inf
             write_search(self.folder, self.record([]))
         say(self._line())
 
@@ -279,13 +316,17 @@ class _Run:
             generation=self.evolution.generation,
             asked_for=asked_for + self.memory.asked,
             estimated=estimated + len(self.memory.known) - self.recalled,
-            spent_s=self.spent_s + time.monotonic() - self.began,
+            spent_s=self._spent(),
             state=self.evolution.settled,
             population=population,
             front=best,
             winners=list(winners),
             finished=finished,
         )
+
+    def _spent(self) -> float:
+        """Return the seconds of all calls, without those in which winners were measured."""
+        return self.spent_s + max(0.0, time.monotonic() - self.began)
 
     def _resume(self, before: SearchRecord) -> None:
         """Go on where an earlier call was."""
@@ -296,11 +337,18 @@ class _Run:
             raise InputError(
                 f"{str(self.folder)!r}: the state of its random numbers is damaged: {error}"
             ) from None
-        self.evolution.population = [_judged(self.space, self.asked, each) for each in before.population]
-        self.fronts = [_judged(self.space, self.asked, each) for each in before.front]
+        self.evolution.population = self._recalled(before.population)
+        self.fronts = self._recalled(before.front)
         self.memory.known = {each.candidate: each for each in (*self.fronts, *self.evolution.population)}
         self.recalled = len(self.memory.known)
         self.counted, self.spent_s = (before.asked_for, before.estimated), before.spent_s
+
+    def _recalled(self, found: Sequence[FoundRecord]) -> list[Judged[Candidate]]:
+        """Return candidates that were written, perhaps elsewhere."""
+        try:
+            return [_judged(self.space, self.asked, each) for each in found]
+        except InputError as error:
+            raise InputError(f"{str(self.folder)!r} holds a damaged search: {error}") from None
 
     def _check_started(self) -> None:
         if self.evolution.population:
@@ -309,7 +357,18 @@ class _Run:
         assert nearest is not None
         what = " / ".join(_label(value) for value in nearest.candidate)
         bounds = " and ".join(f"{name}={most:g}" for name, most in self.asked.within.items())
-        costs = ", ".join(f"{cost.value:.4g} (at most {cost.high:.4g})" for cost in nearest.costs)
+        if not math.isfinite(nearest.excess):
+            raise InputError(
+                f"--within {bounds}: no cost of {drawn:,} candidates that were drawn is known: the study "
+                "skips them, or their networks could not be made or measured; `dlas run` tells why"
+            )
+        if nearest.excess <= 1:
+            raise InputError(
+                f"--maximise {self.asked.maximise!r}: of {drawn:,} candidates that were drawn none that "
+                "keeps the bounds has a score: their networks could not be made; `dlas run` tells why"
+            )
+        named = zip(self.asked.within, nearest.costs, strict=True)
+        costs = ", ".join(f"{name}={cost.value:.4g} (at most {cost.high:.4g})" for name, cost in named)
         raise InputError(
             f"--within {bounds}: none of {drawn:,} candidates that were drawn keeps it; the nearest, {what}, "
             f"has {costs}"
@@ -317,7 +376,8 @@ class _Run:
 
     def _line(self) -> str:
         best = self.evolution.population[0] if self.evolution.population else None
-        told = f", best score {best.score:.4g} at {best.costs[0].value:.4g}" if best else ""
+        quantity = next(iter(self.asked.within))
+        told = f", best score {best.score:.4g} at {quantity}={best.costs[0].value:.4g}" if best else ""
         return f"generation {self.evolution.generation} of {self.asked.generations}{told}"
 
 
@@ -343,11 +403,27 @@ def _found(
 
 
 def _judged(space: StudySpace, asked: Asked, found: FoundRecord) -> Judged[Candidate]:
-    """Return a candidate that was written."""
+    """Return a candidate that was written.
+
+    Raises
+    ------
+    InputError
+        If it is none of the study.
+    """
     costs = tuple(
         Cost(found.costs[name].value, found.costs[name].high, most) for name, most in asked.within.items()
     )
-    return Judged(space.of_content(found.content), found.score, costs)
+    try:
+        candidate = space.of_content(found.content)
+        hash(candidate)
+        known = [
+            space.study.axes[axis].holds(value) for axis, value in zip(space.axes, candidate, strict=True)
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{found.label!r}: {type(error).__name__}: {error}") from None
+    if not all(known):
+        raise InputError(f"{found.label!r} is no candidate of the study")
+    return Judged(candidate, found.score, costs)
 
 
 def _measured(

@@ -96,9 +96,14 @@ class FoundRecord(Strict):
 
 
 def keeps(found: FoundRecord, within: Mapping[str, float]) -> bool | None:
-    """Return whether a candidate kept the bounds when it was measured; None where it was not."""
-    told = [each.measured <= within[name] for name, each in found.costs.items() if each.measured is not None]
-    return all(told) if told else None
+    """Return whether a candidate kept all bounds when it was measured; None where nobody knows.
+
+    One that exceeds a bound does not keep them, whatever became of the others.
+    """
+    measured = {name: each.measured for name, each in found.costs.items()}
+    if any(value is not None and value > within[name] for name, value in measured.items()):
+        return False
+    return None if None in measured.values() else True
 
 
 class SearchRecord(Strict):
@@ -129,7 +134,7 @@ class SearchRecord(Strict):
     estimated: int
     spent_s: Finite
     state: Text
-    population: list[FoundRecord]
+    population: Annotated[list[FoundRecord], pydantic.Field(min_length=1)]
     front: list[FoundRecord]
     winners: list[FoundRecord]
     finished: bool = False

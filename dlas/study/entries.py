@@ -36,6 +36,9 @@ class Entry(Protocol):
     def draw(self, rng: np.random.Generator) -> Any:
         """Return one of its values at random."""
 
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is of the same kind: a part of the same name whose options are valid."""
+
 
 @dataclass(frozen=True)
 class Given:
@@ -52,6 +55,10 @@ class Given:
     def draw(self, rng: np.random.Generator) -> Any:
         """Return the value."""
         return self.value
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is this one."""
+        return bool(value == self.value)
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,17 @@ class Listed:
         if left:
             options |= _drawn(self.axis, self.name, left, options, rng)
         return Choice.checked(self.axis, self.name, options)
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is the part, with options that it takes."""
+        # Of another part not even the options are looked at: its name may be one that imports a file.
+        if not isinstance(value, Choice) or value.chain or value.name != self.name:
+            return False
+        try:
+            Choice.checked(self.axis, self.name, dict(value.options))
+        except InputError:
+            return False
+        return True
 
     def mutated(self, value: Choice, rate: float, rng: np.random.Generator) -> Choice:
         """Return one of its values, each of whose choices is made anew with a probability."""
@@ -182,6 +200,12 @@ class Chained:
         """Return the chain, each technique at random."""
         return chained(tuple(link.draw(rng) for link in self.links))
 
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is a chain of the same techniques."""
+        if not isinstance(value, Choice) or len(value.chain) != len(self.links):
+            return False
+        return all(link.holds(own) for link, own in zip(self.links, value.chain, strict=True))
+
 
 @dataclass(frozen=True)
 class Values:
@@ -207,6 +231,10 @@ class Values:
     def draw(self, rng: np.random.Generator) -> Any:
         """Return a value of an entry at random, each entry as likely as the others."""
         return self.entries[rng.integers(len(self.entries))].draw(rng)
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is of the kind that an entry holds."""
+        return any(entry.holds(value) for entry in self.entries)
 
     def mutated(self, value: Any, rate: float, rng: np.random.Generator) -> Any:
         """Return a value that differs a little: each choice in it is made anew with a probability."""

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import dlas
+from dlas.api import searching
 from dlas.errors import InputError
 from dlas.learning.evolution import Evolution
 from dlas.networks.subnets.shapes import ofa
@@ -20,12 +21,14 @@ from dlas.networks.subnets.written import codes, is_in
 from dlas.reporting import context_of
 from dlas.reporting.blocks import Absent, Section, Table
 from dlas.reporting.sections.searches import section
+from dlas.rows.searches import CostRecord, FoundRecord, keeps
 from tests.fixtures.package import ROOT
 
 PHONE = ROOT / "tests/data/ofa_note10.csv.xz"
 STUB = "tests.fixtures.stubs:Stub"
+IMAGES = {"name": "random", "classes": 1000, "images": 2}
 AXES: dict[str, Any] = {
-    "dataset": {"name": "random", "size": [160, 176, 192, 208, 224], "classes": 1000, "images": 2},
+    "dataset": {**IMAGES, "size": [160, 176, 192, 208, 224]},
     "model": {"name": "ofa_mobilenet_v3", "width": 1.2, "subnet": "drawn"},
     "compiler": "onnxruntime",
     "hardware": {"name": "local_cpu", "threads": 1},
@@ -131,6 +134,70 @@ def test_a_space_is_searched_alone(made: Path, tmp_path: Path) -> None:
     assert all(is_in(each["subnet"], "compofa_elastic") and "space" not in each for each in models)
 
 
+def test_what_the_study_skips_is_no_candidate(made: Path, tmp_path: Path) -> None:
+    skip = [{"dataset": [{"size": size} for size in (192, 208, 224)], "reason": "too large"}]
+    search(made, tmp_path / "out", study={**STUDY, "skip": skip}, most=0.05, generations=2)
+    record = found(tmp_path / "out")
+    sizes = {each["content"]["dataset"]["size"] for each in (*record["population"], *record["front"])}
+    assert sizes <= {160, 176}
+
+
+def test_more_winners_of_a_finished_search_may_be_asked_for(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[tuple[int, float]] = []
+
+    def noted(space: Any, quantities: Any, chosen: Any, folder: Path, options: Any) -> dict[Any, float]:
+        measured.append((len(chosen), found(folder)["spent_s"]))
+        return {("latency_s", space.point(each.candidate).id): 0.02 for each in chosen}
+
+    monkeypatch.setattr(searching, "_measured", noted)
+    for winners in (0, 2, 1):
+        view = search(made, tmp_path / "out", winners=winners, generations=1)
+    assert [count for count, _ in measured] == [2] and len(view.frame) == 2 and view.frame["kept"].all()
+    record = found(tmp_path / "out")
+    assert record["finished"] and record["generation"] == 1
+    assert record["spent_s"] == measured[0][1], "measuring winners is no part of the search"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": {"name": "mine.py:Net"}}, "is no candidate of the study"),
+        ({"model": {"name": "ofa_mobilenet_v3", "subnet": "33:33"}}, "is no candidate of the study"),
+        ({"model": {"name": "ofa_mobilenet_v3", "subnet": ["33:33"]}}, "TypeError"),
+        ({"model": {}}, "KeyError: 'name'"),
+        ({"batch": 1}, "a candidate of dataset, model is expected"),
+    ],
+)
+def test_a_damaged_search_is_refused(
+    change: dict[str, Any], message: str, made: Path, tmp_path: Path
+) -> None:
+    search(made, tmp_path / "out", generations=1)
+    record = found(tmp_path / "out")
+    record["finished"], record["winners"] = False, []
+    record["population"][0]["content"] |= change
+    text = json.dumps(record)
+    (tmp_path / "out/search.json").write_text(text)
+    with pytest.raises(InputError, match=f"holds a damaged search: .*{message}"):
+        search(made, tmp_path / "out", generations=1)
+    assert (tmp_path / "out/search.json").read_text() == text
+    (tmp_path / "out/search.json").write_text(json.dumps({**record, "population": []}))
+    with pytest.raises(InputError, match="holds no search: population"):
+        search(made, tmp_path / "out", generations=1)
+
+
+def test_a_bound_that_was_not_measured_is_not_kept() -> None:
+    def told(**measured: float | None) -> bool | None:
+        costs = {name: CostRecord(value=1.0, high=1.0, measured=value) for name, value in measured.items()}
+        record = FoundRecord(label="", content={}, score=1.0, costs=costs, id="")
+        return keeps(record, {"latency_s": 2.0, "energy_j": 2.0})
+
+    assert told(latency_s=1.0, energy_j=1.0) is True
+    assert told(latency_s=1.0, energy_j=None) is None
+    assert told(latency_s=3.0, energy_j=None) is False
+
+
 def test_a_table_tells_costs_without_intervals(made: Path, tmp_path: Path) -> None:
     search(made, tmp_path / "out", estimator=made / "tables", most=0.035, generations=2)
     record = found(tmp_path / "out")
@@ -153,6 +220,17 @@ def test_a_table_tells_costs_without_intervals(made: Path, tmp_path: Path) -> No
         ({"maximise": "nowhere"}, "--maximise 'nowhere': there is no such predictor"),
         ({"maximise": "nowhere.pth"}, "there is no such file"),
         ({"population": 1}, "--population 1: "),
+        ({"winners": -1}, "--winners -1: expected a number from 0 on"),
+        ({"most": -1.0}, "--within -1.0: "),
+        ({"study": {**STUDY, "axes": {**AXES, "dataset": {**IMAGES, "size": 241}}}}, "images of 241x241"),
+        (
+            {"study": {**STUDY, "axes": {**AXES, "model": {**AXES["model"], "space": "compofa"}}}},
+            "option space = 'compofa': ",
+        ),
+        (
+            {"study": {**STUDY, "skip": [{"model": "ofa_mobilenet_v3", "reason": "all"}]}},
+            "in a row gave none that is new and that no rule skips",
+        ),
         ({"parents": 0.0}, "--parents 0.0: "),
         ({"study": {**STUDY, "sample": None}}, r"needs a table \[sample\]"),
         (
@@ -184,21 +262,28 @@ def test_bad_input_is_one_message_and_writes_nothing(
     [
         (
             {"0.weight": torch.zeros(1, 127), "0.bias": torch.zeros(1)},
-            "layer 1 reads 127 finite values, not 128",
+            "layer 1 reads 127 values, not 128",
         ),
         ({"0.weight": torch.zeros(2, 128), "0.bias": torch.zeros(2)}, "it writes 2 values"),
         ({"0.weight": torch.zeros(1, 128)}, "layer 1 has no weight with a bias"),
-        ({"0.weight": torch.full((1, 128), torch.nan), "0.bias": torch.zeros(1)}, "finite values"),
+        (
+            {"0.weight": torch.full((1, 128), torch.nan), "0.bias": torch.zeros(1)},
+            "layer 1 has values that are not finite",
+        ),
+        ({1: torch.zeros(1)}, "1 is no weight or bias of a numbered layer"),
+        ({"0.weight": torch.zeros(1, 128, dtype=torch.int64)}, r"holds no weights, but .* of torch.int64"),
+        ({"0.weight": torch.zeros(1).expand(1 << 20, 128)}, r"holds no weights, but \(1048576, 128\)"),
         ({"layer": torch.zeros(1)}, "'layer' is no weight or bias of a numbered layer"),
         ({}, "it has 0 layers"),
     ],
 )
 def test_weights_that_are_something_else_are_refused(
-    state: dict[str, torch.Tensor], message: str, made: Path, tmp_path: Path
+    state: dict[Any, torch.Tensor], message: str, made: Path, tmp_path: Path
 ) -> None:
     torch.save(state, tmp_path / "wrong.pth")
     with pytest.raises(InputError, match=message):
         search(made, tmp_path / "out", maximise=tmp_path / "wrong.pth")
+    assert not (tmp_path / "out").exists()
 
 
 def test_weights_execute_nothing(made: Path, tmp_path: Path) -> None:
