@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from dlas.api.running import runner_of
-from dlas.api.search_sources import MEASURE, Costs, Scores, costs_of, scores_of
+from dlas.api.search_sources import MEASURE, Scores, costs_of, scores_of
+from dlas.api.searching import Judge, judge_of
 from dlas.learning.candidates import Candidate, StudySpace
-from dlas.learning.evolution import Cost, Evolution, Judged, Memory, Settings
+from dlas.learning.evolution import Evolution, Judged, Memory, Settings
 from dlas.networks.subnets.written import SPACES
 from dlas.study.reading import as_study
 
@@ -28,32 +29,22 @@ TARGET = "latency_s"
 
 
 @dataclass
-class Judgement:
-    """What candidates are worth, and how many were asked for.
+class Counted:
+    """A judge of candidates, and how many it was asked for.
 
     Parameters
     ----------
-    space : StudySpace
-    costs : Costs
-    scores : Scores
-    bound : float, s
+    judge : callable
+        What :func:`dlas.api.searching.judge_of` returned.
     """
 
-    space: StudySpace
-    costs: Costs
-    scores: Scores
-    bound: float
+    judge: Judge
     asked: int = field(default=0, init=False)
 
-    def __call__(self, candidates: Sequence[Candidate]) -> list[Judged[Candidate]]:
+    def __call__(self, candidates: Sequence[Candidate]) -> Sequence[Judged[Candidate]]:
         """Return what candidates are worth."""
         self.asked += len(candidates)
-        points = [self.space.point(each) for each in candidates]
-        told = zip(candidates, self.scores(points), *self.costs(points), strict=True)
-        return [
-            Judged(candidate, float(score), (Cost(float(value), float(high), self.bound),))
-            for candidate, score, value, high in told
-        ]
+        return self.judge(candidates)
 
 
 def main() -> None:
@@ -108,7 +99,7 @@ def lines(
     for name, place in estimators.items():
         costs = costs_of([place], space, {TARGET: bound}, given.out, shared)[TARGET]
         for remembers in (True,) if place == MEASURE else (True, False):
-            judge = Judgement(space, costs, scores, bound)
+            judge = Counted(judge_of(space, {TARGET: costs}, {TARGET: bound}, scores))
             start = time.perf_counter()
             memory = Memory(judge)
             evolution: Evolution[Candidate] = Evolution(space, memory if remembers else judge, settings)

@@ -196,6 +196,7 @@ def _is_complete(record: SearchRecord, winners: int) -> bool:
 
 
 Judge = Callable[[Sequence[Candidate]], Sequence[Judged[Candidate]]]
+"""Returns what candidates are worth, in their order."""
 
 
 def judge_of(

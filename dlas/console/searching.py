@@ -9,8 +9,8 @@ from rich.text import Text
 
 from dlas.console.cells import GridCell, GridColumn, names
 from dlas.console.grid import Grid
-from dlas.rows.labels import MISSING, duration, number_of, shown_in
-from dlas.rows.searches import SearchRecord, keeps, kept
+from dlas.rows.labels import MISSING, shown_in
+from dlas.rows.searches import SearchRecord, effort, keeps_in_words, kept
 
 
 def table(record: SearchRecord) -> RenderableType:
@@ -31,23 +31,14 @@ def table(record: SearchRecord) -> RenderableType:
             _column("measured", told),
         ]
         bounds.append(f"{words} within {scale * most:.4g} {unit}".rstrip())
-    words_of = {True: "yes", False: "no", None: MISSING}
-    columns.append(_column("keeps it", [words_of[keeps(each, asked.within)] for each in winners]))
+    columns.append(_column("keeps it", [keeps_in_words(each, asked.within) for each in winners]))
     title = Text(f"best score by {asked.maximise}, {' and '.join(bounds)}", style="bold")
     return Grid(columns, above=[title], below=[Text(line) for line in notes(record)])
 
 
 def notes(record: SearchRecord) -> list[str]:
     """Return what a search came to, a line each."""
-    asked = record.asked
-    lines = [
-        f"{number_of(record.generation, 'generation')} of {asked.population:,} in "
-        f"{duration(round(record.spent_s))}: {record.asked_for:,} estimates by "
-        f"{' and '.join(asked.estimators)}, {record.estimated:,} of them of candidates never seen"
-    ]
-    if share := kept(record):
-        lines.append(share)
-    return lines
+    return [line for line in (effort(record), kept(record)) if line]
 
 
 def _column(header: str, texts: Sequence[str]) -> GridColumn:

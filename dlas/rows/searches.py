@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from dlas.errors import InputError
+from dlas.rows.labels import MISSING, duration, number_of
 from dlas.store.replacing import make_folder, replacing
 
 FILE = "search.json"
@@ -106,6 +107,11 @@ def keeps(found: FoundRecord, within: Mapping[str, float]) -> bool | None:
     return None if None in measured.values() else True
 
 
+def keeps_in_words(found: FoundRecord, within: Mapping[str, float]) -> str:
+    """Return what :func:`keeps` tells, as tables have it."""
+    return {True: "yes", False: "no", None: MISSING}[keeps(found, within)]
+
+
 class SearchRecord(Strict):
     """What ``search.json`` holds.
 
@@ -192,6 +198,16 @@ def write_search(folder: Path, record: SearchRecord) -> None:
             partial.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {str(folder / FILE)!r}: {error.strerror}") from None
+
+
+def effort(record: SearchRecord) -> str:
+    """Return how long a search was, and how many estimates it took."""
+    asked = record.asked
+    return (
+        f"{number_of(record.generation, 'generation')} of {asked.population:,} in "
+        f"{duration(round(record.spent_s))}: {record.asked_for:,} estimates by "
+        f"{' and '.join(asked.estimators)}, {record.estimated:,} of them of candidates never seen"
+    )
 
 
 def kept(record: SearchRecord) -> str:

@@ -330,7 +330,8 @@ def test_winners_are_measured_again_and_the_report_shows_them(tmp_path: Path) ->
     shown = section(context_of([out]))
     assert isinstance(shown, Section) and "2 of 2 winners" in shown.blocks[0].sentence  # type: ignore[union-attr]
     (table,) = (block for block in shown.blocks if isinstance(block, Table))
-    assert len(table.lines) == 2
+    assert len(table.lines) == 2 and table.columns[-1].header == "keeps the bounds"
+    assert [line.cells[-1].text for line in table.lines] == ["yes", "yes"]
     (out / "search.json").unlink()
     assert isinstance(section(context_of([out])), Absent)
     with pytest.raises(InputError, match="holds rows and no search"):

@@ -22,7 +22,15 @@ SubnetText = Annotated[str, AfterValidator(_known_subnet)]
 
 
 class DrawnSubnet(Part):
-    """A part with the options ``subnet`` and ``space``."""
+    """A part with the options ``subnet`` and ``space``.
+
+    Parameters
+    ----------
+    subnet : str
+        As :mod:`dlas.networks.subnets.written` spells it.
+    space : {"ofa", "compofa_fixed", "compofa_elastic"}
+        Where ``subnet = "drawn"`` is drawn from.
+    """
 
     subnet: SubnetText
     space: Space

@@ -33,6 +33,12 @@ class Flexible(nn.Module):
 
     In training, a batch goes through the largest, the smallest and two drawn subnetworks, and the outputs of
     all are returned one below the other.  Batch norms keep the statistics of the largest.
+
+    Parameters
+    ----------
+    channels : int
+        Of the images.
+    classes : int
     """
 
     def __init__(self, channels: int, classes: int) -> None:

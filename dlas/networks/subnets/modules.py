@@ -16,7 +16,14 @@ Named = list[tuple[str, nn.Module]]
 
 
 class Gate(nn.Module):
-    """Squeeze-and-excitation: a number between 0 and 1 for each channel, which multiplies it."""
+    """Squeeze-and-excitation: a number between 0 and 1 for each channel, which multiplies it.
+
+    Parameters
+    ----------
+    channels : int
+    squeezed : int
+        Channels between its two convolutions.
+    """
 
     def __init__(self, channels: int, squeezed: int) -> None:
         super().__init__()
@@ -33,7 +40,12 @@ class Gate(nn.Module):
 
 
 class InvertedResidual(nn.Module):
-    """A block of a subnetwork."""
+    """A block of a subnetwork.
+
+    Parameters
+    ----------
+    block : Block
+    """
 
     def __init__(self, block: Block) -> None:
         super().__init__()
@@ -62,7 +74,12 @@ class InvertedResidual(nn.Module):
 
 
 class Flattened(nn.Module):
-    """A module whose output is one row of numbers an image."""
+    """A module whose output is one row of numbers an image.
+
+    Parameters
+    ----------
+    body : torch.nn.Module
+    """
 
     def __init__(self, body: nn.Module) -> None:
         super().__init__()

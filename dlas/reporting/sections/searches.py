@@ -9,8 +9,16 @@ from dlas.reporting import charts
 from dlas.reporting.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
 from dlas.reporting.context import Context, significant
 from dlas.reporting.palette import HUES, NEUTRAL, rgb
-from dlas.rows.labels import MISSING, duration, number_of, shown_in
-from dlas.rows.searches import FoundRecord, SearchRecord, holds_search, kept, read_search
+from dlas.rows.labels import MISSING, shown_in
+from dlas.rows.searches import (
+    FoundRecord,
+    SearchRecord,
+    effort,
+    holds_search,
+    keeps_in_words,
+    kept,
+    read_search,
+)
 
 FRONT, WINNERS = "estimated", "winner, measured again"
 COLOURS = {FRONT: rgb(*NEUTRAL), WINNERS: rgb(*HUES[0])}
@@ -39,11 +47,7 @@ def _blocks(record: SearchRecord, name: str) -> list[Block]:
     measured = [(each, each.costs[quantity].measured) for each in record.winners]
     rows += [_mark(each, factor * value, WINNERS) for each, value in measured if value is not None]
     bounds = [f"{quantity} ≤ {most:g}" for quantity, most in asked.within.items()]
-    sentence = (
-        f"{number_of(record.generation, 'generation')} of {asked.population:,} in "
-        f"{duration(round(record.spent_s))} with {record.estimated:,} candidates estimated by "
-        f"{' and '.join(asked.estimators)}, for {' and '.join(bounds)}. {kept(record)}"
-    ).strip()
+    sentence = f"For {' and '.join(bounds)}. {effort(record)}. {kept(record)}".strip()
     spec = charts.scatter(f"{words}, {unit}".rstrip(", "), "score", COLOURS, logarithmic=False)
     panels = [Panel("", rows)]
     figure = Figure(f"front-{name}", "The front found", sentence, panels, {"": spec}, COLOURS, filtered=False)
@@ -75,5 +79,8 @@ def _winners(record: SearchRecord, name: str) -> Table:
             cost = each.costs[quantity]
             values = (cost.value, cost.high, cost.measured)
             own += [Cell(MISSING if value is None else f"{factor * value:.4g}") for value in values]
+    columns.append(Column("keeps the bounds"))
+    for own, each in zip(cells, record.winners, strict=True):
+        own.append(Cell(keeps_in_words(each, record.asked.within)))
     lines = [Line(own) for own in cells]
     return Table(name, "The best candidates, the highest score first.", columns, lines)
