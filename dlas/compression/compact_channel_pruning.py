@@ -51,8 +51,19 @@ class CompactChannelPruning(IterativePruning):
     multiple: Annotated[int, Field(ge=1, le=64)] = 1
 
     def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
-        """Remove the least important channels."""
+        """Remove the least important channels.
+
+        Raises
+        ------
+        Unsupported
+            If the network is a path of a flexible one, whose shallow phases are no layers of the model.
+        """
         module, facts = network.module, network.facts
+        if path := facts.reached.get("path"):
+            raise Unsupported(
+                f"channels are removed from the model's own layers, and path {path!r} of leaf has others: "
+                "prune before leaf in the chain"
+            )
         weights = conv_weights(module)
         facts.dense_shapes = facts.dense_shapes or {
             name: list(weight.shape) for name, weight in weights.items()

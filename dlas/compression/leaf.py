@@ -17,6 +17,7 @@ from dlas.compression.flexible.module import DEEP, SHALLOW, Flexible, flexible
 from dlas.compression.flexible.network import ALL, FlexibleNetwork, flexible_origin
 from dlas.compression.flexible.recipes import recipe_for
 from dlas.compression.flexible.scoring import path_accuracies, path_macs, undominated
+from dlas.compression.pruning.widths import narrow
 from dlas.errors import InputError, Unsupported
 from dlas.networks.origins import complete_state, saved_origin
 from dlas.networks.recipes import Recipe
@@ -139,6 +140,8 @@ class Leaf(Compression):
     def restore(self, model: Model, folder: Path, facts: Facts) -> Network:
         """Return the saved network: the model's own with the shallow phases of the path, or with all.
 
+        It is as narrow as its saved tensors: a technique before this one may have removed channels.
+
         Raises
         ------
         Unsupported
@@ -151,6 +154,7 @@ class Leaf(Compression):
             return self._restored(model, folder, facts, source)
         network, state = model.dense(folder, facts)
         network.module = flexible(network.module, self.share, 0).at(self.path)
+        narrow(network.module, state)
         load_weights(network.module, state, source)
         return network
 
@@ -211,7 +215,9 @@ class Leaf(Compression):
         )
         seed = origin.seed if origin else 0
         module = flexible(model.construct(replace(plain), seed).module, self.share, seed)
-        load_weights(module, complete_state(folder, origin, module), source)
+        state = complete_state(folder, origin, module)
+        narrow(module, state)
+        load_weights(module, state, source)
         network = FlexibleNetwork(module, facts)
         network.origin = origin
         return network

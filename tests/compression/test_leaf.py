@@ -13,6 +13,7 @@ import torchvision
 from torch import nn
 from torch.nn import functional
 
+from dlas.compression.compact_channel_pruning import CompactChannelPruning
 from dlas.compression.flexible.loss import MOST, PathLoss
 from dlas.compression.flexible.module import flexible
 from dlas.compression.flexible.network import FlexibleNetwork
@@ -20,12 +21,15 @@ from dlas.compression.flexible.phases import find_phases
 from dlas.compression.flexible.recipes import PAPER, PAPER_DEPTHWISE, recipe_for
 from dlas.compression.flexible.scoring import path_accuracies, path_macs, undominated
 from dlas.compression.leaf import Leaf
+from dlas.engine.steps.artifacts import restore_network
+from dlas.engine.steps.samples import load_sample
 from dlas.errors import InputError, Unsupported
 from dlas.networks.counting import count_macs
 from dlas.networks.scoring import accuracy
 from dlas.networks.torch_network import TorchNetwork, conv_weights
 from dlas.networks.training import CHECKPOINT
 from dlas.stack import Workspace
+from dlas.store.cache import Cache
 from dlas.study import parts
 from dlas.testing.networks import Staged
 from tests.fixtures.flexible import staged
@@ -336,6 +340,37 @@ compression = [{ name = "leaf", path = "%s" }]"""
         sizes[path] = (artifact.folder / "weights.safetensors").stat().st_size
     assert 4 * sizes["0000"] < artifact.facts["model_bytes"]
     assert sizes["0000"] < sizes["0001"] < artifact.facts["model_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("network", "path"),
+    [
+        ('model = ["dlas.testing.networks:StagedModel"]', "01"),
+        (
+            'model = [{ name = "cifar_resnet18", width = 0.25 }]\n'
+            'dataset = [{ name = "random", size = 32, images = 16, classes = 10 }]',
+            "0101",
+        ),
+    ],
+)
+def test_a_pruned_network_gets_shallow_phases_too(tmp_path: Path, network: str, path: str) -> None:
+    point = the_point(f"""
+{network}
+compression = [{{ chain = [
+    {{ name = "compact_channel_pruning", level = 0.3 }},
+    {{ name = "leaf", path = "{path}", epochs = 1 }}] }}]""")
+    *_, pruned, every, at = make_network(point, tmp_path)
+    assert every.facts["reached"]["paths"]["0" * len(path)]["macs"] == pruned.facts["macs"]
+    assert at.facts["macs"] == every.facts["reached"]["paths"][path]["macs"] < pruned.facts["macs"]
+    restored = restore_network(Cache(tmp_path), at.key, point)
+    sample = load_sample(Cache(tmp_path), at.key)
+    assert np.array_equal(restored.reference(sample["images"]), sample["outputs"])
+
+
+def test_removing_channels_of_a_path_is_unsupported(tmp_path: Path) -> None:
+    at = trained(tmp_path / "flexible").at("01")
+    with pytest.raises(Unsupported, match="path '01' of leaf has others: prune before leaf in the chain"):
+        CompactChannelPruning(level=0.5).compress(at, tiny_data(), workspace(tmp_path / "pruned"))
 
 
 def test_the_pareto_set_has_no_dominated_path() -> None:
