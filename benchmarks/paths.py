@@ -59,10 +59,10 @@ class Sizes:
 
 def main(
     network: str = "resnet50",
-    batch: int = 1,
-    threads: int = 2,
-    size: int = 224,
-    rounds: Annotated[int, typer.Option(help="Turns that every program gets.")] = 30,
+    batch: Annotated[int, typer.Option(min=1)] = 1,
+    threads: Annotated[int, typer.Option(min=1)] = 2,
+    size: Annotated[int, typer.Option(min=1)] = 224,
+    rounds: Annotated[int, typer.Option(min=1, help="Turns that every program gets.")] = 30,
     paths: Annotated[str, typer.Option(help="Paths to build alone and time; all are in the program.")] = "",
     switches: Annotated[int, typer.Option(min=0)] = 100_000,
 ) -> None:
@@ -85,6 +85,8 @@ def _compare(
     target = parts.make("hardware", "local_cpu", {"threads": threads}).target()
     networks = _networks(network, size)
     timed = chosen.split(",") if chosen else list(networks)
+    if unknown := [path for path in timed if path not in networks]:
+        raise typer.BadParameter(f"path {unknown[0]!r}; {network} has {', '.join(networks)}")
     for path in dict.fromkeys((min(networks), *timed)):
         compiler.compile(networks[path], algorithm, target, batch, root / path)
     joined = join(
@@ -113,18 +115,29 @@ def _compare(
 
 
 def _networks(name: str, size: int) -> dict[str, Any]:
-    """Return the untrained network at each of its paths."""
+    """Return the untrained network at each of its paths.
+
+    Raises
+    ------
+    typer.BadParameter
+        If there is no such network, or it has no paths.
+    """
     from dlas.compression.flexible.module import flexible
+    from dlas.errors import InputError, Unsupported
     from dlas.networks.torch_model import TorchModel
     from dlas.networks.torch_network import TorchNetwork
     from dlas.stack import Facts
     from dlas.study import parts
 
-    model = parts.make("model", name, {})
-    assert isinstance(model, TorchModel)
-    module = flexible(model.construct(Facts((3, size, size), 1000), 0).module, 0.25, 0)
-    facts = Facts((3, size, size), 1000)
-    return {path: TorchNetwork(module.at(path), facts) for path in module.paths}
+    shape, classes = (3, size, size), 1000
+    try:
+        model = parts.make("model", name, {})
+        if not isinstance(model, TorchModel):
+            raise Unsupported(f"network {name!r} is no torch module, which has phases")
+        module = flexible(model.construct(Facts(shape, classes), 0).module, 0.25, 0)
+    except (InputError, Unsupported) as error:
+        raise typer.BadParameter(str(error)) from None
+    return {path: TorchNetwork(module.at(path), Facts(shape, classes)) for path in module.paths}
 
 
 Once = Callable[[Any], Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import tvm_ffi
+import typer
 from safetensors.numpy import load_file
 from tvm import relax
+from typer.testing import CliRunner
 
+from benchmarks.paths import main as benchmark
 from dlas.compilers.hand import Hand
 from dlas.compilers.programs.paths import join, write_joined
 from dlas.compilers.programs.tvm import CONTENTS, LIBRARY, PARAMETERS
@@ -142,3 +146,26 @@ def test_threads_share_a_program(built: Any) -> None:
 
     with ThreadPoolExecutor(len(PATHS)) as pool:
         assert list(pool.map(wrong, range(len(PATHS)))) == [0] * len(PATHS)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--network", "resnet_none"], "resnet_none"),
+        (["--network", "squeezenet1_1"], "leaf cannot narrow|leaf finds no phases"),
+        (
+            ["--network", "cifar_resnet18", "--size", "32", "--paths", "0000,011"],
+            "path '011'; .* has 0000, 0001",
+        ),
+        (["--batch", "0"], "batch"),
+    ],
+)
+def test_the_benchmark_refuses_what_there_is_not(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    for name in ("TVM_NUM_THREADS", "TVM_BIND_THREADS"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))  # the benchmark sets them
+    app = typer.Typer()
+    app.command()(benchmark)
+    done = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+    assert done.exit_code == 2 and re.search(said, done.output), done.output
