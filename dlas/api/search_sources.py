@@ -20,6 +20,7 @@ from dlas.errors import InputError, listed
 from dlas.learning import stored
 from dlas.learning.candidates import PointOptions, StudySpace, samples_of, told_by_options
 from dlas.learning.features import OF_OPTIONS
+from dlas.learning.features.subnets import Told
 from dlas.learning.points import Points, planned_points
 from dlas.learning.predictions import UNKNOWN_FACTOR, check_within
 from dlas.networks.subnets.accuracy import AccuracyNetwork
@@ -294,7 +295,7 @@ def scores_of(text: str, space: StudySpace, options: Mapping[str, Any]) -> Score
     path = Path(text).expanduser()
     if path.suffix in WEIGHTS:
         network = AccuracyNetwork.read(path)
-        return lambda points: network(OF_OPTIONS["subnet"].values(PointOptions(points)))
+        return lambda points: network(OF_OPTIONS["subnet"].values(Told(PointOptions(points))))
     if (path / stored.FILE).is_file():
         found = PredictorSource.of(path, space, options)
         return lambda points: found(points)[0]

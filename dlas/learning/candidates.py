@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -169,8 +170,17 @@ class PointOptions:
         if column == "batch":
             return [point.batch for point in self.points]
         axis, _, option = column.partition(".")
-        if option:
-            return [dict(getattr(point, axis).options).get(option) for point in self.points]
-        axis = column.removesuffix("_name")
+        axis = axis.removesuffix("_name")
         assert axis in PART_AXES, column
-        return [getattr(point, axis).name for point in self.points]
+        choices = map(attrgetter(axis), self.points)
+        if not option:
+            return [choice.name for choice in choices]
+        found = []
+        for choice in choices:  # no dict of each, for there may be a hundred thousand
+            for name, value in choice.options:
+                if name == option:
+                    found.append(value)
+                    break
+            else:
+                found.append(None)
+        return found

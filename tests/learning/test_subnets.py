@@ -14,6 +14,7 @@ from scipy import stats
 import dlas
 from dlas.errors import InputError
 from dlas.learning.features import OF_OPTIONS, columns
+from dlas.learning.features.subnets import Told
 from dlas.learning.points import Points, read_points
 from dlas.networks.subnets.shapes import ofa
 from dlas.networks.subnets.tables import write_tables
@@ -40,7 +41,7 @@ def options(size: float = 176, **given: Any) -> Any:
 
 
 def test_the_encoding_is_that_worked_by_hand() -> None:
-    (row,) = OF_OPTIONS["subnet"].values(options())
+    (row,) = OF_OPTIONS["subnet"].values(Told(options()))
     kernels = [0, 3, 7, 11, 12, 16, 24, 27, 30, 36, 39, 43, 46, 50, 53]
     expansions = [62, 65, 67, 69, 73, 77, 85, 88, 91, 98, 101, 103, 106, 108, 111]
     assert np.flatnonzero(row).tolist() == [*kernels, *expansions, 124]
@@ -52,7 +53,7 @@ def test_the_encoding_is_that_worked_by_hand() -> None:
 
 @pytest.mark.parametrize(("size", "place"), [(112, 0), (127, 0), (128, 1), (224, 7), (239, 7), (240, 7)])
 def test_the_last_interval_of_sizes_is_closed(size: int, place: int) -> None:
-    (row,) = OF_OPTIONS["subnet"].values(options(size))
+    (row,) = OF_OPTIONS["subnet"].values(Told(options(size)))
     assert np.flatnonzero(row[120:]).tolist() == [place]
 
 
@@ -68,12 +69,12 @@ def test_the_last_interval_of_sizes_is_closed(size: int, place: int) -> None:
 )
 def test_what_has_no_encoding_is_told(given: Mapping[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        OF_OPTIONS["subnet"].values(options(**given))
+        OF_OPTIONS["subnet"].values(Told(options(**given)))
 
 
 def test_costs_of_stages_add_up_to_those_of_the_operators() -> None:
     names = columns(("subnet_costs",))
-    (row,) = OF_OPTIONS["subnet_costs"].values(options(164, batch=4))
+    (row,) = OF_OPTIONS["subnet_costs"].values(Told(options(164, batch=4)))
     found = dict(zip(names, row, strict=True))
     from dlas.networks.subnets.shapes import operators
     from dlas.networks.subnets.written import parse

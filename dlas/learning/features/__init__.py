@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dlas.learning.features import subnets
 from dlas.learning.features.costs import costs, costs_by_class
 from dlas.learning.features.memory_costs import memory_costs
-from dlas.learning.features.subnets import Options
+from dlas.learning.features.subnets import Options, Told
 from dlas.learning.features.totals import totals
 from dlas.learning.features.training_cost import training_cost
 from dlas.networks.operators import Operators
@@ -78,11 +78,11 @@ def matrix(
     if read != families or not read:
         known = _by_family(read, matrix(read, networks, batches)) if read else []
         of_family = dict(zip(read, known, strict=True))
+        told = Told(options or _unknown)
         blocks = [
-            of_family[name] if name in of_family else OF_OPTIONS[name].values(options or _unknown)
-            for name in families
+            of_family[name] if name in of_family else OF_OPTIONS[name].values(told) for name in families
         ]
-        return np.hstack([np.empty((len(networks), 0)), *blocks])
+        return blocks[0] if len(blocks) == 1 else np.hstack([np.empty((len(networks), 0)), *blocks])
     found = np.empty((len(networks), len(columns(families))))
     places: dict[int, list[int]] = {}
     for place, operators in enumerate(networks):

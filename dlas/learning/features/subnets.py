@@ -7,6 +7,7 @@ The OFA latency predictor, sections 4.2.1 and 4.3.  The paper counts 128 values,
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,6 +91,23 @@ class Subnets:
             yield small() if width == SMALL_WIDTH else ofa(float(width)), np.flatnonzero(self.widths == width)
 
 
+class Told:
+    """What the options of points tell; their subnetworks are parsed once for all families.
+
+    Parameters
+    ----------
+    options : callable
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @functools.cached_property
+    def subnets(self) -> Subnets:
+        """The subnetworks of the points."""
+        return Subnets.of(self.options)
+
+
 @dataclass(frozen=True)
 class PointFamily:
     """Features that follow from a point's options.
@@ -99,27 +117,26 @@ class PointFamily:
     names : tuple of str
         Of its columns.
     values : callable
-        Returns, of the options of n points, an array [n, names].
+        Returns, of what the options of n points tell, an array [n, names].
     """
 
     names: tuple[str, ...]
-    values: Callable[[Options], Array]
+    values: Callable[[Told], Array]
 
 
-def _encoded(options: Options) -> Array:
+def _encoded(told: Told) -> Array:
     """Return the paper's 128 values: kernel sizes, expansion ratios and size as zeros and ones."""
-    subnets = Subnets.of(options)
-    kernels, expansions = (
-        (subnets.codes[:, :, place, :, None] == np.array(values, dtype=np.uint8)).reshape(
-            len(subnets.sizes), -1
-        )
-        for place, values in enumerate((KERNELS, EXPANSIONS))
-    )
+    subnets = told.subnets
+    count, layers = len(subnets.sizes), STAGES * MOST
+    found = np.empty((count, 2 * 3 * layers + INTERVALS))
+    for place, values in enumerate((KERNELS, EXPANSIONS)):
+        own = found[:, 3 * layers * place : 3 * layers * (place + 1)].reshape(count, STAGES, MOST, 3)
+        np.equal(subnets.codes[:, :, place, :, None], np.array(values, dtype=np.uint8), out=own)
     width = (MOST_SIZE - LEAST_SIZE) / INTERVALS
     # The last interval is closed: the published code leaves its array at 240.
     interval = np.minimum((subnets.sizes - LEAST_SIZE) // width, INTERVALS - 1)
-    sizes = interval[:, None] == np.arange(INTERVALS)  # none for images that are smaller
-    return np.hstack([kernels, expansions, sizes]).astype(np.float64)
+    found[:, -INTERVALS:] = interval[:, None] == np.arange(INTERVALS)  # none for images that are smaller
+    return found
 
 
 def _encoded_names() -> tuple[str, ...]:
@@ -130,18 +147,18 @@ def _encoded_names() -> tuple[str, ...]:
     return (*names, *(f"size_from_{LEAST_SIZE + place * width}" for place in range(INTERVALS)))
 
 
-def _exact_size(options: Options) -> Array:
+def _exact_size(told: Told) -> Array:
     """Return the number of pixels, relative to those of the usual size."""
-    return ((Subnets.of(options).sizes / USUAL_SIZE) ** 2)[:, None]
+    return ((told.subnets.sizes / USUAL_SIZE) ** 2)[:, None]
 
 
 GATED = tuple(stage for stage, gated in enumerate(ofa(1.0).gated) if gated)
 COSTS = ("pointwise_macs", "depthwise_macs", "depthwise_values", "gates", "layers")
 
 
-def _costs(options: Options) -> Array:
+def _costs(told: Told) -> Array:
     """Return the costs of each stage, of the whole batch, and of what all subnetworks have in common."""
-    subnets = Subnets.of(options)
+    subnets = told.subnets
     found = np.empty((len(subnets.sizes), len(_cost_names())))
     for shapes, places in subnets.by_width():
         found[places] = _costs_of(
@@ -189,9 +206,9 @@ def _halved(sizes: Array, stride: int) -> Array:
     return np.ceil(sizes / stride)
 
 
-def _blocks(options: Options) -> Array:
+def _blocks(told: Told) -> Array:
     """Return how often each block of a table of latencies occurs, the size and the width."""
-    subnets = Subnets.of(options)
+    subnets = told.subnets
     kinds = [
         (subnets.codes[:, :, 0, :] == kernel) & (subnets.codes[:, :, 1, :] == expansion)
         for kernel in KERNELS
@@ -217,12 +234,12 @@ def _block_names() -> tuple[str, ...]:
     )
 
 
-def _device(options: Options) -> Array:
+def _device(told: Told) -> Array:
     """Return the numbers of a GPU, as its rows tell them."""
     columns = []
     for name in DEVICE:
-        values = options(f"hardware.{name}")
-        for value, hardware in zip(values, options("hardware_name"), strict=True):
+        values = told.options(f"hardware.{name}")
+        for value, hardware in zip(values, told.options("hardware_name"), strict=True):
             if not isinstance(value, int | float) or not value > 0:
                 raise InputError(
                     f"a row of hardware {hardware!r} does not tell its {name}: give columns "
@@ -238,5 +255,5 @@ FAMILIES = {
     "subnet_costs": PointFamily(_cost_names(), _costs),
     "subnet_blocks": PointFamily(_block_names(), _blocks),
     "subnet_device": PointFamily(DEVICE, _device),
-    "subnet_device_logs": PointFamily(DEVICE, lambda options: np.log(_device(options))),
+    "subnet_device_logs": PointFamily(DEVICE, lambda told: np.log(_device(told))),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from dlas.predictors.fitted.arrays import read_arrays, write_arrays
 from dlas.stack import Fitted, Samples
 
 Array = npt.NDArray[np.float64]
+Single = npt.NDArray[np.float32]
 Scale = Literal["log", "as is"]
 LAYERS = 3
 WIDTH = 400
@@ -28,6 +30,8 @@ ARRAYS = {
 }
 BEYOND = np.log(10)
 """A prediction lies at most ten times beyond the range that was fitted."""
+TOGETHER = 512
+"""Rows that are predicted at a time, so that what layers put out stays in the processor's caches."""
 MILLI = 1e3
 """Seconds as they are fitted where nothing is scaled: in milliseconds, as the paper has them."""
 
@@ -126,17 +130,28 @@ class Perceptron(Fitted):
         """Return features as the first layer reads them."""
         return np.asarray((features - self.mean) / self.deviation)
 
+    @functools.cached_property
+    def _hidden_layers(self) -> list[tuple[Single, Single]]:
+        """Weights [read, written] and biases of the hidden layers, in the precision they were trained in."""
+        pairs = zip(self.weights[:-1], self.biases[:-1], strict=True)
+        return [(weight.T.astype(np.float32), bias.astype(np.float32)) for weight, bias in pairs]
+
     def hidden(self, features: Array) -> Array:
         """Return what the second hidden layer puts out, [n, neurons]."""
-        values = self.standardised(features)
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            values = np.maximum(values @ weight.T + bias, 0)
-        return values
+        values = self.standardised(features).astype(np.float32)
+        for weight, bias in self._hidden_layers:
+            values = values @ weight
+            values += bias
+            np.maximum(values, 0, out=values)
+        return values.astype(np.float64)
 
     def predict(self, samples: Samples) -> Array:
         """Return predictions, at most ten times beyond what was fitted."""
-        outputs = self.hidden(samples.features) @ self.weights[-1][0] + self.biases[-1][0]
-        return self.target.back(outputs)
+        outputs = np.empty(len(samples))
+        for start in range(0, len(samples), TOGETHER):
+            rows = slice(start, start + TOGETHER)
+            outputs[rows] = self.hidden(samples.features[rows]) @ self.weights[-1][0]
+        return self.target.back(outputs + self.biases[-1][0])
 
     def save(self, folder: Path) -> None:
         """Write the arrays."""
