@@ -3,24 +3,28 @@
 The best of each folder of ``dlas search`` are measured, each right after a reference network, one of the
 rows that the predictor was fitted to whose times are nearest to the bound.  Dividing by how much slower it is
 now than in the rows takes out that the machine has changed.  The share that keeps its bound stands by the
-margin between estimate and bound, beside the score that the margin costs.  Interrupted, the same command
-goes on.
+margin between estimate and bound, beside the score that the margin costs, in a table and, with ``--figures``,
+in a figure.  Interrupted, the same command goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import numpy as np
 from scipy.stats import binomtest
 
 from dlas.api.running import run_into, runner_of
 from dlas.learning.candidates import StudySpace
+from dlas.reporting.charts import theme
+from dlas.reporting.figure_files import INK, PAPER, WIDTH, write_figure
 from dlas.rows.results import FILE, Row, read_rows
 from dlas.rows.searches import LEVEL, FoundRecord, SearchRecord, read_search
 from dlas.store import toml
@@ -59,6 +63,7 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, required=True, help="what the predictor was fitted to")
     parser.add_argument("--out", type=Path, default=Path("results/winners"))
     parser.add_argument("--each", type=int, default=10, help="winners of a search")
+    parser.add_argument("--figures", type=Path, help="a folder for the figure of shares by margin")
     given = parser.parse_args()
     known = [row for row in read_rows(given.rows) if row.timed]
     records = [read_search(folder) for folder in given.searches]
@@ -69,7 +74,11 @@ def main() -> None:
             outcomes += measured(record, known, given.out / str(place), given.each, shared)
             print(f"search {place + 1} of {len(records)}: {len(outcomes)} winners measured", flush=True)
     print_shares(outcomes)
-    print_margins(outcomes, records)
+    firsts = [each.population[0] for each in records]
+    found = margins(outcomes, [(next(iter(each.costs.values())).value, each.score) for each in firsts])
+    print_margins(found)
+    if given.figures is not None:
+        draw(found, given.figures)
 
 
 def measured(
@@ -110,9 +119,15 @@ def seconds(row: Row, quantity: str) -> float:
     return (min if quantity == "latency_min_s" else statistics.median)(row.latency_s)
 
 
+def wilson(kept: Sequence[bool]) -> tuple[float, float]:
+    """Return Wilson's interval of the share that kept their bound."""
+    low, high = binomtest(sum(kept), len(kept)).proportion_ci(LEVEL, "wilson")
+    return float(low), float(high)
+
+
 def share(kept: Sequence[bool]) -> str:
     """Return how many kept their bound, and Wilson's interval of the share."""
-    low, high = binomtest(sum(kept), len(kept)).proportion_ci(LEVEL, "wilson")
+    low, high = wilson(kept)
     return f"{sum(kept)} of {len(kept)} | {sum(kept) / len(kept):.0%} ({low:.0%} to {high:.0%})"
 
 
@@ -133,23 +148,80 @@ def print_shares(outcomes: Sequence[Outcome]) -> None:
         print(f"| {'all' if bound is None else f'{1e3 * bound:.4g}'} | {ratio:.3f} | {raw} | {scaled} |")
 
 
-def print_margins(outcomes: Sequence[Outcome], records: Sequence[SearchRecord]) -> None:
-    """Print the share that keeps its bound if estimates lie below it by a margin, and the score that costs.
+@dataclass(frozen=True)
+class Margin:
+    """What happens if estimates lie below the bound by a margin.
+
+    Parameters
+    ----------
+    margin : float
+        The bound over the estimate, less 1.
+    kept : list of bool
+        Whether each winner keeps its bound.
+    given_up : float
+        What the best score falls by; not a number with a single search.
+    own : bool
+        Whether it is the margin of the predictor's intervals.
+    """
+
+    margin: float
+    kept: list[bool]
+    given_up: float
+    own: bool
+
+
+def margins(outcomes: Sequence[Outcome], best: Sequence[tuple[float, float]]) -> list[Margin]:
+    """Return who keeps its bound with each margin, and the score that costs.
 
     Winners lie at their bounds, less the margin, so that one keeps it if its time is longer than its
-    estimate by no more than the margin.  The best score at any latency lies between those of the searches.
+    estimate by no more than the margin.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+    best : sequence of (float, float)
+        The estimate and the score of the best of each search; the best score at any latency lies between.
     """
-    firsts = [each.population[0] for each in records]
-    best = sorted((next(iter(each.costs.values())).value, each.score) for each in firsts)
-    values, scores = (np.array(column) for column in zip(*best, strict=True))
+    values, scores = (np.array(column) for column in zip(*sorted(best), strict=True))
     own = statistics.median(each.high / each.estimated for each in outcomes) - 1
-    print(f"\nThe interval's margin is {own:.1%}.\n")
-    print("| margin | keep their bound |  | score given up |\n|---|---|---|---|")
+    found = []
     for margin in sorted((*MARGINS, own)):
         kept = [each.scaled <= each.estimated * (1 + margin) for each in outcomes]
         given_up = scores[1:] - np.interp(values[1:] / (1 + margin), values, scores)
-        told = f"{given_up.mean():.5f}" if len(given_up) else ""
-        print(f"| {margin:.1%} | {share(kept)} | {told} |")
+        found.append(
+            Margin(margin, kept, float(given_up.mean()) if len(given_up) else math.nan, margin == own)
+        )
+    return found
+
+
+def print_margins(found: Sequence[Margin]) -> None:
+    """Print the share that keeps its bound, and the score given up, by margin."""
+    (own,) = (each.margin for each in found if each.own)
+    print(f"\nThe interval's margin is {own:.1%}.\n")
+    print("| margin | keep their bound |  | score given up |\n|---|---|---|---|")
+    for each in found:
+        told = "" if math.isnan(each.given_up) else f"{each.given_up:.5f}"
+        print(f"| {each.margin:.1%} | {share(each.kept)} | {told} |")
+
+
+def draw(found: Sequence[Margin], to: Path) -> None:
+    """Write the figure of the shares, with their intervals, and of the score given up, by margin."""
+    told = not math.isnan(found[0].given_up)
+    rows = []
+    for each in found:
+        low, high = wilson(each.kept)
+        row = {"margin": each.margin, "kept": sum(each.kept) / len(each.kept), "low": low, "high": high}
+        rows.append(row | ({"given": each.given_up} if told else {}))
+    chart = alt.Chart(alt.Data(values=rows), width=WIDTH)
+    margin = alt.X("margin:Q", title="margin between estimate and bound", axis=alt.Axis(format="%"))
+    shares = alt.Y("kept:Q", title="share that keeps its bound", axis=alt.Axis(format="%"))
+    kept = chart.mark_line(point=True).encode(margin, shares)
+    between = chart.mark_rule().encode(margin, alt.Y("low:Q"), alt.Y2("high:Q"))
+    given = chart.mark_line(point=True).encode(margin, alt.Y("given:Q", title="score given up"))
+    panels = [between + kept, given] if told else [between + kept]
+    to.mkdir(parents=True, exist_ok=True)
+    spec = alt.hconcat(*panels).to_dict()
+    write_figure({**spec, "config": {**theme(INK), "background": PAPER}}, to / "winners-by-margin")
 
 
 if __name__ == "__main__":

@@ -76,33 +76,27 @@ def test_a_search_runs_on_true_accuracies(tmp_path: Path) -> None:
         "name": "supernet",
         "axes": {
             "dataset": "digits",
-            "model": {"name": "supernet", "epochs": 6},
+            "model": {"name": "supernet", "epochs": 2},
             "compression": {"name": "subnet", "subnet": "drawn"},
             "compiler": "onnxruntime",
             "hardware": {"name": "local_cpu", "threads": 1},
         },
-        "sample": {"points": 24, "axes": ["compression"]},
-        "measure": {"repeats": 5, "seconds": 0.2, "layer_repeats": 0},
+        "sample": {"points": 4, "axes": ["compression"]},
+        "measure": {"repeats": 5, "seconds": 0.1, "layer_repeats": 0},
     }
     rows = dlas.run(study, tmp_path / "rows", cache=tmp_path / "cache", progress="silent")
-    assert (rows["status"] == "ok").all() and rows["accuracy"].min() > 0.5
-    assert rows["accuracy"].nunique() > 1 and rows["macs"].nunique() == 24
-    asked: dict[str, Any] = {
-        "target": "latency_s",
-        "hold_out": "compression/12",
-        "options": {"costs": "stage"},
-    }
-    dlas.fit("additive", tmp_path / "rows", to=tmp_path / "p", **asked)
+    assert (rows["status"] == "ok").all() and rows["accuracy"].min() > 0.2
+    assert rows["accuracy"].nunique() > 1 and rows["macs"].nunique() == 4
     view = dlas.search(
         study,
         tmp_path / "out",
-        estimator=tmp_path / "p",
+        estimator="measure",
         maximise="accuracy",
-        within={"latency_s": float(rows["latency_s"].quantile(0.8)) * 2},
-        population=6,
-        generations=2,
+        within={"latency_s": float(rows["latency_s"].max()) * 2},
+        population=4,
+        generations=1,
         winners=2,
         cache=tmp_path / "cache",
         progress="silent",
     )
-    assert view.frame["score"].min() > 0.5 and view.frame["latency_s_measured"].notna().all()
+    assert view.frame["score"].min() > 0.2 and view.frame["latency_s_measured"].notna().all()
