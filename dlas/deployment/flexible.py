@@ -19,7 +19,7 @@ from dlas.compilers.programs.paths import Joined, join, write_joined
 from dlas.compilers.programs.tvm import ScheduledNetwork, TvmCompiler
 from dlas.deployment.deploying import check_free, check_point, check_row, new_folder, run_child
 from dlas.deployment.packing import TVM, copy_runtime
-from dlas.deployment.remaking import Say, make
+from dlas.deployment.remaking import CHANGED, Say, make
 from dlas.deployment.routing import ROUTES, Route, Routes
 from dlas.deployment.writing import write_rest
 from dlas.engine.planning import Planner
@@ -116,11 +116,14 @@ def deploy_paths(
         first = min(entries, key=lambda entry: (entry.path, -entry.row.batch))
         packed = replace(TVM, options={"function": first.function})
         copy_runtime(packed, partial)
-        write_rest(first.row, first.point, store, first.network, partial, packed)
+        notes = changes(entries, store)
+        write_rest(first.row, first.point, store, first.network, partial, packed, notes)
         _check(entries, store, partial)
     kernels = len({name for names in joined.kernels.values() for name in names})
     alone = sum(map(len, joined.kernels.values()))
     say(f"{len(entries)} paths and batch sizes, each right: {kernels} kernels, {alone} where each is alone")
+    for note in notes:
+        say(f"note: {note}; latencies may differ from the rows'")
     return target
 
 
@@ -204,6 +207,13 @@ def _entries(rows: Sequence[Row], store: Cache, say: Say) -> list[Entry]:
             raise InputError("the cache is too small: it dropped a network at once")
         entries.append(Entry(row, point, *artifacts))
     return entries
+
+
+def changes(entries: Sequence[Entry], store: Cache) -> list[str]:
+    """Return in what the program may differ from the builds that were measured."""
+    planner = Planner(MeasureSettings(), store.root)
+    keys = ((planner.plan(entry.point).artifacts(), entry.row.artifacts) for entry in entries)
+    return [CHANGED] if any(now["build"] != then.get("build") for now, then in keys) else []
 
 
 def _artifacts(store: Cache, keys: Mapping[str, Any]) -> tuple[Artifact, Artifact | None] | None:

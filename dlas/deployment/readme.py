@@ -35,7 +35,7 @@ COMPILES = "The first inference compiles the program, for which torch needs a C+
 PLACES = {
     "library.so": "the compiled network",
     "parameters.safetensors": "its parameters, packed for the kernels",
-    "program.json": "the order of the parameters, and the layers that each kernel computes",
+    "program.json": "the order of the parameters; of one network also the layers that each kernel computes",
     "model.onnx": "the network as an ONNX graph",
     "program.pt2": "the network as `torch.export` wrote it",
     "program.py": "loads the program in its runtime",

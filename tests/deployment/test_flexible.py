@@ -42,6 +42,7 @@ def test_the_paths_of_a_study_are_deployed_and_served(tmp_path: Path) -> None:
     assert all(row.status == "ok" for row in rows)
     done = commands.dlas(tmp_path, "deploy", "out", "--paths", "--to", "served")
     assert done.returncode == 0, done.stderr
+    assert "note" not in done.stdout, "it is the code that was measured"
     home = tmp_path / "served"
     check_files(home)
     network = dlas.load(home)

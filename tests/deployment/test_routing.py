@@ -12,13 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dlas.deployment.flexible import path_rows
+from dlas.deployment.flexible import Entry, changes, path_rows
+from dlas.deployment.remaking import CHANGED
 from dlas.deployment.routing import ROUTES, Route, Routes, Served, State, policy_of
 from dlas.deployment.run import Refused
+from dlas.engine.planning import Planner
 from dlas.errors import InputError
+from dlas.stack import MeasureSettings
+from dlas.store.cache import Artifact, Cache
 from tests.fixtures.commands import Command
 from tests.fixtures.flexible import Recorded, path_row
 from tests.fixtures.rows import row, write
+from tests.fixtures.tiny import the_point
 
 FAST = Route("11", 0.80, 1e-3, 0.9e-3, 1.1e-3)
 MIDDLE = Route("01", 0.90, 2e-3, 1.9e-3, 2.1e-3)
@@ -210,3 +215,12 @@ def test_rows_of_several_settings_are_refused_by_name(tmp_path: Path, dlas_here:
         refused = dlas_here("deploy", "none", *words, "--to", "home")
         assert refused.returncode == 2 and "or --paths" in refused.stderr
     assert not (tmp_path / "home").exists()
+
+
+def test_a_program_of_other_code_than_was_measured_says_so(tmp_path: Path) -> None:
+    point = the_point('compression = [{ name = "leaf", path = "00" }]')
+    key = Planner(MeasureSettings(), tmp_path).plan(point).artifacts()["build"]
+    network = Artifact("network", "key", tmp_path, {}, {})
+    for build, notes in ((key, []), ("another", [CHANGED])):
+        measured = path_row("00", 4, 0.9, artifacts={"build": build})
+        assert changes([Entry(measured, point, network, None)], Cache(tmp_path)) == notes
