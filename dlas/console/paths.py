@@ -79,7 +79,7 @@ def _grid(places: pd.DataFrame) -> Grid:
         *(names(header, texts) for header, texts in _columns(map(sets, lines))),
         *(_numbers(header, texts) for header, texts in _columns(map(numbers, lines))),
     ]
-    above = [Text(f"{len(places)} places; {', '.join(same)}; {KEEP}")]
+    above = [Text(f"{len(places)} place{'' if len(places) == 1 else 's'}; {', '.join(same)}; {KEEP}")]
     return Grid(columns, above=above)
 
 
