@@ -21,17 +21,17 @@ from dlas.learning import stored
 from dlas.learning.candidates import PointOptions, StudySpace, samples_of, told_by_options
 from dlas.learning.features import OF_OPTIONS
 from dlas.learning.features.subnets import Told
-from dlas.learning.points import Points, planned_points
-from dlas.learning.predictions import UNKNOWN_FACTOR, check_within
+from dlas.learning.points import SETTING, Points, planned_points
+from dlas.learning.predictions import MOST_UNKNOWN, UNKNOWN_FACTOR, check_within
 from dlas.networks.subnets.accuracy import AccuracyNetwork
 from dlas.networks.subnets.tables import block_times, read_tables
 from dlas.predictors.lookup_table import BlockSum, LookupTable
 from dlas.rows.frame import read
 from dlas.rows.predictions import PREDICTED
 from dlas.rows.results import Row
-from dlas.stack import Fitted, Samples
+from dlas.stack import INFERENCE, Fitted, Samples
 from dlas.store import cache as caches
-from dlas.study.point import Point
+from dlas.study.point import NONE, Point
 
 Array = npt.NDArray[np.float64]
 MEASURE = "measure"
@@ -41,6 +41,8 @@ TRUE = "accuracy"
 """What is maximised by making each network, training it or not as the study says, and evaluating it."""
 WEIGHTS = (".pth", ".pt", ".safetensors")
 LATENCY = "latency_s"
+COSTS = ("_s", "_bytes", "_j")
+"""Units of what is no score."""
 
 
 class Costs(Protocol):
@@ -65,8 +67,8 @@ class PredictorSource:
     space : StudySpace
     fast : bool
         Whether options tell what it reads, so that no network is made.
-    here : bool
-        Whether it was fitted to the study's own setting.
+    differing : dict of str to (str, str)
+        What is not the study's own, and what the study has.
     options : mapping
         Of :func:`dlas.api.planned.planned`.
     """
@@ -76,7 +78,7 @@ class PredictorSource:
     setting: stored.SettingRecord
     space: StudySpace
     fast: bool
-    here: bool
+    differing: Mapping[str, tuple[str, str]]
     options: Mapping[str, Any]
 
     @classmethod
@@ -107,10 +109,24 @@ class PredictorSource:
             )
         own = covering or next(iter(known.fitted))
         fast = told_by_options(known.part, known.record.target, point)
-        return cls(known, known.fitted[own], known.setting(own), space, fast, covering is not None, options)
+        differing = {
+            name: (mine, value)
+            for name, mine, value in zip(SETTING, own, key, strict=True)
+            if mine not in (value, stored.ANY)
+        }
+        setting = known.setting(own)
+        low, high = setting.batches
+        if not low <= point.batch <= high:
+            terminal.warn(
+                f"{folder} was fitted to batches of {low} to {high}, and the study has {point.batch}"
+            )
+        return cls(known, known.fitted[own], setting, space, fast, differing, options)
 
     def __call__(self, points: Sequence[Point]) -> tuple[Array, Array]:
-        """Return what is predicted, and the upper ends of the intervals; infinity without a network."""
+        """Return what is predicted, and the upper ends of the intervals.
+
+        Both are infinite without a network, and where more of it is unknown than ``dlas predict`` takes.
+        """
         part, target = self.known.part, self.known.record.target
         if self.fast:
             value, unknown = self._predicted(samples_of(part, target, points))
@@ -121,6 +137,7 @@ class PredictorSource:
             if places:
                 own = made_points([made[points[at].id] for at in places])
                 value[places], unknown[places] = self._predicted(own.samples(part, target, [""] * len(own)))
+        value = np.where(unknown > MOST_UNKNOWN, np.inf, value)
         factor = np.exp(self.setting.half_width or 0.0) * (1 + UNKNOWN_FACTOR * unknown)
         return value, value * factor
 
@@ -129,7 +146,7 @@ class PredictorSource:
             raise InputError(
                 "the predictor was fitted to other features than this version computes; fit it again"
             )
-        return self.fitted.predict(samples), self.fitted.unknown(samples)
+        return self.fitted.told(samples)
 
 
 Made = tuple[Row, Any, Any]
@@ -139,10 +156,7 @@ def _made(
     space: StudySpace, points: Sequence[Point], options: Mapping[str, Any], kernels: bool = False
 ) -> dict[str, Made]:
     """Return the row, the operators and the kernels of each point whose network could be made, by its id."""
-    try:
-        found = planned(space.small, points=list(points), kernels=kernels, lines=False, **options)
-    except InputError:  # none could be made
-        return {}
+    found = planned(space.small, points=list(points), kernels=kernels, lines=False, refuse=False, **options)
     each = zip(found.rows, found.networks, found.kernels, strict=True)
     return {row.id: (row, operators, own) for row, operators, own in each}
 
@@ -172,7 +186,19 @@ class TableSource:
     sums: dict[float, BlockSum] = field(default_factory=dict)
 
     def __call__(self, points: Sequence[Point]) -> tuple[Array, Array]:
-        """Return the sums of blocks, which have no interval."""
+        """Return the sums of blocks, which have no interval.
+
+        Raises
+        ------
+        InputError
+            If a point is not of what tables are: the inference of one image, uncompressed.
+        """
+        for point in points:
+            if (point.batch, point.task, point.compression) != (1, INFERENCE, NONE):
+                raise InputError(
+                    f"table {self.place!r} is of inference with batch 1, uncompressed, and a point has batch "
+                    f"{point.batch}, task {point.task!r} and compression {point.compression.name!r}"
+                )
         samples = samples_of(LookupTable(self.place), LATENCY, points)
         width = float(samples.features[0, -1])
         if width not in self.sums:
@@ -257,15 +283,24 @@ def _told(text: str, space: StudySpace, folder: Path, options: Mapping[str, Any]
     """Return what an estimator tells, and the estimator."""
     if text == MEASURE:
         return LATENCY, Measurement(space, folder / MEASURED, options)
-    if (Path(text) / stored.FILE).is_file():
-        found = PredictorSource.of(Path(text), space, options)
-        if not found.here:
+    path = Path(text).expanduser()
+    if (path / stored.FILE).is_file():
+        found = PredictorSource.of(path, space, options)
+        if "task" in found.differing:
+            task, asked = found.differing["task"]
+            raise InputError(f"--estimator {text!r} predicts {task}, and the study's task is {asked}")
+        if found.differing:
+            told = "; ".join(
+                f"{name} {mine}, not {value}"
+                for name, (mine, value) in found.differing.items()
+                if mine and name not in ("machine_id", "instance")
+            )
             terminal.warn(
-                f"{text} was fitted on {found.setting.machine}, which is not this study's device: the search "
-                "is for the former, and what is measured again is not"
+                f"{text} was fitted on {found.setting.machine}{told and f' ({told})'}, which is not what the "
+                "study asks for: the search is for the former, and what is measured again is not"
             )
         return found.known.record.target, found
-    if Path(text).exists():
+    if path.exists():
         return LATENCY, TableSource(text, read_tables(text))
     raise InputError(
         f"--estimator {text!r}: there is no such folder; expected a predictor that `dlas fit` wrote, a table "
@@ -298,6 +333,9 @@ def scores_of(text: str, space: StudySpace, options: Mapping[str, Any]) -> Score
         return lambda points: network(OF_OPTIONS["subnet"].values(Told(PointOptions(points))))
     if (path / stored.FILE).is_file():
         found = PredictorSource.of(path, space, options)
+        target = found.known.record.target
+        if target.endswith(COSTS):
+            raise InputError(f"--maximise {text!r} predicts {target}, of which less is better; give a score")
         return lambda points: found(points)[0]
     raise InputError(
         f"--maximise {text!r}: there is no such predictor; expected a folder that `dlas fit` wrote, a file "

@@ -356,7 +356,7 @@ class _Run:
             return
         drawn, nearest = len(self.memory.known), self.evolution.nearest
         assert nearest is not None
-        what = " / ".join(_label(value) for value in nearest.candidate)
+        what = _label(self.space, nearest.candidate)
         bounds = " and ".join(f"{name}={most:g}" for name, most in self.asked.within.items())
         if not math.isfinite(nearest.excess):
             raise InputError(
@@ -382,8 +382,12 @@ class _Run:
         return f"generation {self.evolution.generation} of {self.asked.generations}{told}"
 
 
-def _label(value: Any) -> str:
-    return label(value.content()) if isinstance(value, Choice) else str(value)
+def _label(space: StudySpace, candidate: Candidate) -> str:
+    """Return a candidate's values on the axes on which candidates differ."""
+    values = dict(zip(space.axes, candidate, strict=True))
+    differing = [axis for axis in values if space.study.axes[axis].open or space.study.axes[axis].size > 1]
+    told = (values[axis] for axis in differing)
+    return " / ".join(label(each.content()) if isinstance(each, Choice) else str(each) for each in told)
 
 
 def _found(
@@ -392,7 +396,7 @@ def _found(
     """Return a candidate as it is written."""
     point: Point = space.point(judged.candidate)
     return FoundRecord(
-        label=" / ".join(map(_label, judged.candidate)),
+        label=_label(space, judged.candidate),
         content=space.content(judged.candidate),
         score=judged.score,
         costs={

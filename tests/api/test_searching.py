@@ -10,10 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors.torch import save_file
 
 import dlas
 from dlas.api import searching
+from dlas.api.search_sources import PredictorSource
 from dlas.errors import InputError
+from dlas.learning.candidates import StudySpace
 from dlas.learning.evolution import Evolution
 from dlas.networks.subnets.shapes import ofa
 from dlas.networks.subnets.tables import write_tables
@@ -22,11 +25,15 @@ from dlas.reporting import context_of
 from dlas.reporting.blocks import Absent, Section, Table
 from dlas.reporting.sections.searches import section
 from dlas.rows.searches import CostRecord, FoundRecord, keeps
+from dlas.study.reading import as_study
 from tests.fixtures.package import ROOT
+from tests.fixtures.rows import write
+from tests.fixtures.training_rows import training_rows
 
 PHONE = ROOT / "tests/data/ofa_note10.csv.xz"
 STUB = "tests.fixtures.stubs:Stub"
 IMAGES = {"name": "random", "classes": 1000, "images": 2}
+NARROW = {"name": "ofa_mobilenet_v3", "width": 1.0, "subnet": "drawn"}
 AXES: dict[str, Any] = {
     "dataset": {**IMAGES, "size": [160, 176, 192, 208, 224]},
     "model": {"name": "ofa_mobilenet_v3", "width": 1.2, "subnet": "drawn"},
@@ -134,6 +141,54 @@ def test_a_space_is_searched_alone(made: Path, tmp_path: Path) -> None:
     assert all(is_in(each["subnet"], "compofa_elastic") and "space" not in each for each in models)
 
 
+def test_candidates_are_called_by_what_differs(made: Path, tmp_path: Path) -> None:
+    axes = {**AXES, "dataset": {**IMAGES, "size": 160}}
+    search(made, tmp_path / "out", study={**STUDY, "axes": axes, "sample": {"points": 2}}, generations=0)
+    best = found(tmp_path / "out")["population"][0]
+    subnet = best["content"]["model"]["subnet"]
+    assert best["label"] == f"ofa_mobilenet_v3(subnet={subnet}, width=1.2)"
+
+
+def test_a_subnetwork_to_train_keeps_memory_and_time(tmp_path: Path) -> None:
+    rows = write(tmp_path / "rows", list(training_rows()))
+    bounds = {"peak_memory_bytes": 4e9, "latency_s": 9.0}
+    for target in bounds:
+        asked: dict[str, Any] = {"target": target, "hold_out": "network"}
+        dlas.fit("additive", rows, to=tmp_path / target, **asked)
+    axes = {**AXES, "compiler": "torch_eager", "task": "training", "batch": 8}
+    study = {**STUDY, "axes": {**axes, "dataset": {**IMAGES, "size": [128, 160]}}}
+    given: dict[str, Any] = {**FEW, "population": 4, "generations": 1}
+    given["maximise"] = tmp_path / "scores.safetensors"
+    layer = {"0.weight": torch.full((1, 128), 0.01), "0.bias": torch.ones(1)}
+    save_file(layer, given["maximise"])
+    estimators = [tmp_path / target for target in bounds]
+    dlas.search(study, tmp_path / "out", estimator=estimators, within=bounds, **given)
+    best = found(tmp_path / "out")["population"][0]
+    own = {**STUDY, "sample": None, "axes": {**axes, **best["content"]}}
+    shared: dict[str, Any] = {"progress": "silent", "steps": "inline", "cache": tmp_path / "cache"}
+    for target, most in bounds.items():
+        predicted = dlas.predict(tmp_path / target, own, anyway=True, **shared)
+        cost = best["costs"][target]
+        assert cost["value"] == pytest.approx(predicted.frame[target].item()) and cost["high"] <= most
+
+
+def test_what_is_mostly_unknown_is_no_candidate(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = StudySpace.of(as_study(STUDY))
+    source = PredictorSource.of(made / "phone", space, {})
+    points = [space.point(space.draw(np.random.default_rng(seed))) for seed in range(3)]
+    known, _ = source(points)
+    shares = np.array([0.0, 0.05, 0.2])
+    monkeypatch.setattr(type(source.fitted), "unknown", lambda self, samples: shares)
+    value, high = source(points)
+    assert value.tolist() == [*known[:2], np.inf] and high[2] == np.inf
+    assert high[0] / value[0] < high[1] / value[1]
+
+
+def test_another_batch_is_told(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    search(made, tmp_path / "out", study={**STUDY, "axes": {**AXES, "batch": 8}}, most=9.0, generations=0)
+    assert "was fitted to batches of 1 to 1, and the study has 8" in " ".join(capsys.readouterr().err.split())
+
+
 def test_what_the_study_skips_is_no_candidate(made: Path, tmp_path: Path) -> None:
     skip = [{"dataset": [{"size": size} for size in (192, 208, 224)], "reason": "too large"}]
     search(made, tmp_path / "out", study={**STUDY, "skip": skip}, most=0.05, generations=2)
@@ -231,6 +286,23 @@ def test_a_table_tells_costs_without_intervals(made: Path, tmp_path: Path) -> No
             {"study": {**STUDY, "skip": [{"model": "ofa_mobilenet_v3", "reason": "all"}]}},
             "in a row gave none that is new and that no rule skips",
         ),
+        (
+            {"estimator": "tables", "study": {**STUDY, "axes": {**AXES, "batch": 8}}},
+            "is of inference with batch 1, uncompressed, and a point has batch 8",
+        ),
+        (
+            {"estimator": "tables", "study": {**STUDY, "axes": {**AXES, "model": NARROW}}},
+            "of width 1.0: it is for width 1.2",
+        ),
+        (
+            {"estimator": "tables", "study": {**STUDY, "axes": {**AXES, "dataset": {**IMAGES, "size": 128}}}},
+            "the table is for images of 160 to 224, and a point has 128",
+        ),
+        (
+            {"study": {**STUDY, "axes": {**AXES, "compiler": "torch_eager", "task": "training"}}},
+            "predicts inference, and the study's task is training",
+        ),
+        ({"maximise": "phone"}, "predicts latency_s, of which less is better"),
         ({"parents": 0.0}, "--parents 0.0: "),
         ({"study": {**STUDY, "sample": None}}, r"needs a table \[sample\]"),
         (
@@ -252,8 +324,9 @@ def test_a_table_tells_costs_without_intervals(made: Path, tmp_path: Path) -> No
 def test_bad_input_is_one_message_and_writes_nothing(
     given: dict[str, Any], message: str, made: Path, tmp_path: Path
 ) -> None:
+    places = {name: made / value for name, value in given.items() if value in ("tables", "phone")}
     with pytest.raises(InputError, match=message):
-        search(made, tmp_path / "out", **given)
+        search(made, tmp_path / "out", **{**given, **places})
     assert not (tmp_path / "out").exists()
 
 
