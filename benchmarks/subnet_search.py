@@ -19,9 +19,9 @@ import numpy as np
 
 from dlas.api.running import runner_of
 from dlas.api.search_sources import MEASURE, Scores, costs_of, scores_of
-from dlas.api.searching import Judge, judge_of
+from dlas.api.searching import judge_of
 from dlas.learning.candidates import Candidate, StudySpace
-from dlas.learning.evolution import Evolution, Judged, Memory, Settings
+from dlas.learning.evolution import Evolution, Judge, Judged, Memory, Settings
 from dlas.networks.subnets.written import SPACES
 from dlas.study.reading import as_study
 
@@ -38,7 +38,7 @@ class Counted:
         What :func:`dlas.api.searching.judge_of` returned.
     """
 
-    judge: Judge
+    judge: Judge[Candidate]
     asked: int = field(default=0, init=False)
 
     def __call__(self, candidates: Sequence[Candidate]) -> Sequence[Judged[Candidate]]:

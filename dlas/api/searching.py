@@ -18,7 +18,7 @@ from dlas.console import terminal
 from dlas.console.views import View
 from dlas.errors import InputError
 from dlas.learning.candidates import Candidate, StudySpace
-from dlas.learning.evolution import Cost, Evolution, Judged, Memory, Settings, distinct, front
+from dlas.learning.evolution import Cost, Evolution, Judge, Judged, Memory, Settings, distinct, front
 from dlas.rows.files import check_appendable, holds_rows
 from dlas.rows.frame import read
 from dlas.rows.labels import label
@@ -195,13 +195,9 @@ def _is_complete(record: SearchRecord, winners: int) -> bool:
     return record.finished and len(record.winners) >= min(winners, len(found))
 
 
-Judge = Callable[[Sequence[Candidate]], Sequence[Judged[Candidate]]]
-"""Returns what candidates are worth, in their order."""
-
-
 def judge_of(
     space: StudySpace, costs: Mapping[str, Costs], within: Mapping[str, float], scores: Scores
-) -> Judge:
+) -> Judge[Candidate]:
     """Return what tells the worth of candidates; those that the study skips have none.
 
     Parameters
