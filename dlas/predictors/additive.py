@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from dlas.predictors.fitted.least_squares import relative_rates
+from dlas.predictors.fitted.least_squares import relative_rates, robust_rates
 from dlas.predictors.fitted.rates import Rates
 from dlas.stack import Fitted, InputError, Predictor, Samples, Workspace
 
@@ -19,10 +19,12 @@ OF_STAGE = re.compile(r"subnet_costs\.stage\d_(\w+)")
 
 @dataclass(frozen=True)
 class Additive(Predictor):
-    """Sum multiply-adds, values, weights and operators, or what memory holds, with the least relative error.
+    """Sum multiply-adds, values, weights and operators, or what memory holds, each times a rate.
 
-    Costs of a device are never negative, so neither are their rates: with few rows
-    this keeps costs that occur together from cancelling each other.
+    Costs of a device are never negative, so neither are their rates: with few rows this keeps costs that
+    occur together from cancelling each other.  Networks differ by orders of magnitude, so that their relative
+    errors count.  Subnetworks do not: Huber's loss of their errors counts, by which few disturbed rows do not
+    decide.
 
     Parameters
     ----------
@@ -41,8 +43,11 @@ class Additive(Predictor):
         return ("memory_costs",) if target.endswith("_bytes") else ("costs",)
 
     def fit(self, samples: Samples, workspace: Workspace) -> Fitted:
-        """Return the rates with the least relative error; those of neighbouring stages are alike."""
-        rates = relative_rates(samples.features, samples.target, _neighbours(samples.columns))
+        """Return the rates that err least; those of neighbouring stages are alike."""
+        if self.costs == "stage":
+            rates = robust_rates(samples.features, samples.target, _neighbours(samples.columns))
+        else:
+            rates = relative_rates(samples.features, samples.target)
         return Rates.of(samples, rates, 0.0)
 
     def load(self, folder: Path) -> Fitted:

@@ -23,7 +23,8 @@ PENALTIES = tuple(np.logspace(-4, 4, 17))
 class FineTuned(Predictor):
     """``subnet_mlp`` of another device: two layers stay as they are, the last is fitted to these rows.
 
-    The last layer is linear, so that it is solved by ridge regression on standardised logarithms.
+    The last layer is linear, so that it is solved on standardised logarithms: a line over what the base puts
+    out, and ridge regression of what that leaves over.
     ``target = "as is"`` is the paper's way: gradient descent on milliseconds from the other device's weights.
 
     Parameters
@@ -81,7 +82,8 @@ class FineTuned(Predictor):
                 f"{self.size!r} with hardware = {self.hardware!r} has {len(samples.columns)}; give the "
                 "options that it was fitted with"
             )
-        known, target = Perceptron.read(base.folder), Target.of(samples.target, self.target)
+        known = Perceptron.read(base.folder)
+        target = Target.of(samples.target, self.target, samples.quantity)
         return (
             self._descended(known, target, samples, workspace)
             if self.target == "as is"
@@ -122,18 +124,18 @@ class FineTuned(Predictor):
 
 
 def _solved(known: Perceptron, target: Target, samples: Samples) -> Perceptron:
-    """Return the base with the last layer that errs least, with a penalty on large weights."""
-    from sklearn.linear_model import RidgeCV
+    """Return the base with its outputs on a line, from which its last layer departs as far as rows tell."""
+    from sklearn.linear_model import LinearRegression, RidgeCV
 
-    hidden = known.hidden(samples.features)
-    spread = hidden.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
-    line = RidgeCV(PENALTIES).fit(hidden / spread, target.forward(samples.target))
+    hidden, outputs = known.hidden(samples.features), target.forward(samples.target)
+    told = hidden @ known.weights[-1].T
+    line = LinearRegression().fit(told, outputs)
+    # One scale for all neurons: those that hardly ever put out anything are not to be blown up.
+    scale = float(hidden.std(axis=0).mean()) or 1.0
+    rest = RidgeCV(PENALTIES).fit(hidden / scale, outputs - line.predict(told))
     assert len(known.weights) == LAYERS
-    last = (line.coef_ / spread)[None, :]
+    last = line.coef_[0] * known.weights[-1] + rest.coef_ / scale
+    bias = np.array([float(line.intercept_ + rest.intercept_)])
     return replace(
-        known,
-        weights=(*known.weights[:-1], last),
-        biases=(*known.biases[:-1], np.array([float(line.intercept_)])),
-        target=target,
+        known, weights=(*known.weights[:-1], last), biases=(*known.biases[:-1], bias), target=target
     )

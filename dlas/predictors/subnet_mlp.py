@@ -92,7 +92,7 @@ class SubnetMlp(Predictor):
         """Return the perceptron of the best settings on all rows, before its first epoch."""
         from dlas.predictors.fitted.learners import GRID, Learner, Setting, halving
 
-        target = Target.of(samples.target, self.target)
+        target = Target.of(samples.target, self.target, samples.quantity)
         mean, deviation = self.scales(samples)
         read, outputs = (samples.features - mean) / deviation, target.forward(samples.target)
 

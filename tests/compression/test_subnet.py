@@ -76,7 +76,7 @@ def test_a_search_runs_on_true_accuracies(tmp_path: Path) -> None:
         "name": "supernet",
         "axes": {
             "dataset": "digits",
-            "model": {"name": "supernet", "epochs": 2},
+            "model": {"name": "supernet", "epochs": 6},
             "compression": {"name": "subnet", "subnet": "drawn"},
             "compiler": "onnxruntime",
             "hardware": {"name": "local_cpu", "threads": 1},
@@ -85,7 +85,7 @@ def test_a_search_runs_on_true_accuracies(tmp_path: Path) -> None:
         "measure": {"repeats": 5, "seconds": 0.1, "layer_repeats": 0},
     }
     rows = dlas.run(study, tmp_path / "rows", cache=tmp_path / "cache", progress="silent")
-    assert (rows["status"] == "ok").all() and rows["accuracy"].min() > 0.2
+    assert (rows["status"] == "ok").all() and rows["accuracy"].min() > 0.5
     assert rows["accuracy"].nunique() > 1 and rows["macs"].nunique() == 4
     view = dlas.search(
         study,
@@ -99,4 +99,4 @@ def test_a_search_runs_on_true_accuracies(tmp_path: Path) -> None:
         cache=tmp_path / "cache",
         progress="silent",
     )
-    assert view.frame["score"].min() > 0.2 and view.frame["latency_s_measured"].notna().all()
+    assert view.frame["score"].min() > 0.5 and view.frame["latency_s_measured"].notna().all()

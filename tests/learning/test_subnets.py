@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,16 @@ def test_the_last_interval_of_sizes_is_closed(size: int, place: int) -> None:
 def test_what_has_no_encoding_is_told(given: Mapping[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         OF_OPTIONS["subnet"].values(Told(options(**given)))
+
+
+@pytest.mark.parametrize("family", ["subnet", "subnet_blocks"])
+def test_features_that_do_not_tell_the_batch_are_for_one(family: str) -> None:
+    both = {
+        name: (options()(name) * 2 if name != "batch" else [1, 32])
+        for name in ("model_name", "model.subnet", "model.width", "dataset.size", "batch")
+    }
+    with pytest.raises(InputError, match=f"{family!r} do not tell the batch, and points have 1, 32"):
+        OF_OPTIONS[family].values(Told(lambda name: both.get(name, [None, None])))
 
 
 def test_costs_of_stages_add_up_to_those_of_the_operators() -> None:
@@ -156,6 +167,29 @@ def test_costs_of_stages_reach_two_percent_from_fifty_subnetworks(
         assert rmse(predictor, of(gpus, predictor, machine=machine), 50, tmp_path) < 0.02
     whole = Additive()
     assert rmse(predictor, of(phone, predictor), 400, tmp_path) < rmse(whole, of(phone, whole), 400, tmp_path)
+
+
+def test_few_disturbed_rows_move_no_sum_of_costs(phone: Points, tmp_path: Path) -> None:
+    predictor = Additive("stage")
+    samples = of(phone, predictor)
+    known, tried = samples.take(range(60)), samples.take(range(60, len(samples)))
+    target = known.target.copy()
+    target[::12] *= 3
+    fitted = predictor.fit(replace(known, target=target), Workspace(0, tmp_path, lambda line: None))
+    assert np.abs(fitted.predict(tried) / tried.target - 1).mean() < 0.03
+
+
+def test_an_interval_of_sizes_that_no_row_had_changes_no_prediction(phone: Points, tmp_path: Path) -> None:
+    predictor = SubnetMlp(epochs=2, settings=1)
+    samples = of(phone, predictor)
+    fitted = predictor.fit(samples, Workspace(0, tmp_path, lambda line: None))
+    known = samples.take([0])
+    features = np.repeat(known.features, 3, axis=0)
+    features[:, 120:] = 0
+    features[1, samples.columns.index("subnet.size_from_112")] = 1
+    features[2, samples.columns.index("subnet.size_from_224")] = 1
+    none, never, seen = fitted.predict(replace(samples.take([0, 1, 2]), features=features))
+    assert never == pytest.approx(none, rel=1e-6) and seen != pytest.approx(none, rel=1e-3)
 
 
 def test_the_exact_size_helps_the_perceptron(phone: Points, tmp_path: Path) -> None:

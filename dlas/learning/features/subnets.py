@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dlas.errors import InputError
+from dlas.errors import InputError, listed
 from dlas.networks.subnets.shapes import LEAST_SIZE, MOST_SIZE, Shapes, check_size, ofa, small
 from dlas.networks.subnets.written import EXPANSIONS, KERNELS, MOST, STAGES, Codes, codes
 
@@ -85,6 +85,20 @@ class Subnets:
         numbers = (np.array(values, dtype=np.float64) for values in (sizes, widths, options("batch")))
         return cls(found, *numbers)
 
+    def check_batch(self, family: str) -> None:
+        """Check that the batch, which a family does not tell, is the same for all points.
+
+        Raises
+        ------
+        InputError
+        """
+        if len(batches := np.unique(self.batches)) > 1:
+            found = listed([f"{batch:g}" for batch in batches])
+            raise InputError(
+                f"features {family!r} do not tell the batch, and points have {found}: choose one, as in "
+                "--where batch=1"
+            )
+
     def by_width(self) -> Iterator[tuple[Shapes, npt.NDArray[np.intp]]]:
         """Yield the shapes of each width, and the places of its subnetworks."""
         for width in np.unique(self.widths):
@@ -127,6 +141,7 @@ class PointFamily:
 def _encoded(told: Told) -> Array:
     """Return the paper's 128 values: kernel sizes, expansion ratios and size as zeros and ones."""
     subnets = told.subnets
+    subnets.check_batch("subnet")
     count, layers = len(subnets.sizes), STAGES * MOST
     found = np.empty((count, 2 * 3 * layers + INTERVALS))
     for place, values in enumerate((KERNELS, EXPANSIONS)):
@@ -209,6 +224,7 @@ def _halved(sizes: Array, stride: int) -> Array:
 def _blocks(told: Told) -> Array:
     """Return how often each block of a table of latencies occurs, the size and the width."""
     subnets = told.subnets
+    subnets.check_batch("subnet_blocks")
     kinds = [
         (subnets.codes[:, :, 0, :] == kernel) & (subnets.codes[:, :, 1, :] == expansion)
         for kernel in KERNELS

@@ -91,6 +91,8 @@ class Learner:
                 nn.Linear(WIDTH, WIDTH),
                 nn.Linear(WIDTH, 1),
             ]
+        # What is always 0 has no gradient: its weights would stay as they were drawn, and be added elsewhere.
+        self.layers[0].weight.data[:, (self.features == 0).all(dim=0)] = 0
         for layer, (weight, bias) in zip(self.layers, start, strict=False):
             layer.weight.data.copy_(torch.from_numpy(weight))
             layer.bias.data.copy_(torch.from_numpy(bias))

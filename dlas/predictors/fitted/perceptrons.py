@@ -57,11 +57,11 @@ class Target:
     high: float
 
     @classmethod
-    def of(cls, target: Array, scale: Scale) -> Target:
-        """Return the scale of targets, each positive."""
+    def of(cls, target: Array, scale: Scale, quantity: str) -> Target:
+        """Return the scale of targets, each positive, of a quantity such as ``latency_s``."""
         low, high = float(target.min() / np.exp(BEYOND)), float(target.max() * np.exp(BEYOND))
         if scale == "as is":
-            return cls(False, 0.0, 1 / MILLI, low, high)
+            return cls(False, 0.0, 1 / MILLI if quantity.endswith("_s") else 1.0, low, high)
         logs = np.log(target)
         return cls(True, float(logs.mean()), float(logs.std()) or 1.0, low, high)
 
