@@ -75,12 +75,9 @@ def test_what_has_no_encoding_is_told(given: Mapping[str, Any], message: str) ->
 
 @pytest.mark.parametrize("family", ["subnet", "subnet_blocks"])
 def test_features_that_do_not_tell_the_batch_are_for_one(family: str) -> None:
-    both = {
-        name: (options()(name) * 2 if name != "batch" else [1, 32])
-        for name in ("model_name", "model.subnet", "model.width", "dataset.size", "batch")
-    }
+    first, second = options(batch=1), options(batch=32)
     with pytest.raises(InputError, match=f"{family!r} do not tell the batch, and points have 1, 32"):
-        OF_OPTIONS[family].values(Told(lambda name: both.get(name, [None, None])))
+        OF_OPTIONS[family].values(Told(lambda name: first(name) + second(name)))
 
 
 def test_costs_of_stages_add_up_to_those_of_the_operators() -> None:

@@ -142,11 +142,13 @@ def _encoded(told: Told) -> Array:
     """Return the paper's 128 values: kernel sizes, expansion ratios and size as zeros and ones."""
     subnets = told.subnets
     subnets.check_batch("subnet")
-    count, layers = len(subnets.sizes), STAGES * MOST
-    found = np.empty((count, 2 * 3 * layers + INTERVALS))
-    for place, values in enumerate((KERNELS, EXPANSIONS)):
-        own = found[:, 3 * layers * place : 3 * layers * (place + 1)].reshape(count, STAGES, MOST, 3)
-        np.equal(subnets.codes[:, :, place, :, None], np.array(values, dtype=np.uint8), out=own)
+    ends = np.cumsum([STAGES * MOST * len(values) for values in (KERNELS, EXPANSIONS)])
+    found = np.empty((len(subnets.sizes), ends[-1] + INTERVALS))  # written once, for it may be large
+    for place, (values, own) in enumerate(
+        zip((KERNELS, EXPANSIONS), np.split(found, ends, axis=1), strict=False)
+    ):
+        layers = own.reshape(-1, STAGES, MOST, len(values))
+        np.equal(subnets.codes[:, :, place, :, None], np.array(values, dtype=np.uint8), out=layers)
     width = (MOST_SIZE - LEAST_SIZE) / INTERVALS
     # The last interval is closed: the published code leaves its array at 240.
     interval = np.minimum((subnets.sizes - LEAST_SIZE) // width, INTERVALS - 1)
