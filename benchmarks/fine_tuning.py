@@ -7,6 +7,7 @@ accuracy over the paths that fine-tuning kept is one number; the interval is Stu
 from __future__ import annotations
 
 import argparse
+import json
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +19,8 @@ from dlas.analysis.paths import COMPRESSION
 from dlas.rows.results import Row, read_rows
 
 LEVEL = 0.95
+OF_A_PATH = ("path", "stage", "keep")
+"""Options of the compression that differ between rows of one flexible network."""
 Accuracies = dict[tuple[str, str], float]
 """By stage and path."""
 
@@ -27,13 +30,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     folders = parser.parse_args().folders
-    found = gains(row for folder in folders for row in read_rows(folder))
+    rows = [row for folder in folders for row in read_rows(folder)]
+    if len(networks := {network(row) for row in rows if row.compression.get("name") == COMPRESSION}) > 1:
+        parser.error(f"rows of one network are paired; these are of {'; '.join(sorted(networks))}")
+    found = gains(rows)
     if not found:
         parser.error(f"no path with an accuracy after both stages in {', '.join(map(str, folders))}")
     for seed, (gain, paths) in sorted(found.items()):
         print(f"seed {seed}: {100 * gain:+.2f} points over {len(paths)} paths ({' '.join(paths)})")
     mean, low, high = interval([gain for gain, _ in found.values()])
     print(f"mean: {100 * mean:+.2f} points [{100 * low:+.2f}, {100 * high:+.2f}] over {len(found)} seeds")
+
+
+def network(row: Row) -> str:
+    """Return what a row's paths lead through: the same text for rows whose paths can be paired."""
+    options = {name: value for name, value in row.compression.items() if name not in OF_A_PATH}
+    return ", ".join(json.dumps(part) for part in (row.dataset, row.model, options))
 
 
 def gains(rows: Iterable[Row]) -> dict[int, tuple[float, list[str]]]:

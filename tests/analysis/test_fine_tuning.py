@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,8 @@ def test_the_gain_is_printed(
         main()
     assert left.value.code == 2
     assert f"no path with an accuracy after both stages in {bare}" in capsys.readouterr().err
+    other = write(tmp_path / "other", [replace(row, seed=2, model={"name": "vgg16"}) for row in rows(2, 0)])
+    monkeypatch.setattr(sys, "argv", ["fine_tuning", folders[0], str(other)])
+    with pytest.raises(SystemExit):
+        main()
+    assert 'rows of one network are paired; these are of {"name": "digits"' in capsys.readouterr().err
