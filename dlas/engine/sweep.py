@@ -125,7 +125,9 @@ class Sweep:
                 self._start_steps()
                 self._turns.start(self._runs, self._jobs)
                 if not self._runs:
-                    return self.summary
+                    if self._exhausted and not self._again:
+                        return self.summary
+                    continue  # the points taken so far needed no step, or failed with another's artifact
                 idle = not self._jobs and not self._turns.taken
                 for event in self.runner.events(WAIT_SECONDS):
                     self._handle(event)

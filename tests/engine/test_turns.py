@@ -228,3 +228,10 @@ def test_a_sweep_that_ends_before_measuring_measures_nothing(tmp_path: Path, unt
     summary = run(study_of("batch = [1, 2]"), tmp_path, until=until, keep_builds=True)
     assert summary.measured == 0
     assert [(row.status, row.latency_s) for row in rows(tmp_path)] == [("ok", [])] * 2
+
+
+def test_points_that_need_no_step_do_not_end_a_sweep_before_its_others(tmp_path: Path) -> None:
+    study = study_of(f"batch = {list(range(1, 11))}")
+    run(study, tmp_path, interleave=1, until="build", keep_builds=True)
+    again = run(study, tmp_path, interleave=1, until="build", keep_builds=True, retry=["ok"])
+    assert dict(again.written) == {"ok": 10}, "all of them have been built before"
