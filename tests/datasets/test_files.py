@@ -61,6 +61,19 @@ def test_digits_are_normalised_by_training_images_and_augmented_gently(digits_da
     assert (near < mirrored).float().mean() > 0.9
 
 
+def test_noise_of_digits_is_always_the_same_and_as_strong_as_asked(digits_data: Data) -> None:
+    noisy, again = Digits(noise=0.5).load(), Digits(noise=0.5).load()
+    for clean, split, repeated in zip(
+        *((data.train, data.validation, data.test) for data in (digits_data, noisy, again)), strict=True
+    ):
+        (images, labels), (expected, same) = (held[range(len(held))] for held in (split, clean))
+        np.testing.assert_array_equal(images, repeated[range(len(repeated))][0])
+        np.testing.assert_array_equal(labels, same)
+        # Enlarging averages neighbours, so that less is left of it.
+        assert 0.2 < (images - expected).std() * 0.3238 < 0.5
+        assert abs((images - expected).mean()) < 0.01
+
+
 # ---------------------------------------------------------------- CIFAR-10
 
 
