@@ -27,7 +27,7 @@ from dlas.networks.weights import WEIGHTS_FILE, load_weights
 from dlas.stack import Compression, Data, Facts, Model, Network, SavedNetwork, Workspace
 
 CALIBRATION_IMAGES = 16
-"""Images that the batch norms of untrained shallow phases take their statistics from."""
+"""Images that the batch norms of new shallow phases take their statistics from."""
 AUTO = "auto"
 NOTHING = "leaves nothing to train: the path of zeros takes no shallow phase"
 
@@ -117,7 +117,8 @@ class Leaf(Compression):
         else:
             made = self._augmented(network, workspace.seed)
             trained = made.module.paths
-            _calibrate(made.module, data)
+            if network.facts.trained:
+                _calibrate(made.module, data)
         if recipe:
             _train(made.module, data, recipe, trained, replace(workspace, seed=self._seed(workspace.seed)))
         self._record(made, data if labelled else None, trained, time.monotonic() - started)
@@ -270,7 +271,11 @@ def _train(module: Flexible, data: Data, recipe: Recipe, paths: Sequence[str], w
 
 
 def _calibrate(module: Flexible, data: Data) -> None:
-    """Set the statistics of the shallow phases' batch norms from a few images that take all of them."""
+    """Set the statistics of the shallow phases' batch norms from a few images that take all of them.
+
+    An untrained network keeps those that it is constructed with, as its own phases do: to its random features
+    all images are nearly the same, and normalising by what little they differ would amplify rounding errors.
+    """
     norms = [layer for layer in module.shallow.modules() if isinstance(layer, nn.BatchNorm2d)]
     momenta = [norm.momentum for norm in norms]
     for norm in norms:

@@ -329,6 +329,18 @@ compression = [{ name = "leaf", path = "%s", epochs = 1 }]"""
     assert first[2].facts["macs"] == first[1].facts["reached"]["paths"]["01"]["macs"]
 
 
+@pytest.mark.parametrize("trained", [True, False])
+def test_only_beside_a_trained_network_do_new_phases_take_statistics_of_images(
+    tmp_path: Path, trained: bool
+) -> None:
+    network = network_of(staged(), trained=trained)
+    made = Leaf("all", recipe="none").compress(network, tiny_data(), workspace(tmp_path))
+    assert isinstance(made, FlexibleNetwork)
+    new = dict(flexible(staged(), 0.25, 0).shallow.named_buffers())
+    buffers = {name: buffer for name, buffer in made.module.shallow.named_buffers() if buffer.dim()}
+    assert buffers and {torch.equal(buffer, new[name]) for name, buffer in buffers.items()} == {not trained}
+
+
 def test_an_untrained_network_is_stored_without_what_follows_from_its_seed(tmp_path: Path) -> None:
     axes = """
 model = [{ name = "cifar_resnet18", width = 0.5 }]
