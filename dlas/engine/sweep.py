@@ -17,7 +17,7 @@ from dlas.engine.point_run import PointRun, Summary
 from dlas.engine.progress import Progress
 from dlas.engine.rounds import steadier, without_second
 from dlas.engine.row import make_row, tuning_curves
-from dlas.engine.turns import INTERLEAVE, Turns
+from dlas.engine.turns import Turns
 from dlas.engine.unsupported import unsupported
 from dlas.measuring.machine import Machine
 from dlas.processes.events import Ended, Event, Said, Task, TaskEnded, TurnAsked
@@ -74,8 +74,6 @@ class Sweep:
         The last step of each point: ``measure``, or ``tune`` or ``build``, after which nothing is measured.
     points : iterable of Point, optional
         Run instead of the study's.
-    interleave : int
-        Largest number of points of a comparison that take turns on the device.
     """
 
     def __init__(
@@ -91,7 +89,6 @@ class Sweep:
         keep_builds: bool = False,
         until: str = "measure",
         points: Iterable[Point] | None = None,
-        interleave: int = INTERLEAVE,
     ) -> None:
         self.study, self.results, self.cache = study, results, cache
         self.runner, self.progress = runner, progress
@@ -105,7 +102,7 @@ class Sweep:
         self._runs: list[PointRun] = []
         self._again: list[PointRun] = []
         self._jobs: dict[int, tuple[PointRun, Lock | None]] = {}
-        self._turns = Turns(runner, cache, self._launch_alone, interleave)
+        self._turns = Turns(runner, cache, self._launch_alone, study.limits.turns)
         self._failed_artifacts: dict[str, Outcome] = {}
         self._logs = results.folder / "logs"
         self._logs.mkdir(exist_ok=True)

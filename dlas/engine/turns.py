@@ -14,8 +14,6 @@ from dlas.processes.interface import Runner
 from dlas.store.cache import Cache
 from dlas.store.locks import Lock, take_lock
 
-INTERLEAVE = 12
-"""Largest number of points of a comparison that take turns, each with its program in memory."""
 FREE_MEMORY = 0.25
 """Another member starts only while this share of the memory is free."""
 
@@ -45,7 +43,7 @@ class Turns:
         runner: Runner,
         cache: Cache,
         launch: Callable[[PointRun], int],
-        most: int = INTERLEAVE,
+        most: int,
         free_memory: Callable[[], float] | None = None,
     ) -> None:
         self.most = most

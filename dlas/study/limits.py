@@ -1,4 +1,4 @@
-"""Limits of time and memory."""
+"""Limits of time and memory, and of programs that are measured in turns."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ class Limits:
         Seconds; ``check`` also limits the step ``memory``.
     memory : int
         Bytes of anonymous memory of the step's processes together.
+    turns : int
+        Most points of a comparison that are measured in turns, each with its program in memory: between
+        points that take no turns together the machine may have changed.
     """
 
     network: Annotated[float, pydantic.Field(gt=0)] = 7 * 86400.0
@@ -26,3 +29,4 @@ class Limits:
     check: Annotated[float, pydantic.Field(gt=0)] = 1800.0
     measure: Annotated[float, pydantic.Field(gt=0)] = 1800.0
     memory: Annotated[int, pydantic.Field(gt=0)] = 16 * 2**30
+    turns: Annotated[int, pydantic.Field(ge=1)] = 12

@@ -134,7 +134,7 @@ def test_a_network_that_fails_fails_once_for_all_its_points(tmp_path: Path) -> N
         f'model = [{{name = "tests.fixtures.stubs:StubModel", trouble = "exception", trace = "{trace}"}}]\n'
         'algorithm = [{name = "tests.fixtures.stubs:StubAlgorithm", number = [0, 1, 2, 3, 4, 5]}]'
     )
-    run(study, tmp_path, interleave=1)
+    run(study.with_limits(turns=1), tmp_path)
     assert [(row.status, row.step) for row in rows(tmp_path)] == [("failed", "network")] * 6
     logs = [path.read_text() for path in (tmp_path / "out" / "logs").iterdir()]
     assert sum("this stub raises" in log for log in logs) == 1

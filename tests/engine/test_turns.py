@@ -70,7 +70,7 @@ def test_points_of_a_network_take_turns_with_each_other(
     )
     server = Watched()
     study = study_of(NETWORKS.format(more=f", {more}", devices=devices))
-    run(study, tmp_path, lambda: server, interleave=most)
+    run(study.with_limits(turns=most), tmp_path, lambda: server)
     assert [len(points) for points in server.together] == sizes
     for points in server.together:
         assert len({(str(point["model"]), str(point["hardware"]), point["batch"]) for point in points}) == 1
@@ -127,7 +127,7 @@ def ready_runs(folder: Path, hardware: str = "tests.fixtures.stubs:StubHardware"
 
 
 def turns_of(recorder: Recorder, folder: Path, free_memory: float = 1.0) -> Turns:
-    return Turns(cast(Runner, recorder), Cache(folder), recorder.launch, free_memory=lambda: free_memory)
+    return Turns(cast(Runner, recorder), Cache(folder), recorder.launch, 12, free_memory=lambda: free_memory)
 
 
 def test_each_starts_before_they_go_on_in_a_circle(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_sweep_that_ends_before_measuring_measures_nothing(tmp_path: Path, unt
 
 
 def test_points_that_need_no_step_do_not_end_a_sweep_before_its_others(tmp_path: Path) -> None:
-    study = study_of(f"batch = {list(range(1, 11))}")
-    run(study, tmp_path, interleave=1, until="build", keep_builds=True)
-    again = run(study, tmp_path, interleave=1, until="build", keep_builds=True, retry=["ok"])
+    study = study_of(f"batch = {list(range(1, 11))}").with_limits(turns=1)
+    run(study, tmp_path, until="build", keep_builds=True)
+    again = run(study, tmp_path, until="build", keep_builds=True, retry=["ok"])
     assert dict(again.written) == {"ok": 10}, "all of them have been built before"
