@@ -1,7 +1,8 @@
 """What fine-tuning on the Pareto set gains: ``python -m benchmarks.fine_tuning FOLDER...``.
 
-The folders hold rows of paths after both stages, with several seeds.  For each seed, the mean difference of
-accuracy over the paths that fine-tuning kept is one number; the interval is Student's, over seeds.
+The folders hold rows of one network's paths after both stages, with several seeds.  For each seed, the
+mean difference of accuracy over the paths that fine-tuning kept is one number; the interval is Student's,
+over seeds.
 """
 
 from __future__ import annotations
