@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.studies import outcome, run_study
-from dlas.rows.results import Row
+from dlas.sweep.rows.results import Row
 
 NETWORKS = "resnet18,resnet50,mobilenet_v2,efficientnet_b0,densenet161,googlenet,vgg16"
 COMPILERS = ("torch_eager", "onnxruntime", "hand")

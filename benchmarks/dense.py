@@ -28,10 +28,10 @@ from benchmarks.layers import layer_folder, layer_options
 from benchmarks.peak import measure_peak
 from benchmarks.studies import median_s, outcome, run_study
 from dlas.errors import MissingPackage
-from dlas.rows.layer_times import compared_sums, profile, timed_layers
-from dlas.rows.results import Row
 from dlas.stack import Layer
-from dlas.study import parts
+from dlas.sweep.rows.layer_times import compared_sums, profile, timed_layers
+from dlas.sweep.rows.results import Row
+from dlas.sweep.study import parts
 
 DENSE_LAYERS = (
     "3x3, 64 at 56",
@@ -148,7 +148,7 @@ def _print(title: str, results: dict[str, dict[str, Row]], peaks: tuple[float, f
 def _print_kinds(title: str, results: dict[str, dict[str, Row]]) -> None:
     """Print what kinds of layers take of our fastest programs, and their speed against ONNX Runtime.
 
-    The cost of both profilers is taken out, see :mod:`dlas.rows.layer_times`; the sums as
+    The cost of both profilers is taken out, see :mod:`dlas.sweep.rows.layer_times`; the sums as
     profiled stand beside the networks' times below the table.
     """
     ours: dict[str, float] = defaultdict(float)

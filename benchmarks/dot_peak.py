@@ -29,7 +29,7 @@ def measure_dot_peaks(threads: int) -> dict[str, float]:
 
 
 def _measure_here(threads: int) -> dict[str, float]:
-    from dlas.measuring.machine import use_threads
+    from dlas.bench.measuring.machine import use_threads
 
     use_threads(threads)
     from dlas.schedules.loops.dot_products import dot_products

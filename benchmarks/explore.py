@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dlas.learning.exploring.choosing import fastest, first_share
-from dlas.learning.exploring.share import budget_of, measure_share, process_of
-from dlas.learning.exploring.space import Space
-from dlas.learning.exploring.tallies import Known
-from dlas.rows.results import read_rows
-from dlas.study.point import Point
+from dlas.prediction.learning.exploring.choosing import fastest, first_share
+from dlas.prediction.learning.exploring.share import budget_of, measure_share, process_of
+from dlas.prediction.learning.exploring.space import Space
+from dlas.prediction.learning.exploring.tallies import Known
+from dlas.sweep.rows.results import read_rows
+from dlas.sweep.study.point import Point
 
 SWEEPS = tuple(
     Path("experiments") / name / "rows" for name in ("tuned-vs-untuned", "sparse-break-even", "training-cost")

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from dlas.analysis.paths import COMPRESSION
-from dlas.rows.results import Row, read_rows
+from dlas.sweep.rows.results import Row, read_rows
 
 LEVEL = 0.95
 OF_A_PATH = ("path", "stage", "keep")

@@ -23,10 +23,10 @@ from rich.table import Table
 from benchmarks.dense import DENSE_LAYERS
 from benchmarks.layers import layer_folder, layer_options
 from benchmarks.studies import disturbed, median_s, outcome, run_study
-from dlas.rows.labels import label
-from dlas.rows.results import Row
 from dlas.stack import Hardware
-from dlas.study import parts
+from dlas.sweep.rows.labels import label
+from dlas.sweep.rows.results import Row
+from dlas.sweep.study import parts
 
 HARDWARE = "local_cuda"
 LIBRARY = "torch_eager"

@@ -23,22 +23,22 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.api.planned import planned
-from dlas.learning.evaluation import CLOSE, SHORT_S
-from dlas.learning.features.kernels import kind
-from dlas.learning.fitting import cross_fit, fit
-from dlas.learning.intervals import half_width
-from dlas.learning.kernels import match
-from dlas.learning.metrics import relative_errors, score
-from dlas.learning.noise import noise_floor
-from dlas.learning.points import Points, read_points
-from dlas.learning.splits import Criterion
-from dlas.predictors.fitted.kernel_sums import KernelSum
-from dlas.rows.layer_times import profile, timed_layers
-from dlas.rows.operators import class_of
-from dlas.rows.results import Row, read_rows
+from dlas.face.api.planned import planned
+from dlas.prediction.learning.evaluation import CLOSE, SHORT_S
+from dlas.prediction.learning.features.kernels import kind
+from dlas.prediction.learning.fitting import cross_fit, fit
+from dlas.prediction.learning.intervals import half_width
+from dlas.prediction.learning.metrics import relative_errors, score
+from dlas.prediction.learning.noise import noise_floor
+from dlas.prediction.learning.points import Points, read_points
+from dlas.prediction.learning.splits import Criterion
+from dlas.prediction.predictors.fitted.kernel_sums import KernelSum
 from dlas.stack import Layer, Predictor, Samples
-from dlas.study import parts
+from dlas.sweep.rows.layer_times import profile, timed_layers
+from dlas.sweep.rows.operators import class_of
+from dlas.sweep.rows.results import Row, read_rows
+from dlas.sweep.study import parts
+from dlas.testing.kernels import match
 
 HOME = Path("experiments/kernels")
 STUDY = HOME / "networks.toml"

@@ -13,13 +13,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from dlas.engine.row import merged_layers
-from dlas.learning.kernels import Key, Matched, match
-from dlas.models.torchvision import Torchvision
+from dlas.axes.models.torchvision import Torchvision
 from dlas.networks.operators import at_batch
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Backend, Facts, Hardware, Layer, Network
-from dlas.study import parts
+from dlas.sweep.engine.row import merged_layers
+from dlas.sweep.study import parts
+from dlas.testing.kernels import Key, Matched, match
 from dlas.testing.networks import random_images
 
 NETWORKS = (

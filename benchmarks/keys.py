@@ -14,9 +14,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from dlas.engine.planning import Planner
-from dlas.study.reading import read_study
-from dlas.study.study import Study
+from dlas.sweep.engine.planning import Planner
+from dlas.sweep.study.reading import read_study
+from dlas.sweep.study.study import Study
 
 
 def keys(study: Study) -> Iterator[tuple[str, str, str]]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from torch import nn
 
-from dlas.networks.torch_model import TorchModel
+from dlas.networks.torch.model import TorchModel
 
 Count = Annotated[int, Field(ge=1)]
 LAYERS = {

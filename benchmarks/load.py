@@ -30,7 +30,7 @@ from rich.table import Table
 import dlas
 from dlas.deployment.routing import POLICIES, Policy, Route, Served, State
 from dlas.deployment.run import Refused
-from dlas.rows.labels import MISSING
+from dlas.sweep.rows.labels import MISSING
 
 Times = npt.NDArray[np.float64]
 STATIC, CHEAPEST = "static", "cheapest"

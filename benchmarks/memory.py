@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 import dlas
-from dlas.compilers.programs.torch import TorchProgram
-from dlas.engine.steps.memory import INFERENCES, TRAINING_STEPS
-from dlas.models.torchvision import Torchvision
+from dlas.axes.compilers.programs.torch import TorchProgram
+from dlas.axes.models.torchvision import Torchvision
 from dlas.stack import TRAINING
+from dlas.sweep.engine.steps.memory import INFERENCES, TRAINING_STEPS
 from dlas.testing.networks import random_images
 
 SIZE, CLASSES = 64, 1000

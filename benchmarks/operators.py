@@ -2,8 +2,8 @@
 
 In each round the whole network is timed, then its layers, then the network again, so that a machine that
 changes speed affects both alike.  The ratio is that of the layers' sum to the network's median,
-before :mod:`dlas.rows.layer_times` corrects what rows hold.  On a machine with other work to do the ratio
-is too small: a short operator is seldom interrupted, the network nearly always.
+before :mod:`dlas.sweep.rows.layer_times` corrects what rows hold.  On a machine with other work to do the
+ratio is too small: a short operator is seldom interrupted, the network nearly always.
 
 Other compilers are measured by their names: ``--compilers torch_eager onnxruntime``.
 """
@@ -19,10 +19,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlas.models.torchvision import Torchvision
+from dlas.axes.models.torchvision import Torchvision
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Backend, Facts, Hardware, Images, Layer, Network, Program
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing.networks import random_images
 
 NETWORKS = ("resnet18", "mobilenet_v2", "googlenet")

@@ -24,10 +24,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from dlas.bench.measuring.allocator import MAPPED_BYTES, release
+from dlas.bench.processes.memory import quick_bytes
 from dlas.deployment.runtimes.tvm import FILES
-from dlas.measuring.allocator import MAPPED_BYTES, release
-from dlas.processes.memory import quick_bytes
-from dlas.rows import intervals
+from dlas.sweep.rows import intervals
 
 WARM_UP = 100
 """Inferences of each path before its memory is watched."""
@@ -76,9 +76,9 @@ def _compare(
     root: Path, network: str, batch: int, threads: int, size: int, rounds: int, chosen: str, switches: int
 ) -> None:
     # Here, since TVM reads the number of threads once.
-    from dlas.compilers.programs.paths import join, write_joined
+    from dlas.axes.compilers.programs.paths import join, write_joined
     from dlas.deployment.runtimes.tvm import Program
-    from dlas.study import parts
+    from dlas.sweep.study import parts
 
     compiler = parts.make("compiler", "hand", {})
     algorithm = parts.make("algorithm", "blocked", {})
@@ -122,12 +122,12 @@ def _networks(name: str, size: int) -> dict[str, Any]:
     typer.BadParameter
         If there is no such network, or it has no paths.
     """
-    from dlas.compression.flexible.module import flexible
+    from dlas.axes.compression.flexible.module import flexible
     from dlas.errors import InputError, Unsupported
-    from dlas.networks.torch_model import TorchModel
-    from dlas.networks.torch_network import TorchNetwork
+    from dlas.networks.torch.model import TorchModel
+    from dlas.networks.torch.network import TorchNetwork
     from dlas.stack import Facts
-    from dlas.study import parts
+    from dlas.sweep.study import parts
 
     shape, classes = (3, size, size), 1000
     try:

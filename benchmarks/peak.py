@@ -37,7 +37,7 @@ def run_alone(module: str, threads: int) -> str:
 
 
 def _measure_here(threads: int) -> float:
-    from dlas.measuring.machine import use_threads
+    from dlas.bench.measuring.machine import use_threads
 
     use_threads(threads)
     from tvm import te

@@ -29,13 +29,13 @@ from rich.table import Table
 
 from benchmarks.dense import OURS, REFERENCES, installed
 from benchmarks.studies import chosen, median_s, outcome, run_study
-from dlas.networks.onnx_network import adds_bytes_in_32_bits
-from dlas.reporting import context_of
-from dlas.reporting.blocks import Figure, Section
-from dlas.reporting.figure_files import sheets, write_figure
-from dlas.reporting.sections import promises
-from dlas.rows.labels import factor, label, milliseconds
-from dlas.rows.results import Row
+from dlas.face.reporting import context_of
+from dlas.face.reporting.blocks import Figure, Section
+from dlas.face.reporting.figure_files import sheets, write_figure
+from dlas.face.reporting.sections import promises
+from dlas.networks.onnx.network import adds_bytes_in_32_bits
+from dlas.sweep.rows.labels import factor, label, milliseconds
+from dlas.sweep.rows.results import Row
 
 NETWORKS, WHOLE = ("resnet18",), ("resnet50", "mobilenet_v2")
 FLOAT32 = "float32"

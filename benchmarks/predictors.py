@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 
 import dlas
-from dlas.learning.fitting import fit, values_of
-from dlas.learning.points import Points, read_points
-from dlas.learning.predictions import predict
-from dlas.learning.splits import Criterion
-from dlas.learning.stored import Stored, read
 from dlas.networks.operators import Operators
+from dlas.prediction.learning.fitting import fit, values_of
+from dlas.prediction.learning.points import Points, read_points
+from dlas.prediction.learning.predictions import predict
+from dlas.prediction.learning.splits import Criterion
+from dlas.prediction.learning.stored import Stored, read
 from dlas.stack import Predictor
-from dlas.study import parts
+from dlas.sweep.study import parts
 
 ROWS = Path("experiments/training-cost/rows")
 TARGETS = ("peak_memory_bytes", "latency_min_s")

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dlas.learning.noise import noise_floor
-from dlas.rows.results import Row, read_rows
+from dlas.prediction.learning.noise import noise_floor
+from dlas.sweep.rows.results import Row, read_rows
 
 STATISTICS: dict[str, Callable[[list[float]], float]] = {
     "median": lambda samples: float(np.median(samples)),

@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.dot_peak import measure_dot_peaks
 from benchmarks.peak import measure_peak, run_alone, tile, time_sums
-from dlas.learning.features.kernels import BITS
-from dlas.rows.schema import Layer
+from dlas.prediction.learning.features.kernels import BITS
+from dlas.sweep.rows.schema import Layer
 
 SIZES = tuple(2**power for power in range(14, 27, 2))
 """Bytes a thread that a probe walks through: from a first-level cache to memory."""
@@ -98,7 +98,7 @@ def measure_roof(threads: int) -> Roof:
 
 
 def _measure_here(threads: int) -> list[float]:
-    from dlas.measuring.machine import use_threads
+    from dlas.bench.measuring.machine import use_threads
 
     use_threads(threads)
     first = _rate(threads, SIZES[0], shift=1)

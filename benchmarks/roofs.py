@@ -17,10 +17,10 @@ from rich.table import Table
 
 from benchmarks.roofline import Roof, measure_roof
 from benchmarks.studies import median_s
-from dlas.rows.labels import label
-from dlas.rows.layer_times import profile
-from dlas.rows.results import Row, read_rows
-from dlas.rows.schema import Layer
+from dlas.sweep.rows.labels import label
+from dlas.sweep.rows.layer_times import profile
+from dlas.sweep.rows.results import Row, read_rows
+from dlas.sweep.rows.schema import Layer
 
 BOUNDS = ("FMAs", "loads", "weights", "images")
 

@@ -27,8 +27,8 @@ from benchmarks.roofline import Roof, measure_roof
 from benchmarks.roofs import bounds, slowest
 from benchmarks.studies import disturbed, median_s, run_study
 from dlas.analysis.break_even import crossing, worded
-from dlas.rows.labels import label
-from dlas.rows.results import Row
+from dlas.sweep.rows.labels import label
+from dlas.sweep.rows.results import Row
 
 SPARSE_LAYERS = tuple(name for name in LAYERS if name.startswith(("3x3", "1x1")))
 LIBRARIES = ("onnxruntime", "torch_eager", "torch_eager(channels_last=True)")

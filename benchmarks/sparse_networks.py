@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.studies import disturbed, median_s, outcome, run_study
-from dlas.rows.labels import label
-from dlas.rows.layer_times import timed_layers
-from dlas.rows.results import Row
+from dlas.sweep.rows.labels import label
+from dlas.sweep.rows.layer_times import timed_layers
+from dlas.sweep.rows.results import Row
 
 NETWORKS = "resnet18,resnet50,vgg16"
 GOALS = {0.9: 2.0, 0.95: 3.0}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import typer
 
-from dlas.rows.results import UNSTABLE, Row, read_rows
-from dlas.study.reading import read_study
+from dlas.sweep.rows.results import UNSTABLE, Row, read_rows
+from dlas.sweep.study.reading import read_study
 
 ROOT = Path(__file__).parents[1]
 JOBS = 2

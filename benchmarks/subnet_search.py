@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from dlas.api.running import runner_of
-from dlas.api.search_sources import MEASURE, Scores, costs_of, scores_of
-from dlas.api.searching import judge_of
-from dlas.learning.candidates import Candidate, StudySpace
-from dlas.learning.evolution import Evolution, Judge, Judged, Memory, Settings
+from dlas.face.api.running import runner_of
+from dlas.face.api.search_sources import MEASURE, Scores, costs_of, scores_of
+from dlas.face.api.searching import judge_of
 from dlas.networks.subnets.written import SPACES
-from dlas.study.reading import as_study
+from dlas.prediction.learning.candidates import Candidate, StudySpace
+from dlas.prediction.learning.evolution import Evolution, Judge, Judged, Memory, Settings
+from dlas.sweep.study.reading import as_study
 
 TARGET = "latency_s"
 
@@ -35,7 +35,7 @@ class Counted:
     Parameters
     ----------
     judge : callable
-        What :func:`dlas.api.searching.judge_of` returned.
+        What :func:`dlas.face.api.searching.judge_of` returned.
     """
 
     judge: Judge[Candidate]

@@ -18,17 +18,17 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.subnets import TARGET, fitted_to, samples
-from dlas.learning.candidates import samples_of
-from dlas.learning.metrics import score
-from dlas.learning.points import Points, read_points
 from dlas.networks.subnets.written import draw
-from dlas.predictors.additive import Additive
-from dlas.predictors.fine_tuned import FineTuned
-from dlas.predictors.lookup_table import LookupTable
-from dlas.predictors.subnet_mlp import SubnetMlp
-from dlas.rows.results import Row, read_rows
+from dlas.prediction.learning.candidates import samples_of
+from dlas.prediction.learning.metrics import score
+from dlas.prediction.learning.points import Points, read_points
+from dlas.prediction.predictors.additive import Additive
+from dlas.prediction.predictors.fine_tuned import FineTuned
+from dlas.prediction.predictors.lookup_table import LookupTable
+from dlas.prediction.predictors.subnet_mlp import SubnetMlp
 from dlas.stack import Fitted, Predictor, Samples
-from dlas.study.point import Choice, Point
+from dlas.sweep.rows.results import Row, read_rows
+from dlas.sweep.study.point import Choice, Point
 
 EPOCHS = (1, 2, 3, 5, 10, 20, 30, 50, 70, 100)
 HELD_OUT = 0.15

@@ -21,14 +21,14 @@ import altair as alt
 import numpy as np
 from scipy.stats import binomtest
 
-from dlas.api.running import run_into, runner_of
-from dlas.learning.candidates import StudySpace
-from dlas.reporting.charts import theme
-from dlas.reporting.figure_files import INK, PAPER, WIDTH, write_figure
-from dlas.rows.results import FILE, Row, read_rows
-from dlas.rows.searches import LEVEL, FoundRecord, SearchRecord, read_search
-from dlas.store import toml
-from dlas.study.study import Study
+from dlas.bench.store import toml
+from dlas.face.api.running import run_into, runner_of
+from dlas.face.reporting.charts import theme
+from dlas.face.reporting.figure_files import INK, PAPER, WIDTH, write_figure
+from dlas.prediction.learning.candidates import StudySpace
+from dlas.sweep.rows.results import FILE, Row, read_rows
+from dlas.sweep.rows.searches import LEVEL, FoundRecord, SearchRecord, read_search
+from dlas.sweep.study.study import Study
 
 MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1)
 REFERENCES = 5

@@ -18,12 +18,12 @@ import numpy as np
 from scipy import stats
 
 import dlas
-from dlas.learning.metrics import score
-from dlas.learning.points import Points, read_points
-from dlas.predictors.additive import Additive
-from dlas.predictors.flops import Flops
-from dlas.predictors.mixture import Mixture
-from dlas.predictors.subnet_mlp import SubnetMlp
+from dlas.prediction.learning.metrics import score
+from dlas.prediction.learning.points import Points, read_points
+from dlas.prediction.predictors.additive import Additive
+from dlas.prediction.predictors.flops import Flops
+from dlas.prediction.predictors.mixture import Mixture
+from dlas.prediction.predictors.subnet_mlp import SubnetMlp
 from dlas.stack import Fitted, Predictor, Samples, Workspace
 
 TABLES = (Path("tests/data/ofa_gpus.csv.xz"), Path("tests/data/ofa_note10.csv.xz"))

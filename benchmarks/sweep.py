@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from dlas.study.study import Study
+from dlas.sweep.study.study import Study
 from tests.fixtures.engine import run, study_of
 
 SIZES = (10, 100, 1_000, 10_000)

@@ -26,10 +26,10 @@ from rich.table import Table
 from torch import nn
 from torch.nn import functional
 
-from dlas.datasets.digits import Digits
-from dlas.measuring.machine import Machine
-from dlas.models.cifar_mobilenet_v2 import CifarMobilenetV2
-from dlas.models.cifar_resnet18 import CifarResnet18
+from dlas.axes.datasets.digits import Digits
+from dlas.axes.models.cifar_mobilenet_v2 import CifarMobilenetV2
+from dlas.axes.models.cifar_resnet18 import CifarResnet18
+from dlas.bench.measuring.machine import Machine
 from dlas.networks.channels_last import channels_last_is_safe
 from dlas.networks.forward import EVALUATION_BATCH
 from dlas.networks.recipes import RECIPES, Recipe

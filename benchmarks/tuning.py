@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from dlas.console import terminal
-from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
-from dlas.lowering.tail import Step
-from dlas.processes.workers import WorkerPool
+from dlas.bench.processes.workers import WorkerPool
+from dlas.face.console import terminal
+from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
+from dlas.lowering.kernels.tail import Step
+from dlas.lowering.tuning.local_runner import LocalRunner
+from dlas.lowering.tuning.tuner import SearchSettings, TuningResult, tune
 from dlas.stack import Bench, Conv, Hardware, Workspace
-from dlas.study import parts
-from dlas.tuning.local_runner import LocalRunner
-from dlas.tuning.tuner import SearchSettings, TuningResult, tune
+from dlas.sweep.study import parts
 
 SAME = (1, 1, 1, 1)
 LAYERS = (

@@ -23,55 +23,59 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from dlas import moved
+
 if TYPE_CHECKING:
     from dlas import errors as errors
-    from dlas import models as models
-    from dlas.api.blocks import blocks as blocks
-    from dlas.api.device import fit_device as fit_device
-    from dlas.api.exploring import explore as explore
-    from dlas.api.predicting import evaluate as evaluate
-    from dlas.api.predicting import fit as fit
-    from dlas.api.predictions import predict as predict
-    from dlas.api.predictions import predictor as predictor
-    from dlas.api.results import choose as choose
-    from dlas.api.results import compare as compare
-    from dlas.api.results import import_rows as import_rows
-    from dlas.api.results import observations as observations
-    from dlas.api.results import paths as paths
-    from dlas.api.results import report as report
-    from dlas.api.results import table as table
-    from dlas.api.running import run as run
-    from dlas.api.searching import search as search
+    from dlas.axes import models as models
     from dlas.deployment.deploying import deploy as deploy
     from dlas.deployment.flexible import deploy_paths as deploy_paths
     from dlas.deployment.loading import load as load
-    from dlas.rows.export import export as export
-    from dlas.rows.frame import read as read
-    from dlas.study.study import Study as Study
+    from dlas.face.api.blocks import blocks as blocks
+    from dlas.face.api.device import fit_device as fit_device
+    from dlas.face.api.exploring import explore as explore
+    from dlas.face.api.predicting import evaluate as evaluate
+    from dlas.face.api.predicting import fit as fit
+    from dlas.face.api.predictions import predict as predict
+    from dlas.face.api.predictions import predictor as predictor
+    from dlas.face.api.results import choose as choose
+    from dlas.face.api.results import compare as compare
+    from dlas.face.api.results import import_rows as import_rows
+    from dlas.face.api.results import observations as observations
+    from dlas.face.api.results import paths as paths
+    from dlas.face.api.results import report as report
+    from dlas.face.api.results import table as table
+    from dlas.face.api.running import run as run
+    from dlas.face.api.searching import search as search
+    from dlas.sweep.rows.export import export as export
+    from dlas.sweep.rows.frame import read as read
+    from dlas.sweep.study.study import Study as Study
 
     __version__: str
 
 EXPORTS = {
-    "Study": "dlas.study.study",
+    "Study": "dlas.sweep.study.study",
     **dict.fromkeys(
-        ("choose", "compare", "import_rows", "observations", "paths", "report", "table"), "dlas.api.results"
+        ("choose", "compare", "import_rows", "observations", "paths", "report", "table"),
+        "dlas.face.api.results",
     ),
-    **dict.fromkeys(("evaluate", "fit"), "dlas.api.predicting"),
-    **dict.fromkeys(("predict", "predictor"), "dlas.api.predictions"),
-    "blocks": "dlas.api.blocks",
+    **dict.fromkeys(("evaluate", "fit"), "dlas.face.api.predicting"),
+    **dict.fromkeys(("predict", "predictor"), "dlas.face.api.predictions"),
+    "blocks": "dlas.face.api.blocks",
     "deploy": "dlas.deployment.deploying",
     "deploy_paths": "dlas.deployment.flexible",
-    "explore": "dlas.api.exploring",
-    "export": "dlas.rows.export",
-    "fit_device": "dlas.api.device",
+    "explore": "dlas.face.api.exploring",
+    "export": "dlas.sweep.rows.export",
+    "fit_device": "dlas.face.api.device",
     "load": "dlas.deployment.loading",
-    "read": "dlas.rows.frame",
-    "run": "dlas.api.running",
-    "search": "dlas.api.searching",
+    "read": "dlas.sweep.rows.frame",
+    "run": "dlas.face.api.running",
+    "search": "dlas.face.api.searching",
 }
 """The modules of what this package exports, imported when somebody asks: pandas takes a second."""
 MODULES = ("errors", "models")
 """Modules that it exports as they are."""
+moved.install()
 
 
 def __getattr__(name: str) -> Any:
@@ -81,12 +85,10 @@ def __getattr__(name: str) -> Any:
     if name in MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
+        from dlas.bench.store.fingerprint import version
 
-        try:
-            return version("dlas")
-        except PackageNotFoundError:  # run from a source tree that was never installed
-            return "unknown"
+        # A source tree that was never installed has none.
+        return version("dlas") or "unknown"
     raise AttributeError(f"module 'dlas' has no attribute {name!r}")
 
 

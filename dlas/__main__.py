@@ -1,6 +1,6 @@
 """``python -m dlas``, the same as the command ``dlas``."""
 
-from dlas.cli import main
+from dlas.face.cli import main
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""Write ``docs/rows.md`` from the docstrings of :mod:`dlas.rows`: ``python -m docs.rows``.
+"""Write ``docs/rows.md`` from the docstrings of :mod:`dlas.sweep.rows`: ``python -m docs.rows``.
 
 Run from the root of the repository.
 """
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import is_typeddict
 
-from dlas.rows import results, schema
-from dlas.rows.files import PACKED_FILE
-from dlas.rows.results import Row
+from dlas.sweep.rows import results, schema
+from dlas.sweep.rows.files import PACKED_FILE
+from dlas.sweep.rows.results import Row
 
 PAGE = Path(__file__).with_suffix(".md")
 GROUPS = {
@@ -37,7 +37,7 @@ GROUPS = {
 ABOVE = f"""\
 # The fields of a row
 
-<!-- Written by `python -m docs.rows` from dlas/rows/ and dlas/stack/layer.py. -->
+<!-- Written by `python -m docs.rows` from dlas/sweep/rows/ and dlas/stack/layer.py. -->
 
 `dlas run STUDY --out FOLDER` appends one row a point to `FOLDER/{results.FILE}`: one JSON object a line,
 {{count}} fields, never edited. Where an id occurs twice, because the point ran again, the last row counts.

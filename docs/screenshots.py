@@ -13,7 +13,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from dlas.reporting import report
+from dlas.face.reporting import report
 from tests.fixtures.browser import opened, resize
 
 PICTURES = {"report": (1280, 860, False, "summary"), "report-phone": (400, 860, True, "points")}

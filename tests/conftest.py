@@ -70,7 +70,7 @@ def nvrtc() -> None:
     pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
     from cuda import pathfinder
 
-    from dlas.measuring.cuda_toolkit import compiler_missing
+    from dlas.bench.measuring.cuda_toolkit import compiler_missing
 
     if reason := compiler_missing():
         pytest.skip(reason)
@@ -83,7 +83,7 @@ def nvrtc() -> None:
 @pytest.fixture(params=["sm_90", "sm_72"])
 def cuda(nvrtc: None, request: pytest.FixtureRequest) -> Iterator[Target]:
     """Return a GPU to compile for, while TVM has a compiler that knows it."""
-    from dlas.measuring.cuda_toolkit import PRECISE, headers
+    from dlas.bench.measuring.cuda_toolkit import PRECISE, headers
     from tests.fixtures.nvrtc import Nvrtc12
     from tests.fixtures.targets import CUDA, CUDA_SM72
 

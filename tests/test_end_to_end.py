@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dlas.rows.results import FILE, Row, read_rows
+from dlas.sweep.rows.results import FILE, Row, read_rows
 from tests.fixtures import commands
 
 STUDY = """

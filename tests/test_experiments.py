@@ -17,12 +17,12 @@ from safetensors.torch import save_file
 
 from dlas.analysis.observations import OPEN, Evidence, observe
 from dlas.analysis.roles import with_roles
-from dlas.rows.frame import read
-from dlas.rows.results import Row, read_rows
 from dlas.stack import Facts
-from dlas.study import parts
-from dlas.study.reading import read_study
-from dlas.study.study import check_size
+from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.results import Row, read_rows
+from dlas.sweep.study import parts
+from dlas.sweep.study.reading import read_study
+from dlas.sweep.study.study import check_size
 from tests.fixtures import rows as made_rows
 from tests.fixtures.package import ROOT
 

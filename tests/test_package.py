@@ -95,4 +95,4 @@ def test_a_wheel_holds_every_module_profile_and_study_once(wheel: zipfile.ZipFil
 
 def test_a_wheel_brings_the_command(wheel: zipfile.ZipFile) -> None:
     (entries,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
-    assert b"dlas = dlas.cli:main" in wheel.read(entries)
+    assert b"dlas = dlas.face.cli:main" in wheel.read(entries)

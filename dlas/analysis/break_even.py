@@ -20,10 +20,10 @@ import pandas as pd
 from dlas.analysis.matching import SETTING, groups, natural
 from dlas.analysis.roles import DENSE
 from dlas.analysis.winners import Times
-from dlas.rows import intervals
-from dlas.rows.columns import SAMPLES
-from dlas.rows.trajectories import CHOOSING
-from dlas.study.parts import LIBRARY
+from dlas.sweep.rows import intervals
+from dlas.sweep.rows.columns import SAMPLES
+from dlas.sweep.rows.trajectories import CHOOSING
+from dlas.sweep.study.parts import LIBRARY
 
 KEYS = ["technique", "algorithm", "compiler"]
 

@@ -27,10 +27,10 @@ import pandas as pd
 from dlas.analysis.matching import COMPARED, by_device, groups, identity, latest, natural, outcomes
 from dlas.analysis.repeats import merge_repeats
 from dlas.errors import InputError, unknown
-from dlas.rows import intervals
-from dlas.rows.columns import SAMPLES
-from dlas.study.axes import DEFAULTS
-from dlas.study.parts import LIBRARY
+from dlas.sweep.rows import intervals
+from dlas.sweep.rows.columns import SAMPLES
+from dlas.sweep.study.axes import DEFAULTS
+from dlas.sweep.study.parts import LIBRARY
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ComparedRow:
     row : int
         Line of the frame.
     status : str
-        One of :data:`dlas.rows.results.OUTCOMES`.
+        One of :data:`dlas.sweep.rows.results.OUTCOMES`.
     reason : str or None
     latency_s : tuple of float
         Median, low, high; per image where the axis is the batch.
@@ -145,7 +145,7 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
     Parameters
     ----------
     frame : DataFrame
-        What :func:`dlas.rows.frame.read` returned.
+        What :func:`dlas.sweep.rows.frame.read` returned.
     axis : str
         One of the six layers, ``batch`` or ``seed``.
     baseline : str, optional

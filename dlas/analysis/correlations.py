@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dlas.analysis.matching import PLACE, groups, timed
-from dlas.rows import intervals
+from dlas.sweep.rows import intervals
 
 QUANTITIES = {
     "macs": "multiply-adds",

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.rows.columns import AXES, MACHINE
-from dlas.rows.results import UNSTABLE
-from dlas.study.parts import LIBRARY
+from dlas.sweep.rows.columns import AXES, MACHINE
+from dlas.sweep.rows.results import UNSTABLE
+from dlas.sweep.study.parts import LIBRARY
 
 SETTING = ("dataset", "model", "hardware", MACHINE, "batch", "task", "seed")
 """Columns of a setting: one network on one device, with one batch size, task and seed."""
@@ -83,7 +83,7 @@ def unstable(frame: pd.DataFrame) -> pd.Series:
 
 
 def outcomes(frame: pd.DataFrame) -> pd.Series:
-    """Return what became of each line, one of :data:`dlas.rows.results.OUTCOMES`."""
+    """Return what became of each line, one of :data:`dlas.sweep.rows.results.OUTCOMES`."""
     return frame["status"].mask(unstable(frame), UNSTABLE)
 
 

@@ -17,10 +17,10 @@ import pandas as pd
 
 from dlas.analysis.matching import by_device, groups, natural, timed
 from dlas.errors import InputError
-from dlas.rows import intervals
-from dlas.rows.columns import MACHINE
-from dlas.rows.labels import MISSING, factor
-from dlas.study.parts import LIBRARY
+from dlas.sweep.rows import intervals
+from dlas.sweep.rows.columns import MACHINE
+from dlas.sweep.rows.labels import MISSING, factor
+from dlas.sweep.study.parts import LIBRARY
 
 COMPRESSION, ALL = "leaf", "all"
 PATH = "path"

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from dlas.analysis.matching import groups, identity, latest, latest_last, timed
-from dlas.rows import intervals
-from dlas.rows.columns import SAMPLES
+from dlas.sweep.rows import intervals
+from dlas.sweep.rows.columns import SAMPLES
 
 LATENCY = ("latency_s", "latency_low_s", "latency_high_s")
 DISTURBANCES = ("load", "steal", "drift")
@@ -30,7 +30,7 @@ def merge_repeats(frame: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     frame : DataFrame
-        What :func:`dlas.rows.frame.read` returned.
+        What :func:`dlas.sweep.rows.frame.read` returned.
 
     Returns
     -------

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from dlas.analysis.repeats import merge_repeats
+from dlas.axes.hardware.profile import Profile
 from dlas.errors import InputError
-from dlas.hardware.profile import Profile
-from dlas.study.axes import DEFAULTS
-from dlas.study.parts import LIBRARY, PROFILES
+from dlas.sweep.study.axes import DEFAULTS
+from dlas.sweep.study.parts import LIBRARY, PROFILES
 
 DENSE = str(DEFAULTS["compression"][0])
 UNTUNED = str(DEFAULTS["compiler"][0])

@@ -18,8 +18,8 @@ import pandas as pd
 from dlas.analysis.matching import SETTING, groups
 from dlas.analysis.roles import DENSE
 from dlas.analysis.winners import Times, Winner
-from dlas.rows import intervals
-from dlas.rows.columns import SAMPLES
+from dlas.sweep.rows import intervals
+from dlas.sweep.rows.columns import SAMPLES
 
 COLUMNS = [
     *SETTING,

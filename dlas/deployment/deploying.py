@@ -17,20 +17,20 @@ from statistics import median
 import numpy as np
 
 from dlas.analysis.winners import fastest_id
+from dlas.bench.store.cache import Cache, default_root
 from dlas.deployment import run
 from dlas.deployment.packing import check_packable
 from dlas.deployment.remaking import Built, Say, built
 from dlas.deployment.writing import write
-from dlas.engine.steps.check import CHECK_SECONDS
-from dlas.engine.steps.samples import load_sample
 from dlas.errors import InputError
-from dlas.rows.finding import find, point_label
-from dlas.rows.frame import read, select
-from dlas.rows.machines import differences
-from dlas.rows.results import Row
 from dlas.stack import INFERENCE, Hardware
-from dlas.store.cache import Cache, default_root
-from dlas.study.point import Point
+from dlas.sweep.engine.steps.check import CHECK_SECONDS
+from dlas.sweep.engine.steps.samples import load_sample
+from dlas.sweep.rows.finding import find, point_label
+from dlas.sweep.rows.frame import read, select
+from dlas.sweep.rows.machines import differences
+from dlas.sweep.rows.results import Row
+from dlas.sweep.study.point import Point
 
 CHILD_SECONDS = 1800.0
 """Time limit of the check of a deployed program, in which torch may compile it."""
@@ -60,7 +60,7 @@ def deploy(
     to : path
         The folder to write, which :func:`dlas.load` takes; it must not exist, or be empty.
     where : sequence of str
-        Filters, as :func:`dlas.rows.frame.select` takes them, of the rows among which the fastest is chosen.
+        Filters, as :func:`dlas.sweep.rows.frame.select` takes them, of the rows to choose from.
     cache : Path, optional
         The artifact cache; by default ``$DLAS_CACHE``.
     say : callable

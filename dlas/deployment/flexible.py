@@ -15,25 +15,25 @@ import numpy as np
 
 from dlas.analysis.pareto import undominated
 from dlas.analysis.paths import ALL, COMPRESSION
-from dlas.compilers.programs.paths import Joined, join, write_joined
-from dlas.compilers.programs.tvm import ScheduledNetwork, TvmCompiler
+from dlas.axes.compilers.programs.paths import Joined, join, write_joined
+from dlas.axes.compilers.programs.tvm import ScheduledNetwork, TvmCompiler
+from dlas.bench.store.cache import Artifact, Cache, default_root
 from dlas.deployment.deploying import check_free, check_point, check_row, new_folder, run_child
 from dlas.deployment.packing import TVM, copy_runtime
 from dlas.deployment.remaking import CHANGED, Say, make
 from dlas.deployment.routing import ROUTES, Route, Routes
 from dlas.deployment.writing import write_rest
-from dlas.engine.planning import Planner
-from dlas.engine.steps.artifacts import load_verified, restore_network
-from dlas.engine.steps.samples import load_sample
 from dlas.errors import CorruptArtifact, InputError
-from dlas.rows import intervals
-from dlas.rows.frame import read, select
-from dlas.rows.labels import label
-from dlas.rows.machines import machine_name
-from dlas.rows.results import Row, read_rows
 from dlas.stack import PART_AXES, MeasureSettings
-from dlas.store.cache import Artifact, Cache, default_root
-from dlas.study.point import Point
+from dlas.sweep.engine.planning import Planner
+from dlas.sweep.engine.steps.artifacts import load_verified, restore_network
+from dlas.sweep.engine.steps.samples import load_sample
+from dlas.sweep.rows import intervals
+from dlas.sweep.rows.frame import read, select
+from dlas.sweep.rows.labels import label
+from dlas.sweep.rows.machines import machine_name
+from dlas.sweep.rows.results import Row, read_rows
+from dlas.sweep.study.point import Point
 
 CHECKED_IMAGES = 64
 """Images that each path is checked on."""

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from dlas.compilers.onnxruntime import OnnxRuntime
-from dlas.compilers.openvino import OpenVino
-from dlas.compilers.programs.openvino import read_properties
-from dlas.compilers.programs.torch import TorchRuntime, module_of
-from dlas.compilers.programs.tvm import TvmCompiler
-from dlas.compilers.torch_compile import TorchCompile
+from dlas.axes.compilers.onnxruntime import OnnxRuntime
+from dlas.axes.compilers.openvino import OpenVino
+from dlas.axes.compilers.programs.openvino import read_properties
+from dlas.axes.compilers.programs.torch import TorchRuntime, module_of
+from dlas.axes.compilers.programs.tvm import TvmCompiler
+from dlas.axes.compilers.torch_compile import TorchCompile
 from dlas.deployment.runtimes import onnxruntime as onnxruntime_files
 from dlas.deployment.runtimes import openvino as openvino_files
 from dlas.deployment.runtimes import torch as torch_files

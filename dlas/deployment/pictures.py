@@ -44,7 +44,7 @@ def labels(name: str, dataset: Dataset, classes: int) -> list[str]:
 
 def _folder_names(dataset: Dataset) -> dict[int, str]:
     """Return the folder of each class, where images lie in one for each."""
-    from dlas.datasets.imagenet import Files
+    from dlas.axes.datasets.imagenet import Files
 
     try:
         images = dataset.load().test

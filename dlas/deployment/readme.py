@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from dlas.rows import intervals
-from dlas.rows.labels import interval_ms, label
-from dlas.rows.machines import machine_name
-from dlas.rows.results import Row
 from dlas.stack import PART_AXES
+from dlas.sweep.rows import intervals
+from dlas.sweep.rows.labels import interval_ms, label
+from dlas.sweep.rows.machines import machine_name
+from dlas.sweep.rows.results import Row
 
 WIDTH = 100
 NEEDS = {

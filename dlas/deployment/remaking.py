@@ -7,18 +7,18 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from dlas.engine.collected import CollectedRows
-from dlas.engine.planning import Planner
-from dlas.engine.point_run import PointRun, Summary
-from dlas.engine.steps.artifacts import load_verified
-from dlas.engine.sweep import Sweep
+from dlas.bench.processes.server import Server
+from dlas.bench.store.cache import Artifact, Cache
 from dlas.errors import CorruptArtifact, InputError
-from dlas.processes.server import Server
-from dlas.rows.results import Row
 from dlas.stack import MeasureSettings
-from dlas.store.cache import Artifact, Cache
-from dlas.study.point import Point
-from dlas.study.study import Study
+from dlas.sweep.engine.collected import CollectedRows
+from dlas.sweep.engine.planning import Planner
+from dlas.sweep.engine.point_run import PointRun, Summary
+from dlas.sweep.engine.steps.artifacts import load_verified
+from dlas.sweep.engine.sweep import Sweep
+from dlas.sweep.rows.results import Row
+from dlas.sweep.study.point import Point
+from dlas.sweep.study.study import Study
 
 Say = Callable[[str], None]
 """Shows a line of progress."""

@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from dlas.bench.measuring.machine import Machine
+from dlas.bench.store.cache import Artifact, Cache
 from dlas.deployment import run
 from dlas.deployment.extensions import extensions
 from dlas.deployment.packing import Packed, pack
 from dlas.deployment.pictures import labels, preparation
 from dlas.deployment.readme import readme
 from dlas.deployment.remaking import Built
-from dlas.engine.steps.artifacts import restore_network
-from dlas.engine.steps.samples import load_sample
-from dlas.measuring.machine import Machine
-from dlas.rows.results import Row
-from dlas.store.cache import Artifact, Cache
-from dlas.study.point import Point
+from dlas.sweep.engine.steps.artifacts import restore_network
+from dlas.sweep.engine.steps.samples import load_sample
+from dlas.sweep.rows.results import Row
+from dlas.sweep.study.point import Point
 
 EXAMPLE_IMAGES = 4
 """Images of the example, or a batch if that has more."""

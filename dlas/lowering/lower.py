@@ -17,24 +17,24 @@ import numpy as np
 import tvm
 from tvm import relax, tirx
 
-from dlas.lowering.attention import schedule_attention
-from dlas.lowering.convolutions import ConvolutionKernel, make_kernel, read_conv
-from dlas.lowering.described import KernelLayers
-from dlas.lowering.edges import Edges
-from dlas.lowering.fusing import fuse_operators
-from dlas.lowering.half_precision import in_halves
-from dlas.lowering.importing import as_array, import_network
-from dlas.lowering.kernels import Kernel, schedule_kernel
-from dlas.lowering.layout_changes import schedule_changes
-from dlas.lowering.layouts import PLAIN, Layouts
+from dlas.lowering.graph.half_precision import in_halves
+from dlas.lowering.graph.importing import as_array, import_network
+from dlas.lowering.graph.quantised.rewriting import in_integers
+from dlas.lowering.graph.reshapes import in_rows, multiplies_rows
+from dlas.lowering.graph.simplify import FUSES_BEHIND, Graph, is_constant, shape_of, simplify
+from dlas.lowering.kernels.attention import schedule_attention
+from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel, read_conv
+from dlas.lowering.kernels.described import KernelLayers
+from dlas.lowering.kernels.edges import Edges
+from dlas.lowering.kernels.fusing import fuse_operators
+from dlas.lowering.kernels.kernel import Kernel, schedule_kernel
+from dlas.lowering.kernels.layouts import PLAIN, Layouts
+from dlas.lowering.kernels.products.linear import LinearKernel, linear, pack_linear
+from dlas.lowering.kernels.regions import Region, find_regions, unreadable
+from dlas.lowering.kernels.tail import Operand
+from dlas.lowering.operators.layout_changes import schedule_changes
+from dlas.lowering.operators.pooling import schedule_pooling
 from dlas.lowering.operators.schedule import schedule_operators
-from dlas.lowering.pooling import schedule_pooling
-from dlas.lowering.products.linear import LinearKernel, linear, pack_linear
-from dlas.lowering.quantised.rewriting import in_integers
-from dlas.lowering.regions import Region, find_regions, unreadable
-from dlas.lowering.reshapes import in_rows, multiplies_rows
-from dlas.lowering.simplify import FUSES_BEHIND, Graph, is_constant, shape_of, simplify
-from dlas.lowering.tail import Operand
 from dlas.stack import GENERIC, Algorithm, Array, Edge, Layer, Network, Target, stored_type
 
 
@@ -59,7 +59,7 @@ class Lowered:
         use the requested algorithm, and of a quantised network the share of multiply-adds in
         ``integers``; None where there is no convolution.
     edges : list of Edge
-        Which convolution reads what another one wrote, as in :class:`dlas.lowering.edges.Edges`.
+        Which convolution reads what another one wrote, as in :class:`dlas.lowering.kernels.edges.Edges`.
     """
 
     module: tvm.IRModule

@@ -8,7 +8,7 @@ from typing import Protocol
 import tvm
 from tvm.support import cc
 
-from dlas.measuring.cuda_toolkit import point_tvm_to_compiler
+from dlas.bench.measuring.cuda_toolkit import point_tvm_to_compiler
 from dlas.stack import Target
 
 

@@ -14,9 +14,9 @@ from torch import nn
 from dlas.networks.exporting import as_onnx
 from dlas.networks.forward import hooked, run_on_zeros
 from dlas.networks.layer_names import CallNames, layer_of_node
-from dlas.networks.onnx_counting import infer_shapes
-from dlas.networks.onnx_operators import attributes_of, placed
-from dlas.networks.torch_network import TorchNetwork
+from dlas.networks.onnx.counting import infer_shapes
+from dlas.networks.onnx.operators import attributes_of, placed
+from dlas.networks.torch.network import TorchNetwork
 from dlas.stack import BFLOAT16, Conv, Layer, Network, describe_layer
 
 

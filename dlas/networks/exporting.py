@@ -14,9 +14,9 @@ from torch.onnx import OnnxExporterError
 
 from dlas.errors import Unsupported
 from dlas.networks.counting import plain_attention
-from dlas.networks.onnx_counting import graph_input
-from dlas.networks.onnx_network import OnnxNetwork
-from dlas.networks.torch_network import TorchNetwork
+from dlas.networks.onnx.counting import graph_input
+from dlas.networks.onnx.network import OnnxNetwork
+from dlas.networks.torch.network import TorchNetwork
 from dlas.stack import Network
 
 OPSET = 17

@@ -17,6 +17,7 @@ from pytorch_lightning.plugins.environments import LightningEnvironment
 from torch import nn
 from torch.optim import lr_scheduler
 
+from dlas.bench.store.replacing import replacing
 from dlas.networks.channels_last import channels_last_is_safe
 from dlas.networks.forward import run_module
 from dlas.networks.objectives import CrossEntropy, Objective
@@ -24,7 +25,6 @@ from dlas.networks.recipes import Recipe
 from dlas.networks.scoring import accuracy
 from dlas.networks.training_batches import derive_seed, seed_torch, training_loader
 from dlas.stack import Data, Workspace
-from dlas.store.replacing import replacing
 
 CHECKPOINT = "training.ckpt"
 

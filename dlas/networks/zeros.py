@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from dlas.networks.torch_network import conv_weights
+from dlas.networks.torch.network import conv_weights
 
 
 def keep_zeros(module: nn.Module) -> Callable[[nn.Module], None]:

@@ -154,7 +154,7 @@ def machine_name(device: Mapping[str, Any]) -> str | None:
     """Return the name under which searches are recorded: the GPU, or the processor and its number of cores.
 
     The target, which is recorded beside it, tells processors of one name apart.  Rows hold
-    more of a machine, see :mod:`dlas.rows.machines`.
+    more of a machine, see :mod:`dlas.sweep.rows.machines`.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class Layer(TypedDict, total=False):
         Beside ``reads``: the views that were taken of each input since it was written, with their shapes.
     latency_s : float, s
         Median of the profiled runs, seconds (``openvino``: mean); the profiler's cost is in it, and
-        :mod:`dlas.rows.layer_times` takes it out (torch's is taken out where it is measured).
+        :mod:`dlas.sweep.rows.layer_times` takes it out (torch's is taken out where it is measured).
         Null where the runtime cannot time its layers.
     backward_s : float, s
         The same of its backward pass, in training steps.

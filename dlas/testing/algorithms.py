@@ -10,9 +10,9 @@ import tvm
 from tvm import relax
 from tvm_ffi import structural_equal
 
-from dlas.compilers.programs.tvm import build_module
-from dlas.lowering.convolutions import ConvolutionKernel, algorithm_name
-from dlas.lowering.kernels import schedule_kernel
+from dlas.axes.compilers.programs.tvm import build_module
+from dlas.lowering.kernels.convolutions import ConvolutionKernel, algorithm_name
+from dlas.lowering.kernels.kernel import schedule_kernel
 from dlas.lowering.lower import Lowered, lower_graph, schedule
 from dlas.stack import Algorithm, Array, Target
 from dlas.testing.cases import CASES, Case, expected, graph, tensors

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import dlas.testing
-from dlas.processes.events import Ended, Task
-from dlas.processes.interface import Channel, Runner
-from dlas.processes.outcome import signal_name
+from dlas.bench.processes.events import Ended, Task
+from dlas.bench.processes.interface import Channel, Runner
+from dlas.bench.processes.outcome import signal_name
 from dlas.stack import Conv
-from dlas.study import parts
+from dlas.sweep.study import parts
 
 SECONDS = 3600.0
 MEMORY_BYTES = 16 * 2**30

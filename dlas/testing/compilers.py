@@ -20,7 +20,7 @@ from dlas.stack import (
     Program,
     TuningCompiler,
 )
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing.algorithms import HOST
 from dlas.testing.faults import checking
 from dlas.testing.networks import random_images, tiny_network, workspace

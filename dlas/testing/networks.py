@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from dlas.datasets.digits import random_affine
-from dlas.datasets.random import Random
-from dlas.networks.torch_model import CifarModel
-from dlas.networks.torch_network import TorchNetwork
+from dlas.axes.datasets.digits import random_affine
+from dlas.axes.datasets.random import Random
+from dlas.networks.torch.model import CifarModel
+from dlas.networks.torch.network import TorchNetwork
 from dlas.stack import Arrays, Data, Dataset, Facts, Images, Network, Workspace
 
 SHAPE = (3, 8, 8)

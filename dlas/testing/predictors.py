@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from dlas.errors import InputError
-from dlas.learning.features import OF_OPTIONS, columns
-from dlas.learning.features.kernels import COLUMNS
-from dlas.learning.features.subnets import DEVICE, Options, Told
 from dlas.networks.subnets.written import draw
+from dlas.prediction.learning.features import OF_OPTIONS, columns
+from dlas.prediction.learning.features.kernels import COLUMNS
+from dlas.prediction.learning.features.subnets import DEVICE, Options, Told
 from dlas.stack import Fitted, Kernels, Predictor, Samples
 from dlas.testing.faults import checking
 from dlas.testing.networks import workspace

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from dlas.analysis.choosing.layers import fastest, layer_times
-from dlas.choosers.per_layer import PerLayer, write
+from dlas.axes.choosers.per_layer import PerLayer, write
 from dlas.errors import InputError
-from dlas.rows.results import Row
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
 from dlas.stack import GENERIC, Conv
+from dlas.sweep.rows.results import Row
 from tests.fixtures.rows import CPU, failing, row
 
 Times = dict[str, float]

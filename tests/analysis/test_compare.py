@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlas.analysis.compare import Comparison, compare
-from dlas.console.comparison import grid
 from dlas.errors import InputError
-from dlas.rows.frame import read
-from dlas.rows.results import Row
+from dlas.face.console.comparison import grid
+from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.results import Row
 from tests.fixtures.printing import printed
 from tests.fixtures.rows import CPU, again, failing, row, write
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.fine_tuning import gains, interval, main
-from dlas.rows.results import Row
+from dlas.sweep.rows.results import Row
 from tests.fixtures.flexible import path_row
 from tests.fixtures.rows import row, write
 

@@ -18,9 +18,9 @@ from dlas.analysis.matching import blocks, natural
 from dlas.analysis.pareto import pareto, undominated
 from dlas.analysis.rankings import ranking, rankings
 from dlas.analysis.roles import with_roles
-from dlas.rows import intervals
-from dlas.rows.frame import read
-from dlas.rows.results import Row
+from dlas.sweep.rows import intervals
+from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.results import Row
 from tests.fixtures.rows import CPU, failing, row, write
 
 ALGORITHMS, COMPILERS, MODELS = ("direct", "gemm", "spatial_pack"), ("untuned", "hand"), ("small", "large")

@@ -12,8 +12,8 @@ import pytest
 
 from dlas.analysis.observations import FAILS, HOLDS, OBSERVATIONS, OPEN, Claim, Evidence, Finding, observe
 from dlas.analysis.roles import with_roles
-from dlas.rows.frame import read
-from dlas.rows.results import Row
+from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.results import Row
 from tests.fixtures import paper
 from tests.fixtures.rows import failing, row, write
 
@@ -324,7 +324,7 @@ def test_the_command_prints_them_without_torch_or_tvm(tmp_path: Path) -> None:
     write(tmp_path, winners(CIFAR_CPU))
     script = f"""
 import sys
-from dlas.cli.app import app
+from dlas.face.cli.app import app
 app(["observations", {str(tmp_path)!r}], standalone_mode=False)
 assert not {{"torch", "tvm", "onnx"}} & set(sys.modules)
 """

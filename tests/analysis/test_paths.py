@@ -15,15 +15,15 @@ from dlas.analysis import paths as analysis
 from dlas.analysis.paths import IN, OPEN, OUT
 from dlas.analysis.repeats import merge_repeats
 from dlas.analysis.roles import with_roles
-from dlas.api.results import paths
-from dlas.compression.flexible.scoring import undominated
+from dlas.axes.compression.flexible.scoring import undominated
 from dlas.errors import InputError
-from dlas.reporting.blocks import Absent, Figure, Section, Table
-from dlas.reporting.context import Context
-from dlas.reporting.sections.paths import section
-from dlas.rows.frame import read
-from dlas.rows.labels import MISSING
-from dlas.rows.results import Row
+from dlas.face.api.results import paths
+from dlas.face.reporting.blocks import Absent, Figure, Section, Table
+from dlas.face.reporting.context import Context
+from dlas.face.reporting.sections.paths import section
+from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.labels import MISSING
+from dlas.sweep.rows.results import Row
 from tests.fixtures.commands import Command
 from tests.fixtures.flexible import path_row
 from tests.fixtures.rows import CPU, row, write

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dlas.analysis.roles import primitive, with_roles
-from dlas.rows.frame import read
-from dlas.rows.results import Row
+from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.results import Row
 from tests.fixtures.rows import CPU, again, failing, row, write
 
 

@@ -11,8 +11,8 @@ import pytest
 from dlas.analysis.observations import Evidence
 from dlas.analysis.roles import with_roles
 from dlas.analysis.speedups import speedups
-from dlas.rows.frame import read
-from dlas.rows.results import Row
+from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.results import Row
 from tests.fixtures.rows import failing, row, write
 
 PRUNED = {"name": "weight_pruning", "level": 0.95}

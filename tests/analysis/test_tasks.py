@@ -24,11 +24,11 @@ from dlas.analysis.repeats import merge_repeats
 from dlas.analysis.roles import with_roles
 from dlas.analysis.speedups import speedups
 from dlas.analysis.winners import fastest_id, standings
-from dlas.console.tables import ordered
 from dlas.deployment.deploying import deploy
 from dlas.errors import InputError
-from dlas.rows.frame import read
-from dlas.rows.results import Row, read_rows
+from dlas.face.console.tables import ordered
+from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.results import Row, read_rows
 from tests.fixtures.rows import CPU, again, row, write
 from tests.fixtures.sweeps import sweep
 

@@ -19,13 +19,13 @@ from dlas.analysis.rankings import rankings
 from dlas.analysis.roles import with_roles
 from dlas.analysis.speedups import speedups
 from dlas.analysis.winners import fastest_id, standings
-from dlas.console.comparison import grid
-from dlas.console.observations import listing
-from dlas.console.tables import table
 from dlas.errors import InputError
-from dlas.rows.frame import read
-from dlas.rows.labels import MISSING
-from dlas.rows.results import Row
+from dlas.face.console.comparison import grid
+from dlas.face.console.observations import listing
+from dlas.face.console.tables import table
+from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.labels import MISSING
+from dlas.sweep.rows.results import Row
 from tests.fixtures.printing import printed
 from tests.fixtures.rows import again, row, write
 

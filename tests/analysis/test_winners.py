@@ -9,8 +9,8 @@ import pytest
 
 from dlas.analysis.roles import with_roles
 from dlas.analysis.winners import Standing, Winner, standings
-from dlas.rows.frame import read
-from dlas.rows.results import Row
+from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.results import Row
 from tests.fixtures import paper
 from tests.fixtures.rows import CPU, failing, row, write
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from tvm import relax, te, tirx
 
-from dlas.lowering.tail import Chain
+from dlas.lowering.kernels.tail import Chain
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
 from dlas.stack import Algorithm, Conv, Decisions, Tail, Target

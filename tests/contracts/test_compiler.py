@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dlas.compilers.torch_eager import TorchEager
+from dlas.axes.compilers.torch_eager import TorchEager
 from dlas.stack import Backend, Build, Images, Layer, Network, Outputs, Program, Target
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing import check_compiler
 from tests.fixtures.optional import make_or_skip
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from dlas.compression.leaf import Leaf
-from dlas.compression.none import NoCompression
-from dlas.models.supernet import Supernet
+from dlas.axes.compression.leaf import Leaf
+from dlas.axes.compression.none import NoCompression
+from dlas.axes.models.supernet import Supernet
 from dlas.networks.subnets.written import EXAMPLE
-from dlas.networks.torch_network import TorchNetwork, conv_weights
+from dlas.networks.torch.network import TorchNetwork, conv_weights
 from dlas.stack import Compression, Data, Facts, Model, Network, Workspace
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing import check_compression
 from dlas.testing.networks import TinyDataset, noise
 

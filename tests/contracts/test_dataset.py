@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dlas.stack import Arrays, Data, Dataset
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing import check_dataset
 from dlas.testing.networks import TinyDataset
 

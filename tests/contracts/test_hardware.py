@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from dlas.measuring import sampling
+from dlas.bench.measuring import sampling
 from dlas.stack import Hardware, Images, MeasureSettings, Program, Target, TrainingStep
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing import check_hardware
 
 COUNT = itertools.count()

@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 from dlas.networks.exporting import as_onnx
-from dlas.networks.torch_network import TorchNetwork
+from dlas.networks.torch.network import TorchNetwork
 from dlas.stack import Data, Facts, Images, Network, Outputs, Workspace
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing import check_model
 from dlas.testing.networks import Tiny, TinyDataset, TinyModel, noise, tiny_network
 

@@ -14,10 +14,10 @@ import pytest
 import dlas
 from dlas.networks.subnets.shapes import ofa
 from dlas.networks.subnets.tables import write_tables
-from dlas.predictors.additive import Additive
-from dlas.predictors.fitted.rates import Rates
+from dlas.prediction.predictors.additive import Additive
+from dlas.prediction.predictors.fitted.rates import Rates
 from dlas.stack import Fitted, Predictor, Samples, Workspace
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing import check_predictor
 from tests.fixtures.package import ROOT
 

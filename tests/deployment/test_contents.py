@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from dlas.datasets.cifar10 import DEVIATION, MEAN, Cifar10
-from dlas.datasets.digits import Digits
-from dlas.datasets.imagenet import DEVIATION as IMAGENET_DEVIATION
-from dlas.datasets.imagenet import MEAN as IMAGENET_MEAN
-from dlas.datasets.imagenet import Imagenet
+from dlas.axes.datasets.cifar10 import DEVIATION, MEAN, Cifar10
+from dlas.axes.datasets.digits import Digits
+from dlas.axes.datasets.imagenet import DEVIATION as IMAGENET_DEVIATION
+from dlas.axes.datasets.imagenet import MEAN as IMAGENET_MEAN
+from dlas.axes.datasets.imagenet import Imagenet
 from dlas.deployment.extensions import extensions
 from dlas.deployment.pictures import CIFAR10, labels, preparation
 from dlas.deployment.runtimes.torch import check_plain

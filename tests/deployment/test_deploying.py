@@ -13,7 +13,7 @@ import pytest
 
 import dlas
 from dlas.deployment.run import CPUINFO, DESCRIPTION, HASHES, check_files
-from dlas.rows.results import FILE
+from dlas.sweep.rows.results import FILE
 from tests.fixtures import commands
 from tests.fixtures.deployed import hash_again, row_of, run, swept
 from tests.fixtures.rows import failing, write

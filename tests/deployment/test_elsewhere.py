@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dlas
-from dlas.rows.results import read_rows
+from dlas.sweep.rows.results import read_rows
 from tests.fixtures import commands
 from tests.fixtures.deployed import row_of, run, swept
 

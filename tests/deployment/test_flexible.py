@@ -12,7 +12,7 @@ import dlas
 from benchmarks.load import RATES, Site, arrivals, serve, servers
 from dlas.deployment.routing import ROUTES, Served
 from dlas.deployment.run import check_files
-from dlas.rows.results import read_rows
+from dlas.sweep.rows.results import read_rows
 from tests.fixtures import commands
 from tests.fixtures.deployed import hash_again, run
 from tests.fixtures.flexible import PATHS

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dlas.bench.store.cache import Artifact, Cache
 from dlas.deployment.flexible import Entry, changes, path_rows
 from dlas.deployment.remaking import CHANGED
 from dlas.deployment.routing import ROUTES, Route, Routes, Served, State, policy_of
 from dlas.deployment.run import Refused
-from dlas.engine.planning import Planner
 from dlas.errors import InputError
 from dlas.stack import MeasureSettings
-from dlas.store.cache import Artifact, Cache
+from dlas.sweep.engine.planning import Planner
 from tests.fixtures.commands import Command
 from tests.fixtures.flexible import Recorded, path_row
 from tests.fixtures.rows import row, write

@@ -13,11 +13,11 @@ from torch import nn
 from torch.nn import functional as F
 from tvm import relax
 
-from dlas.compilers.hand import Hand
-from dlas.lowering.attention import legalisation, schedule_attention
+from dlas.axes.compilers.hand import Hand
+from dlas.lowering.kernels.attention import legalisation, schedule_attention
 from dlas.lowering.lower import lower
 from dlas.lowering.target import tvm_target
-from dlas.networks.torch_network import TorchNetwork
+from dlas.networks.torch.network import TorchNetwork
 from dlas.schedules.direct import Direct
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Facts, Target

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from tvm import relax
 
-from dlas.compression.bfloat16 import Bfloat16
-from dlas.lowering.bfloat16 import NARROW, WIDEN
-from dlas.lowering.convolutions import ConvolutionKernel
-from dlas.lowering.kernels import Kernel, schedule_kernel
+from dlas.axes.compression.bfloat16 import Bfloat16
+from dlas.lowering.graph.bfloat16 import NARROW, WIDEN
+from dlas.lowering.kernels.convolutions import ConvolutionKernel
+from dlas.lowering.kernels.kernel import Kernel, schedule_kernel
 from dlas.lowering.lower import Lowered, lower, lower_graph, schedule
-from dlas.networks.onnx_network import OnnxNetwork
+from dlas.networks.onnx.network import OnnxNetwork
 from dlas.schedules.loops.dot_forms import ByDotProducts
 from dlas.schedules.loops.dot_products import IN_BFLOAT16, dot_products
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import BFLOAT16, Array, Target, from_bfloat16, to_bfloat16
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing.algorithms import HOST, run_here
 from dlas.testing.cases import CASES, Case, expected, graph, tensors
 from tests.fixtures.compressed import check_build, compressed

@@ -15,17 +15,17 @@ from onnx import defs
 from torch import nn
 from torch.nn import functional as F
 
-from dlas.compilers.programs.tvm import TvmProgram, write_program
-from dlas.lowering.fusing import called_kernel
+from dlas.axes.compilers.programs.tvm import TvmProgram, write_program
+from dlas.lowering.graph.simplify import bindings_of
+from dlas.lowering.kernels.fusing import called_kernel
 from dlas.lowering.lower import Lowered, lower, schedule
-from dlas.lowering.simplify import bindings_of
 from dlas.networks.exporting import as_onnx
-from dlas.networks.onnx_network import OnnxNetwork
+from dlas.networks.onnx.network import OnnxNetwork
 from dlas.networks.operator_names import LAYOUT_CHANGE, RELAX, TOPI, of_topi
 from dlas.schedules.direct import Direct
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Workspace
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing.algorithms import HOST
 from tests.fixtures.small_network import images, network
 

@@ -15,7 +15,7 @@ import tvm
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from dlas.lowering.kernels import schedule_kernel
+from dlas.lowering.kernels.kernel import schedule_kernel
 from dlas.lowering.lower import lower, schedule
 from dlas.lowering.operators.schedule import schedule_operators
 from dlas.stack import Algorithm, Target

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dlas.compression.float16 import Float16
+from dlas.axes.compression.float16 import Float16
 from dlas.lowering.lower import lower
-from dlas.networks.onnx_network import OnnxNetwork
+from dlas.networks.onnx.network import OnnxNetwork
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.schedules.spatial_packing.chains import InChains
 from dlas.stack import Algorithm, Conv, Target

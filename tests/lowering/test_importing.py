@@ -11,10 +11,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from dlas.lowering.from_torch import FRESH, VIEWS, operator
-from dlas.lowering.importing import as_array, as_constant
+from dlas.lowering.graph.from_torch import FRESH, VIEWS, operator
+from dlas.lowering.graph.importing import as_array, as_constant
 from dlas.lowering.lower import lower
-from dlas.networks.torch_network import TorchNetwork
+from dlas.networks.torch.network import TorchNetwork
 from dlas.schedules.direct import Direct
 from dlas.stack import Facts
 from tests.fixtures.lowering import Calls, run

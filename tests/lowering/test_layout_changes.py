@@ -10,7 +10,7 @@ import tvm
 from tvm import te
 from tvm.target import codegen
 
-from dlas.lowering.layout_changes import schedule_changes
+from dlas.lowering.operators.layout_changes import schedule_changes
 from dlas.lowering.target import tvm_target
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.stack import CHANGE_LAYOUT, Target

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 from tvm import te
 
-from dlas.lowering.layouts import block_array
+from dlas.lowering.kernels.layouts import block_array
 from dlas.lowering.lower import Lowered, lower
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import CHANGE_LAYOUT, Algorithm, Conv, Tail, blocked_shape, channel_block

@@ -12,16 +12,16 @@ import tvm
 from torch import nn
 from torch.nn import functional as F
 
-from dlas.lowering.kernels import schedule_kernel
+from dlas.lowering.kernels.kernel import schedule_kernel
+from dlas.lowering.kernels.products.linear import LinearKernel, pack_linear
+from dlas.lowering.kernels.products.tiles import whole_rows
 from dlas.lowering.lower import Lowered, lower
-from dlas.lowering.products.linear import LinearKernel, pack_linear
-from dlas.lowering.products.tiles import whole_rows
 from dlas.lowering.target import tvm_target
+from dlas.lowering.tuning.tuner import SearchSettings, tune
 from dlas.schedules.direct import Direct
 from dlas.stack import Hardware, Target
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing.algorithms import HOST
-from dlas.tuning.tuner import SearchSettings, tune
 from tests.fixtures.lowering import run
 from tests.fixtures.small_network import error, images, network
 from tests.fixtures.targets import AVX2, AVX512, CUDA, NEON

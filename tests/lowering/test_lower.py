@@ -12,13 +12,13 @@ from torch import nn
 from torch.nn import functional as F
 from tvm import s_tir, te, tirx
 
-from dlas.compilers.programs.tvm import build_module, write_program
+from dlas.axes.compilers.programs.tvm import build_module, write_program
 from dlas.errors import Unsupported
+from dlas.lowering.graph.simplify import OPAQUE
+from dlas.lowering.kernels.tail import Chain, Step, fold_affine
 from dlas.lowering.lower import Lowered, lower, schedule
 from dlas.lowering.operators.schedule import schedule_operator, schedule_operators
 from dlas.lowering.operators.vectorise import width
-from dlas.lowering.simplify import OPAQUE
-from dlas.lowering.tail import Chain, Step, fold_affine
 from dlas.lowering.target import tvm_target
 from dlas.schedules.direct import Direct
 from dlas.stack import Conv, Target

@@ -11,9 +11,9 @@ import tvm
 from torch.nn import functional as F
 from tvm import relax, s_tir, tirx
 
-from dlas.lowering.fusing import fuse_operators
+from dlas.lowering.kernels.fusing import fuse_operators
+from dlas.lowering.operators.pooling import WRITTEN, schedule_pooling
 from dlas.lowering.operators.schedule import schedule_operators
-from dlas.lowering.pooling import WRITTEN, schedule_pooling
 from dlas.lowering.target import tvm_target
 from dlas.testing.algorithms import HOST
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dlas.compression.int8 import Int8
+from dlas.axes.compression.int8 import Int8
 from dlas.errors import Unsupported
 from dlas.lowering.lower import lower
-from dlas.networks.onnx_network import OnnxNetwork
+from dlas.networks.onnx.network import OnnxNetwork
 from dlas.schedules.direct import Direct
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Images
-from dlas.study import parts
+from dlas.sweep.study import parts
 from tests.fixtures.compressed import compressed
 from tests.fixtures.quantised_graphs import QuantisedGraph, built, drawn
 from tests.fixtures.small_network import LAYERS, images

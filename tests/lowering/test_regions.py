@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from dlas.compilers.programs.tvm import TvmProgram, write_program
+from dlas.axes.compilers.programs.tvm import TvmProgram, write_program
 from dlas.lowering.lower import Lowered, lower, schedule
 from dlas.schedules.direct import Direct
 from dlas.testing.algorithms import HOST

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from dlas.lowering.graph.scalars import FORMULAS
 from dlas.lowering.operators.schedule import schedule_operators
-from dlas.lowering.scalars import FORMULAS
 from dlas.stack import Target
 from tests.fixtures.elementwise import code, computed, legal
 from tests.fixtures.gpu_code import check_compiles

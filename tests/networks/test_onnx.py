@@ -11,14 +11,14 @@ import torch
 from onnx import TensorProto, helper
 from torch import nn
 
+from dlas.axes.models.cifar_mobilenet_v1 import CifarMobilenetV1
+from dlas.axes.models.onnx import Onnx
 from dlas.errors import InputError
-from dlas.models.cifar_mobilenet_v1 import CifarMobilenetV1
-from dlas.models.onnx import Onnx
 from dlas.networks.counting import count_macs
 from dlas.networks.exporting import as_onnx
-from dlas.networks.onnx_counting import count_graph
-from dlas.networks.onnx_network import OnnxNetwork
-from dlas.networks.torch_network import TorchNetwork
+from dlas.networks.onnx.counting import count_graph
+from dlas.networks.onnx.network import OnnxNetwork
+from dlas.networks.torch.network import TorchNetwork
 from dlas.stack import Facts, Workspace
 from tests.fixtures.data import labelled, noise
 from tests.fixtures.onnx_graphs import small_graph

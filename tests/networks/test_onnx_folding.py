@@ -12,12 +12,12 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
+from dlas.axes.models.onnx import Onnx
 from dlas.errors import InputError
 from dlas.lowering.lower import lower
-from dlas.models.onnx import Onnx
-from dlas.networks.onnx_counting import count_graph
-from dlas.networks.onnx_folding import fold_constants
-from dlas.networks.onnx_network import OnnxNetwork
+from dlas.networks.onnx.counting import count_graph
+from dlas.networks.onnx.folding import fold_constants
+from dlas.networks.onnx.network import OnnxNetwork
 from dlas.schedules.direct import Direct
 from dlas.stack import Facts, Workspace
 from dlas.testing.algorithms import HOST

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from dlas.errors import InputError
-from dlas.networks.onnx_files import read_model
+from dlas.networks.onnx.files import read_model
 from tests.fixtures.quantised_graphs import QuantisedGraph
 
 SHAPE = (1, 4, 6, 6)

@@ -12,11 +12,11 @@ from torch import nn
 
 from dlas.errors import Unsupported
 from dlas.networks.exporting import as_onnx
-from dlas.networks.onnx_network import OnnxNetwork
-from dlas.networks.onnx_operators import graph_operators
+from dlas.networks.onnx.network import OnnxNetwork
+from dlas.networks.onnx.operators import graph_operators
 from dlas.networks.operators import OPERATORS_FILE, at_batch, read_operators, save_operators
-from dlas.networks.torch_network import TorchNetwork
-from dlas.networks.torch_recording import record
+from dlas.networks.torch.network import TorchNetwork
+from dlas.networks.torch.recording import record
 from dlas.stack import Facts, Layer, Network
 from tests.fixtures.small_network import network
 

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 import torch
 
-from dlas.compression.compact_channel_pruning import CompactChannelPruning
-from dlas.compression.pruning.masks import Scope
-from dlas.engine.planning import Step
-from dlas.engine.steps.artifacts import restore_network
+from dlas.axes.compression.compact_channel_pruning import CompactChannelPruning
+from dlas.axes.compression.pruning.masks import Scope
+from dlas.axes.models.cifar_mobilenet_v1 import CifarMobilenetV1
+from dlas.bench.store.cache import Cache
 from dlas.errors import CorruptArtifact
-from dlas.models.cifar_mobilenet_v1 import CifarMobilenetV1
 from dlas.networks.origins import KEPT_FILE, ORIGIN_FILE
-from dlas.networks.torch_model import TorchModel
-from dlas.networks.torch_network import TorchNetwork, conv_weights
+from dlas.networks.torch.model import TorchModel
+from dlas.networks.torch.network import TorchNetwork, conv_weights
 from dlas.networks.weights import WEIGHTS_FILE, read_weights
 from dlas.stack import Facts, Network
-from dlas.store.cache import Cache
+from dlas.sweep.engine.planning import Step
+from dlas.sweep.engine.steps.artifacts import restore_network
 from dlas.testing.networks import TinyModel, noise, random_images
 from tests.fixtures.tiny import NOISE, make_network, network_steps, the_point, workspace
 

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from dlas.networks.convolutions import library_layers
-from dlas.networks.torch_recording import Recording, record
+from dlas.networks.torch.recording import Recording, record
 from dlas.stack import Layer
 from tests.fixtures.small_network import network
 

@@ -14,13 +14,13 @@ import pytest
 import torch
 from torch import nn
 
-from dlas.datasets.digits import random_affine
-from dlas.models.cifar_resnet18 import CifarResnet18
+from dlas.axes.datasets.digits import random_affine
+from dlas.axes.models.cifar_resnet18 import CifarResnet18
 from dlas.networks.channels_last import channels_last_is_safe
 from dlas.networks.recipes import RECIPES, Recipe
 from dlas.networks.training import CHECKPOINT, Diverged, fit
 from dlas.stack import Arrays, Data, Images, Labels, Workspace
-from dlas.study import parts
+from dlas.sweep.study import parts
 from tests.fixtures.commands import WARM
 
 SMALL = Recipe(epochs=4, batch=16)

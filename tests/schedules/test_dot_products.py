@@ -15,9 +15,10 @@ import tvm
 from torch.nn import functional
 from tvm.s_tir import TensorIntrin
 
-from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
-from dlas.lowering.kernels import schedule_kernel
-from dlas.networks.onnx_network import OnnxNetwork
+from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
+from dlas.lowering.kernels.kernel import schedule_kernel
+from dlas.lowering.tuning.workload import Workload
+from dlas.networks.onnx.network import OnnxNetwork
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
 from dlas.schedules.loops.dot_forms import ByDotProducts
@@ -26,8 +27,7 @@ from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.schedules.winograd import Winograd
 from dlas.stack import BFLOAT16, Algorithm, Array, Conv, Target, to_bfloat16
-from dlas.study import parts
-from dlas.tuning.workload import Workload
+from dlas.sweep.study import parts
 from tests.fixtures.assembly import assembly
 from tests.fixtures.convolutions import BYTES, SQUARE
 from tests.fixtures.quantised_graphs import QuantisedGraph, built, drawn

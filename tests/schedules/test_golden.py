@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlas.lowering.convolutions import make_kernel
-from dlas.lowering.kernels import schedule_kernel
-from dlas.lowering.tail import Step
+from dlas.lowering.kernels.convolutions import make_kernel
+from dlas.lowering.kernels.kernel import schedule_kernel
+from dlas.lowering.kernels.tail import Step
 from dlas.stack import Conv, Target
-from dlas.study import parts
+from dlas.sweep.study import parts
 
 GOLDEN = Path(__file__).parent / "golden"
 TARGET = Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 4}, threads=4)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
+from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
 from dlas.schedules.loops.halves import LONGEST_CHAIN
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Conv, Target

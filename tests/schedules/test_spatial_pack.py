@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import tvm
 
-from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
-from dlas.lowering.kernels import schedule_kernel
-from dlas.lowering.tail import Step
+from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
+from dlas.lowering.kernels.kernel import schedule_kernel
+from dlas.lowering.kernels.tail import Step
 from dlas.schedules.gemm import Gemm
 from dlas.schedules.loops.registers import a_row
 from dlas.schedules.loops.vectors import vector_unit

@@ -9,14 +9,14 @@ import pytest
 import tvm
 from tvm_ffi import structural_equal
 
-from dlas.lowering.convolutions import make_kernel
-from dlas.lowering.kernels import schedule_kernel
+from dlas.lowering.kernels.convolutions import make_kernel
+from dlas.lowering.kernels.kernel import schedule_kernel
 from dlas.lowering.operators.gpu_limits import beyond_limits, shared_bytes, threads_a_block
+from dlas.lowering.tuning.workload import Workload
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
 from dlas.schedules.loops.thread_blocks import POINTS, SHARED_BYTES, BlockTile
 from dlas.stack import Algorithm, Conv, Target
-from dlas.tuning.workload import Workload
 from tests.fixtures.convolutions import SQUARE, pruned
 from tests.fixtures.gpu_code import source, split
 from tests.fixtures.targets import CUDA, OPENCL

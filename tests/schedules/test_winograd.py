@@ -16,15 +16,15 @@ from tvm import te
 from tvm.ir import Expr
 
 from dlas.errors import InputError
-from dlas.lowering.convolutions import make_kernel
-from dlas.lowering.kernels import schedule_kernel
+from dlas.lowering.kernels.convolutions import make_kernel
+from dlas.lowering.kernels.kernel import schedule_kernel
 from dlas.networks.convolutions import library_layers
-from dlas.networks.torch_network import TorchNetwork, conv_weights
+from dlas.networks.torch.network import TorchNetwork, conv_weights
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.minimal_filtering.matrices import KERNEL, POINTS, cook_toom, element, transforms
 from dlas.schedules.winograd import Winograd
 from dlas.stack import Array, Conv, Target
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing.algorithms import check_algorithm, check_case, run_here
 from dlas.testing.cases import CASES, Case
 from tests.fixtures.small_network import network, trained

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
+from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.sparse.bsr_direct import BsrDirect
 from dlas.sparse.compressed.dots import by_entries, entry_by_entry

@@ -12,19 +12,19 @@ import pytest
 from torch import nn
 from tvm_ffi import structural_equal
 
-from dlas.compilers.programs.tvm import TvmProgram, write_program
-from dlas.compression.channel_pruning import ChannelPruning
-from dlas.lowering.convolutions import ConvolutionKernel, algorithm_name, make_kernel
-from dlas.lowering.kernels import schedule_kernel
+from dlas.axes.compilers.programs.tvm import TvmProgram, write_program
+from dlas.axes.compression.channel_pruning import ChannelPruning
+from dlas.lowering.kernels.convolutions import ConvolutionKernel, algorithm_name, make_kernel
+from dlas.lowering.kernels.kernel import schedule_kernel
 from dlas.lowering.lower import lower, schedule
+from dlas.lowering.tuning.workload import Workload
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.sparse.channel_index import ChannelIndex
 from dlas.sparse.compressed.remaining import remaining
 from dlas.stack import Conv
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing.algorithms import HOST, check_case
 from dlas.testing.cases import CASES, Case
-from dlas.tuning.workload import Workload
 from tests.fixtures.convolutions import SQUARE
 from tests.fixtures.small_network import error, images, network
 from tests.fixtures.targets import AVX2, AVX512

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from torch import nn
 from tvm_ffi import structural_equal
 
-from dlas.compilers.programs.tvm import TvmProgram, write_program
+from dlas.axes.compilers.programs.tvm import TvmProgram, write_program
 from dlas.errors import InputError
-from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
-from dlas.lowering.kernels import schedule_kernel
+from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
+from dlas.lowering.kernels.kernel import schedule_kernel
 from dlas.lowering.lower import lower, schedule
+from dlas.lowering.tuning.workload import MAIN, Workload
 from dlas.sparse.bsr_direct import BsrDirect
 from dlas.sparse.compressed.csr import Csr, balanced_order
 from dlas.sparse.compressed.patches import Patches
@@ -30,10 +31,9 @@ from dlas.sparse.csr_direct import CsrDirect
 from dlas.sparse.csr_gemm import CsrGemm
 from dlas.sparse.csr_spatial_pack import CsrSpatialPack
 from dlas.stack import Conv, Target, csr_bytes
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing.algorithms import HOST, check_case, lower_case
 from dlas.testing.cases import Case, tensors
-from dlas.tuning.workload import MAIN, Workload
 from tests.fixtures.convolutions import SQUARE, UNEVEN, convolutions, pruned
 from tests.fixtures.small_network import error, images, network
 from tests.fixtures.targets import AVX2, AVX512, NEON

@@ -18,14 +18,17 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 from tvm_ffi import structural_equal
 
-from dlas.compilers.hand import Hand
-from dlas.compilers.metaschedule import MetaSchedule
-from dlas.compilers.programs.tvm import TvmCompiler
-from dlas.hardware.drivers.local import Local
-from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
-from dlas.lowering.kernels import run_passes, schedule_kernel
-from dlas.networks.torch_network import TorchNetwork
-from dlas.processes.workers import Handlers, Reply
+from dlas.axes.compilers.hand import Hand
+from dlas.axes.compilers.metaschedule import MetaSchedule
+from dlas.axes.compilers.programs.tvm import TvmCompiler
+from dlas.axes.hardware.drivers.local import Local
+from dlas.bench.processes.workers import Handlers, Reply
+from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
+from dlas.lowering.kernels.kernel import run_passes, schedule_kernel
+from dlas.lowering.tuning import measurers
+from dlas.lowering.tuning.local_runner import LocalRunner
+from dlas.lowering.tuning.workload import MAIN, Workload
+from dlas.networks.torch.network import TorchNetwork
 from dlas.schedules.loops import gpu_threads
 from dlas.sparse.bsr_direct import BsrDirect
 from dlas.sparse.compressed import thread_tiles
@@ -35,12 +38,9 @@ from dlas.sparse.compressed.padding import write_planes
 from dlas.sparse.compressed.rows import SparseRows
 from dlas.sparse.csr_direct import CsrDirect
 from dlas.stack import Bench, Conv, Decisions, Layer, Target
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing.algorithms import HOST, check_case, lower_case, run_here
 from dlas.testing.cases import Case
-from dlas.tuning import measurers
-from dlas.tuning.local_runner import LocalRunner
-from dlas.tuning.workload import MAIN, Workload
 from tests.fixtures.convolutions import SQUARE, UNEVEN, pruned
 from tests.fixtures.gpu_code import check_compiles
 from tests.fixtures.small_network import error, images, network

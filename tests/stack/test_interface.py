@@ -16,14 +16,14 @@ from tvm import relax, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from dlas.lowering.convolutions import ConvolutionKernel, make_kernel
-from dlas.lowering.kernels import schedule_kernel
+from dlas.lowering.graph.simplify import Graph
+from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
+from dlas.lowering.kernels.kernel import schedule_kernel
 from dlas.lowering.lower import lower_graph, schedule
-from dlas.lowering.simplify import Graph
 from dlas.lowering.target import tvm_target
 from dlas.schedules.direct import Direct
 from dlas.stack import CHANGE_LAYOUT, Algorithm, Conv, Decisions, Tail, Target
-from dlas.study import parts
+from dlas.sweep.study import parts
 from dlas.testing.algorithms import HOST, check_case, run_here
 from dlas.testing.cases import Case
 

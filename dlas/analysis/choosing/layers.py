@@ -16,13 +16,13 @@ import numpy as np
 from dlas.analysis.choosing.elimination import Cost, cheapest, descend, total
 from dlas.analysis.matching import identity
 from dlas.errors import InputError
-from dlas.rows.columns import MACHINE
-from dlas.rows.labels import label
-from dlas.rows.layer_times import timed_layers
-from dlas.rows.machines import machine_id, machine_names, with_threads
-from dlas.rows.results import Row
 from dlas.stack import CHANGE_LAYOUT
-from dlas.study import parts
+from dlas.sweep.rows.columns import MACHINE
+from dlas.sweep.rows.labels import label
+from dlas.sweep.rows.layer_times import timed_layers
+from dlas.sweep.rows.machines import machine_id, machine_names, with_threads
+from dlas.sweep.rows.results import Row
+from dlas.sweep.study import parts
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class LayerTimes:
     singles : tuple of Single
         The fastest first.
     edges : tuple of mapping
-        As in :class:`dlas.rows.results.Row`.
+        As in :class:`dlas.sweep.rows.results.Row`.
     seconds_a_byte : float or None
         Rate of layout changes, over all that were measured; None if none was.
     unstable : int

@@ -13,9 +13,9 @@ from dlas.analysis.correlations import correlations
 from dlas.analysis.matching import SETTING, groups, outcomes, timed
 from dlas.analysis.speedups import speedups
 from dlas.analysis.winners import Times
-from dlas.rows.columns import FINE_TUNING
-from dlas.rows.labels import points as counted
-from dlas.rows.results import OUTCOMES
+from dlas.sweep.rows.columns import FINE_TUNING
+from dlas.sweep.rows.labels import points as counted
+from dlas.sweep.rows.results import OUTCOMES
 
 HOLDS, FAILS, OPEN = VERDICTS = ("holds", "does not hold", "not enough data")
 SAME_SETTING = list(SETTING)

@@ -17,7 +17,7 @@ from dlas.analysis.observations.evidence import (
     open_claim,
     orders,
 )
-from dlas.rows.columns import MACHINE
+from dlas.sweep.rows.columns import MACHINE
 
 PAIRS = (("intel_i7_8700", "hikey_970_cpu"), ("agx_xavier_gpu", "hikey_970_gpu"))
 

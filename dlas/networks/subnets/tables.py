@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dlas.bench.store.replacing import make_folder, replacing
 from dlas.errors import InputError
 from dlas.networks.subnets.shapes import CLASSES, WIDTHS, ofa
-from dlas.store.replacing import make_folder, replacing
 
 NAMED = re.compile(r"(\d{1,4})_lookup_table\.ya?ml")
 SIZE = re.compile(r"Conv-input:(\d{1,4})x\1x\d+-")

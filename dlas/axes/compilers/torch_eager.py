@@ -1,0 +1,38 @@
+"""PyTorch in eager mode: every operator is called separately."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlas.axes.compilers.programs.torch import TorchProgram, TorchRuntime, is_pruned, module_of, torch_device
+from dlas.networks.operators import as_kernel
+from dlas.stack import Algorithm, Layer, Network, Program, Target
+
+
+@dataclass(frozen=True)
+class TorchEager(TorchRuntime):
+    """Run the torch module itself.
+
+    References
+    ----------
+    DLAS paper, section 4.2, where PyTorch trains the networks but does not time them.
+    """
+
+    def kernels(
+        self,
+        network: Callable[[], Network],
+        operators: Sequence[Layer],
+        algorithm: Callable[[], Algorithm],
+        target: Target,
+        batch: int,
+    ) -> list[Layer]:
+        """Return the operators themselves: none is computed together with another."""
+        return [as_kernel(operator) for operator in operators]
+
+    def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
+        """Return the module on its device."""
+        loaded = network()
+        module = module_of(loaded)
+        return TorchProgram(module, module, torch_device(target), self.channels_last, is_pruned(loaded))

@@ -1,0 +1,96 @@
+"""The sentinel: a fixed kernel that shows when the machine changes speed."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self
+
+import numpy as np
+
+from dlas.bench.measuring.machine import Machine
+from dlas.bench.measuring.observers.observer import Observer, Slice
+
+NAME = "sentinel"
+NUMBERS, CALLS = 16384, 30
+"""Square roots in a call, and its calls: long enough not to wait for Python's lock."""
+
+
+class Sentinel(Observer):
+    """Times the kernel before and after.
+
+    Parameters
+    ----------
+    run : callable
+        Returns the seconds of one run.
+    """
+
+    def __init__(self, run: Callable[[], float]) -> None:
+        self._run = run
+        self._before_s = 0.0
+
+    @classmethod
+    def here(cls, machine: Machine, on_gpu: bool) -> Self:
+        """Return an observer of the processors that this process may use."""
+        return cls(sentinel)
+
+    def before(self) -> None:
+        """Run it."""
+        self._before_s = self._run()
+
+    def after(self) -> list[float]:
+        """Return the seconds before and after."""
+        return [self._before_s, self._run()]
+
+    @classmethod
+    def fields(cls, slices: Sequence[Slice]) -> dict[str, Any]:
+        """Return ``sentinel_s``, before and after each slice."""
+        return {"sentinel_s": runs(slices)}
+
+    @classmethod
+    def disturbances(cls, piece: Slice, slices: Sequence[Slice]) -> Mapping[str, float]:
+        """Return the ``drift``: how much slower it was than at its best."""
+        return {"drift": max(piece.seen[NAME]) / min(runs([piece, *slices])) - 1}
+
+
+def runs(slices: Sequence[Slice]) -> list[float]:
+    """Return the seconds of its runs before and after each slice."""
+    return [seconds for piece in slices for seconds in piece.seen[NAME]]
+
+
+def sentinel(clock: Callable[[], float] = time.perf_counter) -> float:
+    """Return the seconds of a fixed computation: the machine's current speed.
+
+    All processors that this process may use run it at once, and the slowest counts:
+    a hypervisor may put two of them on one core, which a run on one would not show.
+    Its data fits in a second-level cache, so it depends on little but the clock.  The
+    median of five runs excludes a single interruption.
+    """
+    processors = sorted(os.sched_getaffinity(0))
+    if len(processors) == 1:
+        return _arithmetic(clock)
+    started = threading.Barrier(len(processors))
+
+    def alone_on(processor: int) -> float:
+        os.sched_setaffinity(0, [processor])  # of this thread only
+        started.wait()
+        return _arithmetic(clock)
+
+    with ThreadPoolExecutor(len(processors)) as pool:
+        return max(pool.map(alone_on, processors))
+
+
+def _arithmetic(clock: Callable[[], float]) -> float:
+    x = np.linspace(1.0, 2.0, NUMBERS)
+    y = np.empty_like(x)
+    times = []
+    for _ in range(5):
+        start = clock()
+        for _ in range(CALLS):
+            np.sqrt(x, out=y)  # without Python's lock, and without BLAS's threads
+        times.append(clock() - start)
+    return statistics.median(times)

@@ -1,0 +1,111 @@
+"""How a step ended, as a row's status and reason."""
+
+from __future__ import annotations
+
+import errno
+import signal
+from dataclasses import dataclass
+
+from dlas.bench.processes.events import Ended, Raised
+from dlas.errors import PointError, Unreachable
+
+MOST_CHARACTERS = 2000
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class DiskFull(Exception):
+    """The disk is full: the sweep stops without writing a row for the point, and can be resumed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a step ended.
+
+    Parameters
+    ----------
+    status : str
+        One of :data:`dlas.sweep.rows.results.STATUSES`.
+    reason : str or None
+        Why it is not ``ok``.
+    corrupt : bool
+        Whether it failed because an artifact was damaged or missing; making it again may help.
+    unreachable : bool
+        Whether it failed because its device could not be reached, or was lost; the device may come back.
+    """
+
+    status: str
+    reason: str | None = None
+    corrupt: bool = False
+    unreachable: bool = False
+
+
+OK = Outcome("ok")
+
+
+def failure(step: str, end: Ended, seconds: float, memory: int) -> Outcome:
+    """Return the outcome of a step that gave no result.
+
+    Parameters
+    ----------
+    step : str
+        The step's name, for the reason.
+    end : Ended
+    seconds, memory : float, int
+        The limits that the step ran under.
+
+    Raises
+    ------
+    DiskFull
+    """
+    if end.stopped == "timeout":
+        return Outcome("timeout", f"{step} took longer than {seconds:g} s")
+    if end.stopped == "memory":
+        return Outcome(
+            "failed", f"the step {step} used more than the limit of {memory / 2**30:.3g} GiB of memory"
+        )
+    if end.raised is not None:
+        return _by_exception(step, end.raised)
+    if end.exit < 0:
+        return Outcome("failed", f"{step} was killed by {signal_name(-end.exit)}")
+    return Outcome("failed", f"{step} left with exit code {end.exit} and no result")
+
+
+def describe_exception(error: BaseException) -> Raised:
+    """Return the event that reports the exception that ended a step."""
+    name = type(error).__name__
+    text = str(error) or name
+    if isinstance(error, Unreachable):
+        return Raised(name, text, cause="device")
+    if isinstance(error, PointError):
+        return Raised(name, text, error.status, "artifact" if error.damaged_artifact else "code")
+    if isinstance(error, MemoryError):
+        return Raised(name, text, cause="memory")
+    if isinstance(error, OSError) and error.errno in FULL:
+        return Raised(name, text, cause="disk")
+    return Raised(name, text)
+
+
+def _by_exception(step: str, error: Raised) -> Outcome:
+    if error.cause == "disk":
+        raise DiskFull(error.text)
+    text = error.text.strip()[:MOST_CHARACTERS]
+    if error.status != "failed":
+        return Outcome(error.status, text)
+    if error.cause == "device":
+        return Outcome("failed", f"{step}: {text}", unreachable=True)
+    if error.cause == "memory":
+        return Outcome("failed", f"{step} ran out of memory: {text}")
+    return Outcome("failed", f"{step}: {error.name}: {text}", corrupt=error.cause == "artifact")
+
+
+def signal_name(number: int) -> str:
+    """Return a signal's name with its usual cause."""
+    descriptions = {
+        signal.SIGSEGV: "SIGSEGV (segmentation fault)",
+        signal.SIGABRT: "SIGABRT (abort)",
+        signal.SIGKILL: "SIGKILL (by hand, or by the system, short of memory)",
+    }
+    try:
+        return descriptions.get(signal.Signals(number), signal.Signals(number).name)
+    except ValueError:
+        return f"signal {number}"

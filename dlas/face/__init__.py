@@ -1,0 +1,1 @@
+"""What users see: the Python interface, the command line, printed tables and the report."""

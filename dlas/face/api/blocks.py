@@ -1,0 +1,172 @@
+"""A table of latencies: each block that a subnetwork of Once-for-All may have, measured once by itself."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.text import Text
+
+from dlas.errors import InputError, Unfinished
+from dlas.face.api.running import Progress, Steps, run_into, runner_of
+from dlas.face.console.views import View
+from dlas.networks.subnets.blocks import TablePart, read_key
+from dlas.networks.subnets.shapes import CLASSES, WIDTHS, check_size, ofa
+from dlas.networks.subnets.tables import write_tables
+from dlas.sweep.rows.results import Row, read_rows
+from dlas.sweep.study.point import Choice, Point
+from dlas.sweep.study.study import Study
+
+MEASURE: Mapping[str, float] = {"repeats": 30, "seconds": 0.5, "slices": 2, "layer_repeats": 0}
+Say = Callable[[str], None]
+
+
+def blocks(
+    to: str | os.PathLike[str],
+    *,
+    sizes: Sequence[int] = (224,),
+    width: float = 1.2,
+    compiler: str | Mapping[str, Any] = "onnxruntime",
+    hardware: str | Mapping[str, Any] = "local_cpu",
+    algorithm: str | Mapping[str, Any] | None = None,
+    seed: int = 0,
+    cache: str | os.PathLike[str] | None = None,
+    steps: Steps = "spawned",
+    progress: Progress = "auto",
+    say: Say = lambda line: None,
+) -> View:
+    """Measure each block of Once-for-All's MobileNetV3 once, and write tables of their latencies.
+
+    Interrupted, it leaves complete rows; the same call goes on.
+
+    Parameters
+    ----------
+    to : path
+        Folder for ``160_lookup_table.yaml``, ... as Once-for-All has them, and for rows: ``rows/160``, ...
+    sizes : sequence of int
+        Of images, each a table.
+    width : {1.0, 1.2}
+    compiler, hardware, algorithm : str or mapping
+        As studies name them; by default ``local_cpu`` has one thread.
+    seed : int
+    cache, steps, progress
+        As for :func:`dlas.run`.
+    say : callable
+        Takes lines of progress.
+
+    Returns
+    -------
+    View
+        A line for each table.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid; nothing has been written then.
+    Unfinished
+        If a block could not be measured.
+    """
+    if width not in WIDTHS:
+        raise InputError(f"--width {width:g}: expected {' or '.join(map(str, WIDTHS))}")
+    for size in sizes:
+        check_size(size)
+    device = {"name": "local_cpu", "threads": 1} if hardware == "local_cpu" else hardware
+    axes = {"compiler": compiler, "hardware": device, **({"algorithm": algorithm} if algorithm else {})}
+    studies = {size: _study(_names(width, size), axes, seed) for size in sorted(set(sizes))}
+    folder, lines = Path(to), []
+    with runner_of(steps) as runner:
+        shared: dict[str, Any] = {
+            "cache": None if cache is None else Path(cache),
+            "steps": runner,
+            "progress": progress,
+        }
+        for size, study in studies.items():
+            seconds = _table(folder, size, study, _names(width, size), shared)
+            fixed = sum(seconds[name] for name in ofa(width).fixed_keys(size))
+            say(f"size {size}: {len(seconds)} blocks in {folder / f'{size}_lookup_table.yaml'}")
+            lines.append(
+                {"size": size, "blocks": len(seconds), "sum_s": sum(seconds.values()), "fixed_s": fixed}
+            )
+    frame = pd.DataFrame(lines)
+    return View(frame, Text(frame.to_string(index=False)))
+
+
+def _table(
+    folder: Path, size: int, study: Study, names: Sequence[str], options: Mapping[str, Any]
+) -> dict[str, float]:
+    """Measure the blocks for images of one size, write their table, and return their seconds."""
+    rows, chosen = folder / "rows" / str(size), _points(study, names)
+    run_into(study, rows, points=list(chosen), lines=False, **options)
+    seconds, counts = _timed(rows, chosen)
+    write_tables(folder, {size: seconds}, counts)
+    return seconds
+
+
+def _names(width: float, size: int) -> list[str]:
+    shapes = ofa(width)
+    return list(dict.fromkeys([*shapes.keys(size), *shapes.fixed_keys(size, CLASSES)]))
+
+
+def _images(known: TablePart) -> dict[str, Any]:
+    """Return the data set of a block: maps that it reads, and a class for each value that it writes."""
+    channels, height, _ = known.read
+    return {"name": "random", "size": height, "channels": channels, "classes": known.values, "images": 2}
+
+
+def _study(names: Sequence[str], axes: Mapping[str, Any], seed: int) -> Study:
+    """Return a study among whose points are those of all blocks."""
+    images = [_images(read_key(name)) for name in names]
+    return Study(
+        axes={
+            "dataset": [each for place, each in enumerate(images) if each not in images[:place]],
+            "model": [{"name": "ofa_block", "block": name} for name in names],
+            **axes,
+        },
+        name="blocks",
+        seed=seed,
+        measure=dict(MEASURE),
+    )
+
+
+def _points(study: Study, names: Sequence[str]) -> dict[Point, str]:
+    """Return the point of each block: that with its own images."""
+    wanted = {name: _choice(_images(read_key(name))) for name in names}
+    found: dict[Point, str] = {}
+    for point in study.points():
+        name = dict(point.model.options)["block"]
+        if point.dataset == wanted[name]:
+            found[point] = name
+    several = len(found) - len(names)
+    if several > 0:
+        raise InputError("a table is of one compiler, one device and one algorithm")
+    return found
+
+
+def _choice(images: Mapping[str, Any]) -> Choice:
+    options = {name: value for name, value in images.items() if name != "name"}
+    return Choice.checked("dataset", images["name"], options)
+
+
+def _timed(folder: Path, chosen: Mapping[Point, str]) -> tuple[dict[str, float], dict[str, int]]:
+    """Return the median of each block, and the number of its samples.
+
+    Raises
+    ------
+    Unfinished
+        If a block has no time.
+    """
+    rows: dict[str, Row] = {row.id: row for row in read_rows(folder)}
+    seconds, counts = {}, {}
+    for point, name in chosen.items():
+        row = rows.get(point.id)
+        if row is None or not row.latency_s:
+            why = (
+                "it was not measured" if row is None else f"{row.status}: {row.reason or row.unstable_reason}"
+            )
+            raise Unfinished(f"block {name!r} has no time ({why}); `dlas show {folder}` tells more")
+        seconds[name], counts[name] = statistics.median(row.latency_s), len(row.latency_s)
+    return seconds, counts

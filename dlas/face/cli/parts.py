@@ -1,0 +1,147 @@
+"""The commands for parts: ``dlas list`` and ``dlas check``."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import track
+
+from dlas.bench.store import toml
+from dlas.errors import InputError, unknown
+from dlas.face.console import terminal
+
+if TYPE_CHECKING:
+    from dlas.testing.children import Check, Finding
+
+AXES = ("dataset", "model", "compression", "algorithm", "compiler", "hardware")
+PART = "A part's name, or a table: '{name = \"cifar_resnet18\", width = 0.5}'."
+
+
+def list_parts(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[AXIS | PART]", help="All axes when left out.", autocompletion=lambda: AXES),
+    ] = None,
+) -> None:
+    """List the parts of each axis with their options, or tell everything about one part."""
+    from dlas.face.console import parts as render
+    from dlas.sweep.study import parts
+    from dlas.sweep.study.describing import describe
+
+    if name is None or name in parts.HOMES:
+        terminal.console().print(render.listing([name] if name else parts.HOMES))
+        return
+    axes = [axis for axis in parts.HOMES if name in parts.names(axis)]
+    if not axes:
+        every = {part for axis in parts.HOMES for part in parts.names(axis)}
+        raise unknown("axis or part", name, (*parts.HOMES, *every))
+    for axis in axes:
+        terminal.console().print(render.in_full(describe(axis, name)), highlight=False)
+
+
+def check(
+    axis: Annotated[str, typer.Argument(help="The part's axis.", autocompletion=lambda: AXES)],
+    name: Annotated[str, typer.Argument(help="A part's name, or module:Class.")],
+    options: Annotated[
+        list[str] | None, typer.Argument(help="Options as a study writes them, e.g. level=0.5.")
+    ] = None,
+    in_process: Annotated[
+        bool, typer.Option("--in-process", help="Run all checks in this process, for debuggers.")
+    ] = False,
+) -> None:
+    """Check a part against its axis's contract, e.g. that an algorithm is right on every convolution."""
+    from dlas.sweep.study import parts
+    from dlas.testing.children import checks
+
+    if axis not in parts.HOMES:
+        raise unknown("axis", axis, parts.HOMES)
+    part_class = parts.find(axis, name)
+    values = dict(map(option_of, options or ()))
+    defaults = part_class.options()
+    if missing := [key for key in defaults if defaults[key] is dataclasses.MISSING and key not in values]:
+        raise InputError(f"{axis} {name!r} needs options ({', '.join(missing)}), which a check cannot guess")
+    todo = checks(axis, name, part_class.validate(name, values))
+    order = [one.what for one in todo]
+    found = sorted(_findings(todo, in_process), key=lambda finding: order.index(finding.what))
+    shown = " ".join([name, *(options or ())])
+    if axis == "algorithm":
+        _print_convolutions(shown, found)
+    wrong = [finding for finding in found if finding.outcome == "wrong"]
+    for finding in wrong:
+        shapes = f"{finding.what!r} ({finding.shapes}): " if finding.shapes else ""
+        terminal.complain(f"{shown}: {shapes}{finding.reason}")
+    if wrong:
+        raise typer.Exit(1)
+    if axis != "algorithm":
+        terminal.console().print(f"{shown}: keeps the contract of a {axis}", highlight=False, markup=False)
+
+
+def part_of(text: str) -> Any:
+    """Return a part as an entry of a study file.
+
+    Raises
+    ------
+    InputError
+        If it starts like a table and is not one.
+    """
+    if not text.startswith("{"):
+        return text
+    try:
+        return tomllib.loads(f"part = {text}")["part"]
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{text!r} is not a TOML table: {error}") from None
+
+
+def option_of(text: str) -> tuple[str, Any]:
+    """Return an option's name and value; a text needs no quotes, which shells remove."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"{text!r} is not of the form option=value")
+    try:
+        return key.strip(), toml.parse(f"value = {value}")["value"]
+    except InputError:
+        return key.strip(), value
+
+
+def _findings(todo: Sequence[Check], in_process: bool) -> Iterator[Finding]:
+    """Yield the findings of all checks, with a bar of progress on a terminal."""
+    from dlas.bench.processes.inline import Inline
+    from dlas.bench.processes.server import Server
+    from dlas.testing.children import findings
+
+    with (
+        TemporaryDirectory(prefix="dlas-check-") as logs,
+        closing(Inline() if in_process else Server()) as runner,
+    ):
+        found = findings(todo, runner, Path(logs))
+        console = Console(stderr=True)
+        yield from track(
+            found,
+            "checking",
+            len(todo),
+            console=console,
+            transient=True,
+            disable=in_process or not console.is_terminal,
+        )
+
+
+def _print_convolutions(shown: str, found: Sequence[Finding]) -> None:
+    """Print how many convolutions an algorithm computes rightly, and which it declines."""
+    outcomes = Counter(finding.outcome for finding in found)
+    line = f"{shown}: right on {outcomes['right']} of {outcomes.total()} convolutions"
+    wrong = f", wrong on {outcomes['wrong']}" if outcomes["wrong"] else ""
+    terminal.console().print(line + wrong, highlight=False, markup=False)
+    for finding in found:
+        if finding.outcome == "declined":
+            terminal.console().print(
+                f"  declines {finding.what!r}: {finding.reason}", highlight=False, markup=False
+            )

@@ -1,0 +1,50 @@
+"""The command for boards: ``dlas serve``."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dlas.bench.remote.address import PORT
+from dlas.bench.remote.server import LONGEST_S, Server
+from dlas.bench.remote.tokens import default_path, read_or_make
+from dlas.face.console import terminal
+
+
+def serve(
+    key: Annotated[str, typer.Option(help="The board's name, which profiles give as their key.")],
+    host: Annotated[
+        str, typer.Option(help="Where to listen; by default for this machine only.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = PORT,
+    token_file: Annotated[
+        Path | None, typer.Option(help="The token's file (default: ~/.config/dlas/tokens/KEY).")
+    ] = None,
+    longest: Annotated[float, typer.Option(min=1.0, help="Seconds that one session may last.")] = LONGEST_S,
+) -> None:
+    """Run programs on this board for studies that run elsewhere, until it is interrupted."""
+    path = default_path(key)
+    path = token_file.expanduser() if token_file else path
+    server = Server(key, read_or_make(path), host, port, terminal.say, longest)
+    import tvm.rpc  # noqa: F401  # once for all sessions, which are forked
+
+    if not _loopback(host):
+        terminal.warn(
+            f"{host} is reached over the network, where the token can be read: prefer an SSH tunnel"
+        )
+    terminal.say(f"token: {path}")
+    terminal.say(f"{key} serves at {host}:{server.port}; Ctrl-C ends it")
+    try:
+        server.serve()
+    except KeyboardInterrupt:
+        terminal.say("ended")
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

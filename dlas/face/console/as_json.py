@@ -1,0 +1,55 @@
+"""What tables show, as values for JSON: times in seconds, None for what is missing."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+
+from dlas.analysis.compare import Comparison
+from dlas.analysis.repeats import merge_repeats
+from dlas.face.console.tables import ordered
+from dlas.sweep.rows.columns import SAMPLES
+from dlas.sweep.rows.results import Row
+
+ORDERING = ("group_number", "bad")
+"""Columns that only order a table."""
+DIGITS = 15
+
+
+def of_table(frame: pd.DataFrame, sort: str = "latency") -> list[dict[str, Any]]:
+    """Return the lines of ``dlas.face.console.tables.table``: the columns of :func:`dlas.read` but samples.
+
+    ``relative`` is the speed over that of the fastest of its kind, at most 1.
+    """
+    lines = ordered(merge_repeats(frame), sort).drop(columns=[SAMPLES, *ORDERING], errors="ignore")
+    text = lines.to_json(orient="records", date_format="iso", double_precision=DIGITS)
+    records: list[dict[str, Any]] = json.loads(text)
+    return records
+
+
+def of_comparison(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison: its groups with each value's times and ratios, and the geometric means."""
+    values: dict[str, Any] = finite({**asdict(comparison), "means": comparison.means()})
+    for group in (*values["groups"], *values["unmatched"]):
+        for compared in group["rows"].values():
+            del compared["row"]  # a line of a frame that nobody else has
+    return values
+
+
+def of_row(row: Row) -> dict[str, Any]:
+    """Return a row as its file has it, with the fields that it leaves out."""
+    content: dict[str, Any] = finite(asdict(row))
+    return content
+
+
+def finite(value: Any) -> Any:
+    """Return a value with None in the place of numbers that JSON cannot hold."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

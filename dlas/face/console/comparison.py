@@ -1,0 +1,183 @@
+"""A comparison as a grid: one line a matched group, one column a value of the axis."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from dlas.analysis.compare import ComparedRow, Comparison, Matched
+from dlas.analysis.matching import natural
+from dlas.face.console.cells import COLOURS, NOISY, GridCell, GridColumn, names
+from dlas.face.console.grid import Grid, Notes
+from dlas.face.console.tables import first_shown
+from dlas.sweep.rows.columns import UNSAID
+from dlas.sweep.rows.labels import (
+    MISSING,
+    PARTLY_MEANS,
+    coverage_mark,
+    duration,
+    factor,
+    interval_ms,
+    points,
+    rows,
+)
+from dlas.sweep.rows.results import OUTCOMES, UNSTABLE
+
+FASTER = "times as fast"
+"""What the cells of values other than the baseline say."""
+MOST_NAMED = 20
+"""Most unmatched groups that are named; others are counted."""
+
+
+def grid(comparison: Comparison, most: int | None = None) -> Grid:
+    """Return the comparison as a grid: ratios above 1 are faster than the baseline.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    most : int, optional
+        Most matched groups to show, by default all; the geometric means are of all.
+    """
+    groups, notes = comparison.groups[:most], Notes()
+    unit = "ms an image" if comparison.axis == "batch" else "ms"
+    varying, same = _keys(comparison.groups)
+    columns = [
+        names(name, [group.key.get(name) or MISSING for group in groups], shared=True) for name in varying
+    ] or [names("points", ["all" for _ in groups])]
+    counted: set[int] = set()
+    means = comparison.means() if len(comparison.groups) > 1 else {}
+    for value in comparison.values if groups else ():
+        cells = [
+            _cell(group.rows.get(value), value == comparison.baseline, notes, counted) for group in groups
+        ]
+        summary = GridCell(factor(means.get(value, 1.0)), "bold")
+        shown = unit if value == comparison.baseline else FASTER
+        narrow = value.replace("(", "\n(").replace("+", "\n+")
+        header = GridCell(f"{value}\n{shown}", two_lines=f"{narrow}\n{shown}")
+        columns.append(GridColumn(header, cells, summary=summary if means else GridCell("")))
+    label = f"geometric mean of {len(comparison.complete)}" if means else None
+    if label:
+        columns[0].summary = GridCell(label, "bold", two_lines=label.replace(" ", "\n", 1))
+    above = [
+        Text(f"{comparison.axis}: speed against {comparison.baseline} on matched points", style="bold"),
+        Text(
+            f"{comparison.baseline} in {unit} [95 % interval]; the others are so many {FASTER} as it, "
+            "where 2 takes half of its time"
+        ),
+    ]
+    if same:
+        above.append(Text(f"all: {same}"))
+    missing = [*_never(comparison, notes, counted), *_unmatched(comparison, notes, counted)]
+    fewer = first_shown(len(groups), len(comparison.groups), "matched groups")
+    below = [*fewer, *_counts(comparison), *missing, *notes.lines()]
+    return Grid(columns, above=above, below=below, summary=label)
+
+
+def _keys(groups: Sequence[Matched]) -> tuple[list[str], str]:
+    """Return the columns in which the groups differ, and a text of the values that they share."""
+    keys = list(groups[0].key) if groups else []
+    varying = [name for name in keys if len({group.key.get(name) for group in groups}) > 1]
+    first = groups[0].key if groups else {}
+    same = [(name, first[name]) for name in keys if name not in varying and first[name] is not None]
+    return varying, ", ".join(f"{name} {value}" for name, value in same if UNSAID.get(name) != value)
+
+
+def _cell(row: ComparedRow | None, is_baseline: bool, notes: Notes, counted: set[int]) -> GridCell:
+    if row is None:
+        return GridCell(MISSING, "dim")
+    if not row.ok:
+        text = notes.mark(row.status, row.reason, counted=row.row not in counted)
+        counted.add(row.row)
+        return GridCell(text, COLOURS[row.status])
+    mark = (NOISY if row.noisy else "") + coverage_mark(row.coverage)
+    if is_baseline:
+        text = interval_ms(*row.latency_s) + mark
+    elif row.ratio is None:
+        return GridCell(MISSING, "dim")
+    else:
+        ratio, low, high = row.ratio
+        text = f"{factor(ratio)} [{factor(low)}, {factor(high)}]{mark}" + (" tie" if row.tie else "")
+    style = "" if is_baseline else "dim" if row.tie else "green" if row.ratio and row.ratio[0] > 1 else "red"
+    return GridCell(text, style, two_lines=text.replace(" [", "\n["))
+
+
+def _counts(comparison: Comparison) -> list[Text]:
+    """Return the counts of groups and points, with reasons why points are left out."""
+    matched, total = len(comparison.groups), len(comparison.groups) + len(comparison.unmatched)
+    matches = f"{matched:,} of {total:,} group{'s' if total != 1 else ''} matched"
+    if matched > 1:
+        complete = len(comparison.complete)
+        matches += f", {complete:,} complete; the geometric mean is over the complete ones"
+    lines = [Text(matches + (". tie: the interval includes 1" if matched else ""))]
+    compared = {
+        row.row: row for group in (*comparison.groups, *comparison.unmatched) for row in group.rows.values()
+    }
+    statuses = Counter(row.status for row in compared.values())
+    ends = ", ".join(f"{statuses[outcome]:,} {outcome}" for outcome in OUTCOMES if statuses[outcome])
+    if statuses[UNSTABLE]:
+        ends += " (left out)"
+    noisy = sum(row.noisy and row.ok for row in compared.values())
+    lines.append(
+        Text(f"{points(comparison.total)}: {ends}" + (f"; {noisy:,} noisy ({NOISY})" if noisy else ""))
+    )
+    if any(row.coverage < 1 and row.ok for row in compared.values()):
+        lines.append(Text(PARTLY_MEANS))
+    lines += [
+        Text(f"{value} was searched for: {trials:,.0f} trials in {duration(search_s)}, a point's median")
+        for value, (trials, search_s) in comparison.searches.items()
+    ]
+    lines += [
+        Text(f"{value}: {_changed(comparison.baseline, *matches)}")
+        for value, matches in sorted(comparison.accuracies.items(), key=lambda item: natural(item[0]))
+    ]
+    if comparison.library:
+        lines.append(Text(f"{points(comparison.library)} left out: the compiler brings kernels of its own"))
+    if comparison.repeated:
+        lines.append(Text(f"{points(comparison.repeated)} in several folders: the samples of all runs count"))
+    if comparison.left_out:
+        lines.append(Text(f"{rows(comparison.left_out)} left out: a copy, or one that a later row replaces"))
+    return lines
+
+
+def _changed(baseline: str, ratio: float, change: float, networks: int) -> str:
+    """Return the share that a compression prunes and its change of accuracy, as the end of a sentence."""
+    pruned = f"{ratio:.1%} of the weights pruned, " if ratio > 0 else ""
+    median = f", the median of {networks:,} networks" if networks > 1 else ""
+    return f"{pruned}accuracy {100 * change:+.2f} points against {baseline}{median}"
+
+
+def _never(comparison: Comparison, notes: Notes, counted: set[int]) -> list[Text]:
+    """Return a line for each value that is never ok, with its statuses."""
+    lines = []
+    for value in comparison.never:
+        ends: Counter[str] = Counter()
+        for group in (*comparison.groups, *comparison.unmatched):
+            row = group.rows.get(value)
+            if row is not None:
+                ends[notes.mark(row.status, row.reason, row.row not in counted)] += row.row not in counted
+                counted.add(row.row)
+        lines.append(
+            Text(f"never ok: {value}: " + ", ".join(f"{count} {end}" for end, count in ends.items()))
+        )
+    return lines
+
+
+def _unmatched(comparison: Comparison, notes: Notes, counted: set[int]) -> list[Text]:
+    """Return a line for each unmatched group, with the statuses of its values."""
+    lines = []
+    varying, _ = _keys([*comparison.groups, *comparison.unmatched])
+    for number, group in enumerate(comparison.unmatched):
+        statuses = []
+        for value, row in group.rows.items():
+            status = row.status if row.ok else notes.mark(row.status, row.reason, row.row not in counted)
+            counted.add(row.row)
+            statuses.append(f"{value} {status}")
+        if number < MOST_NAMED:
+            key = [f"{name} {group.key[name] or MISSING}" for name in varying if name in group.key]
+            where = ", ".join(key) or "all"
+            lines.append(Text(f"not matched: {where}: {', '.join(statuses)}"))
+    if len(comparison.unmatched) > MOST_NAMED:
+        lines.append(Text(f"not matched: {len(comparison.unmatched) - MOST_NAMED:,} more groups"))
+    return lines

@@ -1,0 +1,308 @@
+"""The table of a sweep: all points, the fastest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from rich.text import Text
+
+from dlas.analysis.matching import SETTING_OF_SEEDS, outcomes, timed
+from dlas.analysis.repeats import merge_repeats
+from dlas.errors import unknown
+from dlas.face.console.cells import (
+    COLOURS,
+    NOISY,
+    PREDICTED_MARK,
+    UNSTABLE_MARK,
+    GridCell,
+    GridColumn,
+    names,
+)
+from dlas.face.console.grid import Grid, Notes
+from dlas.prediction.learning.intervals import LEVEL as INTERVAL_LEVEL
+from dlas.sweep.rows.columns import AXES, UNSAID
+from dlas.sweep.rows.frame import select
+from dlas.sweep.rows.labels import (
+    MISSING,
+    PARTLY_MEANS,
+    amount,
+    coverage_mark,
+    duration,
+    factor,
+    interval_ms,
+    points,
+    short_id,
+)
+from dlas.sweep.rows.predictions import PREDICTED
+from dlas.sweep.rows.results import OUTCOMES, UNSTABLE
+from dlas.sweep.rows.short_labels import with_short_labels
+
+MOST_LINES = 1000
+"""Most lines that commands print unless they are asked for all."""
+GROUP = SETTING_OF_SEEDS
+"""Columns that the points of a group share; times are relative to the group's fastest."""
+NAMES = (*GROUP, "compression", "algorithm", "compiler", "seed")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A column of a measured quantity.
+
+    Parameters
+    ----------
+    header : str
+    column : str
+        Of the frame.
+    shown : callable
+        Formats a value of the frame.
+    drop : int
+        As in :class:`dlas.face.console.grid.GridColumn`.
+    always : bool
+        Whether it is shown even if it is the same in all rows.
+    """
+
+    header: str
+    column: str
+    shown: Callable[[Any], str]
+    drop: int
+    always: bool = True
+
+
+QUANTITIES = (
+    Quantity("runs", "runs", str, drop=5, always=False),
+    Quantity("acc. %", "accuracy", lambda value: f"{100 * value:.2f}", drop=1),
+    Quantity("error", "error", lambda value: f"{value:.1e}", drop=3),
+    Quantity("agrees %", "agreement", lambda value: f"{100 * value:.2f}", drop=6, always=False),
+    Quantity("memory", "peak_memory_bytes", lambda value: amount(value, "B"), drop=2),
+    Quantity("energy", "energy_j", lambda value: amount(value, "J"), drop=4),
+    Quantity("trials", "trials", lambda value: f"{value:,.0f}", drop=6),
+    Quantity("search", "search_s", duration, drop=4),
+    Quantity("pruned %", "ratio", lambda value: f"{100 * value:.1f}", drop=2),
+    Quantity("nonzeros", "nonzeros", amount, drop=8, always=False),
+    Quantity("size", "model_bytes", lambda value: amount(value, "B"), drop=5, always=False),
+    Quantity("as packed", "packed_bytes", lambda value: amount(value, "B"), drop=6, always=False),
+    Quantity("as CSR", "csr_bytes", lambda value: amount(value, "B"), drop=7, always=False),
+    Quantity("parameters", "parameters", amount, drop=9, always=False),
+    Quantity("MACs", "macs", amount, drop=6, always=False),
+    Quantity("effective MACs", "effective_macs", amount, drop=8, always=False),
+)
+SORTS = {
+    "latency": "latency_s",
+    "accuracy": "accuracy",
+    "error": "error",
+    "memory": "peak_memory_bytes",
+    "energy": "energy_j",
+    "size": "model_bytes",
+    "packed": "packed_bytes",
+    "csr": "csr_bytes",
+    "macs": "macs",
+    "ratio": "ratio",
+    "time": "started",
+}
+"""Columns by the names that ``sort`` takes besides the axes; accuracy descends, the others ascend."""
+
+
+def table(
+    frame: pd.DataFrame, where: Sequence[str] = (), sort: str = "latency", most: int | None = None
+) -> Grid:
+    """Return the table of all points, repeats merged by :func:`dlas.analysis.repeats.merge_repeats`.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What :func:`dlas.sweep.rows.frame.read` returned.
+    where : sequence of str
+        Filters, ``axis=pattern``.
+    sort : str
+        Order within a group: one of :data:`SORTS`, or an axis.
+    most : int, optional
+        Most lines to show; by default all.
+
+    Returns
+    -------
+    Grid
+        To be printed.  Axes and options that do not vary are named above it, and the
+        reasons of points that are not ``ok`` below.
+
+    Raises
+    ------
+    InputError
+        If a filter or ``sort`` names an unknown axis, column or value.
+    """
+    every = merge_repeats(frame)
+    chosen, left_out = with_short_labels(select(every, where))
+    lines = ordered(chosen, sort)
+    varying, constants = _split_names(lines)
+    notes, shown = Notes(), lines.head(len(lines) if most is None else most)
+    outcome = _outcome_columns(shown, notes)
+    columns = [_name_column(shown, name) for name in varying] + outcome + _quantity_columns(shown)
+    columns.append(GridColumn(GridCell("id"), [GridCell(short_id(row)) for row in shown["id"]], drop=1))
+    numbers = shown["group_number"].tolist()
+    breaks = {i for i in range(len(numbers) - 1) if numbers[i] != numbers[i + 1]}
+    below = [*first_shown(len(shown), len(lines), "lines"), _counts(lines), *_predictions(lines)]
+    below += [*_partly(lines), *_repeats(lines)]
+    below += notes.lines()
+    same = "; ".join(filter(None, (describe_constants(lines, constants), str(left_out))))
+    return Grid(columns, breaks, _headline(every, lines, same), below)
+
+
+def ordered(points: pd.DataFrame, sort: str = "latency") -> pd.DataFrame:
+    """Return the lines of :func:`table` in its order, with the number of their group and ``relative``.
+
+    Raises
+    ------
+    InputError
+        If ``sort`` names an unknown column.
+    """
+    return _sorted(points.assign(relative=relative_to_fastest(points)), sort)
+
+
+def first_shown(shown: int, total: int, what: str) -> Iterator[Text]:
+    """Yield that the first of very many lines are shown, where others are not."""
+    if shown < total:
+        yield Text(
+            f"the first {shown:,} of {total:,} {what}; --where chooses some of them, --all shows all", "bold"
+        )
+
+
+def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:
+    """Return each row's speed over that of its group's fastest; NaN where it has no time or it is unstable.
+
+    A group has the same dataset, model, batch, task, hardware and machine, and any
+    compression, algorithm and compiler.
+    """
+    latency = frame["latency_s"].where(timed(frame))
+    return latency.groupby([frame[name] for name in GROUP], dropna=False).transform("min") / latency
+
+
+def describe_constants(frame: pd.DataFrame, same: Sequence[str]) -> str:
+    """Return the values that all rows share: ``dataset digits, batch 1``."""
+    values = [(name, frame[name].iloc[0]) for name in same if len(frame) and pd.notna(frame[name].iloc[0])]
+    return ", ".join(f"{name} {value}" for name, value in values if UNSAID.get(name) != str(value))
+
+
+def _sorted(frame: pd.DataFrame, sort: str) -> pd.DataFrame:
+    """Return the rows by group in order of appearance, then ok before others, then by ``sort``."""
+    if sort not in SORTS and sort not in AXES:
+        raise unknown("column to sort by", sort, (*SORTS, *AXES))
+    keys = [frame[name] for name in GROUP]
+    grouped = frame.assign(
+        group_number=frame.groupby(keys, dropna=False, sort=False).ngroup(), bad=frame["status"] != "ok"
+    )
+    order = ["group_number", "bad", SORTS.get(sort, sort)]
+    return grouped.sort_values(order, ascending=[True, True, sort != "accuracy"], kind="stable")
+
+
+def _split_names(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Return the columns of names that vary, and those that do not."""
+    varies = {name: frame[name].nunique(dropna=False) > 1 for name in (*NAMES, "study", "folder")}
+    shown = [name for name in NAMES if varies[name]]
+    if (frame["runs"] > 1).any():
+        pass  # a point of several folders has no single name among them
+    elif varies["study"] and frame["study"].nunique() >= frame["folder"].nunique():
+        shown.insert(0, "study")
+    elif varies["folder"]:
+        shown.insert(0, "folder")
+    # A single point needs a name, too.
+    shown = shown or ["model"]
+    return shown, [name for name in NAMES if not varies[name] and name not in shown]
+
+
+def _name_column(frame: pd.DataFrame, name: str) -> GridColumn:
+    texts = [str(value) if pd.notna(value) else MISSING for value in frame[name]]
+    return names(name, texts, shared=name in GROUP)
+
+
+def _outcome_columns(frame: pd.DataFrame, notes: Notes) -> list[GridColumn]:
+    """Return the columns of status, latency and speed."""
+    status, latency, relative = [], [], []
+    for row, outcome in zip(frame.to_dict("records"), outcomes(frame), strict=True):
+        reasons = [row[name] for name in ("reason", "unstable_reason") if pd.notna(row[name])]
+        ending = notes.mark(outcome, None if outcome == "ok" else next(iter(reasons), None))
+        status.append(GridCell(ending, COLOURS[outcome], two_lines=ending.replace(" (", "\n(")))
+        if row["status"] == PREDICTED and pd.notna(row["latency_s"]):
+            text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"]) + PREDICTED_MARK
+            latency.append(GridCell(text, COLOURS[PREDICTED], two_lines=text.replace(" [", "\n[")))
+            relative.append(GridCell(MISSING, "dim"))
+            continue
+        if row["status"] != "ok" or pd.isna(row["latency_s"]):
+            latency.append(GridCell(MISSING, "dim"))
+            relative.append(GridCell(MISSING, "dim"))
+            continue
+        noisy = NOISY if pd.notna(row["noisy"]) and row["noisy"] else ""
+        mark = (UNSTABLE_MARK if outcome == UNSTABLE else noisy) + coverage_mark(row["coverage"])
+        text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"])
+        latency.append(GridCell(text + mark, two_lines=(text + mark).replace(" [", "\n[")))
+        if outcome == UNSTABLE:
+            relative.append(GridCell(MISSING, "dim"))
+            continue
+        relative.append(GridCell(factor(row["relative"]), "bold green" if row["relative"] == 1 else ""))
+    return [
+        GridColumn(GridCell("status"), status),
+        GridColumn(GridCell("ms [95 % interval]", two_lines="ms\n[95 %]"), latency),
+        GridColumn(GridCell("times as fast\nas the fastest"), relative),
+    ]
+
+
+def _quantity_columns(frame: pd.DataFrame) -> list[GridColumn]:
+    """Return a column for each quantity that any row has."""
+    columns = []
+    for quantity in QUANTITIES:
+        values = frame[quantity.column]
+        if values.notna().any() and (quantity.always or values.nunique() > 1):
+            cells = [
+                GridCell(quantity.shown(value)) if pd.notna(value) else GridCell(MISSING, "dim")
+                for value in values
+            ]
+            columns.append(GridColumn(GridCell(quantity.header), cells, drop=quantity.drop))
+    return columns
+
+
+def _headline(frame: pd.DataFrame, shown: pd.DataFrame, same: str) -> list[Text]:
+    studies = ", ".join(sorted(frame["study"].dropna().unique())) or "no study"
+    count = points(len(frame)) if len(shown) == len(frame) else f"{len(shown):,} of {points(len(frame))}"
+    lines = [Text(f"{studies}: {count}", style="bold")]
+    return [*lines, Text(f"all: {same}")] if same else lines
+
+
+def _partly(frame: pd.DataFrame) -> Iterator[Text]:
+    """Yield what the mark of partial coverage means, where a point has it."""
+    if (frame["coverage"].lt(1) & (frame["status"] == "ok")).any():
+        yield Text(PARTLY_MEANS)
+
+
+def _predictions(frame: pd.DataFrame) -> Iterator[Text]:
+    """Yield what the mark of predicted times means, where a point has one."""
+    predicted = frame["status"].eq(PREDICTED) & frame["latency_s"].notna()
+    if predicted.any():
+        told = f"{PREDICTED_MARK} was predicted and not measured, and is compared with nothing"
+        if frame.loc[predicted, "latency_low_s"].notna().any():
+            told += f"; its interval is meant to hold {INTERVAL_LEVEL:.0%} of measurements"
+        yield Text(told)
+
+
+def _repeats(frame: pd.DataFrame) -> Iterator[Text]:
+    """Yield how many points have several runs, and how far these are apart."""
+    spread = frame["spread"].dropna()
+    if len(spread):
+        apart = f"their medians differ by {spread.median():.1%} (median), at most {spread.max():.1%}"
+        yield Text(f"{points(len(spread))} in several folders: the samples of all runs count; {apart}")
+
+
+def _counts(frame: pd.DataFrame) -> Text:
+    """Return the number of points by outcome, and of noisy ones."""
+    counts = outcomes(frame).value_counts()
+    text = Text(f"{points(len(frame))}: ")
+    pieces = [
+        Text(f"{counts[outcome]:,} {outcome}", COLOURS[outcome])
+        for outcome in (*OUTCOMES, PREDICTED)
+        if outcome in counts
+    ]
+    text.append_text(Text(", ").join(pieces or [Text("nothing has been run")]))
+    if UNSTABLE in counts:
+        text.append(f" ({UNSTABLE_MARK}: no result, left out of every comparison)")
+    noisy = int((frame["noisy"].fillna(False) & (outcomes(frame) == "ok")).sum())
+    return text.append(f"; {noisy:,} noisy ({NOISY})" if noisy else "")

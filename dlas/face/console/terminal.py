@@ -1,0 +1,73 @@
+"""Output of commands: to a terminal, or to a file or pipe."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.markup import escape
+
+from dlas.errors import unknown
+
+WIDTH = 200
+"""Columns where the output is not a terminal."""
+
+
+CONSOLES: dict[str, dict[str, Any]] = {
+    "auto": {},
+    "rich": {"force_terminal": True},
+    "plain": {"force_terminal": False, "force_jupyter": False, "color_system": None},
+    "silent": {"quiet": True},
+}
+"""Options of consoles by how progress is to be shown."""
+
+
+def console(progress: str = "auto") -> Console:
+    """Return a console of the terminal's width, or of :data:`WIDTH` columns without a terminal.
+
+    Raises
+    ------
+    InputError
+        If ``progress`` is none of :data:`CONSOLES`.
+    """
+    if progress not in CONSOLES:
+        raise unknown("progress", progress, CONSOLES)
+    return Console(width=None if sys.stdout.isatty() else WIDTH, **CONSOLES[progress])
+
+
+def show(renderable: RenderableType) -> None:
+    """Print a table; at full width where the output is not a terminal."""
+    from dlas.face.console.grid import print_whole
+
+    print_whole(console(), renderable)
+
+
+def show_json(value: object) -> None:
+    """Print a value as JSON; every number must be finite."""
+    console().out(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False), highlight=False)
+
+
+def warn(message: str) -> None:
+    """Print a warning on standard error."""
+    Console(stderr=True, soft_wrap=True).print(
+        f"[yellow]warning:[/yellow] {escape(message)}", highlight=False
+    )
+
+
+def say(message: str) -> None:
+    """Print a message as it is."""
+    console().print(message, highlight=False, markup=False)
+
+
+def progress(message: str) -> None:
+    """Show a line of progress on standard error, where that is a terminal."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        console.print(message, highlight=False, markup=False, style="dim")
+
+
+def complain(message: str) -> None:
+    """Print an error message on standard error."""
+    Console(stderr=True, soft_wrap=True).print(f"[red]dlas:[/red] {escape(message)}", highlight=False)

@@ -1,0 +1,142 @@
+"""Predictors: what they said of rows that they were not fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dlas.face.reporting import charts
+from dlas.face.reporting.blocks import (
+    Absent,
+    Block,
+    Cell,
+    Column,
+    Figure,
+    Line,
+    Panel,
+    Paragraph,
+    Section,
+    Table,
+)
+from dlas.face.reporting.context import Context, significant
+from dlas.face.reporting.palette import HUES, NEUTRAL, rgb
+from dlas.prediction.learning.stored import ANY, SettingRecord, Stored
+from dlas.sweep.rows.labels import MISSING, shown_in
+from dlas.sweep.rows.labels import rows as counted
+
+HELD_OUT = "held out"
+SHARE = "share of the prediction"
+MOST_COLUMNS = 12
+"""Most features in the figure of those that matter."""
+
+
+def section(context: Context) -> Section | Absent:
+    """Return predictions against measurements, errors by group, and which features matter."""
+    title = "Predictors"
+    if not context.predictors:
+        return Absent(title, "a predictor: `dlas report FOLDER --predictor predictors/mine`")
+    blocks: list[Block] = []
+    for number, stored in enumerate(context.predictors):
+        for setting in stored.record.settings:
+            blocks += _blocks(context, stored, setting, f"{number}-{setting.folder}")
+    lead = (
+        "Each predictor was fitted without the rows that it predicts here: whole groups were held out. "
+        "Baselines stand beside it: the mean of all rows, a line over multiply-adds, and the nearest point."
+    )
+    return Section("predictors", title, lead, blocks)
+
+
+def _blocks(context: Context, stored: Stored, setting: SettingRecord, name: str) -> Iterator[Block]:
+    record = stored.record
+    told = {key: value for key, value in setting.setting.items() if key != "machine_id" and value}
+    place = ", ".join(f"any {key}" if value == ANY else value for key, value in told.items())
+    title = f"{record.part}: {record.target} on {setting.machine}, {place}"
+    yield Paragraph(f"{title}. {_coverage(setting, record.hold_out)}")
+    if figure := _agreement(context, stored, setting, f"predicted-{name}"):
+        yield figure
+    yield _errors(setting, record.hold_out, f"errors-{name}")
+    if figure := _importances(setting, f"features-{name}"):
+        yield figure
+
+
+def _coverage(setting: SettingRecord, hold_out: str) -> str:
+    """Return how many rows lie in their intervals, and how far repeats differ, as sentences."""
+    scores = setting.evaluation[0].overall
+    floor = (
+        "No point was measured twice, so nobody knows how far measuring again differs."
+        if setting.floor is None
+        else f"Measuring a point again differs by {setting.floor:.1%}, the noise floor."
+    )
+    if scores.coverage is None or scores.width is None:
+        return f"Held out: {hold_out}. Too few groups were held out for an interval. {floor}"
+    error = scores.coverage_error
+    told = "" if error is None else f" (standard error {error:.1%})"
+    return (
+        f"Held out: {hold_out}. {scores.coverage:.0%} of {counted(scores.rows)}{told} lie in their 90 % "
+        f"interval, whose upper bound is {1 + scores.width:.2f} times the lower one. {floor}"
+    )
+
+
+def _agreement(context: Context, stored: Stored, setting: SettingRecord, name: str) -> Figure | None:
+    """Return predicted against measured, a mark for each row that was held out; None if the page has none."""
+    words, unit, factor = shown_in(stored.record.target)
+    lines = {row: line for line, row in enumerate(context.points["id"])}
+    rows = [
+        {
+            "p": lines[row],
+            "x": significant(measured * factor),
+            "y": significant(guess * factor),
+            "c": HELD_OUT,
+            "t": f"{context.name(lines[row])}: {guess * factor:.4g} {unit}, measured {measured * factor:.4g}",
+        }
+        for row, (guess, measured) in setting.tried.items()
+        if row in lines
+    ]
+    if not rows:
+        return None
+    scores = setting.evaluation[0].overall
+    on_page = (
+        "" if len(rows) == len(setting.tried) else f"{len(rows)} of {len(setting.tried)} rows are here. "
+    )
+    sentence = (
+        f"The mean error is {scores.mape:.1%}; {scores.within[1]:.0%} of the rows are within 10 %. "
+        f"{on_page}On the line, predicted and measured are equal."
+    )
+    spec = charts.agreement(f"{words}, {unit}".rstrip(", "), {HELD_OUT: rgb(*HUES[0])})
+    return Figure(
+        name, f"Predicted {words}", sentence, [Panel("", rows)], {"": spec}, {HELD_OUT: rgb(*HUES[0])}
+    )
+
+
+def _errors(setting: SettingRecord, hold_out: str, name: str) -> Table:
+    """Return the mean error by what was held out, a column for each predictor."""
+    columns = [Column(hold_out), Column("rows", number=True)]
+    columns += [Column(each.name, "mean error", number=True) for each in setting.evaluation]
+    folds = list(setting.evaluation[0].by_fold)
+    lines = []
+    for fold in ("", *(folds if len(folds) > 1 else ())):
+        scores = [each.by_fold[fold] if fold else each.overall for each in setting.evaluation]
+        best = min(score.mape for score in scores)
+        cells = [Cell(f"{score.mape:.1%}", style="best" if score.mape == best else "") for score in scores]
+        lines.append(Line([Cell(fold or "all"), Cell(str(scores[0].rows)), *cells]))
+    floor = MISSING if setting.floor is None else f"{setting.floor:.1%}"
+    lines.append(
+        Line([Cell("noise floor"), Cell(""), Cell(floor), *(Cell("") for _ in setting.evaluation[1:])])
+    )
+    return Table(
+        name, "The mean relative error on what was held out; the best of a line is marked.", columns, lines
+    )
+
+
+def _importances(setting: SettingRecord, name: str) -> Figure | None:
+    """Return the features that matter most; None where the predictor does not tell."""
+    if not setting.importances:
+        return None
+    ranked = sorted(zip(setting.importances, setting.columns, strict=True), reverse=True)[:MOST_COLUMNS]
+    rows = [
+        {"y": column, "x": significant(share), "c": SHARE, "o": 0, "t": f"{column}: {share:.1%}"}
+        for share, column in ranked
+        if share > 0
+    ]
+    spec = charts.bars(SHARE, {SHARE: rgb(*NEUTRAL)})
+    sentence = f"{ranked[0][1]} matters most, with {ranked[0][0]:.0%}."
+    return Figure(name, "Features that matter", sentence, [Panel("", rows)], {"": spec}, {}, filtered=False)

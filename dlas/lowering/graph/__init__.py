@@ -1,0 +1,1 @@
+"""Networks as Relax graphs: reading them, and the passes that rewrite them."""

@@ -1,0 +1,151 @@
+"""Import a network into Relax, with the names that its layers have in the network itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import onnx
+import torch
+import tvm
+import tvm_ffi
+from tvm import relax, tirx
+from tvm.relax.frontend.onnx import from_onnx
+
+from dlas.errors import Unsupported
+from dlas.lowering.graph.from_torch import translate
+from dlas.networks.exporting import check_batch, quiet
+from dlas.networks.layer_names import layer_of_node
+from dlas.networks.onnx.counting import graph_input
+from dlas.networks.onnx.halves import HALVES, in_single
+from dlas.networks.onnx.network import OnnxNetwork, number_type
+from dlas.networks.torch.network import TorchNetwork
+from dlas.stack import Array, Network
+
+UNREAD = {"ConvInteger", "MatMulInteger", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul"}
+"""Operators of integers, as some files have them, that have no kernels."""
+SHARED = ("float16", "float32")
+"""Types that numpy and TVM share without copies; ``relax.const`` narrows wider ones."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A network as a Relax function.
+
+    Parameters
+    ----------
+    function : relax.Function
+        ``main``; its first parameter is the images [n, c, h, w], the rest are weights.
+    weights : dict
+        The values of those other parameters, by variable.
+    owners : dict
+        The layer that owns a weight, by variable: ``layer1.0.conv1``.
+    convolutions : tuple of str
+        Names of the 2-D convolutions in the order of the function, where the
+        format names them by node and not by weight.
+    linear : tuple of str
+        Names of the products with a stored matrix, likewise.
+    operators : dict
+        PrimFuncs by global variable: operators that the importer lowered itself.
+    halves : str or None
+        Type of 16 bits that the network's numbers are stored in; the function has them in float32.
+    """
+
+    function: relax.Function
+    weights: dict[relax.Var, Array]
+    owners: dict[relax.Var, str]
+    convolutions: tuple[str, ...] = ()
+    linear: tuple[str, ...] = ()
+    operators: dict[tvm.ir.GlobalVar, tirx.PrimFunc] = field(default_factory=dict)
+    halves: str | None = None
+
+
+def import_network(network: Network, batch: int) -> Imported:
+    """Return ``network`` in Relax for inputs [batch, c, h, w].
+
+    Raises
+    ------
+    Unsupported
+        If TVM has no importer for the network, or for an operator in it.
+    """
+    shape = (batch, *network.facts.shape)
+    try:
+        if isinstance(network, TorchNetwork):
+            return _import_torch(network.module, shape)
+        if isinstance(network, OnnxNetwork):
+            check_batch(network, batch)
+            _check_numbers(network)
+            kind = number_type(network.model)
+            if kind in HALVES:
+                return replace(_import_onnx(in_single(network.model), shape), halves=kind)
+            return _import_onnx(network.model, shape)
+    # TVM's importers raise different errors for different unsupported operators.
+    except (NotImplementedError, AssertionError, tvm.error.OpNotImplemented) as error:
+        raise Unsupported(f"TVM cannot import this network: {error}") from error
+    raise Unsupported(f"TVM imports torch modules and ONNX graphs, not {type(network).__name__}")
+
+
+def _check_numbers(network: OnnxNetwork) -> None:
+    """Reject graphs whose numbers no algorithm has kernels for."""
+    written = sorted({node.op_type for node in network.model.graph.node} & UNREAD)
+    if written:
+        raise Unsupported(
+            f"integers in {', '.join(written)} are not read, only those between QuantizeLinear and "
+            "DequantizeLinear; compiler 'onnxruntime' runs the network"
+        )
+
+
+def _import_torch(module: torch.nn.Module, shape: tuple[int, ...]) -> Imported:
+    device = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
+    with torch.no_grad(), quiet():
+        program = torch.export.export(module.eval(), (torch.zeros(shape, device=device),))
+        imported = translate(program)
+    function = imported["main"]
+    weights = {
+        variable: value.numpy()  # a copy: the network's own memory may change
+        for variable, value in zip(function.params[1:], function.attrs["params"], strict=True)
+    }
+    targets = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.target}
+    owners = {
+        variable: targets[variable.name].rpartition(".")[0]
+        for variable in weights
+        if variable.name in targets
+    }
+    return Imported(function, weights, owners)
+
+
+def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> Imported:
+    with quiet():
+        imported = from_onnx(model, shape_dict={graph_input(model).name: list(shape)})
+    ranks = stored_ranks(model.graph)
+    named = [(node, layer_of_node(node, f"node{index}")) for index, node in enumerate(model.graph.node)]
+    convolutions = tuple(
+        name for node, name in named if node.op_type == "Conv" and ranks.get(node.input[1], 4) == 4
+    )
+    linear = tuple(
+        name for node, name in named if node.op_type in ("Gemm", "MatMul") and node.input[1] in ranks
+    )
+    written = {v: f for v, f in imported.functions_items() if isinstance(f, tvm.tirx.PrimFunc)}
+    return Imported(imported["main"], {}, {}, convolutions, linear, written)
+
+
+def stored_ranks(graph: onnx.GraphProto) -> dict[str, int]:
+    """Return the dimensions of all stored tensors, by name; those that are dequantised or cast first too."""
+    ranks = {tensor.name: len(tensor.dims) for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type in ("DequantizeLinear", "Cast") and node.input[0] in ranks:
+            ranks[node.output[0]] = ranks[node.input[0]]
+    return ranks
+
+
+def as_array(constant: tvm.ir.GenericConst) -> Array:
+    """Return a Relax constant's value, read-only: it may share the constant's memory."""
+    value = constant.value
+    return np.from_dlpack(value) if str(value.dtype) in SHARED else np.asarray(value.numpy())
+
+
+def as_constant(array: Array) -> tvm.ir.GenericConst:
+    """Return an array as a Relax constant that shares its memory, in any order, where possible."""
+    if array.dtype.name in SHARED and array.flags.writeable:
+        return relax.const(tvm_ffi.from_dlpack(array, require_contiguous=False))
+    return relax.const(np.ascontiguousarray(array))

@@ -1,0 +1,1 @@
+"""Kernels of convolutions and linear layers: their operators, layouts and algorithms."""

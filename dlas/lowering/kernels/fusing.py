@@ -1,0 +1,127 @@
+"""Legalise and fuse all operators that have no kernel yet, and keep what each kernel is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import tvm
+from tvm import relax, s_tir, tirx
+
+from dlas.lowering.graph import scalars
+from dlas.lowering.graph.simplify import OPAQUE, RESHAPES, bindings_of
+from dlas.lowering.kernels.attention import legalisation
+from dlas.lowering.operators import pooling
+from dlas.lowering.operators.inline import inline_elementwise
+from dlas.stack import Target
+
+WRITTEN = {**pooling.WRITTEN, **scalars.WRITTEN}
+"""Legalisation functions of operators that TVM's own would be slow for."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the operators that a kernel computes.
+
+    Parameters
+    ----------
+    variable : relax.Var
+        Holds its result in the network before fusing, the first one where several calls share the kernel.
+    value : relax.Expr
+        The call of the operator, or of the PrimFunc that it was lowered to before.
+    pattern : int
+        TVM's pattern of the operator: the higher, the more work an element takes.
+    """
+
+    variable: relax.Var
+    value: relax.Expr
+    pattern: int
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A network whose operators are kernels.
+
+    Parameters
+    ----------
+    module : tvm.IRModule
+        ``main`` and the PrimFuncs that it calls.
+    parts : mapping of str to tuple of Part
+        What each PrimFunc computes, in order.
+    """
+
+    module: tvm.IRModule
+    parts: Mapping[str, tuple[Part, ...]]
+
+
+def fuse_operators(module: tvm.IRModule, target: Target) -> Fused:
+    """Return a network with all but its kernels legalised and fused by TVM.
+
+    Parameters
+    ----------
+    module : tvm.IRModule
+        ``main`` calls operators and PrimFuncs; those with TVM's pattern ``kOpaque`` stay as they are.
+    target : Target
+    """
+    module["main"] = module["main"].with_attr("num_input", 1)
+    transform = relax.transform
+    legalise = [transform.LegalizeOps({**WRITTEN, **legalisation(target)}), transform.AnnotateTIROpPattern()]
+    views = [transform.RewriteDataflowReshape(), transform.DeadCodeElimination()]
+    legalised = tvm.transform.Sequential(legalise)(module)
+    grouped = transform.FuseOps()(legalised)
+    parts = _groups(grouped, _parts(module, legalised))
+    fused = _with_single_reshapes(transform.FuseTIR()(grouped), parts)
+    return Fused(tvm.transform.Sequential(views)(fused), parts)
+
+
+def called_kernel(value: relax.Expr) -> str | None:
+    """Return the name of the PrimFunc that an expression calls, None where it calls none."""
+    is_call = isinstance(value, relax.Call) and isinstance(value.op, tvm.ir.Op)
+    if not (is_call and value.op.name == "relax.call_tir"):
+        return None
+    return str(value.args[0].name_hint)
+
+
+def _parts(module: tvm.IRModule, legalised: tvm.IRModule) -> dict[str, Part]:
+    """Return the operator that each PrimFunc of a legalised network computes.
+
+    An operator that takes several PrimFuncs is the one of each.
+    """
+    values = dict(bindings_of(module["main"]))
+    parts: dict[str, Part] = {}
+    variable = None
+    # The last PrimFunc of an operator writes its variable, so that the others are seen after it from the end.
+    for written, value in reversed(bindings_of(legalised["main"])):
+        variable = written if written in values else variable
+        kernel = called_kernel(value)
+        if kernel is not None and variable is not None:
+            parts[kernel] = Part(variable, values[variable], _pattern(legalised[kernel]))
+    return parts
+
+
+def _groups(grouped: tvm.IRModule, parts: Mapping[str, Part]) -> dict[str, tuple[Part, ...]]:
+    """Return the parts of each kernel of a network whose operators ``FuseOps`` has grouped."""
+    groups: dict[str, tuple[Part, ...]] = {kernel: (part,) for kernel, part in parts.items()}
+    for variable, function in grouped.functions_items():
+        if isinstance(function, relax.Function) and variable.name_hint != "main":
+            calls = [called_kernel(value) for _, value in bindings_of(function)]
+            groups[variable.name_hint] = tuple(
+                parts[call] for call in calls if call is not None and call in parts
+            )
+    return groups
+
+
+def _with_single_reshapes(module: tvm.IRModule, parts: Mapping[str, tuple[Part, ...]]) -> tvm.IRModule:
+    """Return a network in which several reshapes in a row are one, which TVM makes a view."""
+    changed = tvm.IRModule(dict(module.functions), attrs=module.attrs)
+    for variable, function in module.functions_items():
+        operators = [part.value.op.name for part in parts.get(variable.name_hint, ())]
+        if len(operators) > 1 and RESHAPES.issuperset(operators):
+            schedule = s_tir.Schedule(function)
+            inline_elementwise(schedule)
+            changed.update_func(variable, schedule.mod["main"])
+    return changed
+
+
+def _pattern(function: tirx.PrimFunc) -> int:
+    return int(function.attrs.get("op_pattern", OPAQUE))

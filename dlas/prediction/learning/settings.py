@@ -1,0 +1,224 @@
+"""Fit and evaluate a predictor setting by setting, and describe what was fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import pandas as pd
+
+from dlas.errors import InputError
+from dlas.prediction.learning import stored
+from dlas.prediction.learning.evaluation import Evaluation
+from dlas.prediction.learning.features.devices import FACTS
+from dlas.prediction.learning.fitting import Say, calibrated, check_enough, cross_fit, fit
+from dlas.prediction.learning.gains import Gain, gains
+from dlas.prediction.learning.metrics import Scores
+from dlas.prediction.learning.noise import noise_floor
+from dlas.prediction.learning.points import SETTING, Points
+from dlas.prediction.learning.splits import Criterion
+from dlas.stack import Fitted, Predictor, Samples
+from dlas.sweep.rows.labels import number_of
+from dlas.sweep.study import parts
+
+BASELINES = ("mean", "flops", "nearest")
+"""Predictors that every table shows."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The rows of one setting, and what predictors say of them.
+
+    Parameters
+    ----------
+    name : str
+        Machine, compiler, ... of the rows.
+    points : Points
+        Each point once.
+    evaluations : list of Evaluation
+        Predictors before baselines.
+    floor : float or None
+        The noise floor.
+    gains : list of Gain
+        Where devices were held out in turn, what fitting to several gains over one, of the first predictor.
+    """
+
+    name: str
+    points: Points
+    evaluations: list[Evaluation]
+    floor: float | None
+    gains: list[Gain] = field(default_factory=list)
+
+
+def evaluate_settings(
+    predictors: Mapping[str, Predictor],
+    points: Points,
+    target: str,
+    criterion: Criterion,
+    seed: int = 0,
+    say: Say = print,
+) -> list[Evaluated]:
+    """Return predictors and baselines on what is held out, for each setting with enough rows.
+
+    Where devices are held out, or machines, their instances, numbers of threads, compilers or algorithms,
+    the rows of all of them make one setting.
+
+    Raises
+    ------
+    InputError
+        If no setting has enough rows, nothing can be held out, or a network would be on both sides.
+    """
+    fewest = max(predictor.fewest for predictor in predictors.values())
+    check_enough(points, fewest)
+    tried = {**predictors, **{name: baseline(name) for name in BASELINES if name not in predictors}}
+    found = []
+    for measured in points.settings(criterion.of_settings).values():
+        own, name = measured.merged(target), describe(measured, criterion.of_settings)
+        if len(own) < fewest:
+            say(f"{name}: {number_of(len(own), 'row')}, at least {fewest} are needed")
+            continue
+        floor = noise_floor(measured.frame, target)
+        evaluations = [
+            Evaluation(tried_name, *cross_fit(predictor, own, target, criterion, seed, say))
+            for tried_name, predictor in tried.items()
+        ]
+        gained = []
+        if criterion.of_settings and criterion.one_by_one:
+            first, predictor = evaluations[0], next(iter(tried.values()))
+            names = own.frame["model_name"].tolist()
+            gained = gains(predictor, first.samples, names, first.tried, seed, say)
+        found.append(Evaluated(name, own, evaluations, floor, gained))
+    if not found:
+        raise InputError(
+            f"no setting (machine, instance, threads, task, compiler, algorithm) has {fewest} rows: "
+            f"{number_of(len(points), 'row')} in {number_of(len(points.places()), 'setting')}"
+        )
+    return found
+
+
+def fit_settings(
+    name: str,
+    predictor: Predictor,
+    evaluated: Sequence[Evaluated],
+    target: str,
+    criterion: Criterion,
+    seed: int = 0,
+    say: Say = print,
+) -> tuple[stored.Record, list[Fitted]]:
+    """Return a predictor fitted to all rows of each setting, and its record.
+
+    Parameters
+    ----------
+    name : str
+        The predictor's.
+    predictor : Predictor
+    evaluated : sequence of Evaluated
+        What :func:`evaluate_settings` returned for it.
+    target : str
+    criterion : Criterion
+    seed : int
+    say : callable
+    """
+    settings, fitted = [], []
+    for place, each in enumerate(evaluated):
+        samples, tried = each.evaluations[0].samples, each.evaluations[0].tried
+        if len(tried) == 1:  # of all groups, not of those that were named
+            samples, tried = cross_fit(predictor, each.points, target, criterion.in_turn(), seed, say)
+        one = fit(predictor, samples, seed, say)
+        pooled = criterion.of_settings
+        settings.append(_record(str(place), each, samples, one, calibrated(samples, tried), pooled))
+        fitted.append(one)
+    part = parts.find("predictor", name)
+    options = {key: value for key, value in vars(predictor).items() if key in part.options()}
+    record = stored.Record(
+        part=name,
+        options=part.validate(name, options),
+        target=target,
+        hold_out=str(criterion),
+        seed=seed,
+        versions=stored.versions(),
+        settings=settings,
+    )
+    return record, fitted
+
+
+def baseline(name: str) -> Predictor:
+    """Return a baseline."""
+    predictor: Predictor = parts.make("predictor", name, {})
+    return predictor
+
+
+def describe(points: Points, without: Sequence[str] = ()) -> str:
+    """Return the setting of points in words, ``AMD EPYC, 2 threads, training, torch_eager``.
+
+    Of columns ``without`` it tells how many values there are.
+    """
+    first = points.frame.iloc[0]
+    words = []
+    for column in SETTING:
+        if column in without:
+            word = column.removesuffix("_id").removesuffix("s")
+            if count := points.frame[column].nunique():
+                words.append(number_of(count, word))
+        elif column == "machine_id":
+            words.append(str(first["machine"]))
+        elif pd.isna(first[column]):
+            continue
+        elif column != "threads":
+            words.append(str(first[column]))
+        else:
+            words.append(number_of(int(first[column]), "thread"))
+    return ", ".join(words)
+
+
+def _record(
+    folder: str,
+    each: Evaluated,
+    samples: Samples,
+    fitted: Fitted,
+    half_width: float | None,
+    pooled: Sequence[str],
+) -> stored.SettingRecord:
+    """Return what is known of a setting that was fitted, for any value of the columns ``pooled``."""
+    frame = each.points.frame
+    ranges = zip(samples.features.min(axis=0), samples.features.max(axis=0), strict=True)
+    importances = fitted.importances()
+    key = next(iter(each.points.settings()))
+    return stored.SettingRecord(
+        setting=dict(zip(SETTING, key, strict=True)) | dict.fromkeys(pooled, stored.ANY),
+        machine=str(frame["machine"].iloc[0]),
+        hardware="" if pd.isna(profile := frame["hardware_name"].iloc[0]) else str(profile),
+        facts=_facts(each.points),
+        columns={
+            name: (float(low), float(high)) for name, (low, high) in zip(samples.columns, ranges, strict=True)
+        },
+        importances=None if importances is None else list(importances),
+        batches=(int(frame["batch"].min()), int(frame["batch"].max())),
+        rows=sorted(frame["id"]),
+        groups=sorted(set(samples.groups)),
+        half_width=half_width,
+        floor=each.floor,
+        tried=each.evaluations[0].held_out(),
+        evaluation=[_evaluation_record(one) for one in each.evaluations],
+        folder=folder,
+        files={},
+    )
+
+
+def _facts(points: Points) -> dict[str, tuple[float, float]]:
+    """Return the least and the largest value of each number that is known of the devices of all points."""
+    told = points.facts()
+    known = [name for name in FACTS if all(name in each for each in told)]
+    return {name: (min(each[name] for each in told), max(each[name] for each in told)) for name in known}
+
+
+def _evaluation_record(evaluation: Evaluation) -> stored.EvaluationRecord:
+    folds = {name: _score_record(scores) for name, scores in evaluation.by_fold().items()}
+    return stored.EvaluationRecord(
+        name=evaluation.name, overall=_score_record(evaluation.overall()), by_fold=folds
+    )
+
+
+def _score_record(scores: Scores) -> stored.ScoreRecord:
+    values = asdict(scores)
+    return stored.ScoreRecord(**{**values, "within": list(values["within"])})

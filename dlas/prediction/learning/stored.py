@@ -1,0 +1,341 @@
+"""Fitted predictors as folders: a JSON file and arrays, each hashed; reading executes nothing.
+
+predictors/mine/
+    predictor.json       what it is, what it was fitted to, how wrong it was
+    0/arrays.safetensors the arrays of the first setting
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pydantic
+
+from dlas.bench.store import fingerprint
+from dlas.errors import InputError
+from dlas.prediction.learning.features.kernels import COLUMNS
+from dlas.prediction.learning.points import SETTING
+from dlas.prediction.predictors.fitted import folders
+from dlas.stack import Fitted, Kernels, Predictor, Samples
+from dlas.sweep.study import parts
+
+FILE = folders.FILE
+SCHEMA = 1
+ANY = "any"
+"""Value of a setting's column where a predictor is one for all values, also those that it never saw."""
+TOOLS = ("python", "numpy", "scipy", "scikit-learn", "xgboost", "safetensors")
+Finite = Annotated[float, pydantic.Field(allow_inf_nan=False)]
+Text = Annotated[str, pydantic.Field(max_length=2000)]
+
+
+class Strict(pydantic.BaseModel):
+    """A record of the file: no other keys, no conversions, no infinite numbers."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class ScoreRecord(Strict):
+    """How wrong a predictor was on rows that were held out; as ``learning.metrics.Scores``."""
+
+    rows: int
+    mape: Finite
+    within: list[Finite]
+    rmse: Finite
+    mae: Finite
+    rmse_of_mean: Finite
+    spearman: Finite | None
+    kendall: Finite | None
+    coverage: Finite | None
+    coverage_error: Finite | None = None
+    width: Finite | None
+
+
+class EvaluationRecord(Strict):
+    """A predictor or baseline on held-out groups."""
+
+    name: Text
+    overall: ScoreRecord
+    by_fold: dict[Text, ScoreRecord]
+
+
+class SettingRecord(Strict):
+    """What was fitted to the rows of one setting.
+
+    Attributes
+    ----------
+    setting : dict
+        Values of ``dlas.prediction.learning.points.SETTING``; :data:`ANY` where several were fitted together.
+    machine : str
+        The machine's name.
+    hardware : str
+        The name of its profile, a part of the axis ``hardware``; empty where nobody wrote it down.
+    facts : dict of str to (float, float)
+        What is known of its devices, as ``learning.features.devices.facts_of`` tells it: the least
+        and the largest value of each number that all rows have.
+    columns : dict of str to (float, float)
+        The features, each with the least and the largest value that was fitted.
+    importances : list of float or None
+        Of the columns.
+    batches : (int, int)
+        Least and largest batch size.
+    rows : list of str
+        The ids of the rows that were fitted.
+    groups : list of str
+        The groups that were held out in turn.
+    half_width : float or None
+        Of the interval, in natural logarithms; None where groups are too few.
+    floor : float or None
+        The noise floor.
+    tried : dict of str to (float, float)
+        What was predicted and what was measured of each row while it was held out, by the row's id.
+    evaluation : list of EvaluationRecord
+        The predictor and the baselines on what was held out.
+    folder : str
+        Where its arrays are.
+    files : dict of str to str
+        Their SHA-256 by name.
+    """
+
+    setting: dict[Text, Text]
+    machine: Text
+    hardware: Text = ""
+    facts: dict[Text, tuple[Finite, Finite]] = pydantic.Field(default_factory=dict)
+    columns: dict[Text, tuple[Finite, Finite]]
+    importances: list[Finite] | None
+    batches: tuple[int, int]
+    rows: list[Text]
+    groups: list[Text]
+    half_width: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] | None
+    floor: Finite | None
+    tried: dict[Text, tuple[Finite, Finite]]
+    evaluation: list[EvaluationRecord]
+    folder: Annotated[str, pydantic.Field(pattern=r"^\d{1,6}$")]
+    files: dict[Annotated[str, pydantic.Field(pattern=r"^[A-Za-z_]\w*\.(safetensors|json)$")], Text]
+
+
+class Record(Strict):
+    """What ``predictor.json`` holds.
+
+    Attributes
+    ----------
+    schema_version : int
+        Version of this list of fields.
+    part : str
+        The predictor's name.
+    options : dict
+        Its options where they differ from their defaults.
+    target : str
+        The column that it predicts; the unit is its suffix.
+    hold_out : str
+        What its evaluation and its intervals held out.
+    seed : int
+    versions : dict
+        Of the libraries that it was fitted with.
+    settings : list of SettingRecord
+    """
+
+    schema_version: Literal[1] = 1
+    part: Text
+    options: dict[Text, Any]
+    target: Text
+    hold_out: Text
+    seed: int
+    versions: dict[Text, Text | None]
+    settings: Annotated[list[SettingRecord], pydantic.Field(min_length=1, max_length=10_000)]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A predictor that was read from its folder."""
+
+    record: Record
+    digest: str
+    part: Predictor
+    fitted: Mapping[tuple[str, ...], Fitted]
+    """By the values of :data:`dlas.prediction.learning.points.SETTING`."""
+
+    def covering(self, key: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return the fitted setting that a point's belongs to; None where none was fitted."""
+        if key in self.fitted:
+            return key
+        return next((own for own in self.fitted if covers(own, key)), None)
+
+    def setting(self, key: tuple[str, ...]) -> SettingRecord:
+        """Return what was fitted to the rows of a setting."""
+        return next(each for each in self.record.settings if _key(each) == key)
+
+
+def covers(fitted: tuple[str, ...], key: tuple[str, ...]) -> bool:
+    """Return whether what was fitted to a setting is for another, too."""
+    return all(own in (value, ANY) for own, value in zip(fitted, key, strict=True))
+
+
+def write(folder: Path, record: Record, fitted: Sequence[Fitted], beside: bool = False) -> None:
+    """Write a predictor into a folder, completely or not at all: without its JSON file it is none.
+
+    Parameters
+    ----------
+    folder : Path
+    record : Record
+        Its settings have no ``files`` yet.
+    fitted : sequence of Fitted
+        One for each setting.
+    beside : bool
+        Whether the folder may hold other files, which stay.
+
+    Raises
+    ------
+    InputError
+        If the folder exists, or holds files in its place, or cannot be written.
+    """
+    if beside:
+        check_beside(folder)
+    else:
+        check_new(folder)
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir(parents=True)
+        settings = []
+        for setting, own in zip(record.settings, fitted, strict=True):
+            place = partial / setting.folder
+            place.mkdir()
+            own.save(place)
+            files = {path.name: folders.sha256(path) for path in sorted(place.iterdir())}
+            settings.append(setting.model_copy(update={"files": files}))
+        complete = record.model_copy(update={"settings": settings})
+        (partial / FILE).write_text(complete.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        _move(partial, folder)
+    except OSError as error:
+        raise InputError(f"cannot write the predictor {str(folder)!r}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _move(partial: Path, folder: Path) -> None:
+    """Move a predictor to its place, its JSON file last."""
+    if not folder.exists():
+        os.rename(partial, folder)
+        return
+    for path in sorted(partial.iterdir(), key=lambda path: path.name == FILE):
+        shutil.rmtree(folder / path.name, ignore_errors=True)
+        os.rename(path, folder / path.name)
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a folder that exists.
+
+    Raises
+    ------
+    InputError
+    """
+    if folder.exists():
+        raise InputError(f"{str(folder)!r} exists already; give another folder, or remove it")
+
+
+def check_beside(folder: Path) -> None:
+    """Refuse a folder in which files are where a predictor is to be written; any others may be beside it.
+
+    Folders with a number as their name hold arrays that a process left when it was killed, and are replaced.
+
+    Raises
+    ------
+    InputError
+    """
+    if (folder / FILE).exists():
+        raise InputError(f"{str(folder)!r} holds a predictor already")
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.name.isdigit() and (path.is_symlink() or not path.is_dir()):
+            raise InputError(f"{str(path)!r} is where the predictor's arrays are to be: move it elsewhere")
+
+
+def read(folder: Path) -> Stored:
+    """Return the predictor in a folder, which may come from elsewhere.
+
+    Raises
+    ------
+    InputError
+        If it is no predictor, is damaged, or was written by a newer version.
+    """
+    text = folders.read_text(folder, repr(str(folder)))
+    record = _parsed(folder / FILE, text)
+    check_named(record.part)
+    part_class = parts.find("predictor", record.part)
+    part: Predictor = part_class.make(part_class.validate(record.part, record.options))
+    fitted = {_key(setting): _loaded(part, folder / setting.folder, setting) for setting in record.settings}
+    return Stored(record, hashlib.sha256(text).hexdigest(), part, fitted)
+
+
+def check_named(part: str) -> None:
+    """Refuse a predictor that is given as ``module:Class``: reading it again would import what a file names.
+
+    Raises
+    ------
+    InputError
+    """
+    if ":" in part:
+        raise InputError(
+            f"predictor {part!r}: a stored predictor is found by its name; put its file into "
+            "dlas/prediction/predictors, or install it with an entry point in the group dlas.predictor"
+        )
+
+
+def _loaded(part: Predictor, place: Path, setting: SettingRecord) -> Fitted:
+    """Return what was fitted to one setting, after checking its files and that it takes its columns."""
+    folders.check_files(place, setting.files)
+    fitted = part.load(place)
+    try:
+        predicted = fitted.predict(_least(part, setting))
+    except (ValueError, IndexError):  # arrays of other sizes
+        predicted = np.full(1, np.nan)
+    if predicted.shape != (1,) or not predicted[0] > 0 or not np.isfinite(predicted[0]):
+        raise InputError(f"the arrays in {str(place)!r} do not fit the columns of the predictor")
+    return fitted
+
+
+def _least(part: Predictor, setting: SettingRecord) -> Samples:
+    """Return a point with the least value of each column, and one kernel."""
+    low = np.array([[least for least, _ in setting.columns.values()]]).reshape(1, -1)
+    kernel = Kernels(np.zeros(1, np.intp), np.array(["any"]), COLUMNS, np.ones((1, len(COLUMNS))), np.ones(1))
+    return Samples(
+        ids=("",),
+        columns=tuple(setting.columns),
+        features=low,
+        target=np.full(1, np.nan),
+        groups=("",),
+        kernels=kernel if part.level == "kernel" else None,
+    )
+
+
+def _parsed(path: Path, text: bytes) -> Record:
+    """Return the record in a predictor's JSON file."""
+    try:
+        raw = pydantic.TypeAdapter(dict[str, Any]).validate_json(text)
+    except pydantic.ValidationError:
+        raise InputError(f"{path} is not a JSON object") from None
+    schema = raw.get("schema_version")
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise InputError(
+            f"{path} has schema {schema}, and this version reads up to {SCHEMA}: install a newer one"
+        )
+    try:
+        return Record.model_validate_json(text)
+    except pydantic.ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise InputError(f"{path}: {place or 'the file'}: {problem['msg']}") from None
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions of the libraries that fitting depends on."""
+    return fingerprint.versions(TOOLS)
+
+
+def _key(setting: SettingRecord) -> tuple[str, ...]:
+    return tuple(setting.setting.get(name, "") for name in SETTING)

@@ -1,0 +1,274 @@
+"""Times of kernels that add up to the times of networks, or with their power to the energy."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.errors import InputError
+from dlas.prediction.predictors.fitted.arrays import read_arrays, write_arrays
+from dlas.prediction.predictors.fitted.boosters import Booster
+from dlas.prediction.predictors.fitted.least_squares import relative_rates
+from dlas.prediction.predictors.fitted.power import Power
+from dlas.prediction.predictors.fitted.walks import LARGEST, Places, Walks
+from dlas.stack import Fitted, Kernels, Samples
+
+COSTS = ("macs", "padded_macs", "values", "weights", "count")
+"""Columns whose rates make the sum of a kernel's time."""
+INDEX = "kernels.json"
+"""File that names the kinds of kernels, in the order of their arrays and trees."""
+MOST_KINDS = 1000
+MOST_BYTES = 1 << 20
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class KernelKind:
+    """What predicts kernels of one kind.
+
+    Parameters
+    ----------
+    rates : array [len(COSTS)]
+        Seconds a unit of each cost.
+    floor : float, s
+        The shortest that was fitted: a sum of costs predicts at least a tenth of it.
+    booster : Booster or None
+        Predicts the logarithm of the measured time over that sum; None where kernels were too few.
+    """
+
+    rates: Array
+    floor: float
+    booster: Booster | None
+
+    def sums(self, kernels: Kernels) -> Array:
+        """Return the sums of the costs of kernels of this kind, in seconds."""
+        return np.asarray(np.maximum((costs_of(kernels) * self.rates).sum(axis=1), self.floor / 10))
+
+
+def costs_of(kernels: Kernels) -> Array:
+    """Return the costs [n, len(COSTS)] of kernels."""
+    return kernels.features[:, [kernels.columns.index(name) for name in COSTS]]
+
+
+@dataclass(frozen=True)
+class KernelSum(Fitted):
+    """Predictors of each kind of kernel, and what makes a network of their sum.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The kernels' features that were fitted.
+    kinds : mapping of str to KernelKind
+    seconds_a_value : float
+        For kinds that were never fitted, by the values that they read and write.
+    factor, overhead : float
+        A network takes ``factor`` times the sum of its kernels, and ``overhead`` for each, seconds or joules.
+    power : Power or None
+        Of energy, what each kernel's time is multiplied by; None for times.
+    """
+
+    columns: tuple[str, ...]
+    kinds: Mapping[str, KernelKind]
+    seconds_a_value: float
+    factor: float
+    overhead: float
+    power: Power | None = None
+
+    def scaled_to(self, samples: Samples) -> KernelSum:
+        """Return the sum with the factor and the overhead that fit networks with the least relative error."""
+        assert samples.kernels is not None
+        total, count = self._sums(samples)
+        factor, overhead = relative_rates(np.column_stack([total, count]), samples.target)
+        return replace(self, factor=float(factor), overhead=float(overhead))
+
+    def predict(self, samples: Samples) -> Array:
+        """Return the seconds of each network, or the joules."""
+        return self.told(samples)[0]
+
+    def of_kernels(self, kernels: Kernels) -> Array:
+        """Return the seconds of each kernel as profiled, without a network's factor and overhead.
+
+        Raises
+        ------
+        InputError
+            If kernels have other features than those that were fitted.
+        """
+        try:
+            kernels = kernels.with_columns(self.columns)
+        except KeyError as error:
+            raise InputError(
+                f"the predictor was fitted to other features of kernels, such as {error}; fit it again"
+            ) from None
+        found = kernels.column("values") * self.seconds_a_value
+        places = self._places(kernels)
+        known = np.flatnonzero(places >= 0)
+        if not len(known):
+            return found
+        own, kinds = (kernels, places) if len(known) == len(kernels) else (kernels.take(known), places[known])
+        rates, floors = self._linear
+        total = np.maximum((costs_of(own) * rates[kinds]).sum(axis=1), floors[kinds] / 10)
+        found[known] = total * np.exp(self._corrections(own.features, kinds))
+        return found
+
+    def unknown(self, samples: Samples) -> Array:
+        """Return the share [n] of each prediction for kernels of kinds of which none or few were fitted."""
+        return self.told(samples)[1]
+
+    def told(self, samples: Samples) -> tuple[Array, Array]:
+        """Return what :meth:`predict` and :meth:`unknown` return, for the price of one."""
+        assert samples.kernels is not None
+        points, total = samples.kernels.points, len(samples)
+        parts = self.factor * self._parts(samples.kernels) + self.overhead
+        strange = self._columns[self._places(samples.kernels)] == self._columns[-1]
+        whole = np.bincount(points, parts, total)
+        share = np.bincount(points, parts * strange, total) / np.maximum(whole, 1e-300)
+        return np.asarray(whole, dtype=np.float64), np.asarray(share, dtype=np.float64)
+
+    def save(self, folder: Path) -> None:
+        """Write the names of the kinds, their rates, and the trees of each."""
+        kinds = list(self.kinds.values())
+        boosted = [place for place, kind in enumerate(kinds) if kind.booster is not None]
+        told = {
+            "columns": self.columns,
+            "kinds": list(self.kinds),
+            "boosted": boosted,
+            "power": self.power is not None,
+        }
+        (folder / INDEX).write_text(json.dumps(told, indent=1))
+        arrays = {
+            "rates": np.array([kind.rates for kind in kinds]),
+            "floors": np.array([kind.floor for kind in kinds]),
+            "network": np.array([self.seconds_a_value, self.factor, self.overhead]),
+        }
+        if self.power is not None:
+            watts = [self.power.watts.get(name, self.power.mean) for name in self.kinds]
+            arrays["power"] = np.array([*watts, self.power.mean])
+        write_arrays(folder, arrays)
+        for place, kind in enumerate(kinds):
+            if kind.booster is not None:
+                kind.booster.save(folder / _trees(place))
+
+    @classmethod
+    def read(cls, folder: Path) -> KernelSum:
+        """Return what :meth:`save` wrote, which may come from elsewhere.
+
+        Raises
+        ------
+        InputError
+            If a file is missing or damaged.
+        """
+        columns, names, boosted, of_energy = _read_index(folder / INDEX)
+        shapes = {"rates": (len(names), len(COSTS)), "floors": (len(names),), "network": (3,)}
+        shapes |= {"power": (len(names) + 1,)} if of_energy else {}
+        arrays = read_arrays(folder, {name: len(shape) for name, shape in shapes.items()})
+        if any(arrays[name].shape != shape for name, shape in shapes.items()):
+            raise InputError(f"{folder}: arrays of other shapes than {len(names)} kinds of kernels have")
+        if any(not np.isfinite(array).all() or array.min(initial=0) < 0 for array in arrays.values()):
+            raise InputError(f"{folder}: rates, times and powers must be finite and not negative")
+        rates, floors, network = (arrays[name] for name in ("rates", "floors", "network"))
+        kinds = {
+            name: KernelKind(
+                rates[place],
+                float(floors[place]),
+                Booster.read(folder / _trees(place), len(columns)) if place in boosted else None,
+            )
+            for place, name in enumerate(names)
+        }
+        power = None
+        if of_energy:
+            *watts, mean = map(float, arrays["power"])
+            power = Power(dict(zip(names, watts, strict=True)), mean)
+        seconds_a_value, factor, overhead = map(float, network)
+        return cls(columns, kinds, seconds_a_value, factor, overhead, power)
+
+    def _parts(self, kernels: Kernels) -> Array:
+        """Return what each kernel adds to its network: its seconds, or its joules."""
+        seconds = self.of_kernels(kernels)
+        return seconds if self.power is None else seconds * self.power.of(kernels.kinds)
+
+    def _places(self, kernels: Kernels) -> Places:
+        """Return the place of each kernel's kind [n] among those that were fitted; -1 for none."""
+        index = {name: place for place, name in enumerate(self.kinds)}
+        return np.array([index.get(kind, -1) for kind in kernels.kinds.tolist()], dtype=np.intp)
+
+    @functools.cached_property
+    def _linear(self) -> tuple[Array, Array]:
+        """The rates [kinds, len(COSTS)] and the floors [kinds] of all kinds."""
+        kinds = self.kinds.values()
+        rates = np.array([kind.rates for kind in kinds], dtype=np.float64).reshape(-1, len(COSTS))
+        return rates, np.array([kind.floor for kind in kinds], dtype=np.float64)
+
+    @functools.cached_property
+    def _columns(self) -> Places:
+        """The place of each kind's trees [kinds + 1] among all; the number of trees for kinds without any.
+
+        The last one is of kinds that were never fitted.
+        """
+        boosted = [kind.booster is not None for kind in self.kinds.values()]
+        return np.array([*np.where(boosted, np.cumsum(boosted) - 1, sum(boosted)), sum(boosted)], np.intp)
+
+    @functools.cached_property
+    def _walks(self) -> Walks | None:
+        """The trees of all kinds as arrays, where there are any and they were read from files."""
+        boosters = [kind.booster for kind in self.kinds.values() if kind.booster is not None]
+        nodes = [booster.nodes for booster in boosters if booster.nodes is not None]
+        return Walks.of(nodes) if nodes and len(nodes) == len(boosters) else None
+
+    def _corrections(self, features: Array, kinds: Places) -> Array:
+        """Return what the trees of their kinds say of kernels [n]; 0 where a kind has none."""
+        walks, present = self._walks, np.unique(kinds)
+        if walks is not None and walks.cheaper(len(kinds), len(present)) and np.abs(features).max() < LARGEST:
+            return walks.sums(features, self._columns[kinds])
+        found, boosters = np.zeros(len(kinds)), [kind.booster for kind in self.kinds.values()]
+        for place in present:
+            if (booster := boosters[place]) is not None:
+                chosen = np.flatnonzero(kinds == place)
+                found[chosen] = booster.predict(features[chosen])
+        return found
+
+    def _sums(self, samples: Samples) -> tuple[Array, Array]:
+        """Return the sum of each network's kernels, in seconds or joules, and their number."""
+        assert samples.kernels is not None
+        points = samples.kernels.points
+        total = np.bincount(points, self._parts(samples.kernels), len(samples))
+        count = np.bincount(points, minlength=len(samples))
+        return np.asarray(total, dtype=np.float64), np.asarray(count, dtype=np.float64)
+
+
+def _trees(place: int) -> str:
+    return f"trees_{place}.json"
+
+
+def _read_index(path: Path) -> tuple[tuple[str, ...], list[str], set[int], bool]:
+    """Return the names of columns and of kinds, the places of the kinds with trees, and whether of energy.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(f"{path} has over {MOST_BYTES:,} bytes")
+        content = json.loads(path.read_bytes())
+        columns, names, boosted = content["columns"], content["kinds"], set(content["boosted"])
+        of_energy = content.get("power", False) is True  # folders of earlier versions do not say
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} names no kinds of kernels: {error}") from None
+    for listed in (columns, names):
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+            raise InputError(f"{path} names no kinds of kernels: {listed!r:.80} is no list of names")
+    known = set(range(len(names)))
+    if (
+        len(set(names)) < len(names)
+        or len(names) > MOST_KINDS
+        or not boosted <= known
+        or not set(COSTS) <= set(columns)
+    ):
+        raise InputError(f"{path} names no kinds of kernels: names are missing, repeated or too many")
+    return tuple(columns), names, boosted, of_energy

@@ -1,0 +1,58 @@
+"""The nearest measured point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import cKDTree
+
+from dlas.prediction.predictors.fitted.arrays import read_arrays, write_arrays
+from dlas.stack import Fitted, Samples
+
+
+@dataclass(frozen=True)
+class Neighbours(Fitted):
+    """Measured points; a prediction is the target of the nearest.
+
+    Parameters
+    ----------
+    points : array [rows, columns]
+        Logarithms of the features, over ``scale``.
+    target : array [rows]
+    scale : array [columns]
+        Standard deviations of the logarithms; 1 where a column is constant.
+    """
+
+    points: npt.NDArray[np.float64]
+    target: npt.NDArray[np.float64]
+    scale: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, samples: Samples) -> Neighbours:
+        """Return the points of ``samples``."""
+        logs = np.log1p(samples.features)
+        spread = logs.std(axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+        return cls(logs / scale, samples.target, scale)
+
+    @classmethod
+    def read(cls, folder: Path) -> Neighbours:
+        """Return the points that :meth:`save` wrote.
+
+        Raises
+        ------
+        InputError
+        """
+        return cls(**read_arrays(folder, {"points": 2, "target": 1, "scale": 1}))
+
+    def predict(self, samples: Samples) -> npt.NDArray[np.float64]:
+        """Return the target of the nearest point."""
+        _, places = cKDTree(self.points).query(np.log1p(samples.features) / self.scale)
+        return np.asarray(self.target[places])
+
+    def save(self, folder: Path) -> None:
+        """Write the points."""
+        write_arrays(folder, {"points": self.points, "target": self.target, "scale": self.scale})

@@ -1,0 +1,1 @@
+"""From a study to its rows."""

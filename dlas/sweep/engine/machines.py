@@ -1,0 +1,131 @@
+"""Whether the rows of a folder were measured on this machine, before more are added to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlas.errors import InputError
+from dlas.stack import Hardware
+from dlas.sweep.rows.columns import INSTANCE
+from dlas.sweep.rows.files import FILE
+from dlas.sweep.rows.labels import rows
+from dlas.sweep.rows.machines import differences, machine_id, machine_name
+from dlas.sweep.rows.results import read_rows
+from dlas.sweep.study.study import Study
+
+ADVICE = (
+    "Give another --out; or go on in this folder with --anyway: rows of two machines are not compared with "
+    "each other, and where a point is measured again here, its row from there no longer counts."
+)
+
+
+Which = tuple[str | None, str | None]
+"""A machine's fingerprint, and of machines alike which one it is."""
+
+
+@dataclass
+class Measured:
+    """The rows of a folder that were measured on one machine with one profile.
+
+    Parameters
+    ----------
+    hardware : str
+        Name of the profile.
+    device : mapping
+        As :class:`dlas.sweep.rows.schema.Device`.
+    count : int
+        Number of rows.
+    """
+
+    hardware: str
+    device: Mapping[str, Any]
+    count: int = 0
+
+
+def check_machine(study: Study, folder: Path, anyway: bool = False, advice: str = ADVICE) -> list[str]:
+    """Refuse a folder with rows of the study's hardware that another machine measured, or another instance.
+
+    Parameters
+    ----------
+    study : Study
+    folder : Path
+        Where the rows are to be written; it need not exist.
+    anyway : bool
+        Tell of such rows instead of refusing them.
+    advice : str
+        What to do instead, the last line of the refusal.
+
+    Returns
+    -------
+    list of str
+        What to tell before the sweep: rows of other machines, and rows of earlier versions that lack
+        facts of their machine, so that it is unknown whether it is this one.
+
+    Raises
+    ------
+    InputError
+        If there are such rows; quotes both machines and what they differ in.
+    """
+    here = _here(study)
+    others: list[str] = []
+    remarks: list[str] = []
+    for measured in _measured(folder):
+        ours = here.get(measured.hardware, {})
+        if not ours or _which(measured.device) in ours:
+            continue
+        differing = ((own, _differences(measured.device, own)) for own in ours.values())
+        own, differ = min(differing, key=lambda pair: len(pair[1]))
+        (others if differ else remarks).append(_told(folder, measured, own, differ))
+    if others and not anyway:
+        raise InputError("\n".join([*others, advice]))
+    return [*others, *remarks]
+
+
+def _here(study: Study) -> dict[str, dict[Which, Mapping[str, Any]]]:
+    """Return the devices that the study can use here, by profile and by machine."""
+    here: dict[str, dict[Which, Mapping[str, Any]]] = {}
+    for choice in study.values("hardware"):
+        device: Hardware = choice.make("hardware")
+        if not device.unsupported():
+            described = device.describe()
+            here.setdefault(choice.name, {})[_which(described)] = described
+    return here
+
+
+def _measured(folder: Path) -> Iterator[Measured]:
+    """Yield the machines of a folder's rows, those with most rows first."""
+    if not any(folder.glob(f"{FILE}*")):
+        return
+    by_machine: dict[tuple[str, Which], Measured] = {}
+    for row in read_rows(folder):
+        name = str(row.hardware.get("name"))
+        if machine_id(row.device):
+            by_machine.setdefault((name, _which(row.device)), Measured(name, row.device)).count += 1
+    yield from sorted(by_machine.values(), key=lambda measured: -measured.count)
+
+
+def _which(device: Mapping[str, Any]) -> Which:
+    """Return which machine a device is, of machines alike which one."""
+    return machine_id(device), device.get(INSTANCE)
+
+
+def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Return in what two machines differ, of what is known of both, in words."""
+    ours, theirs = here.get(INSTANCE), there.get(INSTANCE)
+    apart = [f"{INSTANCE} ({theirs} there, {ours} here)"] if ours and theirs and ours != theirs else []
+    return [*differences(there, here), *apart]
+
+
+def _told(folder: Path, measured: Measured, own: Mapping[str, Any], differ: list[str]) -> str:
+    there, here = (f"{machine_name(device)} ({machine_id(device)})" for device in (measured.device, own))
+    count = f"{str(folder)!r} has {rows(measured.count)} of {measured.hardware}"
+    if differ:
+        differ_in = ", ".join(differ)
+        return f"{count} from another machine: {there}. This machine is {here}. They differ in {differ_in}."
+    return (
+        f"{count} from {there}, of which facts are unknown: whether it is this machine, {here}, is unknown, "
+        "and its rows are not compared with those of this one."
+    )

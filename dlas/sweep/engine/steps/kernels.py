@@ -1,0 +1,36 @@
+"""Lower a network for its device, up to the kernels that would be scheduled, and note what they compute."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dlas.bench.processes.interface import Channel
+from dlas.bench.store.cache import Cache
+from dlas.stack import Backend, Hardware, Layer, Network
+from dlas.sweep.engine.steps.artifacts import restore_network
+from dlas.sweep.study.point import Point
+
+KERNELS_FILE = "kernels.json"
+
+
+def run(
+    content: dict[str, Any], root: str, network_key: str, kernels_key: str, channel: Channel
+) -> dict[str, Any]:
+    """Write down the kernels of a program that is not built."""
+    cache, point = Cache(Path(root)), Point.of(content)
+    kernels = kernels_of(point, lambda: restore_network(cache, network_key, point), ())
+    with cache.create("kernels", kernels_key) as (folder, _):
+        (folder / KERNELS_FILE).write_text(json.dumps(kernels, separators=(",", ":")), encoding="utf-8")
+    return {}
+
+
+def kernels_of(point: Point, network: Callable[[], Network], operators: Sequence[Layer]) -> list[Layer]:
+    """Return what a point's compiler tells of a network, as :meth:`dlas.stack.Backend.kernels` describes."""
+    compiler: Backend = point.compiler.make("compiler")
+    device: Hardware = point.hardware.make("hardware")
+    return compiler.kernels(
+        network, operators, lambda: point.algorithm.make("algorithm"), device.target(), point.batch
+    )

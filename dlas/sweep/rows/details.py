@@ -1,0 +1,178 @@
+"""Details that the table of rows omits: layers, curves of tuning and compression, machine and software."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dlas.sweep.rows.labels import flat
+from dlas.sweep.rows.layer_times import profile, timed_layers
+from dlas.sweep.rows.operators import class_of
+from dlas.sweep.rows.predictions import holds_only_predictions
+from dlas.sweep.rows.results import CURVES, Row, read_rows
+from dlas.sweep.rows.trajectories import Trajectories, Trajectory
+
+
+@dataclass(frozen=True)
+class LayerTime:
+    """One layer's time, without the profiler's cost.
+
+    Parameters
+    ----------
+    name : str
+    algorithm : str
+        What computes it.
+    latency_s : float, s
+        In training, of its forward pass.
+    operator_class : str
+        As in :data:`dlas.sweep.rows.operators.CLASSES`.
+    backward_s : float, s
+        In training, of its backward pass.
+    """
+
+    name: str
+    algorithm: str
+    latency_s: float
+    operator_class: str = ""
+    backward_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class SearchCurve:
+    """The best time found in a workload's search, over its trials.
+
+    Parameters
+    ----------
+    layers : tuple of str
+        The layers that it computes.
+    trials : int
+        Number of trials.
+    best : list of (int, float)
+        Each improvement: the number of trials so far, and the seconds of a call.
+    """
+
+    layers: tuple[str, ...]
+    trials: int
+    best: list[tuple[int, float]]
+
+
+@dataclass
+class Details:
+    """Details of the points of a frame.
+
+    Parameters
+    ----------
+    layers : dict of int to list of LayerTime
+        By line of the frame, in the network's order; only lines with times of layers.
+    profiled_s : dict of int to float
+        By line, the sum of the layers as profiled, with the profiler's cost.
+    curves : dict of int to list of SearchCurve
+        By line of the frame, for points that were tuned.
+    unreadable : int
+        Number of damaged files of curves.
+    trajectories : list of Trajectory
+        The compression curves of the networks, each training once.
+    facts : dict of str to Counter
+        Machines and software: by the name of a fact, the number of rows with each value.
+    """
+
+    layers: dict[int, list[LayerTime]] = field(default_factory=dict)
+    profiled_s: dict[int, float] = field(default_factory=dict)
+    curves: dict[int, list[SearchCurve]] = field(default_factory=dict)
+    unreadable: int = 0
+    trajectories: list[Trajectory] = field(default_factory=list)
+    facts: dict[str, Counter[str]] = field(default_factory=dict)
+
+
+def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
+    """Return the details of ``points``, read from their folders.
+
+    Parameters
+    ----------
+    folders : sequence of str
+        As in the frame's column ``folder``; those with predictions alone have none.
+    points : DataFrame
+        What :func:`dlas.analysis.repeats.merge_repeats` returned, numbered from 0.  A layer's time is the
+        median of those of the point's runs; its search is that of the latest run.
+    """
+    columns = zip(points["folders"], points["id"], strict=True)
+    lines = {(folder, row): line for line, (own, row) in enumerate(columns) for folder in own}
+    latest = points["folder"].tolist()
+    networks = list(zip(points["dataset"].astype(str), points["model"].astype(str), strict=True))
+    details, trajectories = Details(), Trajectories()
+    layers: dict[int, list[list[LayerTime]]] = {}
+    sums: dict[int, list[float]] = {}
+    for folder in folders:
+        if holds_only_predictions(Path(folder)):
+            continue
+        for row in read_rows(Path(folder)):
+            line = lines.get((folder, row.id))
+            if line is None:
+                continue
+            if profiled := profile(row):
+                layers.setdefault(line, []).append(list(_layers(row)))
+                sums.setdefault(line, []).append(profiled.profiled_s)
+            trajectories.add(row, line, *networks[line])
+            for name, value in _facts(row):
+                details.facts.setdefault(name, Counter())[value] += 1
+            if folder == latest[line]:
+                _add_curves(details, line, Path(folder) / CURVES / f"{row.id}.json")
+    details.layers = {line: _median_times(runs) for line, runs in layers.items()}
+    details.profiled_s = {line: statistics.median(runs) for line, runs in sums.items()}
+    details.trajectories = trajectories.trainings
+    return details
+
+
+def _median_times(runs: Sequence[Sequence[LayerTime]]) -> list[LayerTime]:
+    """Return the layers of the last run, each with the median of its times in all runs."""
+    times: dict[tuple[str, str], list[float]] = {}
+    for layer in (layer for run in runs for layer in run):
+        times.setdefault((layer.name, layer.algorithm), []).append(layer.latency_s)
+    return [
+        replace(layer, latency_s=statistics.median(times[layer.name, layer.algorithm])) for layer in runs[-1]
+    ]
+
+
+def _add_curves(details: Details, line: int, path: Path) -> None:
+    """Add the search curves of a row from their file, if there is one."""
+    if not path.is_file():
+        return
+    try:
+        curves = [_curve(content) for content in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError, KeyError):
+        details.unreadable += 1
+        return
+    details.curves[line] = [curve for curve in curves if curve.best]
+
+
+def _curve(content: Mapping[str, Any]) -> SearchCurve:
+    best = [(int(trials), float(latency_s)) for trials, _, latency_s in content["best"]]
+    last = best[-1][0] if best else 0
+    return SearchCurve(tuple(map(str, content["layers"])), max(int(content.get("trials") or 0), last), best)
+
+
+def _layers(row: Row) -> Iterator[LayerTime]:
+    for layer, latency_s in timed_layers(row):
+        algorithm = layer.get("algorithm") or "other"
+        backward_s = layer.get("backward_s")
+        yield LayerTime(
+            sys.intern(str(layer.get("name"))),
+            sys.intern(str(algorithm)),
+            latency_s,
+            class_of(layer),
+            float(backward_s) if isinstance(backward_s, int | float) else 0.0,
+        )
+
+
+def _facts(row: Row) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of the software and the machine of a row."""
+    for name, value in (*flat(row.environment), *flat(row.device, "device")):
+        yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,427 @@
+"""Rows: the point that was asked for, its status, its measurements, its machine.
+
+Rows are appended to ``results.jsonl``, one JSON object a line, and never
+edited; where an id occurs twice (a retry, a changed source) the last one counts.
+A finished file may be packed (``results.jsonl.xz``): it is read likewise.
+Units are SI and are the name's suffix; samples are stored and statistics derived;
+missing values are null.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from dlas.bench.store.journal import FileInUse, Journal
+from dlas.bench.store.replacing import make_folder
+from dlas.errors import InputError
+from dlas.stack import INFERENCE
+from dlas.sweep.rows.files import FILE as FILE
+from dlas.sweep.rows.files import check_appendable, complete_lines, results_file
+from dlas.sweep.rows.older import with_operator
+from dlas.sweep.rows.schema import (
+    Artifacts,
+    CompiledAccuracy,
+    Coverage,
+    Device,
+    Edge,
+    Environment,
+    Imported,
+    Layer,
+    Measure,
+    OtherRound,
+    PartContent,
+    Reached,
+    Seconds,
+    TuningSummary,
+)
+
+SCHEMA = 3
+STATUSES = ("ok", "failed", "timeout", "unsupported", "wrong")
+UNSTABLE = "unstable"
+OUTCOMES = (*STATUSES, UNSTABLE)
+"""What became of a point: its status, or that its times are no result."""
+CURVES = "tuning"
+"""Folder beside it: for each tuned row, the best time so far by trials and by seconds of search."""
+LEADING_ID = re.compile(r'\{"id":"(\w+)"')
+"""A row starts with its id, so that the last row of each id is found without parsing all rows."""
+
+_as_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+@dataclass
+class Row:
+    """The result of one point: its parts, its status, its measurements, its machine.
+
+    A quantity is null where the point ended before it was known; a description
+    says "Null" where there are other reasons.  The nested mappings are
+    in :mod:`dlas.sweep.rows.schema`.
+
+    Parameters
+    ----------
+    id : str
+        Hash of the parts, batch, seed and task: the same point has the same id in every study and folder.
+    key : str
+        Hash of everything else that the result depends on: artifacts, their
+        sources, toolchain, target and measurement settings. Empty in an imported row.
+    study : str
+        Name of the study.
+    dataset : mapping
+        The dataset: its ``name`` and options.
+    model : mapping
+        The model: its ``name`` and options.
+    compression : mapping
+        The compression: its ``name`` and options, or the techniques of a ``chain``.
+    algorithm : mapping
+        The algorithm of convolutions; ``library`` where the compiler brings its own kernels.
+    compiler : mapping
+        The compiler: its ``name`` and options.
+    hardware : mapping
+        The hardware profile: its ``name`` and options.
+    batch : int
+        Images an inference, or a training step.
+    seed : int
+        Seed of all random numbers.
+    status : {"ok", "failed", "timeout", "unsupported", "wrong"}
+        How the point ended; ``wrong`` is a build whose outputs differ from its network's.
+    task : {"inference", "training"}
+        What was timed: an inference, or a training step.
+    reason : str
+        Why the status is not ``ok``. Null where it is ``ok``.
+    step : str
+        The step in which it ended: network, tune, build, memory, check or measure. Null where all were
+        completed.
+    latency_s : list of float, s
+        Samples: time of an inference of the whole batch, or of a training step on it. Empty where nothing
+        was measured.
+    calls_per_sample : int
+        Inferences or training steps that a sample is the mean of: fast programs are called several times.
+    bound : str
+        What ended the measurement: ``repeats`` or ``seconds``, as the study limits them.
+    first_run_s : float, s
+        Time of the first inference or training step, which is no sample: it loads, and some runtimes
+        compile in it.
+    cpu_s : float, s
+        Processor time of an inference or training step, all threads together: the mean over the samples, with
+        what threads spin while they wait. Null where the device's own clock times it: on GPUs and boards.
+    sentinel_s : list of float, s
+        Times of a small fixed program, before and after each slice of samples: the machine's speed.
+    load : float
+        Share of the processors that other processes used meanwhile. Null where the system does not report it.
+    steal : float
+        Share of the processors' time that the hypervisor gave to other machines. Null where the system
+        does not report it.
+    clock_low_hz, clock_mean_hz, clock_high_hz : float, Hz
+        The lowest, mean and highest clock frequency of the processors that the program could use, read
+        before, after and once a second during each slice. Null on GPUs, and where the system does not
+        report them.
+    noisy : bool
+        Whether the measurement was disturbed, also when it was repeated.
+    noisy_reason : str
+        What disturbed it. Null where it is not noisy.
+    unstable : bool
+        Whether slices differ so much that the times are no result: their medians by a factor of 2, or runs
+        of the sentinel by 1.3. Comparisons leave such rows out.
+    unstable_reason : str
+        What differs, and by how much. Null where it is not unstable.
+    other_round : OtherRound
+        What is left of the other of two measurements. Null for a point that was measured once.
+    peak_memory_bytes : int, B
+        Peak of what the program holds while it runs, weights included, in a process of its own; without
+        pages of files, and without what is done once for all programs, such as importing modules.
+        Null where ``memory_note`` says why, and in rows of schema 1 and 2.
+    loading_memory_bytes : int, B
+        The same while it is loaded, which may need copies of weights. Null where ``peak_memory_bytes`` is.
+    memory_note : str
+        Why the peaks are null, or may differ between equal runs. Null where neither is so.
+    resident_bytes : int, B
+        Memory that the timed process added, at its peak: with pages of files, and with what the allocator
+        kept, so that equal runs differ. Rows of schema 1 and 2 name it ``peak_memory_bytes``. Null where the
+        system does not report it.
+    energy_j : float, J
+        Energy of an inference or training step: the mean power while samples were taken times their mean
+        time. Of the processors' packages with their memory, or of a Jetson's module; with what they use
+        when idle. Null where there is no meter that may be read, or samples took less than 90 % of that time.
+    layers : list of Layer
+        The operators in the order in which the build runs them, with their times. Rows written before
+        operators were told apart have the convolutions first, and of others a name and a time alone.
+    edges : list of Edge
+        Which convolution reads the output of which: where a layout may have to change. Empty where the
+        compiler does not report it.
+    coverage : Coverage
+        The share that the requested algorithm computes. Null for a compiler with its own kernels.
+    tuning : TuningSummary
+        The search for schedules. Null where the compiler does not search.
+    expected_speedup : float
+        Speed-up expected from the compression alone: 1 / (1 - ratio) for pruning, times 32 / bits for types.
+    error : float
+        Largest difference between the build's outputs and its network's, as a share of the network's
+        largest output. Null for training, whose check looks at the loss and the weights.
+    accuracy : float
+        Share of all test images that the network classifies correctly in its framework; for training,
+        before the steps that were timed. Null where it is untrained or images have no labels.
+    validation_accuracy : float
+        The same share of the validation images, on which levels are chosen. Null where it is untrained or
+        images have no labels.
+    test_images : int
+        Test images behind ``accuracy``. Null where ``accuracy`` is.
+    compiled_accuracy : CompiledAccuracy
+        Accuracy of the build, on a bounded number of test images. Null where ``accuracy`` is, and for
+        training.
+    note : str
+        A remark on the network or on how it is trained. Null where there is none.
+    reached : Reached
+        What the compression reached. Empty for the dense network.
+    parameters : int
+        Parameters of the network.
+    nonzeros : int
+        Parameters that are not zero.
+    macs : int
+        Multiply-adds of its convolutions and linear layers, for one image.
+    effective_macs : int
+        Those of them whose weight is not zero.
+    model_bytes : int, B
+        Size of the parameters, in their types.
+    csr_bytes : int, B
+        The same with the weights of convolutions in compressed sparse rows.
+    library_bytes : int, B
+        Size of the compiled library. Null where the compiler makes none.
+    packed_bytes : int, B
+        Size of the weights as the build stores them: packed for their algorithms, with indices and unused
+        places. Null for a runtime with its own kernels, and in rows older than this field.
+    seconds : Seconds
+        Time that each step worked for this point. Rows of schema 1 count the waits too.
+    waited : Seconds
+        Time that each step stood still: stopped while others were measured, or waiting for its turn.
+    cached : Seconds
+        Time that steps whose artifacts were in the cache took when these were made, for other points.
+    artifacts : Artifacts
+        Keys of the artifacts of its steps, in the cache.
+    measure : Measure
+        The study's settings for measuring.
+    device : Device
+        The device in full. Empty where the point ended before measuring.
+    environment : Environment
+        Versions and host.
+    imported : Imported
+        The file that it was imported from. Null for a row that was measured here.
+    started : str
+        When its measurement began, or the last steps of a point that ended before; ISO 8601 in UTC. In rows
+        of schema 1, when the sweep planned the point.
+    schema : int
+        Version of this list of fields.
+    """
+
+    id: str
+    key: str
+    study: str
+    dataset: PartContent
+    model: PartContent
+    compression: PartContent
+    algorithm: PartContent
+    compiler: PartContent
+    hardware: PartContent
+    batch: int
+    seed: int
+    status: str
+    task: str = INFERENCE
+    reason: str | None = None
+    step: str | None = None
+    latency_s: list[float] = field(default_factory=list)
+    calls_per_sample: int | None = None
+    bound: str | None = None
+    first_run_s: float | None = None
+    cpu_s: float | None = None
+    sentinel_s: list[float] = field(default_factory=list)
+    load: float | None = None
+    steal: float | None = None
+    clock_low_hz: float | None = None
+    clock_mean_hz: float | None = None
+    clock_high_hz: float | None = None
+    noisy: bool | None = None
+    noisy_reason: str | None = None
+    unstable: bool | None = None
+    unstable_reason: str | None = None
+    other_round: OtherRound | None = None
+    peak_memory_bytes: int | None = None
+    loading_memory_bytes: int | None = None
+    memory_note: str | None = None
+    resident_bytes: int | None = None
+    energy_j: float | None = None
+    layers: list[Layer] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    coverage: Coverage | None = None
+    tuning: TuningSummary | None = None
+    expected_speedup: float | None = None
+    error: float | None = None
+    accuracy: float | None = None
+    validation_accuracy: float | None = None
+    test_images: int | None = None
+    compiled_accuracy: CompiledAccuracy | None = None
+    note: str | None = None
+    reached: Reached = field(default_factory=Reached)
+    parameters: int | None = None
+    nonzeros: int | None = None
+    macs: int | None = None
+    effective_macs: int | None = None
+    model_bytes: int | None = None
+    csr_bytes: int | None = None
+    library_bytes: int | None = None
+    packed_bytes: int | None = None
+    seconds: Seconds = field(default_factory=Seconds)
+    waited: Seconds = field(default_factory=Seconds)
+    cached: Seconds = field(default_factory=Seconds)
+    artifacts: Artifacts = field(default_factory=Artifacts)
+    measure: Measure = field(default_factory=Measure)
+    device: Device = field(default_factory=Device)
+    environment: Environment = field(default_factory=Environment)
+    imported: Imported | None = None
+    started: str | None = None
+    schema: int = SCHEMA
+
+    @classmethod
+    def parse(cls, line: str) -> Row:
+        """Return the row in one line of a results file; unknown keys are ignored.
+
+        Raises
+        ------
+        ValueError
+            If the line is not a row.
+        """
+        raw = json.loads(line)
+        if not isinstance(raw, dict) or raw.get("status") not in STATUSES:
+            raise ValueError("not a row: no known status")
+        _rename(raw)
+        names = {f.name for f in fields(cls)}
+        if isinstance(raw.get("layers"), list):
+            raw["layers"] = [with_operator(layer) for layer in raw["layers"]]
+        try:
+            return cls(**{key: value for key, value in raw.items() if key in names})
+        except TypeError as error:
+            raise ValueError(f"not a row: {error}") from None
+
+    @property
+    def timed(self) -> bool:
+        """Whether its times are a result."""
+        return self.status == "ok" and bool(self.latency_s) and not self.unstable
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is not to be measured again: its times are stable, or it was measured twice."""
+        return not self.unstable or self.other_round is not None
+
+    def stands(self, key: str, retry: Collection[str] = ()) -> bool:
+        """Return whether a sweep keeps it: it was made with the key that its point has now, and is settled.
+
+        Parameters
+        ----------
+        key : str
+        retry : collection of str
+            Statuses whose rows are run again.
+        """
+        return self.settled and self.key == key and self.status not in retry
+
+    def line(self) -> str:
+        """Return the row as one line of JSON, newline included."""
+        return _as_json(asdict(self)) + "\n"
+
+    def short_line(self) -> str:
+        """Return the row as :meth:`line` does, without the fields that are null or empty."""
+        fields = {name: value for name, value in vars(self).items() if value or value == 0 or name == "key"}
+        return _as_json(fields) + "\n"
+
+
+def _rename(raw: dict[str, Any]) -> None:
+    """Give the values of a row of an older schema the names that they have now."""
+    schema = raw.get("schema", 1)
+    if isinstance(schema, int) and schema < 3 and raw.get("resident_bytes") is None:
+        raw["resident_bytes"] = raw.pop("peak_memory_bytes", None)
+
+
+def read_rows(folder: Path) -> Iterator[Row]:
+    """Yield a folder's current rows: the last one of each id, in the order of the file.
+
+    An incomplete last line, from a sweep that was killed while writing it, is ignored.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no results, a line is damaged, or a packed file is
+        damaged or too large.
+    """
+    path = results_file(folder)
+    last = {row_id: number for number, row_id in enumerate(_ids(path))}
+    for number, line in enumerate(complete_lines(path)):
+        row = _parsed(path, number, line)
+        # A sweep may have added rows meanwhile.
+        if last.get(row.id) == number:
+            yield row
+
+
+def _ids(path: Path) -> Iterator[str]:
+    for number, line in enumerate(complete_lines(path)):
+        leading = LEADING_ID.match(line)
+        yield leading.group(1) if leading else _parsed(path, number, line).id
+
+
+def _parsed(path: Path, number: int, line: str) -> Row:
+    try:
+        return Row.parse(line)
+    except ValueError as error:
+        raise InputError(f"{path}, line {number + 1}: {error}") from None
+
+
+class Results:
+    """The only writer of a folder's rows.
+
+    Parameters
+    ----------
+    folder : Path
+        Created if it does not exist.
+
+    Raises
+    ------
+    InputError
+        If another sweep is writing to the folder, its rows are packed, or it cannot be written to.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        check_appendable(folder)
+        make_folder(folder, "results folder")
+        self.folder = folder
+        try:
+            self._journal = Journal(folder / FILE)
+        except FileInUse:
+            raise InputError(f"another sweep is writing to {str(folder)!r}; give another --out") from None
+        self.existing: dict[str, tuple[str, str | None]] = {}
+        for row in read_rows(folder):
+            self._note(row)
+
+    def append(self, row: Row) -> None:
+        """Write a row completely, so that it survives a crash, or not at all.
+
+        Raises
+        ------
+        OSError
+            If the disk is full; the file is left as it was.
+        """
+        self._journal.append(row.line())
+        self._note(row)
+
+    def _note(self, row: Row) -> None:
+        """Note a row's status, and its key unless the point is to be measured again."""
+        self.existing[row.id] = (row.status, row.key if row.settled else None)
+
+    def close(self) -> None:
+        """Release the folder."""
+        self._journal.close()
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

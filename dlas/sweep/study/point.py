@@ -1,0 +1,146 @@
+"""Points: one choice for each layer of the stack, measured as one row."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dlas.stack import INFERENCE, PART_AXES
+from dlas.sweep.study import parts
+from dlas.sweep.study.chain import Chain
+
+_as_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+"""Made once, because a study has thousands of points."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One part with the options that differ from its defaults.
+
+    Parameters
+    ----------
+    name : str
+    options : tuple of (str, value)
+        Sorted by name.
+    chain : tuple of Choice
+        The techniques of a compression chain, in order; empty for one part.
+    """
+
+    name: str
+    options: tuple[tuple[str, Any], ...] = ()
+    chain: tuple[Choice, ...] = ()
+
+    def content(self) -> dict[str, Any]:
+        """Return the choice as rows store it: the name and the options."""
+        if self.chain:
+            return {"name": self.name, "chain": [link.content() for link in self.chain]}
+        return {"name": self.name, **dict(self.options)}
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Choice:
+        """Return the choice that :meth:`content` described."""
+        if "chain" in content:
+            return cls(content["name"], chain=tuple(map(cls.of, content["chain"])))
+        return cls(content["name"], tuple(sorted((k, v) for k, v in content.items() if k != "name")))
+
+    @classmethod
+    def checked(cls, axis: str, name: str, options: Mapping[str, Any]) -> Choice:
+        """Return the choice of a part, with validated options.
+
+        Raises
+        ------
+        InputError
+            If there is no such part, or it does not take these options.
+        """
+        differing = parts.find(axis, name).validate(name, options)
+        return cls(name, tuple(sorted(differing.items())))
+
+    def make(self, axis: str) -> Any:
+        """Return the part itself."""
+        if self.chain:
+            return Chain(tuple(link.make(axis) for link in self.chain))
+        return parts.make(axis, self.name, dict(self.options))
+
+    def milestones(self, labelled: bool) -> list[tuple[Choice, ...]]:
+        """Return a compression's milestones, whose networks are made before it, and the compression itself.
+
+        Parameters
+        ----------
+        labelled : bool
+            Whether the data set has labels to train on.
+
+        Returns
+        -------
+        list of tuple of Choice
+            One for each technique, in order: its milestones, mildest first, then the technique itself.
+        """
+        if self.chain:
+            before: tuple[Choice, ...] = ()
+            techniques = []
+            for link in self.chain:
+                (choices,) = link.milestones(labelled)
+                techniques.append(tuple(chained((*before, choice)) for choice in choices))
+                before = (*before, link)
+            return techniques
+        milder = self.make("compression").milestones(labelled)
+        return [(*(self.varied("compression", options) for options in milder), self)]
+
+    def varied(self, axis: str, options: Mapping[str, Any]) -> Choice:
+        """Return the choice with some options replaced."""
+        return self.checked(axis, self.name, {**dict(self.options), **options})
+
+    def __str__(self) -> str:
+        if self.chain:
+            return " + ".join(map(str, self.chain))
+        options = ", ".join(f"{key}={value}" for key, value in self.options)
+        return f"{self.name}({options})" if options else self.name
+
+
+def chained(links: tuple[Choice, ...]) -> Choice:
+    """Return a chain of techniques as one choice; a single technique stays as it is."""
+    return Choice("+".join(link.name for link in links), chain=links) if len(links) > 1 else links[0]
+
+
+NONE = Choice("none")
+"""No compression."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Points: one choice for each layer of the stack, measured as one row."""
+
+    dataset: Choice
+    model: Choice
+    compression: Choice
+    algorithm: Choice
+    compiler: Choice
+    hardware: Choice
+    batch: int
+    seed: int
+    task: str = INFERENCE
+
+    def content(self) -> dict[str, Any]:
+        """Return everything that identifies the point, JSON-able; the task where it is not inference."""
+        axes = {axis: getattr(self, axis).content() for axis in PART_AXES}
+        content = {**axes, "batch": self.batch, "seed": self.seed}
+        return content if self.task == INFERENCE else {**content, "task": self.task}
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Point:
+        """Return the point that :meth:`content` described."""
+        axes = {axis: Choice.of(content[axis]) for axis in PART_AXES}
+        task = content.get("task", INFERENCE)
+        return cls(**axes, batch=content["batch"], seed=content["seed"], task=task)
+
+    @property
+    def id(self) -> str:
+        """Sixteen hexadecimal digits that identify the content."""
+        return hashlib.sha256(_as_json(self.content()).encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        parts_of = " / ".join(str(getattr(self, axis)) for axis in PART_AXES)
+        task = "" if self.task == INFERENCE else f" / {self.task}"
+        return f"{parts_of} / batch {self.batch}{task}"

@@ -1,0 +1,292 @@
+"""Studies: the choices for each layer, and the points that they expand to."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import tomli_w
+
+from dlas.errors import InputError, listed, unknown
+from dlas.stack import MeasureSettings
+from dlas.sweep.study import parts
+from dlas.sweep.study.axes import AXES
+from dlas.sweep.study.entries import Values
+from dlas.sweep.study.limits import Limits
+from dlas.sweep.study.point import Choice, Point
+from dlas.sweep.study.sampling import Draw, Sample, draws
+from dlas.sweep.study.skipping import Skip
+from dlas.sweep.study.tables import KEYS, checked, plain
+
+MOST_POINTS = 1_000_000
+MOST_NAMED = 20
+"""Values of an axis that a warning lists."""
+ORDER = ("dataset", "model", "compression", "hardware", "batch", "task", "algorithm", "compiler")
+"""The axes, so that points that differ in the last ones, which will be compared, are adjacent."""
+
+
+@dataclass
+class Expansion:
+    """Counts of a study's expansion; :meth:`Study.points` fills in skipped and merged points.
+
+    ``total`` counts the cross product, or the points of all draws.  ``matched`` holds the places of the
+    skip rules that match a point, the first rule's 0.
+    """
+
+    total: int
+    skipped: Counter[str] = field(default_factory=Counter)
+    matched: set[int] = field(default_factory=set)
+    merged: int = 0
+
+
+@dataclass(frozen=True, init=False)
+class Study:
+    """What to try on each axis, how to measure it, and what to leave out.
+
+    Parameters
+    ----------
+    axes : mapping
+        By axis what to try, as in a study file: a part's name, a mapping with its name and options, or a
+        list of these; an option with a list is tried at each value.  An axis left out has its default.
+    name : str
+        Letters, digits, ``_``, ``-`` and ``.``
+    seed : int
+    sample : mapping, optional
+        ``points``, the number of points to draw, and ``axes``, those to draw on, by default all: each draw
+        is crossed with the values of the other axes.
+    skip : sequence of mapping
+        Rules that drop points: patterns by axis, and the reason.
+    measure : mapping, optional
+        Settings of :class:`dlas.stack.MeasureSettings`.
+    limits : mapping, optional
+        Settings of :class:`Limits`.
+
+    Attributes
+    ----------
+    axes : mapping of str to Values
+        By axis what is listed, which :meth:`values` returns: choices, integers for ``batch``, texts for
+        ``task``.
+    sample : Sample or None
+    skip : tuple of Skip
+    measure : MeasureSettings
+    limits : Limits
+    written : dict
+        The parameters as they were given, which TOML can hold.
+
+    Raises
+    ------
+    InputError
+        If anything in it is invalid; quotes the value and says what was expected.
+    """
+
+    axes: Mapping[str, Values]
+    name: str
+    seed: int
+    sample: Sample | None
+    skip: tuple[Skip, ...]
+    measure: MeasureSettings
+    limits: Limits
+    written: dict[str, Any] = field(repr=False, compare=False)
+
+    def __init__(
+        self,
+        axes: Mapping[str, Any],
+        name: str = "study",
+        seed: int = 0,
+        skip: Sequence[Mapping[str, Any]] = (),
+        measure: Mapping[str, Any] | None = None,
+        limits: Mapping[str, Any] | None = None,
+        sample: Mapping[str, Any] | None = None,
+    ) -> None:
+        given = {
+            "seed": seed,
+            "axes": axes,
+            "sample": sample,
+            "skip": skip,
+            "measure": measure,
+            "limits": limits,
+        }
+        written = {"name": name, **plain(given)}
+        vars(self).update(checked(written), written=written)
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any], sample: int | None = None) -> Study:
+        """Return the study in a table that has the keys of a study file.
+
+        Parameters
+        ----------
+        table : mapping
+        sample : int, optional
+            Points to draw, instead of those that the table asks for.
+
+        Raises
+        ------
+        InputError
+        """
+        for key in table:
+            if key not in KEYS:
+                raise unknown("key in the study", str(key), KEYS)
+        own = table.get("sample") or {}
+        drawn = (
+            {"sample": {**own, "points": sample}} if sample is not None and isinstance(own, Mapping) else {}
+        )
+        return cls(**{"axes": {}, **table, **drawn})
+
+    def toml(self) -> str:
+        """Return the text of a study file that holds the same study."""
+        return tomli_w.dumps(self.written)
+
+    def with_measure(self, **settings: float) -> Study:
+        """Return the study with some settings of :class:`dlas.stack.MeasureSettings` replaced."""
+        return Study(**{**self.written, "measure": {**self.written.get("measure", {}), **settings}})
+
+    def with_limits(self, **limits: float) -> Study:
+        """Return the study with some of its :class:`Limits` replaced."""
+        return Study(**{**self.written, "limits": {**self.written.get("limits", {}), **limits}})
+
+    def with_sample(self, points: int) -> Study:
+        """Return the study with another number of points to draw; by default on all axes."""
+        return Study.of(self.written, points)
+
+    def values(self, axis: str) -> list[Any]:
+        """Return the values of an axis: those that it lists, or those that were drawn.
+
+        Raises
+        ------
+        InputError
+            If there are fewer points than are to be drawn.
+        """
+        if self.sample and axis in self.sample.axes:
+            return list(dict.fromkeys(draw[axis] for draw in self._drawn[0]))
+        return list(self._crossed[axis])
+
+    def varying(self) -> list[str]:
+        """Return the axes with more than one value, which identify a point."""
+        return [axis for axis in AXES if len(self.values(axis)) > 1]
+
+    def expansion(self) -> Expansion:
+        """Return the number of points, before anything is skipped or merged."""
+        drawn = self.sample.axes if self.sample else ()
+        crossed = math.prod(values.size for axis, values in self.axes.items() if axis not in drawn)
+        return Expansion(crossed * self.sample.points if self.sample else crossed)
+
+    def points(self, expansion: Expansion | None = None) -> Iterator[Point]:
+        """Yield the points; points that will be compared are adjacent.
+
+        Parameters
+        ----------
+        expansion : Expansion, optional
+            Its counts of skipped and merged points are filled in as points are yielded.
+
+        Raises
+        ------
+        InputError
+            If there are fewer points than are to be drawn.
+        """
+        counts = expansion or self.expansion()
+        digests: set[bytes] = set()
+        if self.sample is None:
+            yield from self._kept({}, digests, counts)
+            return
+        drawn, found = self._drawn
+        vars(counts).update(vars(found))
+        for draw in drawn:
+            yield from self._kept(draw, digests, Expansion(0))
+
+    @functools.cached_property
+    def _crossed(self) -> Mapping[str, tuple[Any, ...]]:
+        """The values of the axes that are not drawn."""
+        drawn = self.sample.axes if self.sample else ()
+        return {axis: tuple(values) for axis, values in self.axes.items() if axis not in drawn}
+
+    @functools.cached_property
+    def _drawn(self) -> tuple[list[Draw], Expansion]:
+        """The draws of a sample that add a point, and the counts of all draws."""
+        assert self.sample
+        counts, digests = Expansion(0), set[bytes]()
+        crossed = math.prod(map(len, self._crossed.values()))
+
+        def adds(draw: Draw) -> bool:
+            counts.total += crossed
+            return bool(list(self._kept(draw, digests, counts)))
+
+        return draws(self.axes, self.sample, self.seed, crossed, adds), counts
+
+    def _kept(self, draw: Draw, digests: set[bytes], counts: Expansion) -> Iterator[Point]:
+        """Yield the points of a draw that are new and that no rule skips, counting the others."""
+        for point in self._combinations(draw):
+            digest = bytes.fromhex(point.id)
+            if digest in digests:
+                counts.merged += 1
+                continue
+            digests.add(digest)
+            rules = [place for place, rule in enumerate(self.skip) if rule.matches(point)]
+            counts.matched.update(rules)
+            if rules:
+                counts.skipped[self.skip[rules[0]].reason] += 1
+                continue
+            yield point
+
+    def _combinations(self, draw: Draw) -> Iterable[Point]:
+        """Yield the points of a draw, crossed with the axes that are not drawn."""
+        values = {**self._crossed, **{axis: (value,) for axis, value in draw.items()}}
+        for combination in itertools.product(*(values[axis] for axis in ORDER)):
+            yield _collapse(Point(**dict(zip(ORDER, combination, strict=True)), seed=self.seed))
+
+    def at(self, draw: Draw) -> list[Point]:
+        """Return the points of a draw: a value for each axis of the sample, crossed with the other axes."""
+        return list(self._combinations(draw))
+
+    def unmatched(self, expansion: Expansion) -> list[str]:
+        """Return a sentence for each skip rule that matches no point, which may be misspelt.
+
+        Parameters
+        ----------
+        expansion : Expansion
+            After all points were yielded.
+        """
+        unused = [(place, rule) for place, rule in enumerate(self.skip) if place not in expansion.matched]
+        return [
+            f"skip rule {place + 1} matches no point ({rule}): {self._why(rule)}" for place, rule in unused
+        ]
+
+    def _why(self, rule: Skip) -> str:
+        """Return why a rule matches no point."""
+        foreign = rule.foreign({axis: self.values(axis) for axis in AXES})
+        values = [
+            f"{axis} is one of {listed([*map(str, self.values(axis))], MOST_NAMED)}" for axis in foreign
+        ]
+        return "; ".join(values) or "each pattern matches a value, but no point has all of them"
+
+
+def check_size(study: Study) -> None:
+    """Refuse a study that expands to nothing or to more than a million points.
+
+    Raises
+    ------
+    InputError
+    """
+    expansion = study.expansion()
+    if expansion.total > MOST_POINTS:
+        drawn = study.sample.axes if study.sample else ()
+        sizes = ", ".join(f"{axis} {study.axes[axis].size}" for axis in AXES if axis not in drawn)
+        if study.sample:
+            sizes = f"{study.sample.points:,} draws of {', '.join(drawn)}" + (f"; {sizes}" if sizes else "")
+        raise InputError(
+            f"the study expands to {expansion.total:,} points ({sizes}); at most {MOST_POINTS:,}"
+        )
+    if next(study.points(expansion), None) is None:
+        reasons = "; ".join(f"{count} by {reason!r}" for reason, count in expansion.skipped.items())
+        raise InputError(f"the study expands to nothing: every point is skipped ({reasons})")
+
+
+def _collapse(point: Point) -> Point:
+    """Replace the algorithm if the compiler has kernels of its own."""
+    if parts.find("compiler", point.compiler.name).cls.own_kernels:
+        return replace(point, algorithm=Choice(parts.LIBRARY))
+    return point

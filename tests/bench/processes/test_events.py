@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from dlas.bench.processes.events import (
+    Ended,
+    Finished,
+    GiveTurn,
+    Message,
+    Pause,
+    Raised,
+    Resume,
+    Said,
+    Start,
+    Task,
+    TaskEnded,
+    TurnAsked,
+    decode,
+    encode,
+)
+
+TASK = Task("module:function", {"content": {"model": "m"}, "none": None}, 2.5, ["torch"])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Start(1, [TASK, TASK], "log", 2**33, 2),
+        GiveTurn(2),
+        Pause(3),
+        Resume(4),
+        Said(5, "line\n\u00b5"),
+        TurnAsked(6),
+        Finished({"latency_s": [0.1, 1e-9], "bound": None}),
+        Raised("KeyError", "words", "failed", "memory"),
+        TaskEnded(7, 1, 2.0, 0.5),
+        Ended(7, -9, [{}, {"error": 0.0}], [1.5, 2.0, 3.0], [0.0, 0.5, 0.0], "timeout", Raised("A", "b")),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_messages_cross_the_wire_as_they_were(message: Message) -> None:
+    assert decode(encode(message)) == message
+
+
+def test_what_json_cannot_hold_is_refused_by_name() -> None:
+    with pytest.raises(TypeError, match="set"):
+        encode(Finished({1, 2}))

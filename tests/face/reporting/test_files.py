@@ -1,0 +1,125 @@
+"""The report's figures and tables as files."""
+
+from __future__ import annotations
+
+import csv
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from dlas.face.reporting import report
+from dlas.face.reporting.blocks import Cell, Column, Figure, Line, Panel, Table
+from dlas.face.reporting.figure_files import sheets
+from dlas.face.reporting.files import write_files
+from dlas.face.reporting.table_files import framed, markdown
+from tests.fixtures.rows import row, write
+from tests.fixtures.sweeps import sweep
+
+AWKWARD = r"a_b & 50 % | <i>*x*</i> {y} \z"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = write(tmp_path_factory.mktemp("sweep"), sweep(models=2, batches=(1,)))
+    report([folder], folder / "report.html", files=folder / "beside")
+    return folder / "beside"
+
+
+def test_every_figure_is_there_in_three_formats(folder: Path) -> None:
+    names = {path.stem for path in (folder / "figures").iterdir()}
+    assert {
+        "latency",
+        "tuned-against-untuned",
+        "expected-and-achieved",
+        "accuracy-and-cost",
+        "interactions",
+    } <= names
+    for name in names:
+        svg, pdf, png = (
+            (folder / "figures" / f"{name}.{kind}").read_bytes() for kind in ("svg", "pdf", "png")
+        )
+        assert ElementTree.fromstring(svg).tag.endswith("svg")
+        assert pdf.startswith(b"%PDF") and png.startswith(b"\x89PNG") and len(png) > 1000
+
+
+def test_a_figure_holds_its_marks_and_no_colour_of_the_page(folder: Path) -> None:
+    svg = (folder / "figures" / "latency.svg").read_text()
+    assert "currentColor" not in svg and "latency, ms" in svg and "spatial_pack" in svg
+    assert svg.count("<path") > 50
+
+
+def test_every_table_is_there_in_three_formats(folder: Path) -> None:
+    names = {path.stem for path in (folder / "tables").iterdir()}
+    assert {
+        "fastest",
+        "fastest-algorithm",
+        "fastest-compression",
+        "expected-speedup",
+        "observations",
+    } <= names
+    for name in names:
+        with (folder / "tables" / f"{name}.csv").open(newline="") as lines:
+            cells = list(csv.reader(lines))
+        assert len({len(line) for line in cells}) == 1
+        shown = (folder / "tables" / f"{name}.md").read_text().splitlines()
+        assert len(shown) == len(cells) + 3, "caption, empty line and rule"
+        latex = (folder / "tables" / f"{name}.tex").read_text()
+        assert (
+            latex.count("\\\\\n") == len(cells)
+            and "\\toprule" in latex
+            and latex.count("{") == latex.count("}")
+        )
+
+
+def table(text: str) -> Table:
+    return Table(
+        "odd",
+        text,
+        [Column(text, "group"), Column("n", number=True)],
+        [Line([Cell(text, note="note"), Cell("1")])],
+    )
+
+
+def test_markdown_shows_a_text_as_it_is() -> None:
+    (line,) = [line for line in markdown(table(AWKWARD)).splitlines() if line.endswith("| 1 |")]
+    assert len(re.findall(r"(?<!\\)\|", line)) == 3
+    assert re.sub(r"\\(.)", r"\1", line) == f"| {AWKWARD} (note) | 1 |"
+
+
+def test_latex_shows_a_text_as_it_is(tmp_path: Path) -> None:
+    from dlas.face.reporting.blocks import Section
+
+    write_files([Section("s", "s", "s", [table(AWKWARD)])], [], tmp_path)
+    latex = (tmp_path / "tables" / "odd.tex").read_text()
+    assert r"a\_b \& 50 \% | \textless{}i\textgreater{}*x*" in latex and r"\{y\} \textbackslash{}z" in latex
+    assert framed(table("plain")).columns.tolist() == ["group: plain", "n"]
+
+
+def test_a_figure_of_many_panels_has_several_sheets() -> None:
+    panels = [Panel(f"panel {n}", [{"x": n}]) for n in range(25)]
+    spec = {"height": 100, "mark": "point", "encoding": {"x": {"field": "x", "type": "quantitative"}}}
+    found = dict(sheets(Figure("many", "Many", "See.", panels, {"": spec})))
+    assert list(found) == ["many-1", "many-2", "many-3"]
+    assert [len(sheet.get("concat", [sheet])) for sheet in found.values()] == [12, 12, 1]
+
+
+def test_half_a_character_is_written_as_a_question(tmp_path: Path) -> None:
+    folder = write(tmp_path, [row(2, model="\ud83d"), row(1, model="\ud83d", algorithm="gemm")])
+    report([folder], folder / "report.html", files=folder / "beside")
+    assert (folder / "beside" / "figures" / "latency.svg").exists()
+
+
+def test_names_from_rows_cannot_leave_the_folder(tmp_path: Path) -> None:
+    evil = "../../outside/x"
+    rows = [
+        row(2),
+        row(1, algorithm="library", compiler=evil),
+        row(1, algorithm="library", compiler="/etc/x"),
+    ]
+    folder = write(tmp_path / "sweep", rows)
+    report([folder], folder / "report.html", files=folder / "beside")
+    made = {path.relative_to(tmp_path).parts[:2] for path in tmp_path.rglob("*") if path.is_file()}
+    assert made == {("sweep", "results.jsonl"), ("sweep", "report.html"), ("sweep", "beside")}
+    assert any("outside" in path.name for path in (folder / "beside" / "tables").iterdir())

@@ -1,0 +1,117 @@
+"""What stands out, in sentences, and observations without data in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlas.analysis.roles import with_roles
+from dlas.face.reporting.blocks import Paragraph, Section, Table
+from dlas.face.reporting.context import Context
+from dlas.face.reporting.sections import checks, summary
+from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.results import Row
+from dlas.sweep.rows.short_labels import with_short_labels
+from tests.fixtures.rows import failing, row, write
+
+
+def context_of(folder: Path, *rows: Row) -> Context:
+    points, abbreviations = with_short_labels(with_roles(read(write(folder, rows))))
+    return Context([str(folder)], points, abbreviations=abbreviations)
+
+
+def story(context: Context) -> list[str]:
+    (told,) = [
+        block
+        for block in summary.section(context).blocks
+        if isinstance(block, Paragraph) and block.text == "What stands out"
+    ]
+    return [text for text, _ in told.items]
+
+
+def pruned(ms: float, level: float, **given: Any) -> Row:
+    technique = {"name": "weight_pruning", "level": level, "recipe": "none"}
+    options = {"algorithm": "csr_direct", "compiler": "hand", **given}
+    return row(ms, compression=technique, reached={"ratio": level, "level": level}, **options)
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return context_of(
+        tmp_path,
+        row(40.0),
+        row(10.0, compiler="hand"),
+        row(12.0, compiler="hand", algorithm="gemm"),
+        row(8.0, algorithm="library", compiler="onnxruntime"),
+        pruned(12.5, 0.5),
+        pruned(4.0, 0.9),
+        failing("timeout", algorithm="gemm", reason="tune took longer than 600 s"),
+    )
+
+
+def test_the_fastest_and_the_runtime_that_it_beats_are_named(context: Context) -> None:
+    told = story(context)
+    assert told[0].startswith("The fastest takes ")
+    assert told[0].endswith(" ms: weight_pruning(level=0.9) · csr_direct · hand.")
+    assert "2.00 times as fast as the fastest runtime, onnxruntime." in told[1]
+
+
+def test_a_promise_stands_beside_the_gain(context: Context) -> None:
+    (promise,) = [text for text in story(context) if text.startswith("By the work")]
+    assert "weight_pruning(level=0.9) would make the network 10.0 times as fast; it makes it 2.5" in promise
+    assert any("0 of 2 compressed networks" in text and "1 are slower" in text for text in story(context))
+    (share,) = [text for text in story(context) if "overtakes the fastest dense code" in text]
+    assert " %" in share and "csr_direct" in share
+
+
+def test_winners_gains_of_schedules_and_failures_are_told(context: Context) -> None:
+    told = story(context)
+    winners = "direct for the dense network; csr_direct for weight_pruning."
+    assert f"The fastest of the algorithms compiled here: {winners}" in told
+    assert any(text.startswith("A hand-written schedule (hand) makes code 4.0") for text in told)
+    assert told[-1].startswith(
+        "1 point of 7 without a result: 1 took too long. The most frequent reason, 1 times: tune"
+    )
+
+
+def test_several_networks_are_told_apart(tmp_path: Path) -> None:
+    rows = [
+        row(ms, model=model, algorithm=name)
+        for model, name, ms in [
+            ("a", "direct", 1.0),
+            ("a", "gemm", 2.0),
+            ("b", "direct", 2.0),
+            ("b", "gemm", 1.0),
+            ("c", "gemm", 1.0),
+        ]
+    ]
+    told = story(context_of(tmp_path, *rows))
+    assert told[0] == "The fastest: gemm for b and c; direct for a."
+
+
+def test_an_order_that_changes_is_told(tmp_path: Path) -> None:
+    rows = [
+        row(1.0 + (algorithm == "gemm") * (1 if model % 2 else -0.5), model=f"m{model}", algorithm=algorithm)
+        for model in range(4)
+        for algorithm in ("direct", "gemm")
+    ]
+    (told,) = [text for text in story(context_of(tmp_path, *rows)) if "depends on" in text]
+    assert told == (
+        "Which of two algorithms is faster depends on the model: between two models, their order changes in "
+        "4 of 6 comparisons."
+    )
+
+
+def test_observations_without_data_are_one_line(context: Context) -> None:
+    section = checks.section(context)
+    assert isinstance(section, Section)
+    table, line = section.blocks
+    assert isinstance(table, Table) and isinstance(line, Paragraph)
+    numbers = {cells[0].text for cells in (each.cells for each in table.lines)} - {""}
+    assert "X" in numbers and len(numbers) < 13
+    named = line.text.partition(":")[0].removeprefix("These rows say nothing of observations ")
+    assert numbers | set(named.replace(" and ", ", ").split(", ")) == {
+        *("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII")
+    }

@@ -1,0 +1,168 @@
+"""Kernels are predicted one by one and add up; kinds never fitted are told; damaged trees are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dlas.errors import InputError
+from dlas.prediction.predictors.boosted_kernels import BoostedKernels
+from dlas.prediction.predictors.fitted.boosters import Booster
+from dlas.prediction.predictors.fitted.hyperparameters import BUDGETS, search
+from dlas.prediction.predictors.fitted.kernel_sums import INDEX, KernelSum
+from dlas.stack import Fitted, Samples, Workspace
+from dlas.testing.predictors import made_up
+
+PART = BoostedKernels(rounds=30)
+WORKSPACE = Workspace(0, Path(), lambda line: None)
+SAMPLES = made_up(PART, "latency_s")
+
+
+@pytest.fixture(scope="module")
+def fitted() -> KernelSum:
+    found = PART.fit(SAMPLES, WORKSPACE)
+    assert isinstance(found, KernelSum)
+    return found
+
+
+@pytest.fixture
+def saved(fitted: KernelSum, tmp_path: Path) -> Path:
+    fitted.save(tmp_path)
+    return tmp_path
+
+
+def errors(fitted: Fitted, samples: Samples) -> float:
+    return float(np.mean(np.abs(fitted.predict(samples) / samples.target - 1)))
+
+
+def test_kernels_that_add_up_are_told_for_rows_that_were_never_fitted(fitted: KernelSum) -> None:
+    assert errors(fitted, SAMPLES) < 0.05
+    half = np.arange(0, len(SAMPLES), 2)
+    other = np.arange(1, len(SAMPLES), 2)
+    found = PART.fit(SAMPLES.take(half), WORKSPACE)
+    tried = SAMPLES.take(other)
+    mean = float(np.mean(np.abs(SAMPLES.target[half].mean() / tried.target - 1)))
+    assert errors(found, tried) < min(0.15, mean / 2)
+
+
+def test_a_network_is_the_sum_of_its_kernels_with_a_factor_and_an_overhead(fitted: KernelSum) -> None:
+    kernels = SAMPLES.kernels
+    assert kernels is not None
+    by_hand = np.zeros(len(SAMPLES))
+    np.add.at(by_hand, kernels.points, fitted.factor * fitted.of_kernels(kernels) + fitted.overhead)
+    assert np.allclose(fitted.predict(SAMPLES), by_hand, rtol=1e-12)
+
+
+def test_the_overhead_of_a_kernel_is_found(fitted: KernelSum) -> None:
+    kernels = SAMPLES.kernels
+    assert kernels is not None
+    count = np.bincount(kernels.points)
+    slower = replace(SAMPLES, target=1.5 * fitted.predict(SAMPLES) + 1e-3 * count)
+    found = fitted.scaled_to(slower)
+    assert found.factor == pytest.approx(1.5 * fitted.factor)
+    assert found.overhead == pytest.approx(1.5 * fitted.overhead + 1e-3)
+
+
+def test_kernels_of_kinds_never_fitted_count_by_what_they_move(fitted: KernelSum) -> None:
+    kernels = SAMPLES.kernels
+    assert kernels is not None
+    assert not fitted.unknown(SAMPLES).any()
+    kinds = kernels.kinds.astype("<U12")
+    kinds[kernels.points == 3] = "Attention"
+    strange = replace(SAMPLES, kernels=replace(kernels, kinds=kinds))
+    share = fitted.unknown(strange)
+    assert share[3] == pytest.approx(1) and not np.delete(share, 3).any()
+    moved = kernels.column("values")[kernels.points == 3].sum() * fitted.seconds_a_value
+    count = int((kernels.points == 3).sum())
+    assert fitted.predict(strange)[3] == pytest.approx(fitted.factor * moved + fitted.overhead * count)
+
+
+def test_beyond_the_fitted_sizes_the_sum_extrapolates(fitted: KernelSum) -> None:
+    kernels = SAMPLES.kernels
+    assert kernels is not None
+    larger = replace(SAMPLES, kernels=replace(kernels, features=100 * kernels.features))
+    ratio = fitted.predict(larger) / fitted.predict(SAMPLES)
+    assert np.median(ratio) > 30, "trees alone would repeat the largest time that they saw"
+
+
+def test_a_kind_with_few_kernels_has_no_trees() -> None:
+    kernels = SAMPLES.kernels
+    assert kernels is not None
+    kinds = kernels.kinds.astype("<U12")
+    kinds[:3] = "Rare"
+    rare = PART.fit(replace(SAMPLES, kernels=replace(kernels, kinds=kinds)), WORKSPACE)
+    assert isinstance(rare, KernelSum)
+    assert rare.kinds["Rare"].booster is None and rare.kinds["conv"].booster is not None
+
+
+def test_other_features_of_kernels_are_refused(fitted: KernelSum) -> None:
+    kernels = SAMPLES.kernels
+    assert kernels is not None
+    other = replace(kernels, columns=(*kernels.columns[:-1], "other"))
+    with pytest.raises(InputError, match="fit it again"):
+        fitted.predict(replace(SAMPLES, kernels=other))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("left_children", 10**6),
+        ("right_children", 0),
+        ("split_indices", 10**6),
+        ("left_children", "text"),
+        ("split_conditions", None),
+        ("split_conditions", float("nan")),
+        ("parents", 5),
+        ("split_type", 1),
+        ("categories_nodes", 1),
+        ("id", None),
+    ],
+)
+def test_trees_that_would_leave_their_arrays_are_refused(saved: Path, name: str, value: Any) -> None:
+    path = saved / "trees_0.json"
+    content = json.loads(path.read_text())
+    tree = content["learner"]["gradient_booster"]["model"]["trees"][0]
+    tree[name] = [] if value is None else [value, *list(tree[name])[1:]]
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"trees_0\.json holds no trees"):
+        KernelSum.read(saved)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"kinds": [1], "columns": [], "boosted": []}',
+        '{"kinds": ["a"], "columns": [], "boosted": [5]}',
+    ],
+)
+def test_a_damaged_list_of_kinds_is_refused(saved: Path, text: str) -> None:
+    (saved / INDEX).write_text(text)
+    with pytest.raises(InputError, match="names no kinds of kernels"):
+        KernelSum.read(saved)
+
+
+def test_trees_of_other_features_or_none_are_refused(saved: Path) -> None:
+    with pytest.raises(InputError, match="other features"):
+        Booster.read(saved / "trees_0.json", 3)
+    with pytest.raises(InputError, match="holds no trees"):
+        Booster.read(saved / "missing.json", 3)
+
+
+def test_a_search_finds_settings_that_err_less_than_bad_ones() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.uniform(0, 1, (90, 3))
+    target = np.sin(6 * features[:, 0]) + features[:, 1] ** 2
+    groups = [f"group {row % 9}" for row in range(90)]
+    first = search(features, target, groups, trials=1, seed=0)
+    found, again = (search(features, target, groups, trials=3, seed=0) for _ in range(2))
+    assert found == again, "one seed gives two searches"
+    assert found.error <= first.error and found.rounds in BUDGETS
+    ranges = {"max_depth": (5, 11), "min_child_weight": (5, 8), "learning_rate": (0.005, 0.1)}
+    assert all(low <= found.settings[name] <= high for name, (low, high) in ranges.items())

@@ -1,0 +1,71 @@
+"""Rows of another machine in the folder that a sweep is to write to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dlas.errors import InputError
+from dlas.sweep.engine.machines import check_machine
+from dlas.sweep.study.reading import parse_study
+from tests.fixtures.commands import Command
+from tests.fixtures.engine import run, study_of
+from tests.fixtures.rows import failing, row, write
+from tests.fixtures.stubs import StubHardware
+
+STUB = "tests.fixtures.stubs:StubHardware"
+HERE = study_of(f'hardware = [{{ name = "{STUB}", place = ["here", "beside"] }}]')
+LOCAL = 'name = "s"\n[axes]\nhardware = ["local_cpu"]\n'
+OTHER = {"cpu": "Imaginary 9000", "physical_cores": 4096, "extensions": ["avx9"]}
+
+
+def test_rows_of_this_machine_are_gone_on_with(tmp_path: Path) -> None:
+    assert check_machine(HERE, tmp_path / "nowhere") == []
+    run(HERE, tmp_path)
+    assert check_machine(HERE, tmp_path / "out") == []
+    run(HERE, tmp_path)
+    assert check_machine(parse_study(LOCAL), tmp_path / "out") == []
+
+
+def test_rows_of_another_machine_are_refused_unless_anyway(tmp_path: Path) -> None:
+    there = {"name": STUB, "place": "there"}
+    write(tmp_path, [row(hardware=there, device={"cpu": "there"}), failing(hardware=there, batch=2)])
+    with pytest.raises(InputError) as refused:
+        check_machine(HERE, tmp_path)
+    for told in (str(tmp_path), "1 row of", "there, otherwise unknown", "here", "--out", "--anyway"):
+        assert told in str(refused.value)
+    (told_anyway,) = check_machine(HERE, tmp_path, anyway=True)
+    assert "another machine" in told_anyway and "cpu (there there, here here)" in told_anyway
+
+
+def test_a_machine_of_which_nothing_contradicts_is_told_of_as_unknown(tmp_path: Path) -> None:
+    write(tmp_path, [row(hardware=STUB, device={"cpu": "here", "family": "6"})])
+    (told,) = check_machine(HERE, tmp_path)
+    assert "whether it is this machine" in told and "is unknown" in told
+
+
+def test_the_command_quotes_both_machines_and_exits_2(tmp_path: Path, dlas_here: Command) -> None:
+    (tmp_path / "study.toml").write_text(LOCAL)
+    folder = write(tmp_path / "out", [row(device=OTHER)])
+    before = (folder / "results.jsonl").read_bytes()
+    refused = dlas_here("run", "study.toml", "--out", "out")
+    assert refused.returncode == 2 and (folder / "results.jsonl").read_bytes() == before
+    assert "Imaginary 9000, AVX, 4096 cores" in refused.stderr and "--anyway" in refused.stderr
+    assert [path.name for path in folder.iterdir()] == ["results.jsonl"]
+
+
+def test_rows_of_another_of_several_machines_alike_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = {"cpu": "board", "instance": "second"}
+    monkeypatch.setattr(StubHardware, "describe", lambda self: described)
+    for instance, differs in (("first", True), ("second", False)):
+        folder = write(tmp_path / instance, [row(hardware=STUB, device={**described, "instance": instance})])
+        if differs:
+            with pytest.raises(InputError, match=r"They differ in instance \(first there, second here\)"):
+                check_machine(HERE, folder)
+        else:
+            assert check_machine(HERE, folder) == []
+    (told,) = check_machine(HERE, write(tmp_path / "older", [row(hardware=STUB, device={"cpu": "board"})]))
+    assert "whether it is this machine" in told
