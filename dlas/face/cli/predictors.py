@@ -85,7 +85,7 @@ def fit_device(
 ) -> None:
     """Make a predictor of latency for this machine: draw networks, measure, fit, and try it on others."""
     from dlas.face.api import device
-    from dlas.prediction.learning.device_runs import predicting
+    from dlas.prediction.adaptive.device.record import predicting
 
     view = device.fit_device(
         to,

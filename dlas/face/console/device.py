@@ -1,4 +1,4 @@
-"""What is said while a predictor for a device is made, and the table of the networks that it never saw."""
+"""The table of the networks that a predictor for a device never saw."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rich.text import Text
 
 from dlas.face.console.cells import GridCell, GridColumn, names
 from dlas.face.console.grid import Grid
+from dlas.face.console.views import View
+from dlas.prediction.adaptive.device.strategy import DeviceStrategy
 from dlas.prediction.learning.intervals import LEVEL
-from dlas.prediction.learning.metrics import Scores
-from dlas.prediction.learning.points import Points
-from dlas.prediction.learning.spending import FIRST
-from dlas.sweep.rows.labels import MISSING, duration, points, shortened, shown_in
+from dlas.prediction.learning.noise import noise_floor
+from dlas.sweep.rows.labels import MISSING, points, shortened, shown_in
 from dlas.sweep.rows.predictions import MEASURED, bound_names
 
 Array = npt.NDArray[np.float64]
@@ -26,83 +26,14 @@ ERROR = "error"
 """Column of the prediction over what was measured, less 1."""
 
 
-def as_drawn(count: int) -> str:
-    """Return the line before points that are measured as they are drawn."""
-    return f"measuring {points(count)} as they are drawn"
-
-
-def standing(
-    number: int, read: Points, known: int, error: float, floor: float | None, left_s: float, reason: str
-) -> str:
-    """Return the line that says how far a predictor is.
-
-    Parameters
-    ----------
-    number : int
-        Of the round.
-    read : Points
-        All measurements, with what was left out.
-    known : int
-        Different points among them.
-    error : float
-        On the networks that were measured as they were drawn, while they are held out.
-    floor : float or None
-        The noise floor.
-    left_s : float
-        Seconds that are left of the minutes.
-    reason : str
-        Why no more are measured; empty where more are.
-    """
-    without = ", ".join(f"{count} {why}" for why, count in read.left_out.items())
-    pieces = [
-        f"round {number}: {points(known)}" + (f" (left out: {without})" if without else ""),
-        f"{error:.1%} off on the first {FIRST} networks while they are held out",
-        *([f"noise floor {floor:.1%}"] if floor is not None else []),
-        f"{duration(max(0, round(left_s)))} left",
-    ]
-    return ", ".join(pieces) + (f"; no more points: {reason}" if reason else "")
-
-
-def chosen(disagreement: Array, others: Array, seconds: Array) -> str:
-    """Return the line that says which candidates are measured next.
-
-    Parameters
-    ----------
-    disagreement : array [chosen]
-        Of the committee on those that are.
-    others : array [others]
-        On those that are not.
-    seconds : array [chosen]
-        How long they are expected to take.
-    """
-    apart = f", on the others by {others.mean():.1%}" if len(others) else ""
-    return (
-        f"  next: {len(disagreement)} of {len(disagreement) + len(others)} candidates, on which predictors "
-        f"disagree most for the seconds that they take: by {disagreement.mean():.1%}{apart}; "
-        f"about {duration(float(seconds.mean()))} each"
-    )
-
-
-def none_left(count: int, unplanned: Mapping[str, int]) -> str:
-    """Return the line that says why there is nothing more to measure.
-
-    Parameters
-    ----------
-    count : int
-        Points that were drawn and have no row; the kernels of none of them are known.
-    unplanned : mapping of str to int
-        Numbers of points whose kernels are not known, by reason.
-    """
-    if not count:
-        return "no more points: no others can be drawn"
-    reasons = "; ".join(f"{points(number)}: {reason}" for reason, number in unplanned.items())
-    return f"no more points: the kernels of {points(count)} cannot be told ({reasons})"
-
-
-def held_out(scores: Scores) -> str:
-    """Return the line that says how wrong the predictor is on the networks that were held out of fits."""
-    covered = "" if scores.coverage is None else f", {scores.coverage:.0%} within their {LEVEL:.0%} interval"
-    return f"  {scores.mape:.1%} off on networks held out{covered}"
+def of_networks_never_seen(strategy: DeviceStrategy) -> View:
+    """Return what a predictor tells of networks that it never saw, beside what was measured."""
+    frame, target = strategy.predicted, strategy.asked.target
+    if frame.empty:
+        return View(frame, none_seen(strategy.failed))
+    frame = compared(frame, strategy.measured(), target)
+    floor = noise_floor(strategy.points().frame, target)
+    return View(frame, never_seen(frame, target, floor, strategy.failed))
 
 
 def compared(frame: pd.DataFrame, measured: Mapping[str, float], target: str) -> pd.DataFrame:

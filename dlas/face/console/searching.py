@@ -9,8 +9,8 @@ from rich.text import Text
 
 from dlas.face.console.cells import GridCell, GridColumn, names
 from dlas.face.console.grid import Grid
+from dlas.prediction.adaptive.evolution.record import SearchRecord, effort, keeps_in_words, kept
 from dlas.sweep.rows.labels import MISSING, shown_in
-from dlas.sweep.rows.searches import SearchRecord, effort, keeps_in_words, kept
 
 
 def table(record: SearchRecord) -> RenderableType:

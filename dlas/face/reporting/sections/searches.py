@@ -9,8 +9,7 @@ from dlas.face.reporting import charts
 from dlas.face.reporting.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
 from dlas.face.reporting.context import Context, significant
 from dlas.face.reporting.palette import HUES, NEUTRAL, rgb
-from dlas.sweep.rows.labels import MISSING, shown_in
-from dlas.sweep.rows.searches import (
+from dlas.prediction.adaptive.evolution.record import (
     FoundRecord,
     SearchRecord,
     effort,
@@ -19,6 +18,7 @@ from dlas.sweep.rows.searches import (
     kept,
     read_search,
 )
+from dlas.sweep.rows.labels import MISSING, shown_in
 
 FRONT, WINNERS = "estimated", "winner, measured again"
 COLOURS = {FRONT: rgb(*NEUTRAL), WINNERS: rgb(*HUES[0])}

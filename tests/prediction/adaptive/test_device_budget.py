@@ -8,12 +8,12 @@ from dlas.axes.compilers.hand import Hand
 from dlas.axes.compilers.metaschedule import MetaSchedule
 from dlas.axes.compilers.onnxruntime import OnnxRuntime
 from dlas.errors import InputError, Unfinished
-from dlas.prediction.learning.spending import (
+from dlas.prediction.adaptive.budget import LoopBudget
+from dlas.prediction.adaptive.device.budget import (
     FEWEST_A_ROUND,
     FEWEST_PAIRS,
     FIRST,
     PATIENCE,
-    Clock,
     check_minutes,
     check_number,
     check_pace,
@@ -24,14 +24,14 @@ from dlas.prediction.learning.spending import (
 )
 
 
-def clock(minutes: float, before_s: float = 0.0) -> Clock:
+def clock(minutes: float, before_s: float = 0.0) -> LoopBudget:
     """Return a clock that stands still."""
-    return Clock(minutes, before_s, lambda: 0.0)
+    return LoopBudget(minutes=minutes, before_s=before_s, now=lambda: 0.0)
 
 
 def test_the_clock_counts_the_seconds_of_earlier_runs() -> None:
     times = iter([100.0, 103.0, 104.0])
-    found = Clock(2, 30.0, lambda: next(times))
+    found = LoopBudget(minutes=2, before_s=30.0, now=lambda: next(times))
     assert found.spent_s == 33.0
     assert found.left_s == 120 - 34
 

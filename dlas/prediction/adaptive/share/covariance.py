@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dlas.prediction.learning.exploring.space import Codes, Factor, Space
-from dlas.prediction.learning.exploring.trends import Trend
+from dlas.prediction.adaptive.share.space import Codes, Factor, Space
+from dlas.prediction.adaptive.share.trends import Trend
 
 Array = npt.NDArray[np.float64]
 

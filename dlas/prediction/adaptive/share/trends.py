@@ -1,7 +1,7 @@
 """What latencies usually grow with, known of points before one is measured: work, and how it is computed.
 
 Each is a number of every point and a usual slope.  How far a slope is from what is usual, in general and for
-one part or another, is fitted with all else (:mod:`dlas.prediction.learning.exploring.covariance`).
+one part or another, is fitted with all else (:mod:`dlas.prediction.adaptive.share.covariance`).
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dlas.prediction.learning.exploring.belief import Belief, some
-from dlas.prediction.learning.exploring.process import Process
-from dlas.prediction.learning.exploring.space import Codes, Space
+from dlas.prediction.adaptive.share.gaussian_process import GaussianProcess
+from dlas.prediction.adaptive.share.posterior import Posterior, some
+from dlas.prediction.adaptive.share.space import Codes, Space
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -34,12 +34,12 @@ def first_share(space: Space, seed: int) -> list[int]:
     """
     everything = [np.ones(len(factor.values), dtype=bool) for factor in space.choices]
     free = np.ones(len(space), dtype=bool)
-    before = Belief.at_first(space, np.random.default_rng(seed))
+    before = Posterior.at_first(space, np.random.default_rng(seed))
     found: list[tuple[int, float, list[int]]] = []
     for number in range(TRIES):
-        belief = before.copy()
-        chosen = cover(space, everything, free, belief, len(space), np.random.default_rng((seed, number)))
-        found.append((len(chosen), belief.left(), chosen))
+        posterior = before.copy()
+        chosen = cover(space, everything, free, posterior, len(space), np.random.default_rng((seed, number)))
+        found.append((len(chosen), posterior.total_variance(), chosen))
     return min(found)[-1] or [0]
 
 
@@ -47,7 +47,7 @@ def cover(
     space: Space,
     missing: Sequence[Mask],
     free: Mask,
-    belief: Belief,
+    posterior: Posterior,
     most: int,
     rng: np.random.Generator,
     suspects: Sequence[Mask] | None = None,
@@ -63,7 +63,7 @@ def cover(
         For each choice, which of its values are to be covered.
     free : array [n] of bool
         The points to choose from.
-    belief : Belief
+    posterior : Posterior
         Sees what is chosen.
     most : int
         Most points to return.
@@ -83,16 +83,16 @@ def cover(
         gain = _count(space, wanted, left) - TOGETHER * together
         if gain.max() <= 0:
             break
-        place = best(belief, left[gain == gain.max()][:LOOKED_AT], space, nothing, OF_RIVALS)
+        place = best(posterior, left[gain == gain.max()][:LOOKED_AT], space, nothing, OF_RIVALS)
         chosen.append(place)
-        belief.see(place)
+        posterior.see(place)
         left = rng.permutation(left[left != place])
         for mask, factor in zip(wanted, space.choices, strict=True):
             mask[factor.codes[place]] = False
     return chosen
 
 
-def best(belief: Belief, places: Codes, space: Space, least: Array, of_rivals: float) -> int:
+def best(posterior: Posterior, places: Codes, space: Space, least: Array, of_rivals: float) -> int:
     """Return the point among some whose measurement is worth most.
 
     What it tells of all points counts, as a share of the most that any of them tells; and likewise what it
@@ -100,7 +100,7 @@ def best(belief: Belief, places: Codes, space: Space, least: Array, of_rivals: f
 
     Parameters
     ----------
-    belief : Belief
+    posterior : Posterior
     places : array of int
     space : Space
     least : array [groups]
@@ -108,17 +108,17 @@ def best(belief: Belief, places: Codes, space: Space, least: Array, of_rivals: f
     of_rivals : float
         Share of the latter.
     """
-    gains = belief.gains(places)
-    worth = gains / max(gains.max(), np.finfo(float).tiny)
-    shortenings = belief.shortenings(places, space.rivals, least)
-    if shortenings.max() > LEAST_SHORTENING * len(least):
-        worth = (1 - of_rivals) * worth + of_rivals * shortenings / shortenings.max()
+    reduction = posterior.variance_reduction(places)
+    worth = reduction / max(reduction.max(), np.finfo(float).tiny)
+    knowledge_gradient = posterior.knowledge_gradient(places, space.rivals, least)
+    if knowledge_gradient.max() > LEAST_SHORTENING * len(least):
+        worth = (1 - of_rivals) * worth + of_rivals * knowledge_gradient / knowledge_gradient.max()
     return int(places[np.argmax(worth)])
 
 
-def telling(
+def select_batch(
     space: Space,
-    process: Process,
+    process: GaussianProcess,
     free: Codes,
     vain: Codes,
     for_fastest: Sequence[bool],
@@ -133,7 +133,7 @@ def telling(
     Parameters
     ----------
     space : Space
-    process : Process
+    process : GaussianProcess
     free : array of int
         The points to choose from.
     vain : array of int
@@ -143,17 +143,17 @@ def telling(
     rng : Generator
     """
     free = some(free, rng)
-    belief = Belief.after(process, np.concatenate([free, vain]))
+    posterior = Posterior.after(process, np.concatenate([free, vain]))
     for place in vain.tolist():
-        belief.see(place)
-    belief.means[len(free) :] = np.inf  # none of these is ever the fastest
+        posterior.see(place)
+    posterior.means[len(free) :] = np.inf  # none of these is ever the fastest
     least = np.full(space.rivals.max() + 1, np.inf)
     np.minimum.at(least, space.rivals[process.rows], process.logarithms)
     chosen: list[int] = []
     for hunts in for_fastest[: len(free)]:
         left = free[~np.isin(free, chosen)]
-        chosen.append(best(belief, left, space, least, float(hunts)))
-        belief.see(chosen[-1])
+        chosen.append(best(posterior, left, space, least, float(hunts)))
+        posterior.see(chosen[-1])
     return chosen
 
 

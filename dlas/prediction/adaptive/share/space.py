@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dlas.prediction.learning.exploring.trends import UNTUNED, Trend, trends
+from dlas.prediction.adaptive.share.trends import UNTUNED, Trend, trends
 from dlas.stack import PART_AXES
 from dlas.sweep.rows.labels import options
 from dlas.sweep.study import parts

@@ -10,7 +10,8 @@ import pytest
 
 from dlas.errors import InputError
 from dlas.face.cli.parts import part_of
-from dlas.prediction.learning.device_runs import AGAIN, FILE, Asked, DeviceRun, opened, predicting, save
+from dlas.prediction.adaptive.device.record import AGAIN, FILE, DeviceRequest, DeviceRun, opened, predicting
+from dlas.prediction.adaptive.records import write_record
 
 OPTIONS: dict[str, Any] = {
     "hardware": "local_cpu",
@@ -22,11 +23,15 @@ OPTIONS: dict[str, Any] = {
     "unseen": ["resnet18"],
     "seed": 0,
 }
-ASKED = Asked.checked(**OPTIONS)
+ASKED = DeviceRequest.checked(**OPTIONS)
 
 
-def asked(**changed: Any) -> Asked:
-    return Asked.checked(**{**OPTIONS, **changed})
+def save(folder: Path, run: DeviceRun) -> None:
+    write_record(folder / FILE, run)
+
+
+def asked(**changed: Any) -> DeviceRequest:
+    return DeviceRequest.checked(**{**OPTIONS, **changed})
 
 
 def test_the_seconds_of_an_unfinished_run_count(tmp_path: Path) -> None:
@@ -84,7 +89,7 @@ def test_parts_with_options_are_kept_and_told_as_the_command_takes_them(tmp_path
     run = DeviceRun(asked=asked(hardware=board, threads=None, unseen=[{"name": "resnet18"}, "vgg16"]))
     save(tmp_path, run)
     assert opened(tmp_path, run.asked) == run
-    option, typed = shlex.split(run.asked.told()["hardware"])
+    option, typed = shlex.split(run.asked.options()["hardware"])
     assert option == "--hardware" and part_of(typed) == board
     with pytest.raises(
         InputError, match=r"an unfinished run with --hardware .*pi 4.*, and this one has --hard"

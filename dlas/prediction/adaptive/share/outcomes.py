@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dlas.prediction.learning.exploring.space import ABSENT, Codes, Space
+from dlas.prediction.adaptive.share.space import ABSENT, Codes, Space
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.labels import shortened
 from dlas.sweep.rows.results import Row
 
 
-class Known(NamedTuple):
+class PointOutcome(NamedTuple):
     """What became of a point that was chosen.
 
     Attributes
@@ -33,7 +33,7 @@ class Known(NamedTuple):
     macs: float | None = None
 
     @classmethod
-    def of(cls, row: Row) -> Known:
+    def of(cls, row: Row) -> PointOutcome:
         """Return what became of the point of a row."""
         if row.timed:
             return cls(statistics.median(row.latency_s), macs=row.macs)
@@ -70,7 +70,7 @@ class Tally:
         return f"{self.name} {self.values[self.codes[place]]}"
 
 
-def tallies(space: Space, known: Mapping[int, Known]) -> list[Tally]:
+def tallies(space: Space, known: Mapping[int, PointOutcome]) -> list[Tally]:
     """Return the tallies of all factors."""
     found = []
     for factor in space.choices:

@@ -91,6 +91,10 @@ class StudySpace:
         (found,) = self.study.at(dict(zip(self.axes, candidate, strict=True)))
         return found
 
+    def allows(self, point: Point) -> bool:
+        """Return whether the study does not skip a point."""
+        return not any(rule.matches(point) for rule in self.study.skip)
+
     def content(self, candidate: Candidate) -> dict[str, Any]:
         """Return a candidate by axis, JSON-able."""
         return {

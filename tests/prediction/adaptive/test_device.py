@@ -13,18 +13,20 @@ import pytest
 
 import dlas
 from dlas.errors import InputError, Unfinished
-from dlas.face.api import device, device_rounds
-from dlas.face.api.device_bench import DeviceBench, drawn_study, unseen_study
-from dlas.face.api.device_rounds import Rounds
+from dlas.face.console.device import of_networks_never_seen
 from dlas.face.console.views import View
-from dlas.prediction.learning.device_runs import AGAIN, ROWS, UNSEEN, Asked, opened
-from dlas.prediction.learning.spending import FIRST, Clock
+from dlas.prediction.adaptive.budget import LoopBudget
+from dlas.prediction.adaptive.device import strategy
+from dlas.prediction.adaptive.device.budget import FIRST
+from dlas.prediction.adaptive.device.record import AGAIN, ROWS, UNSEEN, DeviceRequest, opened
+from dlas.prediction.adaptive.device.strategy import DeviceStrategy
+from dlas.prediction.adaptive.device.studies import DeviceStudies, drawn_study, unseen_study
+from dlas.prediction.adaptive.loop import Loop
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels
-from dlas.sweep.engine.session import Session
 from tests.fixtures.commands import Command
-from tests.fixtures.made_up_device import UNTOLD, MadeUpBench
+from tests.fixtures.made_up_device import UNTOLD, MadeUpSession, MadeUpStudies
 
-ASKED = Asked.checked(
+ASKED = DeviceRequest.checked(
     hardware="local_cpu",
     compiler="onnxruntime",
     threads=1,
@@ -41,33 +43,35 @@ class Made:
     """What became of commands in one folder."""
 
     folder: Path
-    benches: list[MadeUpBench] = field(default_factory=list)
+    sessions: list[MadeUpSession] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
-    def command(self, minutes: float, **options: Any) -> View:
+    def command(self, minutes: float, most: int | None = None, **options: Any) -> View:
         """Do what ``dlas fit-device`` does, on a made-up device."""
         run = opened(self.folder, ASKED)
-        bench = MadeUpBench(self.folder, **options)
-        self.benches.append(bench)
-        clock = Clock(minutes, run.spent_s, lambda: bench.now_s)
-        return device.make_predictor(self.folder, run, bench, clock, self.said.append)
+        session = MadeUpSession.made(**options)
+        self.sessions.append(session)
+        budget = LoopBudget(minutes=minutes, before_s=run.spent_s, now=lambda: session.now_s)
+        made = DeviceStrategy(self.folder, ASKED, MadeUpStudies(most), session, budget, self.said.append)
+        Loop(made, session, self.folder, budget, self.said.append).run()
+        return of_networks_never_seen(made)
 
     def ids(self, place: str) -> list[str]:
         """Return the ids of what was measured for a folder, by all commands."""
-        return [name for bench in self.benches for where, name in bench.measured if where == place]
+        return [name for session in self.sessions for where, name in session.measured if where == place]
 
     @property
     def spent_s(self) -> float:
         """The seconds of all commands."""
-        return sum(bench.now_s for bench in self.benches)
+        return sum(session.now_s for session in self.sessions)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def fewer_trees() -> Iterator[None]:
     """Fit each predictor in a fraction of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(device, "HELD_OUT", 4)
-        patch.setattr(device_rounds, "MEMBER", BoostedKernels(rounds=10))
+        patch.setattr(strategy, "HELD_OUT", 4)
+        patch.setattr(strategy, "MEMBER", BoostedKernels(rounds=10))
         yield
 
 
@@ -75,7 +79,7 @@ def fewer_trees() -> Iterator[None]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """A command that was interrupted in a round, and gone on with; a drawn point in twenty fails."""
     found = Made(tmp_path_factory.mktemp("device") / "mine")
-    unseen = MadeUpBench(found.folder).unseen()
+    unseen = MadeUpStudies().unseen()
     options: dict[str, Any] = {"fails": lambda point: int(point.id, 16) % 20 == 0 and point not in unseen}
     with pytest.raises(KeyboardInterrupt):
         found.command(6, interrupted=FIRST + 15, **options)
@@ -149,7 +153,7 @@ def test_a_slow_device_stops_early_with_the_minutes_that_go_on(tmp_path: Path) -
     minutes = int(str(told.value).partition("with --minutes ")[2].split()[0])
     with pytest.raises(Unfinished):
         slow.command(6, pace=10.0)
-    assert not slow.benches[-1].measured, "what is known already is not found out again"
+    assert not slow.sessions[-1].measured, "what is known already is not found out again"
     with pytest.raises(KeyboardInterrupt):
         slow.command(minutes, pace=10.0, interrupted=10)
     assert len(slow.ids(ROWS)) == len(set(slow.ids(ROWS))) == 15
@@ -163,7 +167,7 @@ def test_where_every_point_fails_the_reason_is_told(tmp_path: Path) -> None:
 
 def test_it_finishes_with_what_there_is_where_no_more_can_be_drawn(tmp_path: Path) -> None:
     few = Made(tmp_path / "mine")
-    unseen = MadeUpBench(few.folder).unseen()
+    unseen = MadeUpStudies().unseen()
     view = few.command(600, most=FIRST + 6, untold=lambda point: point in unseen)
     assert len(few.ids(ROWS)) == FIRST + 6 and "no more points: no others can be drawn" in few.said
     assert f"missing: 4 points: {UNTOLD}" in str(view) and view.frame.empty
@@ -171,11 +175,13 @@ def test_it_finishes_with_what_there_is_where_no_more_can_be_drawn(tmp_path: Pat
 
 
 def test_rounds_end_where_nobody_can_tell_a_candidate(tmp_path: Path) -> None:
-    bench = MadeUpBench(tmp_path / "mine", untold=lambda point: True)
+    session = MadeUpSession.made(untold=lambda point: True)
     said: list[str] = []
-    rounds = Rounds(tmp_path / "mine", ASKED, bench, Clock(60, 0, lambda: bench.now_s), said.append)
-    rounds.run()
-    assert len(rounds.tried()) == FIRST
+    budget = LoopBudget(minutes=60, now=lambda: session.now_s)
+    made = DeviceStrategy(tmp_path / "mine", ASKED, MadeUpStudies(), session, budget, said.append)
+    for batch in made.rounds():
+        made.tell(session.measure(batch.study, batch.points, tmp_path / "mine" / batch.place), batch.place)
+    assert len(made.tried) == FIRST
     assert said[-1] == f"no more points: the kernels of 24 points cannot be told (24 points: {UNTOLD})"
 
 
@@ -187,15 +193,15 @@ def test_too_few_points_to_draw_are_told_with_what_became_of_them(tmp_path: Path
         few.command(60, most=9, fails=lambda point: True)
 
 
-def test_a_bench_draws_what_there_is(tmp_path: Path) -> None:
+def test_as_many_networks_are_drawn_as_there_are() -> None:
     noise = {"name": "random", "size": [32, 64, 96], "images": 2}
     axes = {"dataset": noise, "compiler": "onnxruntime", "batch": [1, 2]}
     study = dlas.Study(axes=axes, sample={"points": 2, "axes": ["dataset", "batch"]})
-    bench = DeviceBench(tmp_path, study, study, Session.open("inline", cache=tmp_path))
-    few, every, again = bench.draws(2), bench.draws(100), bench.draws(5)
+    studies = DeviceStudies(study, study)
+    few, every, again = studies.draws(2), studies.draws(100), studies.draws(5)
     assert len(set(every)) == len(every) == 6
     assert every[:2] == few and every[:5] == again
-    assert bench.drawn.sample and bench.drawn.sample.points == 5, "what is run can be drawn"
+    assert studies.drawn.sample and studies.drawn.sample.points == 5, "what is run can be drawn"
 
 
 def test_networks_are_drawn_so_that_more_begin_with_the_same() -> None:

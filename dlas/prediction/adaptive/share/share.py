@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from dlas.errors import InputError, Unfinished
-from dlas.prediction.learning.exploring.belief import Belief
-from dlas.prediction.learning.exploring.choosing import cover, telling
-from dlas.prediction.learning.exploring.covariance import Covariance
-from dlas.prediction.learning.exploring.process import Process, fit
-from dlas.prediction.learning.exploring.space import Codes, Space
-from dlas.prediction.learning.exploring.tallies import Known, doubt, tallies, unknown
-from dlas.prediction.learning.exploring.trends import CHANNELS, centred
+from dlas.prediction.adaptive.share.acquisition import cover, select_batch
+from dlas.prediction.adaptive.share.covariance import Covariance
+from dlas.prediction.adaptive.share.gaussian_process import GaussianProcess, fit
+from dlas.prediction.adaptive.share.outcomes import PointOutcome, doubt, tallies, unknown
+from dlas.prediction.adaptive.share.posterior import Posterior
+from dlas.prediction.adaptive.share.space import Codes, Space
+from dlas.prediction.adaptive.share.trends import CHANNELS, centred
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.labels import shortened
 
@@ -35,12 +35,10 @@ GROWTH = 0.25
 """A batch is so large a share of what was measured before it: with little known, few at a time."""
 FEWEST_FOR_INTERVALS = 5
 """Points with a time below which nobody knows how far predictions can be trusted."""
-Measure = Callable[[Sequence[int]], Mapping[int, Known]]
-"""Measures points, given by their places in the space, and returns what became of them."""
 
 
 @dataclass(frozen=True)
-class Rest:
+class RestPredictions:
     """What is said of the points that were not chosen.
 
     Parameters
@@ -106,17 +104,16 @@ def check_covers(space: Space, share: float, needed: int) -> None:
         )
 
 
-def measure_share(
+def batches_of_share(
     space: Space,
     share: float,
     first: Sequence[int],
-    known: Mapping[int, Known],
-    measure: Measure,
+    known: Mapping[int, PointOutcome],
     *,
     seed: int = 0,
     again: Sequence[int] = (),
-) -> dict[int, Known]:
-    """Measure a share of the points, batch by batch, and return what became of each.
+) -> Iterator[list[int]]:
+    """Yield the points of a share, batch by batch.
 
     Parameters
     ----------
@@ -124,10 +121,9 @@ def measure_share(
     share : float
         Of the points, above 0 and at most 1.
     first : sequence of int
-        Points that have every value once, of :func:`dlas.prediction.learning.exploring.choosing.first_share`.
-    known : mapping of int to Known
-        What became of points that were measured before; they are part of the share.
-    measure : callable
+        Points that have every value once, of :func:`dlas.prediction.adaptive.share.acquisition.first_share`.
+    known : mapping of int to PointOutcome
+        What became of points that were measured; those of a batch have to be in it before the next one.
     seed : int
     again : sequence of int
         Points that were measured before and have to be again.  They are the first batch if all of them are
@@ -138,18 +134,17 @@ def measure_share(
     InputError
         If the share is invalid.
     """
-    budget, found = budget_of(share, len(space)), dict(known)
-    batch = [*again] if len(found) + len(again) <= budget else []
-    while len(found) < budget:
-        batch = batch or (_batch(space, found, budget, seed) if found else [*first[:budget]])
+    budget = budget_of(share, len(space))
+    if again and len(known) + len(again) <= budget:
+        yield [*again]
+    while len(known) < budget:
+        batch = _batch(space, known, budget, seed) if known else [*first[:budget]]
         if not batch:
-            break
-        found |= dict.fromkeys(batch, Known(None, "it has no row")) | {**measure(batch)}
-        batch = []
-    return found
+            return
+        yield batch
 
 
-def predict_rest(space: Space, known: Mapping[int, Known]) -> Rest:
+def predict_rest(space: Space, known: Mapping[int, PointOutcome]) -> RestPredictions:
     """Return what the points take that were not chosen.
 
     A point is left out where no point with one of its values has a time.
@@ -170,7 +165,7 @@ def predict_rest(space: Space, known: Mapping[int, Known]) -> Rest:
         half = np.full(len(rows), np.nan)
     error = float(np.abs(np.expm1(-process.errors)).mean()) if len(process.rows) > 1 else None
     content = [space.points[place].id for place in process.rows], process.parameters.tolist()
-    return Rest(
+    return RestPredictions(
         rows=rows,
         seconds=np.exp(means),
         low=np.exp(means - half),
@@ -182,7 +177,7 @@ def predict_rest(space: Space, known: Mapping[int, Known]) -> Rest:
     )
 
 
-def _batch(space: Space, known: Mapping[int, Known], budget: int, seed: int) -> list[int]:
+def _batch(space: Space, known: Mapping[int, PointOutcome], budget: int, seed: int) -> list[int]:
     """Return the next points: for values that no point with a time has, or else those that are worth most.
 
     They depend on what is known and the seed alone.  So an exploration that was interrupted between two
@@ -193,11 +188,11 @@ def _batch(space: Space, known: Mapping[int, Known], budget: int, seed: int) -> 
     free[[*known]] = False
     missing = [(tally.timed == 0) & (tally.vain < MOST_TRIES) for tally in counts]
     if any(mask.any() for mask in missing):
-        belief = Belief.at_first(space, rng)
+        posterior = Posterior.at_first(space, rng)
         for place in known:
-            belief.see(place)
+            posterior.see(place)
         suspects = [mask & (tally.vain > 0) for mask, tally in zip(missing, counts, strict=True)]
-        if batch := cover(space, missing, free, belief, budget - len(known), rng, suspects):
+        if batch := cover(space, missing, free, posterior, budget - len(known), rng, suspects):
             return batch
     able = np.array([at for at in np.flatnonzero(free).tolist() if not unknown(counts, at)], dtype=np.intp)
     if not len(able):
@@ -206,10 +201,10 @@ def _batch(space: Space, known: Mapping[int, Known], budget: int, seed: int) -> 
     size = min(budget - len(known), max(1, int(GROWTH * len(known))))
     places = range(len(known), len(known) + size)
     for_fastest = [place % 2 == 0 or place >= (1 - LAST) * budget for place in places]
-    return telling(space, process_of(space, known), able, vain, for_fastest, rng)
+    return select_batch(space, process_of(space, known), able, vain, for_fastest, rng)
 
 
-def process_of(space: Space, known: Mapping[int, Known]) -> Process:
+def process_of(space: Space, known: Mapping[int, PointOutcome]) -> GaussianProcess:
     """Return the process fitted to the points with a time.
 
     Raises
@@ -228,7 +223,7 @@ def process_of(space: Space, known: Mapping[int, Known]) -> Process:
     return fit(Covariance.of(space, _work(space, known)), rows, logarithms)
 
 
-def _work(space: Space, known: Mapping[int, Known]) -> Array:
+def _work(space: Space, known: Mapping[int, PointOutcome]) -> Array:
     """Return the logarithm of each point's multiply-adds less their mean, 0 where they are not known.
 
     They are those of its model on its dataset, before compression: what compression changes is an effect of

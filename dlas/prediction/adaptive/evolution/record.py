@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import pydantic
 
-from dlas.bench.store.replacing import make_folder, replacing
-from dlas.errors import InputError
+from dlas.prediction.adaptive.records import RunModel, RunRecord, RunRequest, read_record
 from dlas.sweep.rows.labels import MISSING, duration, number_of
 
 FILE = "search.json"
-MOST_BYTES = 64 << 20
 LEVEL = 0.95
 """Of the interval of a share."""
 Finite = Annotated[float, pydantic.Field(allow_inf_nan=False)]
@@ -21,13 +19,7 @@ Bound = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 Text = Annotated[str, pydantic.Field(max_length=4000)]
 
 
-class Strict(pydantic.BaseModel):
-    """A record of the file: no other keys, no conversions, no infinite numbers."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class Asked(Strict):
+class SearchRequest(RunRequest):
     """What a search asked for.
 
     Attributes
@@ -56,7 +48,7 @@ class Asked(Strict):
     seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)]
 
 
-class CostRecord(Strict):
+class CostRecord(RunModel):
     """What a candidate costs.
 
     Attributes
@@ -72,7 +64,7 @@ class CostRecord(Strict):
     measured: Finite | None = None
 
 
-class FoundRecord(Strict):
+class FoundRecord(RunModel):
     """A candidate that was found.
 
     Attributes
@@ -112,38 +104,31 @@ def keeps_in_words(found: FoundRecord, within: Mapping[str, float]) -> str:
     return {True: "yes", False: "no", None: MISSING}[keeps(found, within)]
 
 
-class SearchRecord(Strict):
+class SearchRecord(RunRecord):
     """What ``search.json`` holds.
 
     Attributes
     ----------
-    schema_version : int
-    asked : Asked
+    asked : SearchRequest
     generation : int
         Generations that are done.
     asked_for, estimated : int
         Estimates that were needed, and those that the memory did not have.
-    spent_s : float
-        Seconds so far.
     state : str
         Of the random numbers, as JSON.
     population, front, winners : list of FoundRecord
         The population, the best first; those with the highest score of all of at most their cost;
         and those that were chosen in the end.
-    finished : bool
     """
 
-    schema_version: Literal[1] = 1
-    asked: Asked
+    asked: SearchRequest
     generation: Annotated[int, pydantic.Field(ge=0)]
     asked_for: int
     estimated: int
-    spent_s: Finite
     state: Text
     population: Annotated[list[FoundRecord], pydantic.Field(min_length=1)]
     front: list[FoundRecord]
     winners: list[FoundRecord]
-    finished: bool = False
 
     @pydantic.model_validator(mode="after")
     def _of_one_search(self) -> SearchRecord:
@@ -161,43 +146,14 @@ def holds_search(folder: Path) -> bool:
 
 
 def read_search(folder: Path) -> SearchRecord:
-    """Return the search in a folder, which may come from elsewhere.
+    """Return the search in a folder.
 
     Raises
     ------
     InputError
         If the file is damaged.
     """
-    path = folder / FILE
-    try:
-        with path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error.strerror}") from None
-    if len(text) > MOST_BYTES:
-        raise InputError(f"{path} has over {MOST_BYTES:,} bytes")
-    try:
-        return SearchRecord.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise InputError(f"{path} holds no search: {place or 'the file'}: {problem['msg']}") from None
-
-
-def write_search(folder: Path, record: SearchRecord) -> None:
-    """Write a search into its folder.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to.
-    """
-    make_folder(folder, "search's folder")
-    try:
-        with replacing(folder / FILE) as partial:
-            partial.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {str(folder / FILE)!r}: {error.strerror}") from None
+    return read_record(folder / FILE, SearchRecord)
 
 
 def effort(record: SearchRecord) -> str:

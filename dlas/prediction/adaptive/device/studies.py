@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from dlas.errors import InputError, listed
-from dlas.prediction.learning.device_runs import UNSEEN, Asked, Part
-from dlas.prediction.learning.spending import FIRST, UNSEEN_BATCHES
+from dlas.prediction.adaptive.budget import LoopBudget
+from dlas.prediction.adaptive.device.budget import FIRST, UNSEEN_BATCHES, check_minutes, usual_s
+from dlas.prediction.adaptive.device.record import UNSEEN, DeviceRequest, PartOption
 from dlas.stack import Backend, Model
 from dlas.sweep.engine.checks import check_parts, unsupported
-from dlas.sweep.engine.planned import Planned
-from dlas.sweep.engine.session import Session
+from dlas.sweep.engine.diagnosis import examine_hardware
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import Choice, Point
 from dlas.sweep.study.sampling import TooFewDraws
@@ -30,39 +29,41 @@ LAYER_REPEATS = 5
 """Of networks never seen: their layers are told, and nothing is fitted to them."""
 
 
-class Bench(Protocol):
-    """Where points are drawn, planned and measured."""
-
-    def draws(self, count: int) -> list[Point]:
-        """Return the first points that are drawn, fewer where there are no more; more begin with these."""
-
-    def unseen(self) -> list[Point]:
-        """Return the points of the networks that a predictor is tried on."""
-
-    def plan(self, chosen: Sequence[Point], place: str) -> Planned:
-        """Return what is known of a folder's points without building or measuring them; it may be nothing."""
-
-    def measure(self, chosen: Sequence[Point], place: str) -> None:
-        """Measure points that have no row yet in a folder."""
-
-
 @dataclass
-class DeviceBench:
-    """Measures on a device, as ``dlas run`` does.
+class DeviceStudies:
+    """The points that a predictor is fitted to, and those that it is tried on.
 
     Parameters
     ----------
-    folder : Path
-        Of the predictor; rows lie in folders in it.
     drawn, never_seen : Study
-    session : Session
-        Of all steps, so that what they import is imported once.
     """
 
-    folder: Path
     drawn: Study
     never_seen: Study
-    session: Session
+
+    @classmethod
+    def of(cls, asked: DeviceRequest) -> DeviceStudies:
+        """Return those of what was asked for.
+
+        Raises
+        ------
+        InputError
+            If a part or an option does not exist, or the part that is to draw networks draws none.
+        """
+        return cls(drawn_study(asked), unseen_study(asked))
+
+    def check(self, asked: DeviceRequest, budget: LoopBudget) -> None:
+        """Refuse a device that cannot be used, and too few minutes for a run that has not begun.
+
+        Raises
+        ------
+        InputError
+        """
+        check_device(asked, self.drawn, self.never_seen)
+        if not budget.before_s:
+            name, _ = named("compiler", asked.compiler)
+            point_s = usual_s(parts.find("compiler", name).cls)
+            check_minutes(budget.minutes, name, point_s, len(asked.unseen))
 
     def draws(self, count: int) -> list[Point]:
         """Return the first points that are drawn, fewer where there are no more; more begin with these."""
@@ -75,15 +76,9 @@ class DeviceBench:
         """Return the points of the networks that a predictor is tried on, those of a network together."""
         return list(self.never_seen.points())
 
-    def plan(self, chosen: Sequence[Point], place: str) -> Planned:
-        """Return what is known of points: their networks are made, or taken from the cache."""
-        return self.session.part.plan(self._study_of(place), chosen, kernels=True)
-
-    def measure(self, chosen: Sequence[Point], place: str) -> None:
-        """Measure points that have no row yet in the folder ``place``."""
-        study, folder = self._study_of(place), self.folder / place
-        self.session.check(study, folder, chosen)
-        self.session.part.measure(study, chosen, folder)
+    def study(self, place: str) -> Study:
+        """Return the study whose points have their rows in a folder."""
+        return self.never_seen if place == UNSEEN else self.drawn
 
     def _first(self, count: int) -> list[Point]:
         """Return so many points as they are drawn."""
@@ -92,12 +87,8 @@ class DeviceBench:
         self.drawn = study
         return found
 
-    def _study_of(self, place: str) -> Study:
-        """Return the study whose points have their rows in a folder."""
-        return self.never_seen if place == UNSEEN else self.drawn
 
-
-def drawn_study(asked: Asked) -> Study:
+def drawn_study(asked: DeviceRequest) -> Study:
     """Return the study of drawn networks that a predictor is fitted to.
 
     Raises
@@ -118,7 +109,7 @@ def drawn_study(asked: Asked) -> Study:
     return _study(asked, axes, {"sample": {"points": FIRST, "axes": list(axes)}, "measure": dict(MEASURE)})
 
 
-def unseen_study(asked: Asked) -> Study:
+def unseen_study(asked: DeviceRequest) -> Study:
     """Return the study of the networks that a predictor is tried on, each with the images that it is for.
 
     Raises as :func:`drawn_study`.
@@ -137,7 +128,7 @@ def unseen_study(asked: Asked) -> Study:
     return _study(asked, axes, {"skip": skip, "measure": {**MEASURE, "layer_repeats": LAYER_REPEATS}})
 
 
-def check_device(asked: Asked, drawn: Study, never_seen: Study) -> None:
+def check_device(asked: DeviceRequest, drawn: Study, never_seen: Study) -> None:
     """Refuse a device, a number of threads or a compiler with which nothing could be measured or predicted.
 
     Raises
@@ -169,7 +160,25 @@ def check_device(asked: Asked, drawn: Study, never_seen: Study) -> None:
         raise InputError(reason)
 
 
-def named(option: str, part: Part) -> tuple[str, dict[str, Any]]:
+def examine(asked: DeviceRequest, say: Callable[[str], None]) -> None:
+    """Say what is wrong with the device; refuse one that cannot be measured on.
+
+    Raises
+    ------
+    InputError
+        It says what to do.
+    """
+    found = examine_hardware(named("hardware", asked.hardware)[0])
+    say(f"doctor: {sum(check.status == 'ok' for check in found)} of {len(found)} checks are ok")
+    for check in found:
+        told = f"{check.name}: {check.finding}; {check.advice}"
+        if check.status == "fail":
+            raise InputError(f"doctor: {told}")
+        if check.status == "warn":
+            say(f"  {told}")
+
+
+def named(option: str, part: PartOption) -> tuple[str, dict[str, Any]]:
     """Return the name and the options of a part as an option gives it, a name or a table.
 
     Raises
@@ -184,7 +193,7 @@ def named(option: str, part: Part) -> tuple[str, dict[str, Any]]:
     return name, options
 
 
-def _study(asked: Asked, axes: Mapping[str, Any], rest: Mapping[str, Any]) -> Study:
+def _study(asked: DeviceRequest, axes: Mapping[str, Any], rest: Mapping[str, Any]) -> Study:
     """Return a study of what was asked for, with further axes and settings."""
     algorithm = asked.algorithm or {"name": "spatial_pack", "layout": "blocked"}
     own = {
@@ -195,7 +204,7 @@ def _study(asked: Asked, axes: Mapping[str, Any], rest: Mapping[str, Any]) -> St
     return Study(axes={**axes, **own}, name="fit-device", seed=asked.seed, limits=dict(LIMITS), **rest)
 
 
-def _hardware(asked: Asked) -> dict[str, Any]:
+def _hardware(asked: DeviceRequest) -> dict[str, Any]:
     """Return the device's part with its threads.
 
     Raises

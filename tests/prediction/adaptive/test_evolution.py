@@ -1,4 +1,4 @@
-"""Evolution finds what is best within a bound, remembers, and goes on where it was."""
+"""EvolutionarySearch finds what is best within a bound, remembers, and goes on where it was."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlas.prediction.learning.evolution import Cost, Evolution, Judged, Memory, Settings, distinct, front
+from dlas.prediction.adaptive.evolution.evolution import (
+    CostEstimate,
+    EvolutionarySearch,
+    Individual,
+    Memory,
+    Settings,
+    distinct,
+    front,
+)
 
 Genes = tuple[int, ...]
 LENGTH = 12
@@ -28,22 +36,22 @@ class Digits:
         return tuple(pair[int(rng.integers(2))] for pair in zip(one, other, strict=True))
 
 
-def judge(candidates: Sequence[Genes]) -> list[Judged[Genes]]:
+def judge(candidates: Sequence[Genes]) -> list[Individual[Genes]]:
     """The even places cost, the odd ones score: the best is 0, 9, 0, 9, ..."""
     return judged(candidates, 20.0)
 
 
-def judged(candidates: Sequence[Genes], bound: float) -> list[Judged[Genes]]:
+def judged(candidates: Sequence[Genes], bound: float) -> list[Individual[Genes]]:
     found = []
     for each in candidates:
         cost = sum(each[::2])
-        costs = Cost(cost + 1.0, cost + 2.0, bound), Cost(each[0], each[0], 8.0)
-        found.append(Judged(each, float(sum(each[1::2])), costs))
+        costs = CostEstimate(cost + 1.0, cost + 2.0, bound), CostEstimate(each[0], each[0], 8.0)
+        found.append(Individual(each, float(sum(each[1::2])), costs))
     return found
 
 
-def run(generations: int = 40) -> Evolution[Genes]:
-    evolution = Evolution(Digits(), Memory(judge), SETTINGS)
+def run(generations: int = 40) -> EvolutionarySearch[Genes]:
+    evolution = EvolutionarySearch(Digits(), Memory(judge), SETTINGS)
     evolution.start()
     for _ in range(generations):
         evolution.advance()
@@ -61,7 +69,7 @@ def test_it_nears_the_best_within_the_bounds() -> None:
 
 def test_equal_seeds_find_the_same_and_a_state_goes_on() -> None:
     whole, half = run(10), run(5)
-    again = Evolution(Digits(), Memory(judge), SETTINGS, half.population, half.generation)
+    again = EvolutionarySearch(Digits(), Memory(judge), SETTINGS, half.population, half.generation)
     again.go_on_with(half.settled)
     for _ in range(5):
         again.advance()
@@ -71,7 +79,7 @@ def test_equal_seeds_find_the_same_and_a_state_goes_on() -> None:
 def test_memory_asks_once_of_each() -> None:
     asked: list[Genes] = []
 
-    def noted(candidates: Sequence[Genes]) -> list[Judged[Genes]]:
+    def noted(candidates: Sequence[Genes]) -> list[Individual[Genes]]:
         asked.extend(candidates)
         return judge(candidates)
 
@@ -83,7 +91,7 @@ def test_memory_asks_once_of_each() -> None:
 
 
 def test_nothing_within_the_bound_leaves_the_nearest() -> None:
-    evolution = Evolution(Digits(), Memory(lambda candidates: judged(candidates, 1.0)), SETTINGS)
+    evolution = EvolutionarySearch(Digits(), Memory(lambda candidates: judged(candidates, 1.0)), SETTINGS)
     evolution.start()
     assert evolution.population == [] and evolution.nearest is not None
     assert isinstance(evolution.judge, Memory)
@@ -92,6 +100,9 @@ def test_nothing_within_the_bound_leaves_the_nearest() -> None:
 
 def test_the_front_holds_what_nothing_beats() -> None:
     costs = [(1.0, 1.0), (2.0, 3.0), (2.0, 2.0), (3.0, 3.0), (4.0, 5.0)]
-    some = [Judged((place,), score, (Cost(cost, cost, 9.0),)) for place, (cost, score) in enumerate(costs)]
+    some = [
+        Individual((place,), score, (CostEstimate(cost, cost, 9.0),))
+        for place, (cost, score) in enumerate(costs)
+    ]
     assert [each.candidate for each in front(some)] == [(0,), (1,), (4,)]
     assert [each.candidate for each in distinct([some[1], some[0], some[1]])] == [(1,), (0,)]

@@ -2,7 +2,7 @@
 
 Scikit-learn's has no kernel of names beside numbers, and fits its parameters without saying what is usual;
 with ten points, that decides.  Here the parameters are those of largest posterior density: the likelihood of
-what was measured times what is usual in sweeps (:data:`dlas.prediction.learning.exploring.covariance.USUAL`).
+what was measured times what is usual in sweeps (:data:`dlas.prediction.adaptive.share.covariance.USUAL`).
 
 References
 ----------
@@ -19,8 +19,8 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import minimize
 from scipy.stats import t
 
-from dlas.prediction.learning.exploring.covariance import Covariance
-from dlas.prediction.learning.exploring.space import Codes
+from dlas.prediction.adaptive.share.covariance import Covariance
+from dlas.prediction.adaptive.share.space import Codes
 from dlas.prediction.learning.intervals import LEVEL
 
 Array = npt.NDArray[np.float64]
@@ -38,7 +38,7 @@ TRUSTED = 8.0
 
 
 @dataclass(frozen=True)
-class Process:
+class GaussianProcess:
     """A Gaussian process of logarithms of latencies, fitted to some points.
 
     Parameters
@@ -108,7 +108,7 @@ class Process:
         return np.asarray(quantile * scale * np.sqrt(variances + self.noise), dtype=np.float64)
 
 
-def fit(covariance: Covariance, rows: Codes, logarithms: Array) -> Process:
+def fit(covariance: Covariance, rows: Codes, logarithms: Array) -> GaussianProcess:
     """Return the process of the parameters that what was measured makes most likely.
 
     Parameters
@@ -142,7 +142,7 @@ def fit(covariance: Covariance, rows: Codes, logarithms: Array) -> Process:
     return _fitted(covariance, found.x, rows, logarithms)
 
 
-def _fitted(covariance: Covariance, parameters: Array, rows: Codes, logarithms: Array) -> Process:
+def _fitted(covariance: Covariance, parameters: Array, rows: Codes, logarithms: Array) -> GaussianProcess:
     """Return the process of some parameters."""
     noise = np.exp(2 * parameters[0]) * np.eye(len(rows))
     matrix = covariance.between(parameters, rows, rows) + noise
@@ -152,7 +152,7 @@ def _fitted(covariance: Covariance, parameters: Array, rows: Codes, logarithms: 
     middle = float(unusual.mean())
     weights = inverse @ (unusual - middle)
     own = np.diag(inverse)
-    return Process(
+    return GaussianProcess(
         covariance=covariance,
         parameters=parameters,
         rows=rows,

@@ -6,10 +6,10 @@ All of it is arithmetic on the seconds that points took; before any was measured
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from dlas.errors import InputError, Unfinished
+from dlas.prediction.adaptive.budget import LoopBudget
 from dlas.stack import Backend, TuningCompiler
 from dlas.sweep.rows.labels import duration, number_of, points
 
@@ -37,34 +37,6 @@ FEWEST_PAIRS = 5
 USUAL_FIT_S = 20.0
 USUAL_S = {"runtime": 4.0, "compiler": 12.0, "search": 300.0}
 """Seconds that a drawn network takes on two cores: with a runtime, compiled, compiled after a search."""
-
-
-class Clock:
-    """The seconds of a command, with those that it took before it was interrupted.
-
-    Parameters
-    ----------
-    minutes : float
-        How long it may take in all.
-    before_s : float
-        Seconds that it took before.
-    now : callable
-        Returns seconds since any moment.
-    """
-
-    def __init__(self, minutes: float, before_s: float, now: Callable[[], float] = time.monotonic) -> None:
-        self.minutes = minutes
-        self._before_s, self._now, self._began = before_s, now, now()
-
-    @property
-    def spent_s(self) -> float:
-        """Seconds until now."""
-        return self._before_s + self._now() - self._began
-
-    @property
-    def left_s(self) -> float:
-        """Seconds that are left; negative where it took longer."""
-        return 60 * self.minutes - self.spent_s
 
 
 def usual_s(compiler: type[Backend]) -> float:
@@ -117,12 +89,12 @@ def check_minutes(minutes: float, compiler: str, point_s: float, networks: int) 
         )
 
 
-def check_pace(clock: Clock, measured: int, point_s: float, networks: int) -> None:
+def check_pace(budget: LoopBudget, measured: int, point_s: float, networks: int) -> None:
     """Stop where the minutes turn out too few for the first points and the end.
 
     Parameters
     ----------
-    clock : Clock
+    budget : LoopBudget
     measured : int
         Points so far.
     point_s : float
@@ -136,11 +108,11 @@ def check_pace(clock: Clock, measured: int, point_s: float, networks: int) -> No
         It says how many minutes it takes.
     """
     left = point_s * max(0, FIRST - measured) + end_s(point_s, networks, USUAL_FIT_S)
-    if left > clock.left_s:
+    if left > budget.left_s:
         raise Unfinished(
-            f"--minutes {clock.minutes:g} is too few: a point takes {duration(point_s)} here, and "
+            f"--minutes {budget.minutes:g} is too few: a point takes {duration(point_s)} here, and "
             f"{points(measured)} of {FIRST} are measured; the same command with "
-            f"--minutes {_minutes(clock.spent_s + left)} goes on"
+            f"--minutes {_minutes(budget.spent_s + left)} goes on"
         )
 
 

@@ -12,19 +12,19 @@ import pytest
 from scipy.stats import norm
 
 from dlas.errors import InputError, Unfinished
-from dlas.prediction.learning.exploring.belief import Belief
-from dlas.prediction.learning.exploring.choosing import fastest, first_share
-from dlas.prediction.learning.exploring.covariance import Covariance
-from dlas.prediction.learning.exploring.share import (
+from dlas.prediction.adaptive.share.acquisition import fastest, first_share
+from dlas.prediction.adaptive.share.covariance import Covariance
+from dlas.prediction.adaptive.share.outcomes import PointOutcome
+from dlas.prediction.adaptive.share.posterior import Posterior
+from dlas.prediction.adaptive.share.share import (
+    batches_of_share,
     budget_of,
     check_covers,
-    measure_share,
     predict_rest,
     process_of,
 )
-from dlas.prediction.learning.exploring.space import ABSENT, Space
-from dlas.prediction.learning.exploring.tallies import Known
-from dlas.prediction.learning.exploring.trends import SLOPES
+from dlas.prediction.adaptive.share.space import ABSENT, Space
+from dlas.prediction.adaptive.share.trends import SLOPES
 from dlas.sweep.rows.results import read_rows
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.reading import parse_study
@@ -78,30 +78,34 @@ class Recorder:
         self.seconds, self.interrupted = seconds, interrupted
         self.batches: list[list[int]] = []
 
-    def __call__(self, places: Sequence[int]) -> dict[int, Known]:
+    def __call__(self, places: Sequence[int]) -> dict[int, PointOutcome]:
         if len(self.batches) == self.interrupted:
             raise KeyboardInterrupt
         self.batches.append([*places])
         return {place: outcome(self.seconds[place]) for place in places}
 
 
-def outcome(seconds: float | None) -> Known:
-    return Known(seconds, "" if seconds else "failed: it does not build")
+def outcome(seconds: float | None) -> PointOutcome:
+    return PointOutcome(seconds, "" if seconds else "failed: it does not build")
 
 
 def explored(
     space: Space,
     share: float,
     recorder: Recorder,
-    known: Mapping[int, Known] = MappingProxyType({}),
+    known: Mapping[int, PointOutcome] = MappingProxyType({}),
     seed: int = 0,
     again: Sequence[int] = (),
-) -> dict[int, Known]:
+) -> dict[int, PointOutcome]:
     """Return what became of a share, whatever was known of it."""
-    return measure_share(space, share, first_share(space, seed), known, recorder, seed=seed, again=again)
+    found = dict(known)
+    for batch in batches_of_share(space, share, first_share(space, seed), found, seed=seed, again=again):
+        told = recorder(batch)
+        found |= {place: told.get(place, PointOutcome(None, "it has no row")) for place in batch}
+    return found
 
 
-def errors(space: Space, truth: Sequence[float], known: dict[int, Known]) -> np.ndarray:
+def errors(space: Space, truth: Sequence[float], known: dict[int, PointOutcome]) -> np.ndarray:
     """Return the relative errors of the points that are not known."""
     rest = np.array([place for place in range(len(space)) if place not in known])
     means, _ = process_of(space, known).predict(rest)
@@ -199,7 +203,7 @@ def test_a_value_that_never_ends_well_is_tried_given_up_and_told(space: Space, t
 def test_a_value_that_fails_as_often_as_not_is_in_doubt(space: Space, truth: list[float]) -> None:
     known = explored(space, 0.1, Recorder(truth))
     of_gemm = [place for place in known if space.points[place].algorithm.name == "gemm"]
-    known |= dict.fromkeys(of_gemm[1:], Known(None, "wrong"))
+    known |= dict.fromkeys(of_gemm[1:], PointOutcome(None, "wrong"))
     rest = predict_rest(space, known)
     for place, doubt in zip(rest.rows.tolist(), rest.doubts, strict=True):
         assert ("with algorithm gemm have no time" in doubt) == (space.points[place].algorithm.name == "gemm")
@@ -264,11 +268,11 @@ def test_a_recorded_sweep_is_explored_better_than_at_random() -> None:
     rows = [row for row in read_rows(RECORDED) if row.timed]
     recorded = Space.of([Point.of(vars(row)) for row in rows])
     seconds = [statistics.median(row.latency_s) for row in rows]
-    outcomes = {place: Known(seconds[place], macs=row.macs) for place, row in enumerate(rows)}
+    outcomes = {place: PointOutcome(seconds[place], macs=row.macs) for place, row in enumerate(rows)}
     first = first_share(recorded, 0)
-    known = measure_share(
-        recorded, 0.2, first, {}, lambda places: {place: outcomes[place] for place in places}
-    )
+    known: dict[int, PointOutcome] = {}
+    for batch in batches_of_share(recorded, 0.2, first, known):
+        known |= {place: outcomes[place] for place in batch}
     at_random = []
     for seed in range(3):
         drawn = np.random.default_rng(seed).choice(len(rows), len(known), replace=False)
@@ -312,27 +316,27 @@ def test_the_share_finds_points_that_are_nearly_the_fastest(space: Space, truth:
 def test_a_measurement_is_worth_what_it_is_expected_to_shorten() -> None:
     means, deviations = np.array([0.0, 0.1, 3.0]), np.array([0.2, 0.3, 0.1])
     rows, rivals = np.arange(3), np.zeros(3, dtype=np.intp)
-    belief = Belief(rows, means, np.diag(deviations**2), noise=0.0)
-    found = belief.shortenings(rows, rivals, np.array([np.inf]))
+    posterior = Posterior(rows, means, np.diag(deviations**2), noise=0.0)
+    found = posterior.knowledge_gradient(rows, rivals, np.array([np.inf]))
     for place, (mean, deviation) in enumerate(zip(means, deviations, strict=True)):
         away = -abs(mean - np.delete(means, place).min()) / deviation
         expected = deviation * (away * norm.cdf(away) + norm.pdf(away))
         assert found[place] == pytest.approx(expected, abs=0.008)
-    measured = belief.shortenings(rows, rivals, np.array([-5.0]))
+    measured = posterior.knowledge_gradient(rows, rivals, np.array([-5.0]))
     assert measured.max() < 1e-6, "nothing comes near what was measured"
-    assert (belief.shortenings(rows, rows, np.full(3, np.inf)) == 0).all(), "there are no rivals"
+    assert (posterior.knowledge_gradient(rows, rows, np.full(3, np.inf)) == 0).all(), "there are no rivals"
 
 
 def test_a_measurement_shortens_what_looks_fastest_among_points_that_are_like_it() -> None:
     """Two groups of rivals: the first of each are alike, and so are the second of each."""
     matrix = np.kron(np.array([[0.04, 0.036], [0.036, 0.04]]), np.eye(2)).astype(np.float64)
     rows, rivals = np.arange(4), np.array([0, 0, 1, 1])
-    belief = Belief(rows, np.zeros(4), matrix, noise=0.01)
-    together = belief.shortenings(rows, rivals, np.full(2, np.inf))
-    alone = Belief(rows, np.zeros(4), 0.04 * np.eye(4), noise=0.01)
-    assert (together > 1.5 * alone.shortenings(rows, rivals, np.full(2, np.inf))).all()
-    belief.see(0)
-    assert belief.shortenings(rows, rivals, np.full(2, np.inf))[2] < together[2]
+    posterior = Posterior(rows, np.zeros(4), matrix, noise=0.01)
+    together = posterior.knowledge_gradient(rows, rivals, np.full(2, np.inf))
+    alone = Posterior(rows, np.zeros(4), 0.04 * np.eye(4), noise=0.01)
+    assert (together > 1.5 * alone.knowledge_gradient(rows, rivals, np.full(2, np.inf))).all()
+    posterior.see(0)
+    assert posterior.knowledge_gradient(rows, rivals, np.full(2, np.inf))[2] < together[2]
 
 
 PRUNED = """
@@ -383,7 +387,7 @@ def test_what_is_known_of_latencies_before_one_is_measured() -> None:
 
 def test_usual_trends_are_predicted_from_one_measurement() -> None:
     space = Space.of([*parse_study(PRUNED).points()])
-    process = process_of(space, {0: Known(0.01)})
+    process = process_of(space, {0: PointOutcome(0.01)})
     usual = sum((trend.slope * trend.values for trend in space.trends), np.zeros(len(space)))
     means, variances = process.predict(np.arange(len(space)))
     assert means - means[0] == pytest.approx(np.asarray(usual - usual[0]), abs=0.05)

@@ -14,8 +14,8 @@ from dlas.analysis.matching import timed
 from dlas.errors import InputError, listed
 from dlas.networks.subnets.accuracy import AccuracyNetwork
 from dlas.networks.subnets.tables import block_times, read_tables
+from dlas.prediction.adaptive.evolution.space import PointOptions, StudySpace, samples_of, told_by_options
 from dlas.prediction.learning import stored
-from dlas.prediction.learning.candidates import PointOptions, StudySpace, samples_of, told_by_options
 from dlas.prediction.learning.features import OF_OPTIONS
 from dlas.prediction.learning.features.subnets import Told
 from dlas.prediction.learning.points import SETTING, Points, planned_points
@@ -24,15 +24,13 @@ from dlas.prediction.predictors.lookup_table import BlockSum, LookupTable
 from dlas.stack import INFERENCE, Fitted, Samples
 from dlas.sweep.engine.checks import check_study
 from dlas.sweep.engine.session import Session
-from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.frame import frame_of
 from dlas.sweep.rows.predictions import PREDICTED
 from dlas.sweep.rows.results import Row
 from dlas.sweep.study.point import NONE, Point
 
 Array = npt.NDArray[np.float64]
 MEASURE = "measure"
-MEASURED = "measured"
-"""Folder, in that of the search, of what its estimator measured."""
 TRUE = "accuracy"
 """What is maximised by making each network, training it or not as the study says, and evaluating it."""
 WEIGHTS = (".pth", ".pt", ".safetensors")
@@ -204,28 +202,23 @@ class TableSource:
 
 @dataclass(frozen=True)
 class Measurement:
-    """The device itself: each candidate is measured as ``dlas run`` does.
+    """The device itself: each candidate is measured as ``dlas run`` does, before it is asked for here.
 
     Parameters
     ----------
-    space : StudySpace
-    folder : Path
-        Of the rows, which are its memory.
-    session : Session
+    rows : dict of str to Row
+        What was measured, by id.
     """
 
-    space: StudySpace
-    folder: Path
-    session: Session
+    rows: dict[str, Row] = field(default_factory=dict)
 
     def __call__(self, points: Sequence[Point]) -> tuple[Array, Array]:
         """Return medians, and the upper ends of their intervals; infinity where a point has no time."""
-        self.session.part.measure(self.space.small, points, self.folder)
-        frame = read(self.folder).set_index("id")
-        results = frame[timed(frame)]
+        ids = [point.id for point in points]
+        frame = frame_of("", [self.rows[name] for name in dict.fromkeys(ids) if name in self.rows])
+        results = frame[timed(frame)].set_index("id")
         value, high = (
-            results[name].reindex([point.id for point in points]).to_numpy(dtype=float)
-            for name in (LATENCY, "latency_high_s")
+            results[name].reindex(ids).to_numpy(dtype=float) for name in (LATENCY, "latency_high_s")
         )
         return np.nan_to_num(value, nan=np.inf), np.nan_to_num(high, nan=np.inf)
 
@@ -234,7 +227,6 @@ def costs_of(
     texts: Sequence[str],
     space: StudySpace,
     within: Mapping[str, float],
-    folder: Path,
     session: Session,
 ) -> dict[str, Costs]:
     """Return what tells each quantity that is bounded.
@@ -245,8 +237,6 @@ def costs_of(
         Predictors' folders, a table of blocks, or ``measure``.
     space : StudySpace
     within : mapping of str to float
-    folder : Path
-        Of the search.
     session : Session
 
     Raises
@@ -256,7 +246,7 @@ def costs_of(
     """
     found: dict[str, Costs] = {}
     for text in texts:
-        quantity, costs = _told(text, space, folder, session)
+        quantity, costs = _told(text, space, session)
         if quantity in found:
             raise InputError(f"--estimator {text!r}: another one tells {quantity}, too")
         if quantity not in within:
@@ -272,10 +262,10 @@ def costs_of(
     return {quantity: found[quantity] for quantity in within}
 
 
-def _told(text: str, space: StudySpace, folder: Path, session: Session) -> tuple[str, Costs]:
+def _told(text: str, space: StudySpace, session: Session) -> tuple[str, Costs]:
     """Return what an estimator tells, and the estimator."""
     if text == MEASURE:
-        return LATENCY, Measurement(space, folder / MEASURED, session)
+        return LATENCY, Measurement()
     path = Path(text).expanduser()
     if (path / stored.FILE).is_file():
         found = PredictorSource.of(path, space, session)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlas.prediction.learning.committee import PARTS, Array, Committee, choose, seconds_to_measure
+from dlas.prediction.adaptive.device.committee import PARTS, Array, Committee, choose, seconds_to_measure
 from dlas.prediction.learning.points import Points, read_points
 from dlas.prediction.predictors.additive import Additive
 from dlas.prediction.predictors.extra_trees import ExtraTrees

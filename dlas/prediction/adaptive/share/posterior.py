@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dlas.prediction.learning.exploring.covariance import Covariance
-from dlas.prediction.learning.exploring.process import Process
-from dlas.prediction.learning.exploring.space import Codes, Space
+from dlas.prediction.adaptive.share.covariance import Covariance
+from dlas.prediction.adaptive.share.gaussian_process import GaussianProcess
+from dlas.prediction.adaptive.share.space import Codes, Space
 
 Array = npt.NDArray[np.float64]
 
@@ -17,7 +17,7 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 """What a measurement may come to, in standard deviations from what is expected, and how likely."""
 
 
-class Belief:
+class Posterior:
     """What is believed of points.
 
     Parameters
@@ -37,7 +37,7 @@ class Belief:
         self._positions = {place: position for position, place in enumerate(rows.tolist())}
 
     @classmethod
-    def at_first(cls, space: Space, rng: np.random.Generator) -> Belief:
+    def at_first(cls, space: Space, rng: np.random.Generator) -> Posterior:
         """Return what is believed before anything is measured."""
         covariance = Covariance.of(space, np.zeros(len(space)))
         usual, _ = covariance.usual()
@@ -47,13 +47,13 @@ class Belief:
         )
 
     @classmethod
-    def after(cls, process: Process, rows: Codes) -> Belief:
+    def after(cls, process: GaussianProcess, rows: Codes) -> Posterior:
         """Return what is believed after what a process was fitted to."""
         return cls(rows, process.predict(rows)[0], process.joint(rows), process.noise)
 
-    def copy(self) -> Belief:
-        """Return a belief that changes by itself."""
-        return Belief(self.rows, self.means, self._matrix, self._noise)
+    def copy(self) -> Posterior:
+        """Return a posterior that changes by itself."""
+        return Posterior(self.rows, self.means, self._matrix, self._noise)
 
     def see(self, place: int) -> None:
         """Count a point as measured, with what is expected of it."""
@@ -62,20 +62,20 @@ class Belief:
             variance = own[self._positions[place]] + self._noise
             self._matrix = self._matrix - np.outer(own, own) / variance
 
-    def left(self) -> float:
+    def total_variance(self) -> float:
         """Return the sum of the variances."""
         return float(np.trace(self._matrix))
 
-    def gains(self, places: Codes) -> Array:
+    def variance_reduction(self, places: Codes) -> Array:
         """Return how much variance measuring each of some points takes away from all.
 
         A point that is not looked at takes nothing away.
         """
         columns, known = self._columns(places)
-        gains = (columns**2).sum(axis=0) / self._variances(places)
-        return np.asarray(np.where(known, gains, 0.0))
+        reduction = (columns**2).sum(axis=0) / self._variances(places)
+        return np.asarray(np.where(known, reduction, 0.0))
 
-    def shortenings(self, places: Codes, rivals: Codes, least: Array) -> Array:
+    def knowledge_gradient(self, places: Codes, rivals: Codes, least: Array) -> Array:
         """Return by how much measuring each of some points is expected to shorten what looks fastest.
 
         It is the knowledge gradient: a measurement changes what is expected of all points that are like it,
