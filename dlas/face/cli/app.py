@@ -131,14 +131,14 @@ def table(
     json: Json = False,
 ) -> None:
     """Print every point's row, beside the fastest of its kind; predicted points are marked."""
-    from dlas.face.api import results
+    from dlas.face.api import rows as api
     from dlas.face.console import as_json
 
     rows = _read(folders, where, predictions=True)
     if json:
         terminal.show_json(as_json.of_table(rows, sort))
     else:
-        terminal.show(results.table(rows, sort=sort, every=every))
+        terminal.show(api.table(rows, sort=sort, every=every))
 
 
 @app.command()
@@ -152,14 +152,14 @@ def compare(
 ) -> None:
     """Compare the values of one axis on matched points."""
     from dlas.analysis.compare import compare as matched
-    from dlas.face.api import results
+    from dlas.face.api import rows as api
     from dlas.face.console import as_json
 
     rows = _read(folders, where)
     if json:
         terminal.show_json(as_json.of_comparison(matched(rows, axis, baseline)))
     else:
-        terminal.show(results.compare(rows, axis, baseline=baseline, every=every))
+        terminal.show(api.compare(rows, axis, baseline=baseline, every=every))
 
 
 @app.command()
@@ -177,10 +177,10 @@ def report(
     ] = None,
 ) -> None:
     """Write one HTML page that shows everything, and opens without a network."""
-    from dlas.face.api import results
+    from dlas.face.api import rows as api
 
-    page = results.report(folders, out, where=where or (), files=files, predictors=predictors or ())
-    beside = results.files_beside(page) if files else None
+    page = api.report(folders, out, where=where or (), files=files, predictors=predictors or ())
+    beside = api.files_beside(page) if files else None
     terminal.console().print(
         f"{page}" + (f", figures and tables: {beside}" if beside else ""), highlight=False, markup=False
     )
@@ -189,17 +189,17 @@ def report(
 @app.command()
 def observations(folders: Folders, where: Where = None) -> None:
     """Check the paper's observations I to XIII on the rows."""
-    from dlas.face.api import results
+    from dlas.face.api import rows as api
 
-    terminal.show(results.observations(folders, where=where or ()))
+    terminal.show(api.observations(folders, where=where or ()))
 
 
 @app.command()
 def paths(folders: Folders, where: Where = None) -> None:
     """Print which paths of flexible networks are worth taking, and whether batch or device changes that."""
-    from dlas.face.api import results
+    from dlas.face.api import rows as api
 
-    terminal.show(results.paths(folders, where=where or ()))
+    terminal.show(api.paths(folders, where=where or ()))
 
 
 @app.command()
@@ -243,9 +243,9 @@ def choose(
     where: Where = None,
 ) -> None:
     """Write the table for `per_layer` that makes a network fastest, and say what it gains."""
-    from dlas.face.api import results
+    from dlas.face.api import rows as api
 
-    terminal.show(results.choose(folders, to=path, where=where or ()))
+    terminal.show(api.choose(folders, to=path, where=where or ()))
 
 
 @app.command()

@@ -39,10 +39,10 @@ def fit(
     seed: Seed = 0,
 ) -> None:
     """Fit a predictor to rows, and say how wrong it is on groups that were held out."""
-    from dlas.face.api import predicting
+    from dlas.face.api import predictors as api
 
     values = dict(map(option_of, options or ()))
-    view = predicting.fit(
+    view = api.fit(
         part,
         folders,
         target=target,
@@ -84,10 +84,10 @@ def fit_device(
     cache: shared_options.Cache = None,
 ) -> None:
     """Make a predictor of latency for this machine: draw networks, measure, fit, and try it on others."""
-    from dlas.face.api import device
+    from dlas.face.api import studies
     from dlas.prediction.adaptive.device.record import predicting
 
-    view = device.fit_device(
+    view = studies.fit_device(
         to,
         minutes=minutes,
         hardware=part_of(hardware),
@@ -96,7 +96,7 @@ def fit_device(
         algorithm=None if algorithm is None else part_of(algorithm),
         model=part_of(model),
         target=target,
-        unseen=tuple(map(part_of, unseen or device.NEVER_SEEN)),
+        unseen=tuple(map(part_of, unseen or studies.NEVER_SEEN)),
         seed=seed,
         cache=cache,
         steps="forked",
@@ -126,9 +126,9 @@ def evaluate(
     seed: Seed = 0,
 ) -> None:
     """Compare predictors on groups that were held out."""
-    from dlas.face.api import predicting
+    from dlas.face.api import predictors as api
 
-    view = predicting.evaluate(
+    view = api.evaluate(
         folders,
         predictors=[part_of(each) for each in predictors],
         target=target,
@@ -181,9 +181,9 @@ def predict(
     cache: shared_options.Cache = None,
 ) -> None:
     """Predict a network, or the points of a study, without building or measuring them."""
-    from dlas.face.api import predictions
+    from dlas.face.api import predictors as api
 
-    view = predictions.predict(
+    view = api.predict(
         predictor,
         study,
         model=None if model is None else part_of(model),

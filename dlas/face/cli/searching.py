@@ -42,9 +42,9 @@ def search(
     cache: shared_options.Cache = None,
 ) -> None:
     """Search what a study draws for the best score within a bound, and measure the winners again."""
-    from dlas.face.api import searching
+    from dlas.face.api import studies
 
-    view = searching.search(
+    view = studies.search(
         study,
         out,
         estimator=estimator,
@@ -76,7 +76,7 @@ def blocks(
     cache: shared_options.Cache = None,
 ) -> None:
     """Measure each block of Once-for-All's MobileNetV3 once, and write tables of their latencies."""
-    from dlas.face.api import blocks as tables
+    from dlas.face.api import studies as tables
 
     try:
         sizes = [int(each) for each in size.split(",")]

@@ -48,7 +48,7 @@ def run(
     ] = False,
 ) -> None:
     """Run every point of a study that has no current row yet; resume where it was."""
-    from dlas.face.api import running
+    from dlas.face.api import studies
     from dlas.face.console import preview
     from dlas.sweep.study.kept import kept_study
     from dlas.sweep.study.reading import read_study
@@ -56,12 +56,12 @@ def run(
     folder = out or (study if study.is_dir() else None)
     chosen = read_study(kept_study(study) if study.is_dir() else study, sample)
     if dry_run:
-        found = running.preview_into(chosen, folder, where=where or (), retry=retry or (), cache=cache)
+        found = studies.preview_into(chosen, folder, where=where or (), retry=retry or (), cache=cache)
         terminal.console().print(preview.render(found, chosen.varying()), highlight=False)
         return
     if folder is None:
         raise InputError("give --out, the folder for the rows")
-    running.run_into(
+    studies.run_into(
         chosen,
         folder,
         where=where or (),
@@ -90,9 +90,9 @@ def explore(
     in_process: shared_options.InProcess = False,
 ) -> None:
     """Measure a share of a study's points, chosen well, and predict the latencies of the others."""
-    from dlas.face.api import exploring
+    from dlas.face.api import studies
 
-    view = exploring.explore(
+    view = studies.explore(
         study,
         out,
         share=share,

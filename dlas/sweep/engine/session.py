@@ -100,9 +100,14 @@ class Workers:
         """Whether steps run in this process: one at a time, and without limits."""
         return self.steps == "inline"
 
+    @property
+    def started(self) -> bool:
+        """Whether anything can run steps already."""
+        return self._runner is not None
+
     def start(self) -> None:
         """Fork, if that is to be done at all."""
-        if self.steps == "forked" and self._runner is None:
+        if self.steps == "forked" and not self.started:
             self._runner = self._made(spawned=False)
 
     def runner(self) -> Runner:
@@ -387,6 +392,7 @@ class Session:
 
     def _results(self, study: Study, folder: Path) -> Results:
         """Return the writer of a folder's rows, which stays open and keeps the study."""
+        self.cache()  # a cache that cannot be used is refused before anything is written
         if folder not in self._folders:
             self._folders[folder] = Results(folder)
         keep(folder, study)

@@ -11,6 +11,7 @@ predictors/mine/
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,10 +23,16 @@ from dlas.prediction.learning import stored
 from dlas.prediction.learning.networks import HERE
 from dlas.sweep.rows.files import check_appendable
 
+
+def plain(part: object) -> object:
+    """Return a part as a file can hold it."""
+    return dict(part) if isinstance(part, Mapping) else part
+
+
 FILE = "device.json"
 ROWS, AGAIN, UNSEEN = "rows", "again", "unseen"
 Text = Annotated[str, pydantic.Field(max_length=2000)]
-PartOption = Text | dict[Text, Any]
+PartOption = Annotated[Text | dict[Text, Any], pydantic.BeforeValidator(plain)]
 """A part's name, or a table with its name and options."""
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dlas.analysis.matching import timed
+from dlas.bench.measuring.machine import Machine
 from dlas.errors import InputError, Unfinished
 from dlas.networks.operators import Operators
 from dlas.prediction.adaptive.budget import LoopBudget
@@ -21,15 +22,24 @@ from dlas.prediction.adaptive.device.budget import (
     CANDIDATES,
     FIRST,
     PROBED,
+    check_number,
     check_pace,
     end_s,
     points_of_round,
     stop_reason,
 )
 from dlas.prediction.adaptive.device.committee import Committee, choose, seconds_to_measure
-from dlas.prediction.adaptive.device.record import AGAIN, FILE, ROWS, UNSEEN, DeviceRequest, DeviceRun
-from dlas.prediction.adaptive.device.studies import DeviceStudies
-from dlas.prediction.adaptive.loop import Batch, SteppedStrategy
+from dlas.prediction.adaptive.device.record import (
+    AGAIN,
+    FILE,
+    ROWS,
+    UNSEEN,
+    DeviceRequest,
+    DeviceRun,
+    opened,
+)
+from dlas.prediction.adaptive.device.studies import DeviceStudies, examine
+from dlas.prediction.adaptive.loop import Batch, Loop, SteppedStrategy
 from dlas.prediction.learning import stored
 from dlas.prediction.learning.fitting import quiet
 from dlas.prediction.learning.noise import noise_floor
@@ -41,7 +51,7 @@ from dlas.prediction.predictors.additive import Additive
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels
 from dlas.stack import Layer
 from dlas.sweep.engine.planned import Planned
-from dlas.sweep.engine.session import Session
+from dlas.sweep.engine.session import Session, Steps
 from dlas.sweep.rows.files import holds_rows
 from dlas.sweep.rows.frame import frame_of
 from dlas.sweep.rows.labels import duration
@@ -59,6 +69,8 @@ HELD_OUT = 10
 """Parts of the networks, each of which is held out in turn for the intervals."""
 MEMBER = BoostedKernels(rounds=100)
 """The predictor of a committee: with fewer trees than the last one, which has a tenth of the fits."""
+MOST_JOBS = 4
+"""Network and build steps at a time, on machines with many cores."""
 LAST_FITS = 8.0
 """The last fit and its evaluation take so many times as long as a committee."""
 STEPS = ("build_s", "memory_s", "check_s", "measure_s")
@@ -309,6 +321,36 @@ class DeviceStrategy(SteppedStrategy):
         rows = frame_of("", list(self.rows[UNSEEN].values()))
         left_out = rows[~timed(rows)]["reason"].fillna("its times are unstable")
         self.failed += Counter(left_out.astype(str))
+
+
+def jobs_of(steps: Steps) -> int:
+    """Return how many network and build steps run at a time."""
+    return 1 if steps == "inline" else min(MOST_JOBS, Machine().most_threads())
+
+
+def fit_device(
+    folder: Path, asked: DeviceRequest, minutes: float, session: Session, say: Say
+) -> DeviceStrategy:
+    """Make a predictor for a device within some minutes, from where an earlier call was.
+
+    Raises
+    ------
+    InputError
+        If the device cannot be used, the minutes are too few, or the folder holds something else.
+    Unfinished
+        If the minutes turn out too few, or too few points could be measured.
+    """
+    check_number(minutes)
+    studies = DeviceStudies.of(asked)
+    run = opened(folder, asked)
+    budget = LoopBudget(minutes=minutes, before_s=run.spent_s)
+    studies.check(asked, budget)
+    examine(asked, say)
+    for place in DeviceStrategy.places:
+        session.check(studies.study(place), folder / place, [])
+    strategy = DeviceStrategy(folder, asked, studies, session, budget, say)
+    Loop(strategy, session, folder, budget, say).run()
+    return strategy
 
 
 def usable(row: Row) -> bool:

@@ -11,7 +11,8 @@ import pandas as pd
 
 from dlas.analysis.matching import timed
 from dlas.errors import InputError
-from dlas.prediction.adaptive.evolution.estimators import Costs, Measurement, Scores
+from dlas.prediction.adaptive.budget import LoopBudget
+from dlas.prediction.adaptive.evolution.estimators import Costs, Measurement, Scores, costs_of, scores_of
 from dlas.prediction.adaptive.evolution.evolution import (
     CostEstimate,
     EvolutionarySearch,
@@ -34,8 +35,9 @@ from dlas.prediction.adaptive.evolution.record import (
     read_search,
 )
 from dlas.prediction.adaptive.evolution.space import Candidate, StudySpace
-from dlas.prediction.adaptive.loop import Batch, SteppedStrategy
+from dlas.prediction.adaptive.loop import Batch, Loop, SteppedStrategy
 from dlas.sweep.engine.checks import check_parts
+from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.files import check_appendable, holds_rows
 from dlas.sweep.rows.frame import frame_of
 from dlas.sweep.rows.labels import label
@@ -263,6 +265,45 @@ class EvolutionStrategy(SteppedStrategy):
         if not all(known):
             raise InputError(f"{found.label!r} is no candidate of the study")
         return Individual(candidate, found.score, costs)
+
+
+def search(
+    space: StudySpace, folder: Path, asked: SearchRequest, winners: int, session: Session, say: Say
+) -> SearchRecord:
+    """Search until all generations are done, from where an earlier call was, and measure the winners.
+
+    Parameters
+    ----------
+    space : StudySpace
+    folder : Path
+    asked : SearchRequest
+    winners : int
+        How many of the best are measured again; of a search that is finished more may be later.
+    session : Session
+    say : callable
+        Takes lines of progress.
+
+    Raises
+    ------
+    InputError
+        If an estimator does not exist, nothing keeps the bounds, or the folder holds something else.
+    """
+    if winners < 0:
+        raise InputError(f"--winners {winners}: expected a number from 0 on")
+    before = earlier_search(folder, space, asked)
+    if before is not None and is_complete(before, winners):
+        say(f"{folder} is finished: {before.generation} generations")
+        return before
+    costs = costs_of(asked.estimators, space, asked.within, session)
+    scores = scores_of(asked.maximise, space, session)
+    try:
+        strategy = EvolutionStrategy(space, asked, costs, scores, winners, before, say)
+    except InputError as error:
+        raise InputError(f"{str(folder)!r} holds a damaged search: {error}") from None
+    session.check(space.small, folder, list(space.small.points()))
+    budget = LoopBudget(before_s=before.spent_s if before is not None else 0.0)
+    Loop(strategy, session, folder, budget, say).run()
+    return read_search(folder)
 
 
 def earlier_search(folder: Path, space: StudySpace, asked: SearchRequest) -> SearchRecord | None:

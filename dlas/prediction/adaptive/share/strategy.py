@@ -7,22 +7,37 @@ from pathlib import Path
 from typing import cast
 
 from dlas.errors import InputError
-from dlas.prediction.adaptive.loop import Batch, SteppedStrategy
+from dlas.prediction.adaptive.budget import LoopBudget
+from dlas.prediction.adaptive.loop import Batch, Loop, SteppedStrategy
 from dlas.prediction.adaptive.share.acquisition import first_share
 from dlas.prediction.adaptive.share.outcomes import PointOutcome
-from dlas.prediction.adaptive.share.share import RestPredictions, batches_of_share, budget_of, check_covers
+from dlas.prediction.adaptive.share.share import (
+    RestPredictions,
+    batches_of_share,
+    budget_of,
+    check_covers,
+    predict_rest,
+)
 from dlas.prediction.adaptive.share.space import Space
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.stack import Hardware
 from dlas.sweep.engine.checks import unsupported
 from dlas.sweep.engine.planning import Planner
-from dlas.sweep.rows.predictions import PREDICTED, Bounds, PredictedPoint
+from dlas.sweep.engine.session import Session
+from dlas.sweep.rows.predictions import (
+    PREDICTED,
+    Bounds,
+    PredictedPoint,
+    read_predictions,
+    write_predictions,
+)
 from dlas.sweep.rows.results import Row
 from dlas.sweep.rows.schema import Device
 from dlas.sweep.study.point import Choice, Point
 from dlas.sweep.study.study import Study
 
 TARGET = "latency_s"
+OTHER_FOLDER = "Give another --out: what follows from the rows of one machine holds for no other."
 
 
 class ShareStrategy(SteppedStrategy):
@@ -144,6 +159,30 @@ class ShareStrategy(SteppedStrategy):
         free, self.refused = self.refused, []
         points = [self.space.points[place] for place in sorted(places)]
         return Batch(self.study, points, free=free, shown=True)
+
+
+def measure_share(
+    study: Study, folder: Path, share: float, session: Session
+) -> tuple[ShareStrategy, RestPredictions]:
+    """Measure a share of a study into a folder, write predictions of the others, and return both.
+
+    Predictions of other studies in the folder stay.
+
+    Raises
+    ------
+    InputError
+        If the study or the share is invalid, or the folder holds rows of another machine.
+    Unfinished
+        If no measured point has a time, or a sweep did not finish.
+    """
+    budget_of(share, 1)
+    session.check(study, folder, advice=OTHER_FOLDER)
+    strategy = ShareStrategy(study, share, session.root, session.retry)
+    of_others = [point for point in read_predictions(folder) if point.row.study != study.name]
+    Loop(strategy, session, folder, LoopBudget(points=strategy.budget), session.display.say).run()
+    rest = predict_rest(strategy.space, strategy.known)
+    write_predictions(folder, [*of_others, *strategy.predicted_points(rest)])
+    return strategy, rest
 
 
 def _able(study: Study) -> tuple[list[Point], list[Point]]:

@@ -2,74 +2,40 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.text import Text
 
 from dlas.errors import InputError, Unfinished
-from dlas.face.console.progress import ConsoleDisplay, ProgressKind
-from dlas.face.console.views import View
 from dlas.networks.subnets.blocks import TablePart, read_key
 from dlas.networks.subnets.shapes import CLASSES, WIDTHS, check_size, ofa
 from dlas.networks.subnets.tables import write_tables
-from dlas.sweep.engine.session import Session, Steps
+from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.results import Row
 from dlas.sweep.study.point import Choice, Point
 from dlas.sweep.study.study import Study
 
 MEASURE: Mapping[str, float] = {"repeats": 30, "seconds": 0.5, "slices": 2, "layer_repeats": 0}
-Say = Callable[[str], None]
+PartOption = str | Mapping[str, Any]
 
 
-def blocks(
-    to: str | os.PathLike[str],
-    *,
-    sizes: Sequence[int] = (224,),
-    width: float = 1.2,
-    compiler: str | Mapping[str, Any] = "onnxruntime",
-    hardware: str | Mapping[str, Any] = "local_cpu",
-    algorithm: str | Mapping[str, Any] | None = None,
-    seed: int = 0,
-    cache: str | os.PathLike[str] | None = None,
-    steps: Steps = "spawned",
-    progress: ProgressKind = "auto",
-    say: Say = lambda line: None,
-) -> View:
-    """Measure each block of Once-for-All's MobileNetV3 once, and write tables of their latencies.
-
-    Interrupted, it leaves complete rows; the same call goes on.
-
-    Parameters
-    ----------
-    to : path
-        Folder for ``160_lookup_table.yaml``, ... as Once-for-All has them, and for rows: ``rows/160``, ...
-    sizes : sequence of int
-        Of images, each a table.
-    width : {1.0, 1.2}
-    compiler, hardware, algorithm : str or mapping
-        As studies name them; by default ``local_cpu`` has one thread.
-    seed : int
-    cache, steps, progress
-        As for :func:`dlas.run`.
-    say : callable
-        Takes lines of progress.
-
-    Returns
-    -------
-    View
-        A line for each table.
+def block_studies(
+    sizes: Sequence[int],
+    width: float,
+    compiler: PartOption,
+    hardware: PartOption,
+    algorithm: PartOption | None,
+    seed: int,
+) -> dict[int, Study]:
+    """Return a study for each size of images, among whose points are those of all blocks.
 
     Raises
     ------
     InputError
-        If an argument is invalid; nothing has been written then.
-    Unfinished
-        If a block could not be measured.
+        If an argument is invalid.
     """
     if width not in WIDTHS:
         raise InputError(f"--width {width:g}: expected {' or '.join(map(str, WIDTHS))}")
@@ -77,18 +43,26 @@ def blocks(
         check_size(size)
     device = {"name": "local_cpu", "threads": 1} if hardware == "local_cpu" else hardware
     axes = {"compiler": compiler, "hardware": device, **({"algorithm": algorithm} if algorithm else {})}
-    studies = {size: _study(_names(width, size), axes, seed) for size in sorted(set(sizes))}
-    folder, lines = Path(to), []
-    with Session.open(steps, cache=cache, display=ConsoleDisplay.of(progress)) as session:
-        for size, study in studies.items():
-            seconds = _table(folder, size, study, _names(width, size), session.part)
-            fixed = sum(seconds[name] for name in ofa(width).fixed_keys(size))
-            say(f"size {size}: {len(seconds)} blocks in {folder / f'{size}_lookup_table.yaml'}")
-            lines.append(
-                {"size": size, "blocks": len(seconds), "sum_s": sum(seconds.values()), "fixed_s": fixed}
-            )
-    frame = pd.DataFrame(lines)
-    return View(frame, Text(frame.to_string(index=False)))
+    return {size: _study(_names(width, size), axes, seed) for size in sorted(set(sizes))}
+
+
+def measure_tables(
+    folder: Path, width: float, studies: Mapping[int, Study], session: Session, say: Callable[[str], None]
+) -> pd.DataFrame:
+    """Measure the blocks of each size, write their tables, and return a line for each.
+
+    Raises
+    ------
+    Unfinished
+        If a block could not be measured.
+    """
+    lines = []
+    for size, study in studies.items():
+        seconds = _table(folder, size, study, _names(width, size), session.part)
+        fixed = sum(seconds[name] for name in ofa(width).fixed_keys(size))
+        say(f"size {size}: {len(seconds)} blocks in {folder / f'{size}_lookup_table.yaml'}")
+        lines.append({"size": size, "blocks": len(seconds), "sum_s": sum(seconds.values()), "fixed_s": fixed})
+    return pd.DataFrame(lines)
 
 
 def _table(folder: Path, size: int, study: Study, names: Sequence[str], session: Session) -> dict[str, float]:

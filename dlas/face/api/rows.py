@@ -82,25 +82,23 @@ def compare(
         If there is no such axis or value, or the rows have a single value.
     """
     from dlas.analysis.compare import compare as matched
-    from dlas.face.api.frames import of_comparison
     from dlas.face.console.comparison import grid
     from dlas.face.console.tables import MOST_LINES
 
     comparison = matched(_rows(rows, where), axis, baseline)
-    return View(of_comparison(comparison), grid(comparison, None if every else MOST_LINES))
+    return View(comparison.frame(), grid(comparison, None if every else MOST_LINES))
 
 
 def observations(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:
     """Check the paper's observations I to XIII; parameters and errors as for :func:`table`."""
     from dlas.analysis.matching import unstable
-    from dlas.analysis.observations import Evidence, observe
+    from dlas.analysis.observations import Evidence, findings_frame, observe
     from dlas.analysis.roles import with_roles
-    from dlas.face.api.frames import of_findings
     from dlas.face.console.observations import listing
 
     points = with_roles(_rows(rows, where))
     findings = observe(Evidence(points))
-    return View(of_findings(findings), listing(findings, len(points), int(unstable(points).sum())))
+    return View(findings_frame(findings), listing(findings, len(points), int(unstable(points).sum())))
 
 
 def paths(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:
