@@ -168,7 +168,7 @@ def main(words: Sequence[str] | None = None) -> None:
     """Print the figures of one or more checkouts."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--root", type=Path, action="append", help="a checkout; by default this one")
-    parser.add_argument("--trips", action="store_true", help="run four commands too: a minute")
+    parser.add_argument("--trips", action="store_true", help="run four commands too, some minutes")
     parser.add_argument("--json", action="store_true", help="print JSON, with the names behind the figures")
     asked = parser.parse_args(words)
     found = {}
