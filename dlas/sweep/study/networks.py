@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from dlas.bench.store import cache as caches
 from dlas.bench.store.locks import while_used
 from dlas.bench.store.replacing import make_folder
 from dlas.errors import InputError
@@ -44,8 +43,6 @@ class NamedNetwork:
         Of the images, whose height and width are equal.
     batch : int or None
         The batch that it is fixed to.
-    ran : bool
-        Whether it ran in this process to be known, which must not fork its steps then.
     lasting : bool
         Whether its part can be made again later: the file of a torch module is deleted.
     """
@@ -56,7 +53,6 @@ class NamedNetwork:
     classes: int
     channels: int = COLOURS
     batch: int | None = None
-    ran: bool = True
     lasting: bool = True
 
     @property
@@ -78,7 +74,7 @@ def is_network(what: object) -> TypeGuard[Network]:
 
 
 @contextmanager
-def named_network(network: Network, size: int | None, cache: Path | None) -> Iterator[NamedNetwork]:
+def named_network(network: Network, size: int | None, cache: Path) -> Iterator[NamedNetwork]:
     """Yield a network that somebody named; a torch module is in a file for as long as anyone uses it.
 
     Parameters
@@ -88,7 +84,7 @@ def named_network(network: Network, size: int | None, cache: Path | None) -> Ite
         a part of the axis ``model``, by its name or with its options.
     size : int, optional
         Height and width of its images, by default those that it is meant for.
-    cache : Path, optional
+    cache : Path
         The artifact cache, in whose folder the file is.
 
     Raises
@@ -142,8 +138,7 @@ def network_of_part(content: Mapping[str, Any], size: int | None = None) -> Name
     usual, classes = SMALL if isinstance(made, CifarModel) else USUAL
     if isinstance(made, Torchvision):
         usual = _published_size(made.name)
-    imported = ":" in name  # its module may have run anything
-    return NamedNetwork(label(choice.content()), content, size or usual, classes, ran=imported)
+    return NamedNetwork(label(choice.content()), content, size or usual, classes)
 
 
 def _published_size(name: str) -> int:
@@ -213,7 +208,7 @@ def _read_program(path: Path, _size: int) -> tuple[list[int], int]:
     return [0, *shape], int(values[0].shape[1])
 
 
-def _of_module(label: str, module: nn.Module, size: int | None, cache: Path | None) -> Iterator[NamedNetwork]:
+def _of_module(label: str, module: nn.Module, size: int | None, cache: Path) -> Iterator[NamedNetwork]:
     """Yield the network of a torch module, in a file named after its content, so that it is cached."""
     from torch import nn
 
@@ -226,10 +221,10 @@ def _of_module(label: str, module: nn.Module, size: int | None, cache: Path | No
     except InputError as error:
         hint = "; size gives another height and width" if not size and "cannot take" in str(error) else ""
         raise InputError(f"{label}: {error}{hint}") from None
-    root, name = cache or caches.default_root(), type(module).__name__
-    make_folder(root / "locks", "cache's folder")
+    name = type(module).__name__
+    make_folder(cache / "locks", "cache's folder")
     written = while_used(
-        lambda: write_program(program, root / "work" / "modules", name), root / "locks" / "modules"
+        lambda: write_program(program, cache / "work" / "modules", name), cache / "locks" / "modules"
     )
     with written as path:
         yield replace(_of_file("torch", path, side), label=label, lasting=False)

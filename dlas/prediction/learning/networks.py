@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dlas.analysis.importing.values import option_values
 from dlas.errors import InputError, listed
-from dlas.face.api.networks import NamedNetwork, named_network
-from dlas.face.api.planned import Planned, planned
-from dlas.face.console import terminal
-from dlas.prediction.learning.device_runs import HERE
 from dlas.prediction.learning.stored import ANY, SettingRecord, Stored
 from dlas.stack import INFERENCE
+from dlas.sweep.engine.planned import Planned
+from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.labels import label
 from dlas.sweep.rows.machines import machine_id, machine_name
 from dlas.sweep.rows.results import Row
 from dlas.sweep.rows.schema import Device
+from dlas.sweep.study.networks import NamedNetwork, named_network
 from dlas.sweep.study.parts import LIBRARY
 from dlas.sweep.study.point import Choice, Point
 from dlas.sweep.study.selecting import select_points
 from dlas.sweep.study.study import Study
 
 if TYPE_CHECKING:
-    from dlas.face.api.networks import Network
-    from dlas.face.api.running import Steps
+    from dlas.sweep.study.networks import Network
+
+HERE = "local_cpu"
+"""The hardware where nobody names another."""
 
 
 @dataclass(frozen=True)
@@ -110,25 +109,23 @@ def planned_network(
     known: Stored,
     network: Network,
     asked: NetworkOptions,
-    *,
+    session: Session,
     where: Sequence[str] = (),
-    cache: str | os.PathLike[str] | None = None,
-    steps: Steps = "spawned",
-    **options: Any,
 ) -> tuple[Planned, str]:
     """Return a network's points, one for each setting of a predictor and batch size, and what it is called.
 
-    A setting of another machine is told of, and its points have that machine.
+    A setting of another machine is warned of, and its points have that machine.
 
     Parameters
     ----------
     known : Stored
         The predictor.
     network
-        As for :func:`dlas.face.api.networks.named_network`.
+        As for :func:`dlas.sweep.study.networks.named_network`.
     asked : NetworkOptions
-    where, cache, steps, options
-        As for :func:`dlas.face.api.planned.planned`.
+    session : Session
+    where : sequence of str
+        Filters of its points.
 
     Raises
     ------
@@ -138,8 +135,7 @@ def planned_network(
     """
     asked.check()
     settings = asked.settings(known.record.settings)
-    root = None if cache is None else Path(cache)
-    with named_network(network, asked.size, root) as named:
+    with named_network(network, asked.size, session.root) as named:
         batches = [_batches(named, each, asked.batches) for each in settings]
 
         def fitting(point: Point) -> list[SettingRecord]:
@@ -150,15 +146,7 @@ def planned_network(
         points = [point for point in select_points(study, where) if fitting(point)]
         if not points:
             raise InputError(_none(settings, where))
-        made = planned(
-            study,
-            points=points,
-            cache=root,
-            # What ran here had threads, and a forked child of this process would lack them.
-            steps="spawned" if named.ran and steps == "forked" else steps,
-            kernels=known.part.level == "kernel",
-            **options,
-        )
+        made = session.plan(study, points, kernels=known.part.level == "kernel").required()
     found = Planned(failed=made.failed)
     for row, operators, kernels in zip(made.rows, made.networks, made.kernels, strict=True):
         for setting in fitting(Point.of(asdict(row))):
@@ -167,7 +155,7 @@ def planned_network(
             found.networks.append(operators)
             found.kernels.append(kernels)
     for remark in dict.fromkeys(_remarks(settings, made.rows[0])):
-        terminal.warn(remark)
+        session.display.warn(remark)
     return found, named.label
 
 

@@ -1,14 +1,48 @@
-"""Points that end before their first step, and those that are refused before a sweep."""
+"""What is refused before a sweep, and points that end before their first step."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from dlas.errors import InputError
-from dlas.stack import TRAINING, Data, Hardware, Model
+from dlas.errors import InputError, MissingData, MissingPackage
+from dlas.stack import PART_AXES, TRAINING, Data, Hardware, Model
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import Choice, Point
+from dlas.sweep.study.study import Study, check_size
+
+
+def check_study(study: Study, points: Sequence[Point] | None = None) -> None:
+    """Refuse a study that is too large, has a part that cannot work, or trains on one image what needs two.
+
+    Parameters
+    ----------
+    study : Study
+    points : sequence of Point, optional
+        Those to run, by default all.
+
+    Raises
+    ------
+    InputError
+    """
+    check_size(study)
+    check_parts(study)
+    check_training(study.points() if points is None else points)
+
+
+def check_parts(study: Study) -> None:
+    """Verify every part of a study.
+
+    Raises
+    ------
+    InputError
+    """
+    for axis in PART_AXES:
+        for choice in dict.fromkeys(study.values(axis)):
+            try:
+                choice.make(axis).verify()
+            except (MissingPackage, MissingData, ValueError, OSError) as error:
+                raise InputError(f"{axis} {choice}: {error}") from None
 
 
 def unsupported(point: Point) -> str | None:
