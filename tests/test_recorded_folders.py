@@ -184,7 +184,7 @@ def device(**options: Any) -> Any:
     """Do what ``dlas fit-device`` was to do, in this process."""
     asked: dict[str, Any] = {
         "hardware": "parts/steady.py:Steady",
-        "model": "parts/chain_net.py:ChainNet",
+        "model": "parts/drawn_chain.py:DrawnChain",
         "unseen": [{"name": "parts/chain_net.py:ChainNet", "depth": 6}],
         "minutes": 10,
         "steps": "inline",

@@ -30,7 +30,7 @@ import dlas
 HERE = Path(__file__).resolve().parent
 PHONE = HERE.parent / "ofa_note10.csv.xz"
 EXPECTED = HERE / "expected.json"
-PACKED = ("*.jsonl", "*.so", "predictor.json", "search.json", "row.json", "run.py")
+PACKED = ("*.jsonl", "*.so", "predictor.json", "search.json", "row.json", "*.py", "README.md", "trees_*.json")
 PREDICTORS: dict[str, dict[str, Any]] = {
     "additive": {"part": "additive"},
     "forest": {"part": "random_forest", "options": {"trees": 20}},
@@ -43,7 +43,7 @@ SEARCH = [
 ]
 DEVICE = [
     *("fit-device", "device", "--minutes", "10", "--hardware", "parts/steady.py:Steady"),
-    *("--model", "parts/chain_net.py:ChainNet"),
+    *("--model", "parts/drawn_chain.py:DrawnChain"),
     *("--unseen", "{ name = 'parts/chain_net.py:ChainNet', depth = 6 }"),
 ]
 EXPLORE = ["explore", "studies/explored.toml", "--share", "0.5", "--in-process", "--out"]
