@@ -15,7 +15,7 @@ from tests.fixtures.browser import DRAW_ALL, opened, resize
 from tests.fixtures.rows import write
 from tests.fixtures.sweeps import curve, sweep, write_curves
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.ci
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 STUDIES = ("tuned-vs-untuned", "sparse-break-even", "compression")
