@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from dlas.networks.torch_model import TorchModel
 from pydantic import Field
 from torch import nn
-
-from dlas.networks.torch_model import TorchModel
 
 
 @dataclass(frozen=True)

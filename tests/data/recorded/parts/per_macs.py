@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-
 from dlas.predictors.fitted.rates import Rates
+
 from dlas.stack import Fitted, Predictor, Samples, Workspace
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from dlas.networks.torch_network import TorchNetwork
 
 from dlas.networks.convolutions import library_layers
-from dlas.networks.torch_network import TorchNetwork
 from dlas.stack import Build, Images, Network, Program, Runtime, Target
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlas.compilers.programs.tvm import KernelScheduler, TvmCompiler
+
 from dlas.lowering.kernels import schedule_kernel
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import nn
-
 from dlas.networks.torch_model import TorchModel
+from torch import nn
 
 
 def block(read: int, written: int, stride: int) -> nn.Sequential:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dlas.measuring.machine import use_threads
+
 from dlas.stack import Hardware, Images, MeasureSettings, Program, Target
 
 

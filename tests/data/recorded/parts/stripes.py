@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+from dlas.datasets.digits import random_affine
 from pydantic import Field
 
-from dlas.datasets.digits import random_affine
 from dlas.stack import Arrays, Data, Dataset
 
 CLASSES = 4
