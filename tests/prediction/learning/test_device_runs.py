@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dlas.errors import InputError
-from dlas.face.cli.parts import part_of
+from dlas.face.cli.values import part_of
 from dlas.prediction.learning.device_runs import AGAIN, FILE, Asked, DeviceRun, opened, predicting, save
 
 OPTIONS: dict[str, Any] = {
