@@ -24,6 +24,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from dlas import moved
+from dlas.face.exports import EXPORTS, exported
 
 if TYPE_CHECKING:
     from dlas import errors as errors
@@ -53,21 +54,6 @@ if TYPE_CHECKING:
 
     __version__: str
 
-EXPORTS = {
-    "Study": "dlas.sweep.study.study",
-    **dict.fromkeys(("blocks", "explore", "fit_device", "run", "search"), "dlas.face.api.studies"),
-    **dict.fromkeys(
-        ("choose", "compare", "import_rows", "observations", "paths", "report", "table"),
-        "dlas.face.api.rows",
-    ),
-    **dict.fromkeys(("evaluate", "fit", "predict", "predictor"), "dlas.face.api.predictors"),
-    "deploy": "dlas.deployment.deploying",
-    "deploy_paths": "dlas.deployment.flexible",
-    "export": "dlas.sweep.rows.export",
-    "load": "dlas.deployment.loading",
-    "read": "dlas.sweep.rows.frame",
-}
-"""The modules of what this package exports, imported when somebody asks: pandas takes a second."""
 MODULES = ("errors", "models")
 """Modules that it exports as they are."""
 moved.install()
@@ -76,7 +62,7 @@ moved.install()
 def __getattr__(name: str) -> Any:
     """Return what is exported, or the version."""
     if name in EXPORTS:
-        return getattr(importlib.import_module(EXPORTS[name]), name)
+        return exported(name)
     if name in MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name == "__version__":

@@ -104,7 +104,7 @@ def fastest_id(frame: pd.DataFrame) -> str:
     varying = [name for name in SETTING if with_time[name].nunique(dropna=False) > 1]
     if varying:
         values = "; ".join(f"{name}: {_listed(with_time[name])}" for name in varying)
-        raise InputError(f"the fastest of what? Choose one with --where axis=value ({values})")
+        raise InputError(f'the fastest of what? Choose one with `where="axis=value"` ({values})')
     return str(with_time["id"].iloc[int(with_time["latency_s"].argmin())])
 
 

@@ -103,7 +103,7 @@ def check_free(target: Path) -> None:
     InputError
     """
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise InputError(f"--to {str(target)!r} exists and is not an empty folder; give another")
+        raise InputError(f"`to={str(target)!r}` exists and is not an empty folder; give another")
 
 
 def check_row(row: Row) -> None:
@@ -169,7 +169,7 @@ def new_folder(target: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.rename(target)
     except OSError as error:
-        raise InputError(f"--to {str(target)!r} cannot be written: {error}") from error
+        raise InputError(f"`to={str(target)!r}` cannot be written: {error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

@@ -151,7 +151,7 @@ def path_rows(folder: Path, where: Sequence[str] = ()) -> list[Row]:
         shown = "; ".join(
             f"{axis}: {', '.join(values)}" for axis, values in differing.items() if len(values) > 1
         )
-        raise InputError(f"the paths of which setting? Choose one with --where axis=value ({shown})")
+        raise InputError(f'the paths of which setting? Choose one with `where="axis=value"` ({shown})')
     batches = sorted({row.batch for row in rows})
     of_batch = {batch: [row.compression["path"] for row in rows if row.batch == batch] for batch in batches}
     for batch, paths in of_batch.items():

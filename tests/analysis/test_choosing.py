@@ -81,7 +81,7 @@ def test_what_is_no_choice_is_passed_over() -> None:
     [
         (
             {"model": "cifar_vgg16"},
-            'model cifar_resnet18, cifar_vgg16; choose one as in --where "model=cifar_resnet18"',
+            "model cifar_resnet18, cifar_vgg16; choose one as in `where='model=cifar_resnet18'`",
         ),
         ({"dataset": "cifar10"}, "dataset digits, cifar10; choose one"),
         (

@@ -181,7 +181,7 @@ def test_what_needs_one_task_says_so(tmp_path: Path) -> None:
         dlas.compare(folder, axis="task")
     with pytest.raises(InputError, match=r"unknown axis 'tsk'.*there are: algorithm, batch"):
         dlas.compare(folder, axis="tsk")
-    with pytest.raises(InputError, match=r"two tasks.*--where task=inference or --where task=training"):
+    with pytest.raises(InputError, match=r'two tasks.*`where="task=inference"` or `where="task=training"`'):
         dlas.report(folder)
     assert not (folder / "report.html").exists()
     with pytest.raises(InputError, match=r"the fastest of what\?.*task: inference, training"):

@@ -239,7 +239,7 @@ def _setting(rows: Sequence[Row]) -> dict[str, str]:
         name, labels = next(iter(several.items()))
         raise InputError(
             f"times of layers are compared within one setting, and there are several: {listed}; "
-            f'choose one as in --where "{name}={labels[0]}"'
+            f"choose one as in `where='{name}={labels[0]}'`"
         )
     return {name: labels[0] for name, labels in labels_by_name.items()}
 

@@ -168,7 +168,7 @@ def _check_free(folder: Path) -> None:
     """Refuse a folder that holds rows."""
     check_appendable(folder)
     if (folder / FILE).exists():
-        raise InputError(f"{str(folder)!r} already holds rows ({FILE}); give another --out")
+        raise InputError(f"{str(folder)!r} already holds rows ({FILE}); give another `folder=`")
 
 
 def _digest(path: Path) -> str:

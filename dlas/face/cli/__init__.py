@@ -1,6 +1,7 @@
 """The command line.
 
-- ``app``: the commands that read rows; ``sweeps``: those that run studies; ``parts``, ``tuning``
+- ``app``: all commands; those that measure are in ``sweeps``, those that read rows in ``rows``
+- ``commands``: how a command is made of the function that it calls; ``signatures``, ``values``
 """
 
 from typing import NoReturn

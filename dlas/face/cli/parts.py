@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import track
 
-from dlas.bench.store import toml
 from dlas.errors import InputError, unknown
+from dlas.face.cli.values import option_of
 from dlas.face.console import terminal
 
 if TYPE_CHECKING:
     from dlas.testing.children import Check, Finding
 
 AXES = ("dataset", "model", "compression", "algorithm", "compiler", "hardware")
-PART = "A part's name, or a table: '{name = \"cifar_resnet18\", width = 0.5}'."
 
 
 def list_parts(
@@ -36,13 +34,14 @@ def list_parts(
     from dlas.face.console import parts as render
     from dlas.sweep.study import parts
     from dlas.sweep.study.describing import describe
+    from dlas.sweep.study.outlines import FINDER
 
     if name is None or name in parts.HOMES:
         terminal.console().print(render.listing([name] if name else parts.HOMES))
         return
-    axes = [axis for axis in parts.HOMES if name in parts.names(axis)]
+    axes = [axis for axis in parts.HOMES if name in FINDER.names(axis)]
     if not axes:
-        every = {part for axis in parts.HOMES for part in parts.names(axis)}
+        every = {part for axis in parts.HOMES for part in FINDER.names(axis)}
         raise unknown("axis or part", name, (*parts.HOMES, *every))
     for axis in axes:
         terminal.console().print(render.in_full(describe(axis, name)), highlight=False)
@@ -83,33 +82,6 @@ def check(
         raise typer.Exit(1)
     if axis != "algorithm":
         terminal.console().print(f"{shown}: keeps the contract of a {axis}", highlight=False, markup=False)
-
-
-def part_of(text: str) -> Any:
-    """Return a part as an entry of a study file.
-
-    Raises
-    ------
-    InputError
-        If it starts like a table and is not one.
-    """
-    if not text.startswith("{"):
-        return text
-    try:
-        return tomllib.loads(f"part = {text}")["part"]
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{text!r} is not a TOML table: {error}") from None
-
-
-def option_of(text: str) -> tuple[str, Any]:
-    """Return an option's name and value; a text needs no quotes, which shells remove."""
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise InputError(f"{text!r} is not of the form option=value")
-    try:
-        return key.strip(), toml.parse(f"value = {value}")["value"]
-    except InputError:
-        return key.strip(), value
 
 
 def _findings(todo: Sequence[Check], in_process: bool) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The command for boards: ``dlas serve``."""
+"""The commands for machines: ``dlas serve`` and ``dlas doctor``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
+from rich.table import Table
 
 from dlas.bench.remote.address import PORT
 from dlas.bench.remote.server import LONGEST_S, Server
@@ -41,6 +43,27 @@ def serve(
         server.serve()
     except KeyboardInterrupt:
         terminal.say("ended")
+
+
+def doctor(
+    device: Annotated[
+        str | None, typer.Option(help="A board's profile: check what reaching it takes, from here.")
+    ] = None,
+) -> None:
+    """Check toolchain, threads, clocks, load and disk, or a board, and say what to do."""
+    from dlas.sweep.engine.diagnosis import examine
+
+    colours = {"ok": "green", "warn": "yellow", "fail": "red"}
+    table = Table("", "check", "found", "what to do", box=None, pad_edge=False)
+    results = examine(device)
+    for check in results:
+        colour = colours[check.status]
+        table.add_row(
+            f"[{colour}]{check.status}[/{colour}]", check.name, escape(check.finding), escape(check.advice)
+        )
+    terminal.show(table)
+    if any(check.status == "fail" for check in results):
+        raise typer.Exit(1)
 
 
 def _loopback(host: str) -> bool:

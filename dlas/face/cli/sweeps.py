@@ -1,4 +1,4 @@
-"""The commands that run studies: ``dlas run``, ``dlas explore`` and ``dlas status``."""
+"""The commands that measure studies: ``dlas run``, ``explore``, ``search``, ``blocks`` and ``status``."""
 
 from __future__ import annotations
 
@@ -8,43 +8,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlas.errors import InputError
-from dlas.face.cli import shared_options
+from dlas.face.cli.commands import Call, like
 from dlas.face.console import terminal
 
 if TYPE_CHECKING:
     from dlas.sweep.study.study import Study
 
+StudyFile = Annotated[Path, typer.Argument(help="A study file.")]
 
+
+@like("run", "study")
 def run(
+    call: Call,
     study: Annotated[
         Path,
         typer.Argument(metavar="STUDY | FOLDER", help="A study file, or the results folder of one."),
     ],
+    sample: int | None,
+    in_process: bool,
     out: Annotated[Path | None, typer.Option(help="Folder for results.jsonl and logs/.")] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            help="Run the points that match: algorithm=gemm, \"batch > 1 and model != 'vgg16'\".",
-        ),
-    ] = None,
-    sample: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Draw N points at random, from \\[sample] axes or from the cross product."
-        ),
-    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would run, what is cached, how long and how large.")
-    ] = False,
-    jobs: shared_options.Jobs = 1,
-    retry: shared_options.Retry = None,
-    cache: shared_options.Cache = None,
-    cache_gib: shared_options.CacheGib = 20.0,
-    keep_builds: shared_options.KeepBuilds = False,
-    in_process: shared_options.InProcess = False,
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="Go on in a folder with rows of another machine.")
     ] = False,
 ) -> None:
     """Run every point of a study that has no current row yet; resume where it was."""
@@ -56,57 +40,54 @@ def run(
     folder = out or (study if study.is_dir() else None)
     chosen = read_study(kept_study(study) if study.is_dir() else study, sample)
     if dry_run:
-        found = studies.preview_into(chosen, folder, where=where or (), retry=retry or (), cache=cache)
+        found = call.of(studies.preview_into, study=chosen, out=folder)
         terminal.console().print(preview.render(found, chosen.varying()), highlight=False)
         return
     if folder is None:
-        raise InputError("give --out, the folder for the rows")
-    studies.run_into(
-        chosen,
-        folder,
-        where=where or (),
-        jobs=jobs,
-        retry=retry or (),
-        cache=cache,
-        cache_gib=cache_gib,
-        keep_builds=keep_builds,
-        anyway=anyway,
-        steps="inline" if in_process else "forked",
-    )
+        raise InputError("give `out=`, the folder for the rows")
+    call.of(studies.run_into, study=chosen, out=folder, steps="inline" if in_process else "forked")
     _print_next(folder, chosen)
 
 
-def explore(
-    study: Annotated[Path, typer.Argument(help="A study file.")],
-    out: Annotated[Path, typer.Option(help="Folder for results.jsonl, predictions.jsonl and logs/.")],
-    share: Annotated[
-        float, typer.Option(help="Of the points, those to measure; a larger one extends a smaller one.")
-    ] = 0.1,
-    jobs: shared_options.Jobs = 1,
-    retry: shared_options.Retry = None,
-    cache: shared_options.Cache = None,
-    cache_gib: shared_options.CacheGib = 20.0,
-    keep_builds: shared_options.KeepBuilds = False,
-    in_process: shared_options.InProcess = False,
-) -> None:
+@like("explore", "study")
+def explore(call: Call, study: StudyFile, out: Path, share: float) -> None:
     """Measure a share of a study's points, chosen well, and predict the latencies of the others."""
-    from dlas.face.api import studies
-
-    view = studies.explore(
-        study,
-        out,
-        share=share,
-        jobs=jobs,
-        retry=retry or (),
-        cache=cache,
-        cache_gib=cache_gib,
-        keep_builds=keep_builds,
-        in_process=in_process,
-    )
-    terminal.show(view.shown)
+    terminal.show(call().shown)
     terminal.say(f"written: {out / 'predictions.jsonl'}")
     more = f"\n      dlas explore {study} --share {2 * share:g} --out {out}" if 2 * share <= 1 else ""
     terminal.say(f"next: dlas table {out}\n      dlas report {out}{more}")
+
+
+@like("search", "study")
+def search(
+    call: Call,
+    study: Annotated[Path, typer.Argument(help="A study file that draws; one value on every other axis.")],
+    out: Path,
+    estimator: Annotated[
+        list[str],
+        typer.Option(
+            metavar="FOLDER | measure",
+            help="What tells costs: a predictor, a table, or `measure`; one a bound.",
+        ),
+    ],
+    maximise: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER | FILE.pth | accuracy",
+            help="What tells scores: a predictor, weights from 128 values, or `accuracy` of each network.",
+        ),
+    ],
+) -> None:
+    """Search what a study draws for the best score within a bound, and measure the winners again."""
+    # Predictors may have run kernels here before networks are made.
+    terminal.show(call(steps="spawned", say=terminal.say).shown)
+    terminal.say(f"written: {out / 'search.json'}")
+
+
+@like("blocks", "to", to="FOLDER")
+def blocks(call: Call) -> None:
+    """Measure each block of Once-for-All's MobileNetV3 once, and write tables of their latencies."""
+    terminal.show(call(steps="forked", say=terminal.say).shown)
 
 
 def status(folder: Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]) -> None:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from dlas.bench.store import cache as caches
 from dlas.errors import InputError
-from dlas.face.cli.parts import PART, part_of
+from dlas.face.cli.values import PART, part_of
 from dlas.face.console import terminal
 from dlas.face.console.records import COLUMNS, cells
 

@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dlas.sweep.study import parts
 from dlas.sweep.study.describing import Description, Option, describe
+from dlas.sweep.study.outlines import FINDER
 
 WORD = re.compile(r"^[a-z]+")
 UNFINISHED = re.compile(r"[^a-z_]+$")
@@ -29,7 +29,7 @@ def listing(axes: Iterable[str]) -> Table:
         if number:
             table.add_row()
         table.add_row(Text(axis, "bold"))
-        for names in parts.FINDER.modules(axis):
+        for names in FINDER.modules(axis):
             part = describe(axis, names[0])
             more = f" and {len(names) - 1} more" if names[1:] else ""
             table.add_row(Text(f"  {names[0]}{more}"), Text(part.summary))

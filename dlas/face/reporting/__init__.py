@@ -83,7 +83,7 @@ def context_of(
     if frame["task"].nunique() > 1:
         raise InputError(
             "the rows are of two tasks, which one page does not show side by side; choose one with "
-            f"{' or '.join(f'--where task={task}' for task in TASKS)}"
+            + " or ".join(f'`where="task={task}"`' for task in TASKS)
         )
     # What was predicted has a section of its own: no other may take it for measured.
     guesses = frame["status"].eq(PREDICTED)

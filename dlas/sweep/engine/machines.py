@@ -17,8 +17,8 @@ from dlas.sweep.rows.results import read_rows
 from dlas.sweep.study.study import Study
 
 ADVICE = (
-    "Give another --out; or go on in this folder with --anyway: rows of two machines are not compared with "
-    "each other, and where a point is measured again here, its row from there no longer counts."
+    "Give another `out=`; or go on in this folder with `anyway=True`: rows of two machines are not compared "
+    "with each other, and where a point is measured again here, its row from there no longer counts."
 )
 
 

@@ -83,12 +83,12 @@ def check_appendable(folder: Path) -> None:
         raise InputError(f"{str(folder / FILE)!r} is a folder, and rows are appended to a file of this name")
     if (folder / PACKED_FILE).exists():
         raise InputError(
-            f"{str(folder)!r} holds packed rows ({PACKED_FILE}), which stay as they are; give another --out"
+            f"{str(folder)!r} holds packed rows ({PACKED_FILE}), which stay as they are; give another `out=`"
         )
     if origin := imported_from(folder):
         raise InputError(
             f"{str(folder)!r} holds rows imported from {origin!r}, which stay as they are; give another "
-            f"--out, and read both: `dlas table {folder} OTHER`"
+            f"`out=`, and read both: `dlas table {folder} OTHER`"
         )
 
 

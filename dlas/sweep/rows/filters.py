@@ -94,11 +94,11 @@ def parse(text: str) -> Pattern | Condition:
         _check_name(name, text)
         return Pattern(name, pattern.group(2).strip())
     if len(text) > MOST_CHARACTERS:
-        raise InputError(f"--where of {len(text):,} characters; at most {MOST_CHARACTERS:,}")
+        raise InputError(f"`where=` of {len(text):,} characters; at most {MOST_CHARACTERS:,}")
     try:
         expression = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise InputError(f"--where {text!r} is not of the form {FORMS}: {error}") from None
+        raise InputError(f"`where={text!r}` is not of the form {FORMS}: {error}") from None
     _check(expression, text)
     return Condition(text, expression)
 
@@ -140,11 +140,11 @@ def _check(node: ast.expr, text: str) -> None:
         case ast.Compare(left=left, ops=ops, comparators=others):
             for kind in ops:
                 if not isinstance(kind, COMPARISONS):
-                    raise InputError(f"--where {text!r}: compare with ==, !=, <, <=, >, >=, in or not in")
+                    raise InputError(f"`where={text!r}`: compare with ==, !=, <, <=, >, >=, in or not in")
             for operand in (left, *others):
                 _check_operand(operand, text)
         case _:
-            raise InputError(f"--where {text!r} is not of the form {FORMS}: {_source(node)} compares nothing")
+            raise InputError(f"`where={text!r}` is not of the form {FORMS}: {_source(node)} compares nothing")
 
 
 def _check_operand(node: ast.expr, text: str) -> None:
@@ -160,13 +160,13 @@ def _check_operand(node: ast.expr, text: str) -> None:
             for item in items:
                 _check_operand(item, text)
         case _:
-            raise InputError(f"--where {text!r}: {_source(node)} is no axis, option, text, number or list")
+            raise InputError(f"`where={text!r}`: {_source(node)} is no axis, option, text, number or list")
 
 
 def _check_name(name: str, text: str) -> None:
     axis, _, option = name.partition(".")
     if name not in NAMES and not (axis in PART_AXES and option):
-        problem = unknown("axis in --where", name, NAMES)
+        problem = unknown("axis in `where=`", name, NAMES)
         quoted = "" if PATTERN.fullmatch(text) else f"; a text needs quotes: {name!r}"
         raise InputError(f"{problem}{quoted}")
 
@@ -241,9 +241,9 @@ def _nothing(chosen: Pattern | Condition, columns: Mapping[str, Sequence[Values]
     """Return the error for a filter that keeps no point: it lists the values that there are."""
     values = {name: dict.fromkeys(map(str, _flat(columns[name]))) for name in chosen.names}
     if isinstance(chosen, Pattern):
-        return unknown(f"{chosen.name} in --where", chosen.pattern, values[chosen.name])
+        return unknown(f"{chosen.name} in `where=`", chosen.pattern, values[chosen.name])
     there = "; ".join(f"{name}: {listed(sorted(found)) or 'none'}" for name, found in values.items())
-    return InputError(f"--where {chosen.text!r} matches nothing (there are {there})")
+    return InputError(f"`where={chosen.text!r}` matches nothing (there are {there})")
 
 
 def _flat(column: Sequence[Values]) -> Iterator[Any]:

@@ -205,7 +205,7 @@ def _values(frame: pd.DataFrame, name: str) -> list[Values]:
         options = [
             column for column in map(str, frame) if column.startswith(tuple(f"{a}." for a in PART_AXES))
         ]
-        raise unknown("option in --where", name, options or ["none at all"])
+        raise unknown("option in `where=`", name, options or ["none at all"])
     columns = [frame[name], *([frame[f"{name}_name"]] if name in PART_AXES else [])]
     lines = zip(*(column.astype(object) for column in columns), strict=True)
     return [tuple(value for value in line if not pd.isna(value)) for line in lines]

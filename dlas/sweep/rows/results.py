@@ -396,7 +396,7 @@ class Results:
         try:
             self._journal = Journal(folder / FILE)
         except FileInUse:
-            raise InputError(f"another sweep is writing to {str(folder)!r}; give another --out") from None
+            raise InputError(f"another sweep is writing to {str(folder)!r}; give another `out=`") from None
         self.existing: dict[str, tuple[str, str | None]] = {}
         for row in read_rows(folder):
             self._note(row)

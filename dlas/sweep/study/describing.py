@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
-import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -14,13 +13,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from dlas.sweep.study import parts
+from dlas.sweep.study.docstrings import meanings, plain, without_parameters
+from dlas.sweep.study.outlines import FINDER, class_meanings, file_of
 from dlas.sweep.study.part_class import PartClass
+from dlas.sweep.study.parts import Finder
 
 KINDS = {int: "integer", float: "number", str: "text", bool: "true or false"}
 LIMITS = {"gt": "above", "ge": "from", "lt": "below", "le": "up to"}
-SECTION = re.compile(r"\n\n(?=[A-Z]\w+\n-+\n)")
-ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?(\w+)`")
-"""A reference to a class or function, of which readers see the last word."""
 
 
 @dataclass(frozen=True)
@@ -76,23 +75,28 @@ class Description:
     file: Path
 
 
-def describe(axis: str, name: str) -> Description:
+def describe(axis: str, name: str, finder: Finder = FINDER) -> Description:
     """Return the description of a part.
+
+    Parameters
+    ----------
+    axis, name : str
+    finder : Finder
+        By default one that does not import what parts need.
 
     Raises
     ------
     InputError
         If there is no such part.
     """
-    part = parts.find(axis, name)
-    summary, _, rest = (inspect.getdoc(part.cls) or "").partition("\n")
-    others = [section for section in SECTION.split(f"\n\n{rest.strip()}") if not _lists_options(section)]
-    text = "\n\n".join(section.strip() for section in others).strip()
-    file = Path(inspect.getfile(part.cls))
+    part = finder.find(axis, name)
+    docstring = inspect.getdoc(part.cls) or ""
+    summary, text = docstring.partition("\n")[0], without_parameters(docstring)
+    file = file_of(part.cls)
     if profile := part.fixed.get("profile"):
         summary, text = profile.title, profile.unsupported or ""
         file = Path(name) if name.endswith(".toml") else parts.PROFILES / f"{name}.toml"
-    return Description(axis, name, _plain(summary), _plain(text), tuple(_options(part)), file)
+    return Description(axis, name, plain(summary), plain(text), tuple(_options(part)), file)
 
 
 def allowed(hint: object) -> str:
@@ -128,25 +132,11 @@ def _bounds(metadata: tuple[object, ...]) -> Iterator[str]:
 
 
 def _meanings(cls: type) -> Mapping[str, str]:
-    """Return what the docstrings of a class and its bases say of each option."""
-    meanings: dict[str, str] = {}
+    """Return what a class and its bases say of each option, in their docstrings or behind the fields."""
+    found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        about = inspect.cleandoc(vars(base).get("__doc__") or "")
-        for section in filter(_lists_options, SECTION.split(about)):
-            entries = re.split(r"\n(?=\S)", section.strip())[2:]
-            for head, _, text in (entry.partition("\n") for entry in entries):
-                names = head.partition(" : ")[0].split(", ")
-                meanings |= dict.fromkeys(names, _plain(" ".join(text.split())))
-    return meanings
-
-
-def _lists_options(section: str) -> bool:
-    return section.strip().startswith("Parameters\n")
-
-
-def _plain(text: str) -> str:
-    """Return a docstring's text without its marks."""
-    return ROLE.sub(r"\1", text).replace("``", "")
+        found |= meanings(vars(base).get("__doc__") or "") | class_meanings(base)
+    return {name: plain(text) for name, text in found.items()}
 
 
 def _toml(value: object) -> str:

@@ -24,7 +24,7 @@ def check_keepable(folder: Path, study: Study) -> None:
     path = folder / FILE
     if path.exists() and not _is_kept(path) and read_study(path).written != study.written:
         raise InputError(
-            f"{str(path)!r} is a study of your own, and another: give another --out, or run {str(path)!r}"
+            f"{str(path)!r} is a study of your own, and another: give another `out=`, or run {str(path)!r}"
         )
 
 

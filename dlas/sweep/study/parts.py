@@ -82,6 +82,14 @@ class Finder:
         self._by_other_names: dict[str, dict[str, Claim]] = {}
         self._classes: dict[tuple[str, str], PartClass] = {}
 
+    def class_in(self, axis: str, module: str) -> type[Any]:
+        """Return the class of the part that a module defines."""
+        return part_in(axis, importlib.import_module(module))
+
+    def names_in(self, module: str) -> list[str]:
+        """Return the names that a module says its part has."""
+        return list(importlib.import_module(module).names())
+
     def names(self, axis: str) -> list[str]:
         """Return the name of every part of an axis, built in or installed."""
         return sorted({claim.name for claim in self._claims_of(axis)} | set(self._other_names(axis)))
@@ -126,7 +134,7 @@ class Finder:
         if ":" in name:
             return PartClass(axis, class_at(axis, name))
         if axis == "hardware" and name.endswith(".toml"):
-            return _of_profile(Path(name))
+            return self._of_profile(Path(name))
         claims = [claim for claim in self._claims_of(axis) if claim.name == name]
         if not claims and name in self._other_names(axis):
             claims = [self._other_names(axis)[name]]
@@ -143,8 +151,8 @@ class Finder:
             modules = [module for module in _modules(self._homes[axis]) if not _has_other_names(module)]
             profiles, entries = _profiles(self._homes[axis]), self._entries(axis)
             self._claims[axis] = [
-                *(Claim(_last(module), module, partial(_of_module, axis, module)) for module in modules),
-                *(Claim(path.stem, str(path), partial(_of_profile, path)) for path in profiles),
+                *(Claim(_last(module), module, partial(self._of_module, axis, module)) for module in modules),
+                *(Claim(path.stem, str(path), partial(self._of_profile, path)) for path in profiles),
                 *(Claim(entry.name, str(entry), partial(_of_entry, axis, entry)) for entry in entries),
             ]
         return self._claims[axis]
@@ -153,11 +161,25 @@ class Finder:
         """Return the claims of modules whose parts have other names than the file's."""
         if axis not in self._by_other_names:
             self._by_other_names[axis] = {
-                name: Claim(name, module, partial(_of_module, axis, module, name=name))
+                name: Claim(name, module, partial(self._of_module, axis, module, name=name))
                 for module in filter(_has_other_names, _modules(self._homes[axis]))
-                for name in importlib.import_module(module).names()
+                for name in self.names_in(module)
             }
         return self._by_other_names[axis]
+
+    def _of_module(self, axis: str, module: str, **fixed: str) -> PartClass:
+        return PartClass(axis, self.class_in(axis, module), fixed)
+
+    def _of_profile(self, path: Path) -> PartClass:
+        """Return the driver of the device that a profile describes, with the profile bound to it."""
+        from dlas.axes.hardware.profile import Profile
+
+        profile = Profile.read(path)
+        drivers = {module.name for module in pkgutil.iter_modules(importlib.import_module(DRIVERS).__path__)}
+        if profile.driver not in drivers:
+            raise unknown(f"driver in {path.name}", profile.driver, drivers)
+        driver = self.class_in("hardware", f"{DRIVERS}.{profile.driver}")
+        return PartClass("hardware", driver, {"profile": profile})
 
 
 FINDER = Finder()
@@ -196,21 +218,5 @@ def _profiles(homes: Iterable[str]) -> list[Path]:
     return [profile for folder in folders for profile in folder.glob("*.toml")]
 
 
-def _of_module(axis: str, module: str, **fixed: str) -> PartClass:
-    return PartClass(axis, part_in(axis, importlib.import_module(module)), fixed)
-
-
 def _of_entry(axis: str, entry: EntryPoint) -> PartClass:
     return PartClass(axis, checked_class(axis, entry.load(), entry.value))
-
-
-def _of_profile(path: Path) -> PartClass:
-    """Return the driver of the device that a profile describes, with the profile bound to it."""
-    from dlas.axes.hardware.profile import Profile
-
-    profile = Profile.read(path)
-    drivers = {module.name for module in pkgutil.iter_modules(importlib.import_module(DRIVERS).__path__)}
-    if profile.driver not in drivers:
-        raise unknown(f"driver in {path.name}", profile.driver, drivers)
-    driver = importlib.import_module(f"{DRIVERS}.{profile.driver}")
-    return PartClass("hardware", part_in("hardware", driver), {"profile": profile})

@@ -64,7 +64,7 @@ def check_drawable(axes: Mapping[str, Values], sample: Sample | None) -> None:
         if values.open and sample is None:
             raise InputError(
                 f"{values.open} needs a table [sample] that says how many points to draw (points = 100), "
-                "or --sample 100"
+                "or `sample=100`"
             )
         if values.open and sample and axis not in sample.axes:
             raise InputError(f"{values.open}, but [sample] axes = {list(sample.axes)} leaves out {axis!r}")

@@ -34,10 +34,10 @@ def select_points(study: Study, where: Sequence[str]) -> list[Point]:
     for name in dict.fromkeys(name for chosen in filters for name in chosen.names):
         if name in MEASURED:
             raise InputError(
-                f"--where: points that have not run have no {name}; there are: {listed(sorted(known))}"
+                f"`where=`: points that have not run have no {name}; there are: {listed(sorted(known))}"
             )
         if name not in known:
-            raise unknown("option in --where", name, known)
+            raise unknown("option in `where=`", name, known)
         columns[name] = [values.get(name, ()) for values in facts]
     chosen = [point for point, keep in zip(points, kept(filters, columns), strict=True) if keep]
     if not chosen:

@@ -161,7 +161,7 @@ def test_rows_without_times_of_all_layers_are_refused() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["out"], 'several: batch 1, 8; choose one as in --where "batch=1"'),
+        (["out"], "several: batch 1, 8; choose one as in --where 'batch=1'"),
         (["out", "--where", "batch=2"], "unknown batch in --where '2'"),
         (["nowhere"], "no results.jsonl in 'nowhere'"),
         (["out", "--where", "batch=1", "--to", "nowhere/choices.toml"], "cannot write the table of layers"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dlas.errors import InputError
-from dlas.face.cli.parts import part_of
+from dlas.face.cli.values import part_of
 from dlas.prediction.adaptive.device.record import AGAIN, FILE, DeviceRequest, DeviceRun, opened, predicting
 from dlas.prediction.adaptive.records import write_record
 

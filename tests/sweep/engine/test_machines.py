@@ -33,7 +33,7 @@ def test_rows_of_another_machine_are_refused_unless_anyway(tmp_path: Path) -> No
     write(tmp_path, [row(hardware=there, device={"cpu": "there"}), failing(hardware=there, batch=2)])
     with pytest.raises(InputError) as refused:
         check_machine(HERE, tmp_path)
-    for told in (str(tmp_path), "1 row of", "there, otherwise unknown", "here", "--out", "--anyway"):
+    for told in (str(tmp_path), "1 row of", "there, otherwise unknown", "here", "`out=`", "`anyway=True`"):
         assert told in str(refused.value)
     (told_anyway,) = check_machine(HERE, tmp_path, anyway=True)
     assert "another machine" in told_anyway and "cpu (there there, here here)" in told_anyway

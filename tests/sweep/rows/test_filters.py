@@ -91,7 +91,7 @@ def test_filters_of_both_forms_hold_together(frame: pd.DataFrame) -> None:
     ],
 )
 def test_everything_else_is_refused_and_never_run(frame: pd.DataFrame, where: str) -> None:
-    with pytest.raises(InputError, match=re.escape("--where")):
+    with pytest.raises(InputError, match=re.escape("`where=")):
         select(frame, [where])
 
 
@@ -102,7 +102,7 @@ def test_everything_else_is_refused_and_never_run(frame: pd.DataFrame, where: st
         ("algorithm == gemm", "a text needs quotes: 'gemm'"),
         ("compression.levl == 1", "did you mean 'compression.level'"),
         ("compression.levl=1", "did you mean 'compression.level'"),
-        ("batch.size=1", "unknown axis in --where 'batch.size'"),
+        ("batch.size=1", "unknown axis in `where=` 'batch.size'"),
         ("algorithm == 'gem'", "matches nothing (there are algorithm: csr_gemm, direct, gemm, winograd"),
         ("compression.level=0.6", "there are: 0.5, 0.95"),
         ("batch == 1 and", "is not of the form axis=pattern"),

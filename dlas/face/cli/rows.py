@@ -1,0 +1,172 @@
+"""The commands that read rows: ``dlas table``, ``compare``, ``report``, ``export``, ``deploy``, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlas.errors import InputError
+from dlas.face.cli.commands import Call, like
+from dlas.face.console import terminal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON: times in seconds, null for what is missing.")]
+RowId = Annotated[str | None, typer.Argument(help="A row's id, or enough of its beginning.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Keep the rows that match: model=cifar_*, compression.level=0.8, "
+        "or a condition: \"algorithm == 'gemm' and batch > 1\"."
+    ),
+]
+
+
+def show(
+    folder: Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")],
+    row: RowId = None,
+    fastest: Annotated[bool, typer.Option("--fastest", help="The fastest row.")] = False,
+    where: Where = None,
+    json: Json = False,
+) -> None:
+    """Show everything about one row."""
+    from dlas.analysis.winners import fastest_id
+    from dlas.face.console import as_json
+    from dlas.face.console.show import show as render
+    from dlas.sweep.rows.finding import find
+
+    if fastest == (row is not None):
+        raise InputError("give the row's id, as `dlas table` prints it, or --fastest")
+    if where and not fastest:
+        raise InputError("--where chooses among the rows of --fastest")
+    chosen = row or fastest_id(_read([folder], where or ()))
+    if json:
+        terminal.show_json(as_json.of_row(find(folder, chosen)))
+    else:
+        terminal.show(render(folder, chosen))
+
+
+@like("table", "rows")
+def table(call: Call, rows: list[Path], where: Sequence[str], sort: str, json: Json = False) -> None:
+    """Print every point's row, beside the fastest of its kind; predicted points are marked."""
+    from dlas.face.console import as_json
+
+    if json:
+        terminal.show_json(as_json.of_table(_read(rows, where, predictions=True), sort))
+    else:
+        terminal.show(call().shown)
+
+
+@like("compare", "rows")
+def compare(
+    call: Call,
+    rows: list[Path],
+    where: Sequence[str],
+    axis: str,
+    baseline: str | None,
+    json: Json = False,
+) -> None:
+    """Compare the values of one axis on matched points."""
+    from dlas.analysis.compare import compare as matched
+    from dlas.face.console import as_json
+
+    if json:
+        terminal.show_json(as_json.of_comparison(matched(_read(rows, where), axis, baseline)))
+    else:
+        terminal.show(call().shown)
+
+
+@like("report", "folders")
+def report(call: Call, files: bool) -> None:
+    """Write one HTML page that shows everything, and opens without a network."""
+    from dlas.face.api.rows import files_beside
+
+    page = call()
+    beside = f", figures and tables: {files_beside(page)}" if files else ""
+    terminal.say(f"{page}{beside}")
+
+
+@like("observations", "rows")
+def observations(call: Call) -> None:
+    """Check the paper's observations I to XIII on the rows."""
+    terminal.show(call().shown)
+
+
+@like("paths", "rows")
+def paths(call: Call) -> None:
+    """Print which paths of flexible networks are worth taking, and whether batch or device changes that."""
+    terminal.show(call().shown)
+
+
+@like("read", "folders")
+def export(
+    call: Call,
+    path: Annotated[Path, typer.Option("--to", help="Where to write: *.parquet or *.csv.")],
+    layers: Annotated[
+        bool, typer.Option("--layers", help="One line for each layer of each row, with shapes and times.")
+    ] = False,
+    where: Where = None,
+) -> None:
+    """Write the rows as Parquet (with every sample) or CSV (without), or their layers."""
+    from dlas.sweep.rows.export import export as write
+    from dlas.sweep.rows.frame import select
+
+    write(select(call(), where or ()), path)
+
+
+@like("import_rows", "path", path="file", folder="--out")
+def import_rows(call: Call, folder: Path) -> None:
+    """Make rows of a table from elsewhere, with the columns that `dlas export` writes, or some of them."""
+    from dlas.analysis.importing.rows import import_rows as write
+    from dlas.sweep.rows.labels import rows
+
+    done = call.of(write)
+    machines = ", ".join(f"{count:,} of {name}" for name, count in done.machines.items())
+    terminal.say(f"{rows(done.rows)} imported ({machines or 'none with a machine'}): {folder}")
+    terminal.say(f"next: dlas table {folder}")
+
+
+@like("choose", "folders")
+def choose(call: Call) -> None:
+    """Write the table for `per_layer` that makes a network fastest, and say what it gains."""
+    terminal.show(call().shown)
+
+
+@like("deploy", "folder", "row")
+def deploy(
+    call: Call,
+    to: Path,
+    where: Sequence[str],
+    row: RowId = None,
+    fastest: Annotated[bool, typer.Option("--fastest", help="Deploy the fastest row.")] = False,
+    paths: Annotated[
+        bool, typer.Option("--paths", help="Deploy all paths of a flexible network as one program.")
+    ] = False,
+) -> None:
+    """Write a row's program, or that of all paths, with all that it needs to run elsewhere."""
+    from dlas.deployment.deploying import DeploymentFailed
+    from dlas.deployment.deploying import deploy as write
+    from dlas.deployment.flexible import deploy_paths
+
+    if (row is not None) + fastest + paths != 1:
+        raise InputError("give the row's id, as `dlas table` prints it, or --fastest, or --paths")
+    if where and not (fastest or paths):
+        raise InputError("--where chooses among the rows of --fastest or --paths")
+    try:
+        call.of(deploy_paths if paths else write, say=terminal.say)
+    except DeploymentFailed as error:
+        terminal.complain(str(error))
+        raise typer.Exit(1) from None
+    terminal.say(f"deployed to {to}: its README.md says how to run it")
+
+
+def _read(folders: Sequence[Path], where: Sequence[str], predictions: bool = False) -> pd.DataFrame:
+    """Return the rows of all folders that match every pattern, and predictions of points without one."""
+    from dlas.sweep.rows.frame import read, select, without_measured
+
+    return select(without_measured(read(folders, predictions=predictions)), where)

@@ -1,0 +1,27 @@
+"""What ``dlas`` exports, and where it comes from: the command line reads and calls the same functions."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+EXPORTS = {
+    "Study": "dlas.sweep.study.study",
+    **dict.fromkeys(("blocks", "explore", "fit_device", "run", "search"), "dlas.face.api.studies"),
+    **dict.fromkeys(
+        ("choose", "compare", "import_rows", "observations", "paths", "report", "table"),
+        "dlas.face.api.rows",
+    ),
+    **dict.fromkeys(("evaluate", "fit", "predict", "predictor"), "dlas.face.api.predictors"),
+    "deploy": "dlas.deployment.deploying",
+    "deploy_paths": "dlas.deployment.flexible",
+    "export": "dlas.sweep.rows.export",
+    "load": "dlas.deployment.loading",
+    "read": "dlas.sweep.rows.frame",
+}
+"""The modules of what is exported, imported when somebody asks: pandas takes a second."""
+
+
+def exported(name: str) -> Any:
+    """Return what ``dlas`` exports by a name."""
+    return getattr(importlib.import_module(EXPORTS[name]), name)
