@@ -24,7 +24,7 @@ from scipy.stats import binomtest
 from dlas.bench.store import toml
 from dlas.face.api.running import run_into, runner_of
 from dlas.face.reporting.charts import theme
-from dlas.face.reporting.figure_files import INK, PAPER, WIDTH, write_figure
+from dlas.face.reporting.files import INK, PAPER, WIDTH, write_figure
 from dlas.prediction.learning.candidates import StudySpace
 from dlas.sweep.rows.results import FILE, Row, read_rows
 from dlas.sweep.rows.searches import LEVEL, FoundRecord, SearchRecord, read_search

@@ -11,7 +11,7 @@ from dlas.bench.store import cache as caches
 from dlas.errors import InputError
 from dlas.face.api.running import Progress, Steps, check_jobs, check_retry, check_study
 from dlas.face.console import terminal
-from dlas.face.console.views import View
+from dlas.face.tables.view import View
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.sweep.engine.planning import Planner
 from dlas.sweep.engine.unsupported import unsupported

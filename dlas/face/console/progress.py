@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
-from dlas.face.console.cells import COLOURS
+from dlas.face.tables.marks import COLOURS
 from dlas.stack import INFERENCE
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.labels import MOST_OF_A_VALUE, duration, milliseconds, short_id, shortened

@@ -16,8 +16,8 @@ from dlas.analysis.matching import SETTING, outcomes, timed
 from dlas.analysis.observations import Evidence
 from dlas.analysis.rankings import Ranking, rankings
 from dlas.analysis.winners import Standing, standings
-from dlas.face.reporting.blocks import Where
 from dlas.face.reporting.palette import colours
+from dlas.face.tables.table import Where
 from dlas.prediction.learning.stored import Stored
 from dlas.stack import PART_AXES
 from dlas.sweep.rows.columns import AXES, MACHINE, UNSAID

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from dlas.face.reporting import report
-from dlas.face.reporting.blocks import Cell, Column, Figure, Line, Panel, Table
-from dlas.face.reporting.figure_files import sheets
-from dlas.face.reporting.files import write_files
-from dlas.face.reporting.table_files import framed, markdown
+from dlas.face.reporting.blocks import Figure, Panel
+from dlas.face.reporting.files import sheets, write_files
+from dlas.face.tables.files import framed, markdown
+from dlas.face.tables.table import Cell, Column, Line, Table
 from tests.fixtures.rows import row, write
 from tests.fixtures.sweeps import sweep
 

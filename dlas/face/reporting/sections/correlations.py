@@ -7,9 +7,10 @@ from typing import Any
 from dlas.analysis.correlations import FEWEST, QUANTITIES, STRONG, strength
 from dlas.analysis.matching import PLACE
 from dlas.face.reporting import charts
-from dlas.face.reporting.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.face.reporting.blocks import Absent, Figure, Panel, Section
 from dlas.face.reporting.context import Context, significant
 from dlas.face.reporting.palette import HUES, rgb
+from dlas.face.tables.table import Cell, Column, Line, Table, columns_of, numbers_of
 from dlas.sweep.rows.labels import MISSING
 
 MARK = "rank correlation"
@@ -74,10 +75,8 @@ def _table(context: Context, ranked: list[dict[Any, Any]]) -> Table:
         ]
         lines.append(Line(cells, context.filters({name: row[name] for name in PLACE})))
     columns = [
-        Column("place"),
-        Column("quantities"),
-        Column("correlation [95 % interval]", number=True),
-        Column("networks", number=True),
+        *columns_of("place", "quantities"),
+        *numbers_of("correlation [95 % interval]", "networks"),
         Column("strength"),
     ]
     caption = (

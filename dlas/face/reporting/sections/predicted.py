@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from dlas.analysis.matching import SETTING, groups
-from dlas.face.reporting.blocks import Absent, Cell, Column, Line, Section, Table
+from dlas.face.reporting.blocks import Absent, Section
 from dlas.face.reporting.context import Context
+from dlas.face.tables.table import Cell, Line, Table, columns_of, numbers_of
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.sweep.rows.columns import AXES
 from dlas.sweep.rows.labels import MISSING, interval_ms, milliseconds
@@ -52,11 +53,8 @@ def _table(context: Context) -> Table:
     )
     if len(lines) > MOST_LINES:
         caption += f" The first {MOST_LINES} of {len(lines):,} lines are shown."
-    columns = [Column(axis) for axis in named]
-    columns += [
-        Column(f"predicted ms [{LEVEL:.0%} interval]", number=True),
-        Column("fastest measured, ms", number=True),
-    ]
+    headers = (f"predicted ms [{LEVEL:.0%} interval]", "fastest measured, ms")
+    columns = [*columns_of(*named), *numbers_of(*headers)]
     return Table("predicted", caption, columns, lines[:MOST_LINES], names=len(named))
 
 

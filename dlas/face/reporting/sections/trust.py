@@ -8,9 +8,10 @@ import numpy as np
 
 from dlas.analysis.matching import unstable
 from dlas.face.reporting import charts
-from dlas.face.reporting.blocks import Block, Cell, Column, Figure, Line, Panel, Paragraph, Section, Table
+from dlas.face.reporting.blocks import Block, Figure, Panel, Paragraph, Section
 from dlas.face.reporting.context import Context, significant
 from dlas.face.reporting.palette import HUES, rgb
+from dlas.face.tables.table import Cell, Column, Line, Table
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.labels import rows
 
