@@ -17,6 +17,7 @@ from dlas.analysis.observations import Evidence
 from dlas.analysis.rankings import Ranking, rankings
 from dlas.analysis.winners import Standing, standings
 from dlas.face.reporting.palette import colours
+from dlas.face.tables.columns import maybe
 from dlas.face.tables.table import Where
 from dlas.prediction.learning.stored import Stored
 from dlas.stack import PART_AXES
@@ -168,10 +169,7 @@ class Context:
     def called(self, values: Mapping[str, Any] | pd.Series, axes: Iterable[str] = SETTING) -> str:
         """Return the values of the varying axes among ``axes`` as text, or ``all`` if none varies."""
         shown = [(axis, values[axis]) for axis in axes if axis in self.varying]
-        return (
-            " · ".join(worded(axis, MISSING if pd.isna(value) else str(value)) for axis, value in shown)
-            or "all"
-        )
+        return " · ".join(worded(axis, maybe(value, str)) for axis, value in shown) or "all"
 
     def where(self, line: int, axes: Iterable[str]) -> Where:
         """Return a point's values of the varying axes among ``axes``, for filters."""
@@ -179,11 +177,7 @@ class Context:
 
     def filters(self, values: Mapping[str, Any]) -> Where:
         """Return the values of varying axes, for filters."""
-        return {
-            axis: MISSING if pd.isna(value) else str(value)
-            for axis, value in values.items()
-            if axis in self.varying
-        }
+        return {axis: maybe(value, str) for axis, value in values.items() if axis in self.varying}
 
     def interval(self, line: int) -> str:
         """Return a point's latency in milliseconds with its interval."""

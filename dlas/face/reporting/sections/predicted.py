@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
 from dlas.analysis.matching import SETTING, groups
 from dlas.face.reporting.blocks import Absent, Section
 from dlas.face.reporting.context import Context
+from dlas.face.tables.columns import maybe
 from dlas.face.tables.table import Cell, Line, Table, columns_of, numbers_of
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.sweep.rows.columns import AXES
@@ -44,8 +44,8 @@ def _table(context: Context) -> Table:
         of_setting = predicted.iloc[setting].sort_values("latency_s", kind="stable")
         measured = best.get(_key(of_setting.iloc[0]), MISSING)
         for _, point in of_setting.head(MOST_OF_A_SETTING).iterrows():
-            cells = [Cell(_text(point[axis])) for axis in named]
-            filters = {axis: _text(point[axis]) for axis in named if axis in context.varying}
+            cells = [Cell(maybe(point[axis], str)) for axis in named]
+            filters = {axis: maybe(point[axis], str) for axis in named if axis in context.varying}
             lines.append(Line([*cells, Cell(_interval(point)), Cell(measured)], filters))
     caption = (
         f"Of each setting the {MOST_OF_A_SETTING} points that are predicted to be the fastest, with their "
@@ -81,11 +81,7 @@ def _fastest_measured(context: Context) -> Mapping[tuple[str, ...], str]:
 
 
 def _key(point: pd.Series) -> tuple[str, ...]:
-    return tuple(_text(point[name]) for name in SETTING)
-
-
-def _text(value: Any) -> str:
-    return MISSING if pd.isna(value) else str(value)
+    return tuple(maybe(point[name], str) for name in SETTING)
 
 
 def _interval(point: pd.Series) -> str:
