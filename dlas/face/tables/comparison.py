@@ -129,14 +129,24 @@ def _counts(comparison: Comparison) -> list[Text]:
     )
     if any(row.coverage < 1 and row.ok for row in compared.values()):
         lines.append(Text(PARTLY_MEANS))
-    lines += [
+    return [*lines, *_effects(comparison), *_left_out(comparison)]
+
+
+def _effects(comparison: Comparison) -> list[Text]:
+    """Return what was searched for, and what compressions prune and cost."""
+    searched = [
         Text(f"{value} was searched for: {trials:,.0f} trials in {duration(search_s)}, a point's median")
         for value, (trials, search_s) in comparison.searches.items()
     ]
-    lines += [
+    return searched + [
         Text(f"{value}: {_changed(comparison.baseline, *matches)}")
         for value, matches in sorted(comparison.accuracies.items(), key=lambda item: natural(item[0]))
     ]
+
+
+def _left_out(comparison: Comparison) -> list[Text]:
+    """Return what is left out or counted together, and why."""
+    lines = []
     if comparison.library:
         lines.append(Text(f"{points(comparison.library)} left out: the compiler brings kernels of its own"))
     if comparison.repeated:

@@ -30,18 +30,7 @@ def _figure(context: Context, ranked: list[dict[Any, Any]]) -> Figure:
     correlated = [row for row in ranked if not row["missing"]]
     places: dict[str, list[dict[str, Any]]] = {}
     for row in correlated:
-        places.setdefault(context.called(row, PLACE), []).append(
-            {
-                "y": _pair(row),
-                "c": MARK,
-                "x": significant(row["correlation"]),
-                "s": "",
-                "n": False,
-                "lo": significant(row["low"]),
-                "hi": significant(row["high"]),
-                "t": f"{_pair(row)}: {_in_words(row)}",
-            }
-        )
+        places.setdefault(context.called(row, PLACE), []).append(_mark(row))
     strong = sum(strength(row["low"], row["high"]) == "strong" for row in correlated)
     sentence = (
         "The further from the dashed line, the better one quantity predicts the ranking by the other: "
@@ -59,6 +48,19 @@ def _figure(context: Context, ranked: list[dict[Any, Any]]) -> Figure:
     return Figure(
         "rank-correlations", "Spearman's rank correlations", sentence, panels, {"": spec}, filtered=False
     )
+
+
+def _mark(row: dict[Any, Any]) -> dict[str, Any]:
+    return {
+        "y": _pair(row),
+        "c": MARK,
+        "x": significant(row["correlation"]),
+        "s": "",
+        "n": False,
+        "lo": significant(row["low"]),
+        "hi": significant(row["high"]),
+        "t": f"{_pair(row)}: {_in_words(row)}",
+    }
 
 
 def _table(context: Context, ranked: list[dict[Any, Any]]) -> Table:

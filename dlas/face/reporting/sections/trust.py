@@ -74,13 +74,24 @@ def _statements(context: Context) -> Iterator[str]:
         values = points.loc[context.timed, name].dropna()
         if len(values):
             yield f"{what}: median {form.format(values.median())}, at most {form.format(values.max())}."
-    coverage = points.loc[context.timed, "coverage"].dropna()
+    yield from _coverage(context)
+    yield from _runs(context)
+
+
+def _coverage(context: Context) -> Iterator[str]:
+    """Yield how much of the points the requested algorithms compute."""
+    coverage = context.points.loc[context.timed, "coverage"].dropna()
     partly = int((coverage < 1).sum())
     if partly:
         yield (
             f"In {counted(partly)} the requested algorithm computes only a part, at least "
             f"{coverage.min():.0%} of the multiply-adds; it declined the rest."
         )
+
+
+def _runs(context: Context) -> Iterator[str]:
+    """Yield how far runs of a point are apart, what is left out, and on which machines they ran."""
+    points = context.points
     spread = points["spread"].dropna()
     if len(spread):
         yield (
