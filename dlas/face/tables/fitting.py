@@ -13,9 +13,9 @@ from dlas.face.tables.table import Cell, Table
 GAP = 2
 """Spaces between columns."""
 NARROWEST = 14
-"""Least width to which a column of names is folded, in characters."""
-NARROWEST_SENTENCES = 24
-"""The same for a column of sentences."""
+"""Least width to which a column of names or sentences is folded, in characters."""
+NARROWEST_OF_ALL = 4
+"""The same where nothing else helps."""
 
 
 def strips_of(table: Table) -> list[Strip]:
@@ -48,11 +48,9 @@ def width_of(strip: Strip, behind: Sequence[Strip] = ()) -> int:
     return max(cell_len(line) for text in texts for line in text.split("\n"))
 
 
-def least_of(strip: Strip, width: int) -> int:
+def least_of(strip: Strip, width: int, narrowest: int = NARROWEST) -> int:
     """Return the least width in characters of a column that is so wide."""
-    if strip.column.number:
-        return width
-    return min(width, NARROWEST_SENTENCES if strip.column.wide else NARROWEST)
+    return width if strip.column.number else min(width, narrowest)
 
 
 def widths_at(strips: Sequence[Strip]) -> list[int]:
@@ -130,12 +128,11 @@ def pieces(strips: list[Strip], width: int) -> list[list[Strip]]:
 def widths_within(strips: Sequence[Strip], width: int) -> list[int]:
     """Return the columns' widths; the widest sentences are wrapped first, then the widest names folded."""
     widths = widths_at(strips)
-    least = [least_of(strip, own) for strip, own in zip(strips, widths, strict=True)]
-    while total_width(widths) > width:
-        foldable = [at for at in range(len(strips)) if widths[at] > least[at]]
-        if not foldable:
-            break
-        widths[max(foldable, key=lambda at: (strips[at].column.wide, widths[at]))] -= 1
+    for narrowest in (NARROWEST, NARROWEST_OF_ALL):
+        least = [least_of(strip, own, narrowest) for strip, own in zip(strips, widths, strict=True)]
+        while total_width(widths) > width and widths != least:
+            foldable = [at for at in range(len(strips)) if widths[at] > least[at]]
+            widths[max(foldable, key=lambda at: (strips[at].column.wide, widths[at]))] -= 1
     return widths
 
 
