@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from dlas.analysis.repeats import merge_repeats
-from dlas.face.console.tables import table
 from dlas.face.reporting import report
+from dlas.face.tables.points import table
 from dlas.sweep.rows.details import read_details
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import Row

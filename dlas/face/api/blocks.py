@@ -13,7 +13,7 @@ from rich.text import Text
 
 from dlas.errors import InputError, Unfinished
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
-from dlas.face.console.views import View
+from dlas.face.tables.view import View
 from dlas.networks.subnets.blocks import TablePart, read_key
 from dlas.networks.subnets.shapes import CLASSES, WIDTHS, check_size, ofa
 from dlas.networks.subnets.tables import write_tables

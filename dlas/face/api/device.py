@@ -13,7 +13,7 @@ import pandas as pd
 
 from dlas.errors import InputError, Unfinished
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
-from dlas.face.console.views import View
+from dlas.face.tables.view import View
 from dlas.sweep.engine.session import Session, Steps
 from dlas.sweep.rows.labels import duration, points
 
@@ -228,7 +228,7 @@ def _fitted(folder: Path, asked: Asked, rounds: Rounds, say: Say) -> Stored:
 def _tried(folder: Path, known: Stored, rounds: Rounds) -> View:
     """Predict networks that were never seen, and measure them in turns with points that were fitted."""
     from dlas.analysis.matching import timed
-    from dlas.face.console.device import compared, never_seen, none_seen
+    from dlas.face.tables.device import compared, never_seen, none_seen
     from dlas.prediction.learning.device_runs import UNSEEN as PLACE
     from dlas.prediction.learning.noise import noise_floor
     from dlas.prediction.learning.points import planned_points

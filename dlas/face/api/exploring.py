@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlas.errors import InputError
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
-from dlas.face.console.views import View
+from dlas.face.tables.view import View
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.sweep.engine.checks import unsupported
 from dlas.sweep.engine.planning import Planner

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from dlas.errors import InputError
 from dlas.face.api.results import Folders, paths_of, patterns
-from dlas.face.console.views import View
+from dlas.face.tables.view import View
 
 if TYPE_CHECKING:
     from dlas.prediction.learning.points import Points
@@ -162,7 +162,7 @@ def _criterion(text: str | None, points: Points) -> Criterion:
 
 def _view(target: str, criterion: Criterion, points: Points, evaluated: Sequence[Evaluated]) -> View:
     """Return the scores of all settings as a table to look at and to compute with."""
-    from dlas.face.console import predictors as tables
+    from dlas.face.tables import predictors as tables
 
     shown: list[RenderableType] = []
     for each in evaluated:
@@ -184,7 +184,7 @@ def _curves(
     say: Say,
 ) -> View:
     """Return the errors of all settings by the number of rows."""
-    from dlas.face.console import predictors as tables
+    from dlas.face.tables import predictors as tables
     from dlas.prediction.learning.curves import curves_of_settings
 
     found = curves_of_settings(predictors, points, target, criterion, counts, seed, say)

@@ -14,7 +14,7 @@ import pandas as pd
 from dlas.errors import InputError
 from dlas.face.api.results import Folders, patterns
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
-from dlas.face.console.views import View
+from dlas.face.tables.view import View
 from dlas.sweep.engine.session import Session, Steps
 from dlas.sweep.rows.frame import read, select
 from dlas.sweep.rows.predictions import MEASURED
@@ -127,7 +127,7 @@ def _predicted(
     name: str = "",
 ) -> View:
     """Return planned points with predictions, of a network of some name; write them if asked for it."""
-    from dlas.face.console.predictors import predicted
+    from dlas.face.tables.predictors import predicted
     from dlas.prediction.learning.points import planned_points
     from dlas.prediction.learning.predictions import as_rows, bounded
     from dlas.prediction.learning.predictions import predict as predict_points
@@ -148,7 +148,7 @@ def _predicted(
 
 def _beside_measured(known: Stored, frame: pd.DataFrame, within: Mapping[str, float], anyway: bool) -> View:
     """Return rows with predictions beside what was measured."""
-    from dlas.face.console.predictors import predicted
+    from dlas.face.tables.predictors import predicted
     from dlas.prediction.learning.points import points_of
     from dlas.prediction.learning.predictions import bounded
     from dlas.prediction.learning.predictions import predict as predict_points

@@ -16,7 +16,7 @@ from dlas.analysis.matching import timed
 from dlas.errors import InputError
 from dlas.face.console import terminal
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
-from dlas.face.console.views import View
+from dlas.face.tables.view import View
 from dlas.prediction.learning.candidates import Candidate, StudySpace
 from dlas.prediction.learning.evolution import (
     Cost,
@@ -117,7 +117,7 @@ def search(
         the folder holds another search; nothing has been written then.
     """
     from dlas.face.api.search_sources import costs_of, scores_of
-    from dlas.face.console.searching import table
+    from dlas.face.tables.searches import listing
 
     if winners < 0:
         raise InputError(f"--winners {winners}: expected a number from 0 on")
@@ -136,7 +136,7 @@ def search(
     before = _before(folder, space, asked)
     if before is not None and _is_complete(before, winners):
         say(f"{folder} is finished: {before.generation} generations")
-        return View(_frame(before), table(before))
+        return View(_frame(before), listing(before))
     with Session.open(steps, cache=cache, display=ConsoleDisplay.of("silent")) as session:
         costs = costs_of(asked.estimators, space, asked.within, folder, session)
         scores = scores_of(asked.maximise, space, session)
@@ -147,7 +147,7 @@ def search(
         measured = _measured(space, within, chosen, folder, shown) if chosen else {}
     record = run.record([_found(space, asked, each, measured) for each in chosen], finished=True)
     write_search(folder, record)
-    return View(_frame(record), table(record))
+    return View(_frame(record), listing(record))
 
 
 def _asked(space: StudySpace, **options: Any) -> Asked:

@@ -1,29 +1,19 @@
-"""What is said while a predictor for a device is made, and the table of the networks that it never saw."""
+"""What is said while a predictor for a device is made."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-from rich.console import Group, RenderableType
-from rich.text import Text
 
-from dlas.face.console.cells import GridCell, GridColumn, names
-from dlas.face.console.grid import Grid
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.prediction.learning.metrics import Scores
 from dlas.prediction.learning.points import Points
 from dlas.prediction.learning.spending import FIRST
-from dlas.sweep.rows.labels import MISSING, duration, points, shortened, shown_in
-from dlas.sweep.rows.predictions import MEASURED, bound_names
+from dlas.sweep.rows.labels import duration, points
 
 Array = npt.NDArray[np.float64]
-COVERED = "covered"
-"""Column that says whether the interval of a prediction covers what was measured."""
-ERROR = "error"
-"""Column of the prediction over what was measured, less 1."""
 
 
 def as_drawn(count: int) -> str:
@@ -103,90 +93,3 @@ def held_out(scores: Scores) -> str:
     """Return the line that says how wrong the predictor is on the networks that were held out of fits."""
     covered = "" if scores.coverage is None else f", {scores.coverage:.0%} within their {LEVEL:.0%} interval"
     return f"  {scores.mape:.1%} off on networks held out{covered}"
-
-
-def compared(frame: pd.DataFrame, measured: Mapping[str, float], target: str) -> pd.DataFrame:
-    """Return predictions with what was measured beside them.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Points with predictions, as ``dlas.prediction.learning.predictions.Predictions.frame`` returns them.
-    measured : mapping of str to float
-        By id; a point that failed is missing.
-    target : str
-    """
-    low, high = (frame[name] for name in bound_names(target))
-    found = frame["id"].map(measured).astype("float64")
-    kept = frame[["id", "model", "batch", target, *bound_names(target), "doubt"]]
-    return kept.assign(
-        **{
-            MEASURED: found,
-            ERROR: frame[target] / found - 1,
-            COVERED: ((low <= found) & (found <= high)).where(found.notna() & low.notna()).astype("boolean"),
-        }
-    )
-
-
-def none_seen(failed: Mapping[str, int]) -> RenderableType:
-    """Return what stands for the table of networks never seen where none can be predicted."""
-    return Group(
-        Text("no network that it never saw can be predicted"),
-        *(Text(f"missing: {points(count)}: {reason}") for reason, count in failed.items()),
-    )
-
-
-def never_seen(
-    frame: pd.DataFrame, target: str, floor: float | None, failed: Mapping[str, int]
-) -> RenderableType:
-    """Return the table of networks that a predictor never saw.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        What :func:`compared` returned.
-    target : str
-    floor : float or None
-        The noise floor.
-    failed : mapping of str to int
-        Numbers of points without a prediction or a measurement, by reason.
-    """
-    words, unit, scale = shown_in(target)
-    low, high = (frame[name] for name in bound_names(target))
-    columns = [
-        names("network", [str(name) for name in frame["model"]]),
-        _column("batch", [str(batch) for batch in frame["batch"]]),
-        _column(f"predicted, {unit}", [_number(scale * value) for value in frame[target]]),
-        _column(f"{LEVEL:.0%} interval", list(map(_interval, scale * low, scale * high))),
-        _column(f"measured, {unit}", [_number(scale * value) for value in frame[MEASURED]]),
-        _column("error", [_signed(value) for value in frame[ERROR]]),
-        _column(COVERED, frame[COVERED].map({True: "yes", False: "no"}).fillna(MISSING).tolist()),
-        _column("doubt", [shortened(text, 60) or MISSING for text in frame["doubt"]], drop=1),
-    ]
-    title = Text(f"{words} of networks that it never saw", style="bold")
-    return Grid(columns, above=[title], below=[Text(line) for line in _notes(frame, floor, failed)])
-
-
-def _notes(frame: pd.DataFrame, floor: float | None, failed: Mapping[str, int]) -> list[str]:
-    """Return what the table amounts to."""
-    errors, covered = frame[ERROR].dropna().abs(), frame[COVERED].dropna()
-    pieces = [f"mean error {errors.mean():.1%} of {points(len(errors))}"] if len(errors) else []
-    pieces += [f"{covered.mean():.0%} within their {LEVEL:.0%} interval"] if len(covered) else []
-    pieces.append("noise floor " + ("unknown" if floor is None else f"{floor:.1%}"))
-    return ["; ".join(pieces), *(f"missing: {points(count)}: {reason}" for reason, count in failed.items())]
-
-
-def _interval(low: float, high: float) -> str:
-    return MISSING if np.isnan(low) else f"{low:.4g} to {high:.4g}"
-
-
-def _number(value: float) -> str:
-    return MISSING if np.isnan(value) else f"{value:.4g}"
-
-
-def _signed(share: float) -> str:
-    return MISSING if np.isnan(share) else f"{share:+.1%}"
-
-
-def _column(header: str, texts: Sequence[str], drop: int = 0) -> GridColumn:
-    return GridColumn(GridCell(header), [GridCell(text) for text in texts], drop=drop)

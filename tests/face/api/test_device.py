@@ -16,7 +16,7 @@ from dlas.errors import InputError, Unfinished
 from dlas.face.api import device, device_rounds
 from dlas.face.api.device_bench import DeviceBench, drawn_study, unseen_study
 from dlas.face.api.device_rounds import Rounds
-from dlas.face.console.views import View
+from dlas.face.tables.view import View
 from dlas.prediction.learning.device_runs import AGAIN, ROWS, UNSEEN, Asked, opened
 from dlas.prediction.learning.spending import FIRST, Clock
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels

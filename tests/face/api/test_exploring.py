@@ -15,9 +15,10 @@ from dlas.bench.processes import inline
 from dlas.errors import InputError
 from dlas.face.api.results import table
 from dlas.face.reporting import context_of, report
-from dlas.face.reporting.blocks import Absent, Section, Table
+from dlas.face.reporting.blocks import Absent, Section
 from dlas.face.reporting.sections import SECTIONS
 from dlas.face.reporting.sections.predicted import section as predicted_section
+from dlas.face.tables.table import Table
 from dlas.sweep.engine import checks
 from dlas.sweep.rows.labels import MISSING
 from dlas.sweep.rows.results import FILE, read_rows

@@ -35,10 +35,11 @@ def test_reading_needs_neither_torch_nor_tvm(tmp_path: Path) -> None:
 import sys, dlas
 assert "pandas" not in sys.modules and "numpy" not in sys.modules, "import dlas is to stay light"
 from dlas.analysis import compare
-from dlas.face.console import comparison, grid, show, tables
+from dlas.face.console import show
+from dlas.face.tables import comparison, points
 from dlas.sweep.rows import export
 frame = dlas.read({str(tmp_path)!r})
-tables.table(frame), comparison.grid(compare.compare(frame, "compiler"))
+points.table(frame), comparison.grid(compare.compare(frame, "compiler"))
 show.show({str(tmp_path)!r}, frame["id"][0])
 found = [name for name in sys.modules if name.split(".")[0] in ("torch", "torchvision", "tvm", "onnx")]
 assert not found, found
