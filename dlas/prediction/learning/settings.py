@@ -207,7 +207,7 @@ def _record(
 
 def _facts(points: Points) -> dict[str, tuple[float, float]]:
     """Return the least and the largest value of each number that is known of the devices of all points."""
-    told = points.facts()
+    told = points.devices()
     known = [name for name in FACTS if all(name in each for each in told)]
     return {name: (min(each[name] for each in told), max(each[name] for each in told)) for name in known}
 

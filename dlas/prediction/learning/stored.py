@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pydantic
 
 from dlas.bench.store import fingerprint
@@ -26,6 +27,7 @@ from dlas.prediction.predictors.fitted import folders
 from dlas.stack import Fitted, Kernels, Predictor, Samples
 from dlas.sweep.study import parts
 
+Array = npt.NDArray[np.float64]
 FILE = folders.FILE
 SCHEMA = 1
 ANY = "any"
@@ -170,6 +172,20 @@ class Stored:
     def setting(self, key: tuple[str, ...]) -> SettingRecord:
         """Return what was fitted to the rows of a setting."""
         return next(each for each in self.record.settings if _key(each) == key)
+
+    def told(self, key: tuple[str, ...], samples: Samples) -> tuple[Array, Array]:
+        """Return what was fitted to a setting says of samples, as :meth:`dlas.stack.Fitted.told`.
+
+        Raises
+        ------
+        InputError
+            If they have other features than what it was fitted to.
+        """
+        if samples.columns != tuple(self.setting(key).columns):
+            raise InputError(
+                "the predictor was fitted to other features than this version computes; fit it again"
+            )
+        return self.fitted[key].told(samples)
 
 
 def covers(fitted: tuple[str, ...], key: tuple[str, ...]) -> bool:

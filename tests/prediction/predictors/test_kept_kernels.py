@@ -11,7 +11,7 @@ from dlas.prediction.learning.metrics import relative_errors
 from dlas.prediction.learning.points import Points, read_points
 from dlas.sweep.study import parts
 
-KEPT = Path(__file__).resolve().parents[2] / "experiments/kernels"
+KEPT = Path(__file__).resolve().parents[3] / "experiments/kernels"
 SETTING = ["compiler=onnxruntime", "hardware.threads=1"]
 HELD_OUT = ("mobilenet_v2", "resnet50")
 
