@@ -25,7 +25,6 @@ import pandas as pd
 
 from dlas.face.api.planned import planned
 from dlas.prediction.learning.evaluation import CLOSE, SHORT_S
-from dlas.prediction.learning.features.kernels import kind
 from dlas.prediction.learning.fitting import cross_fit, fit
 from dlas.prediction.learning.intervals import half_width
 from dlas.prediction.learning.metrics import relative_errors, score
@@ -187,10 +186,9 @@ def measured_again(points: Points) -> tuple[Array, Array, Array]:
     found: list[tuple[str, float, float]] = []
     for _, own in points.frame.groupby("id", sort=False):
         if len(own) == 2:
-            first, second = (points.kernels(*key) for key in zip(own["folder"], own["id"], strict=True))
-            timed = zip(first, second, strict=True)
-            found += [(kind(a), a["latency_s"] or 0.0, b["latency_s"] or 0.0) for a, b in timed]
-    kinds, before, after = zip(*(each for each in found if each[1] and each[2]), strict=True)
+            first, second = (points.facts[place].kernels for place in own.index)
+            found += zip(first.kinds, first.seconds, second.seconds, strict=True)
+    kinds, before, after = zip(*(each for each in found if each[1] > 0 and each[2] > 0), strict=True)
     return np.array(kinds), np.array(before), np.array(after)
 
 

@@ -23,7 +23,7 @@ from dlas.deployment.packing import check_packable
 from dlas.deployment.remaking import Built, Say, built
 from dlas.deployment.writing import write
 from dlas.errors import InputError
-from dlas.stack import INFERENCE, Hardware
+from dlas.stack import INFERENCE
 from dlas.sweep.engine.steps.check import CHECK_SECONDS
 from dlas.sweep.engine.steps.samples import load_sample
 from dlas.sweep.rows.finding import find, point_label
@@ -138,8 +138,8 @@ def check_point(row: Row, point: Point) -> None:
     ------
     InputError
     """
-    check_packable(point.compiler.name, point.compiler.make("compiler"))
-    device: Hardware = point.hardware.make("hardware")
+    check_packable(point.compiler.name, point.compiler_part)
+    device = point.device
     if reason := device.unsupported():
         raise InputError(f"row {row.id} cannot be deployed here: {reason}")
     if not device.local:
