@@ -22,13 +22,13 @@ from dlas.stack import PART_AXES
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.columns import (
     INSTANCE,
-    INTEGERS,
     MACHINE,
     MACHINE_ID,
     NUMBERS,
     ORDER,
     SAMPLES,
     TRUTHS,
+    WHOLE,
 )
 from dlas.sweep.rows.filters import Values, kept, parse
 from dlas.sweep.rows.layers import layer_records, layers_frame
@@ -294,7 +294,7 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
             columns[name] = times(values)
         elif name in TRUTHS:
             columns[name] = truth(values)
-        elif name in (*INTEGERS, "image_height", "threads", "trials"):
+        elif name in WHOLE:
             columns[name] = number(values, whole=True)
         else:
             columns[name] = number(values) if name in NUMBERS else text(values)
