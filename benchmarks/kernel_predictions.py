@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.face.api.planned import planned
 from dlas.prediction.learning.evaluation import CLOSE, SHORT_S
 from dlas.prediction.learning.fitting import cross_fit, fit
 from dlas.prediction.learning.intervals import half_width
@@ -33,10 +32,12 @@ from dlas.prediction.learning.points import Points, read_points
 from dlas.prediction.learning.splits import Criterion
 from dlas.prediction.predictors.fitted.kernel_sums import KernelSum
 from dlas.stack import Kernels, Layer, Predictor, Samples
+from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.layer_times import profile, timed_layers
 from dlas.sweep.rows.operators import class_of
 from dlas.sweep.rows.results import Row, read_rows
 from dlas.sweep.study import parts
+from dlas.sweep.study.reading import as_study
 from dlas.testing.kernels import match
 
 HOME = Path("experiments/kernels")
@@ -125,7 +126,8 @@ def print_shares(rows: Sequence[Row]) -> None:
 
 def print_told(folder: Path) -> None:
     """Print what share of the networks' time was told before they were built, the least by compiler."""
-    made = planned(STUDY, kernels=True, steps="forked", progress="silent")
+    with Session.open("forked") as session:
+        made = session.plan(as_study(STUDY), kernels=True).required()
     told = {row.id: own for row, own in zip(made.rows, made.kernels, strict=True)}
     shares: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
     for row in read_rows(folder):

@@ -13,16 +13,15 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dlas.face.api.running import runner_of
 from dlas.face.api.search_sources import MEASURE, Scores, costs_of, scores_of
 from dlas.face.api.searching import judge_of
 from dlas.networks.subnets.written import SPACES
 from dlas.prediction.learning.candidates import Candidate, StudySpace
 from dlas.prediction.learning.evolution import Evolution, Judge, Judged, Memory, Settings
+from dlas.sweep.engine.session import Session
 from dlas.sweep.study.reading import as_study
 
 TARGET = "latency_s"
@@ -67,13 +66,12 @@ def main() -> None:
         "| space | at most, ms | estimator | score | estimated, ms | judged, ms | s | asked for | estimated |"
     )
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
-    with runner_of("spawned") as runner:
-        shared = {"cache": None, "steps": runner, "progress": "silent"}
+    with Session.open() as session:
         for name in given.spaces:
             space = space_of(given.study, name, given.sizes)
-            scores = scores_of(given.maximise, space, shared)
+            scores = scores_of(given.maximise, space, session)
             for bound in given.bounds:
-                for line in lines(space, bound, estimators, scores, settings, given, shared):
+                for line in lines(space, bound, estimators, scores, settings, given, session):
                     print(f"| {name} | {1e3 * bound:.3g} | {line} |", flush=True)
 
 
@@ -93,11 +91,11 @@ def lines(
     scores: Scores,
     settings: Settings,
     given: argparse.Namespace,
-    shared: Mapping[str, Any],
+    session: Session,
 ) -> Iterator[str]:
     """Yield the cells of each estimator, with a memory and without."""
     for name, place in estimators.items():
-        costs = costs_of([place], space, {TARGET: bound}, given.out, shared)[TARGET]
+        costs = costs_of([place], space, {TARGET: bound}, given.out, session)[TARGET]
         for remembers in (True,) if place == MEASURE else (True, False):
             judge = Counted(judge_of(space, {TARGET: costs}, {TARGET: bound}, scores))
             start = time.perf_counter()
@@ -115,7 +113,7 @@ def lines(
                 yield f"{told} | nothing | {least} |  | {spent:.1f} | {asked:,} | {judge.asked:,}"
                 continue
             best = evolution.population[0]
-            again = judged(space, best.candidate, bound, given, shared)
+            again = judged(space, best.candidate, bound, given, session)
             yield (
                 f"{told} | {best.score:.4f} | {1e3 * best.costs[0].value:.4g} | {again} | {spent:.1f} | "
                 f"{asked:,} | {judge.asked:,}"
@@ -123,12 +121,12 @@ def lines(
 
 
 def judged(
-    space: StudySpace, found: Candidate, bound: float, given: argparse.Namespace, shared: Mapping[str, Any]
+    space: StudySpace, found: Candidate, bound: float, given: argparse.Namespace, session: Session
 ) -> str:
     """Return the milliseconds that the judge tells of what was found; empty without one."""
     if given.judge is None:
         return ""
-    costs = costs_of([given.judge], space, {TARGET: bound}, given.out, shared)[TARGET]
+    costs = costs_of([given.judge], space, {TARGET: bound}, given.out, session)[TARGET]
     value, _ = costs([space.point(found)])
     return f"{1e3 * float(np.asarray(value)[0]):.4g}"
 

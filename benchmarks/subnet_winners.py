@@ -15,17 +15,16 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import numpy as np
 from scipy.stats import binomtest
 
 from dlas.bench.store import toml
-from dlas.face.api.running import run_into, runner_of
 from dlas.face.reporting.charts import theme
 from dlas.face.reporting.figure_files import INK, PAPER, WIDTH, write_figure
 from dlas.prediction.learning.candidates import StudySpace
+from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.results import FILE, Row, read_rows
 from dlas.sweep.rows.searches import LEVEL, FoundRecord, SearchRecord, read_search
 from dlas.sweep.study.study import Study
@@ -68,10 +67,9 @@ def main() -> None:
     known = [row for row in read_rows(given.rows) if row.timed]
     records = [read_search(folder) for folder in given.searches]
     outcomes = []
-    with runner_of("spawned") as runner:
-        shared: dict[str, Any] = {"cache": None, "steps": runner, "progress": "silent", "lines": False}
+    with Session.open() as session:
         for place, record in enumerate(records):
-            outcomes += measured(record, known, given.out / str(place), given.each, shared)
+            outcomes += measured(record, known, given.out / str(place), given.each, session)
             print(f"search {place + 1} of {len(records)}: {len(outcomes)} winners measured", flush=True)
     print_shares(outcomes)
     firsts = [each.population[0] for each in records]
@@ -82,7 +80,7 @@ def main() -> None:
 
 
 def measured(
-    record: SearchRecord, known: Sequence[Row], out: Path, each: int, shared: dict[str, Any]
+    record: SearchRecord, known: Sequence[Row], out: Path, each: int, session: Session
 ) -> list[Outcome]:
     """Measure the best of a search, a reference before each, in folders of their own."""
     space = StudySpace.of(Study.of(toml.parse(record.asked.study)))
@@ -98,7 +96,8 @@ def measured(
         winner = space.point(space.of_content(found.content))
         for name, point in (("reference", reference), ("winner", winner)):
             if not (folder / name / FILE).is_file():
-                run_into(space.small, folder / name, points=[point], **shared)
+                session.check(space.small, folder / name, [point])
+                session.measure(space.small, [point], folder / name)
         outcomes += outcome(found, quantity, bound, seconds(like, quantity), folder)
     return outcomes
 

@@ -16,6 +16,7 @@ import pytest
 
 from dlas.stack import Target, Workspace
 from tests.fixtures.commands import Command, runner
+from tests.fixtures.splitting import Part, in_part
 
 # TVM pins the main thread, and what PyTorch starts later would share its core.
 os.environ.setdefault("TVM_BIND_THREADS", "0")
@@ -35,8 +36,25 @@ hypothesis.settings.load_profile("dlas")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that writes golden files anew."""
+    """Add the options that write golden files anew and run one part of the tests."""
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+    parser.addoption("--part", metavar="K/N", help="run the K-th of N parts of the chosen tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a part that does not exist, before anything is collected."""
+    if written := config.getoption("--part"):
+        Part.read(written)
+
+
+@pytest.hookimpl(trylast=True)  # after tests are deselected by their marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests of the part that is to run."""
+    if written := config.getoption("--part"):
+        kept = in_part(items, Part.read(written))
+        left = set(items).difference(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = kept
 
 
 def pytest_collection_finish() -> None:

@@ -18,7 +18,8 @@ STOREYS = """
     __main__ __init__
     face
     deployment testing
-    analysis prediction
+    prediction
+    analysis
     sweep
     axes
     lowering

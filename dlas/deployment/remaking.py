@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from dlas.bench.processes.server import Server
 from dlas.bench.store.cache import Artifact, Cache
 from dlas.errors import CorruptArtifact, InputError
 from dlas.stack import MeasureSettings
-from dlas.sweep.engine.collected import CollectedRows
 from dlas.sweep.engine.planning import Planner
-from dlas.sweep.engine.point_run import PointRun, Summary
+from dlas.sweep.engine.point_run import PointRun
+from dlas.sweep.engine.progress import Progress, Silent, SilentProgress
+from dlas.sweep.engine.session import Session
 from dlas.sweep.engine.steps.artifacts import load_verified
-from dlas.sweep.engine.sweep import Sweep
 from dlas.sweep.rows.results import Row
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.study import Study
@@ -84,12 +83,10 @@ def make(points: Sequence[Point], cache: Cache, say: Say, until: str) -> None:
         If a step fails.
     """
     workspace = f"deploy-{points[0].id}"
-    rows = CollectedRows(cache.workspace(workspace))
-    # The calling process may have run kernels, and then must not fork steps.
-    with closing(Server(spawned=True)) as runner:
-        # Its measure and limits count: the points are given.
-        study = Study({"batch": points[0].batch}, name="deploy")
-        Sweep(study, rows, cache, runner, _Lines(say), until=until, points=points, keep_builds=True).run()
+    # Its measure and limits count: the points are given.
+    study = Study({"batch": points[0].batch}, name="deploy")
+    with Session.open(cache=cache.root, keep_builds=True, display=StepLines(say)) as session:
+        rows = session.make(study, points, until=until, workspace=workspace)
     for row in rows.rows:
         if row.status != "ok":
             log = rows.folder / "logs" / f"{row.id}.log"
@@ -108,18 +105,28 @@ def _schedules(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-class _Lines:
+class StepLines(Silent):
+    """Shows what steps say, and nothing else of a sweep.
+
+    Parameters
+    ----------
+    tell : callable
+    """
+
+    def __init__(self, tell: Say) -> None:
+        self._tell = tell
+
+    def sweep(self, total: int, axes: Sequence[str], inline: bool) -> AbstractContextManager[Progress]:
+        """Return what shows the lines of a sweep's steps."""
+        return nullcontext(_Lines(self._tell))
+
+
+class _Lines(SilentProgress):
     """Progress as the lines that steps say."""
 
-    def __init__(self, say: Say) -> None:
-        self._say = say
+    def __init__(self, tell: Say) -> None:
+        self._tell = tell
 
     def say(self, run: PointRun, text: str) -> None:
-        """Say a line of a step."""
-        self._say(text)
-
-    def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:
-        """Show nothing of the steps."""
-
-    def row(self, row: Row) -> None:
-        """Show nothing of a row."""
+        """Show a line of a step."""
+        self._tell(text)

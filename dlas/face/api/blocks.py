@@ -12,12 +12,13 @@ import pandas as pd
 from rich.text import Text
 
 from dlas.errors import InputError, Unfinished
-from dlas.face.api.running import Progress, Steps, run_into, runner_of
+from dlas.face.console.progress import ConsoleDisplay, ProgressKind
 from dlas.face.console.views import View
 from dlas.networks.subnets.blocks import TablePart, read_key
 from dlas.networks.subnets.shapes import CLASSES, WIDTHS, check_size, ofa
 from dlas.networks.subnets.tables import write_tables
-from dlas.sweep.rows.results import Row, read_rows
+from dlas.sweep.engine.session import Session, Steps
+from dlas.sweep.rows.results import Row
 from dlas.sweep.study.point import Choice, Point
 from dlas.sweep.study.study import Study
 
@@ -36,7 +37,7 @@ def blocks(
     seed: int = 0,
     cache: str | os.PathLike[str] | None = None,
     steps: Steps = "spawned",
-    progress: Progress = "auto",
+    progress: ProgressKind = "auto",
     say: Say = lambda line: None,
 ) -> View:
     """Measure each block of Once-for-All's MobileNetV3 once, and write tables of their latencies.
@@ -78,14 +79,9 @@ def blocks(
     axes = {"compiler": compiler, "hardware": device, **({"algorithm": algorithm} if algorithm else {})}
     studies = {size: _study(_names(width, size), axes, seed) for size in sorted(set(sizes))}
     folder, lines = Path(to), []
-    with runner_of(steps) as runner:
-        shared: dict[str, Any] = {
-            "cache": None if cache is None else Path(cache),
-            "steps": runner,
-            "progress": progress,
-        }
+    with Session.open(steps, cache=cache, display=ConsoleDisplay.of(progress)) as session:
         for size, study in studies.items():
-            seconds = _table(folder, size, study, _names(width, size), shared)
+            seconds = _table(folder, size, study, _names(width, size), session.part)
             fixed = sum(seconds[name] for name in ofa(width).fixed_keys(size))
             say(f"size {size}: {len(seconds)} blocks in {folder / f'{size}_lookup_table.yaml'}")
             lines.append(
@@ -95,13 +91,12 @@ def blocks(
     return View(frame, Text(frame.to_string(index=False)))
 
 
-def _table(
-    folder: Path, size: int, study: Study, names: Sequence[str], options: Mapping[str, Any]
-) -> dict[str, float]:
+def _table(folder: Path, size: int, study: Study, names: Sequence[str], session: Session) -> dict[str, float]:
     """Measure the blocks for images of one size, write their table, and return their seconds."""
-    rows, chosen = folder / "rows" / str(size), _points(study, names)
-    run_into(study, rows, points=list(chosen), lines=False, **options)
-    seconds, counts = _timed(rows, chosen)
+    place, chosen = folder / "rows" / str(size), _points(study, names)
+    session.check(study, place, list(chosen))
+    rows = {row.id: row for row in session.measure(study, list(chosen), place)}
+    seconds, counts = _timed(rows, chosen, place)
     write_tables(folder, {size: seconds}, counts)
     return seconds
 
@@ -151,7 +146,9 @@ def _choice(images: Mapping[str, Any]) -> Choice:
     return Choice.checked("dataset", images["name"], options)
 
 
-def _timed(folder: Path, chosen: Mapping[Point, str]) -> tuple[dict[str, float], dict[str, int]]:
+def _timed(
+    rows: Mapping[str, Row], chosen: Mapping[Point, str], folder: Path
+) -> tuple[dict[str, float], dict[str, int]]:
     """Return the median of each block, and the number of its samples.
 
     Raises
@@ -159,7 +156,6 @@ def _timed(folder: Path, chosen: Mapping[Point, str]) -> tuple[dict[str, float],
     Unfinished
         If a block has no time.
     """
-    rows: dict[str, Row] = {row.id: row for row in read_rows(folder)}
     seconds, counts = {}, {}
     for point, name in chosen.items():
         row = rows.get(point.id)

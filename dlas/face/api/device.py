@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dlas.errors import InputError, Unfinished
+from dlas.face.console.progress import ConsoleDisplay, ProgressKind
 from dlas.face.console.views import View
+from dlas.sweep.engine.session import Session, Steps
 from dlas.sweep.rows.labels import duration, points
 
 if TYPE_CHECKING:
     from dlas.face.api.device_bench import Bench
     from dlas.face.api.device_rounds import Rounds
-    from dlas.face.api.running import Progress, Steps
     from dlas.prediction.learning.device_runs import Asked, DeviceRun
     from dlas.prediction.learning.spending import Clock
     from dlas.prediction.learning.stored import Stored
@@ -47,7 +48,7 @@ def fit_device(
     seed: int = 0,
     cache: str | os.PathLike[str] | None = None,
     steps: Steps = "spawned",
-    progress: Progress = "auto",
+    progress: ProgressKind = "auto",
     say: Say = lambda line: None,
 ) -> View:
     """Make a predictor for a device within some minutes, and return how wrong it is on networks never seen.
@@ -100,7 +101,6 @@ def fit_device(
     """
     from dlas.bench.measuring.machine import Machine
     from dlas.face.api.device_bench import DeviceBench, check_device, drawn_study, named, unseen_study
-    from dlas.face.api.running import runner_of, runs_inline
     from dlas.prediction.learning.device_runs import Asked, opened
     from dlas.prediction.learning.spending import Clock, check_minutes, check_number, usual_s
     from dlas.sweep.study import parts
@@ -124,12 +124,11 @@ def fit_device(
     if not run.spent_s:
         name, _ = named("compiler", asked.compiler)
         check_minutes(minutes, name, usual_s(parts.find("compiler", name).cls), len(asked.unseen))
-    jobs = 1 if runs_inline(steps) else min(MOST_JOBS, Machine().most_threads())
-    with runner_of(steps) as runner:
+    jobs = 1 if steps == "inline" else min(MOST_JOBS, Machine().most_threads())
+    display = ConsoleDisplay.of(progress)
+    with Session.open(steps, cache=cache, jobs=jobs, display=display) as session:
         _examine(named("hardware", asked.hardware)[0], say)
-        place = None if cache is None else Path(cache)
-        bench = DeviceBench(folder, *studies, runner, place, jobs, progress)
-        return make_predictor(folder, run, bench, clock, say)
+        return make_predictor(folder, run, DeviceBench(folder, *studies, session), clock, say)
 
 
 def _plain(part: object) -> object:
@@ -185,7 +184,7 @@ def _examine(hardware: str, say: Say) -> None:
     InputError
         It says what to do.
     """
-    from dlas.face.api.diagnosis import examine_hardware
+    from dlas.sweep.engine.diagnosis import examine_hardware
 
     found = examine_hardware(hardware)
     say(f"doctor: {sum(check.status == 'ok' for check in found)} of {len(found)} checks are ok")

@@ -9,14 +9,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dlas.bench.processes.interface import Runner
 from dlas.errors import InputError, listed
-from dlas.face.api.planned import Planned, planned
-from dlas.face.api.running import Progress, check_parts, run_into
 from dlas.prediction.learning.device_runs import UNSEEN, Asked, Part
 from dlas.prediction.learning.spending import FIRST, UNSEEN_BATCHES
 from dlas.stack import Backend, Model
-from dlas.sweep.engine.unsupported import unsupported
+from dlas.sweep.engine.checks import check_parts, unsupported
+from dlas.sweep.engine.planned import Planned
+from dlas.sweep.engine.session import Session
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import Choice, Point
 from dlas.sweep.study.sampling import TooFewDraws
@@ -56,21 +55,14 @@ class DeviceBench:
     folder : Path
         Of the predictor; rows lie in folders in it.
     drawn, never_seen : Study
-    runner : Runner
+    session : Session
         Of all steps, so that what they import is imported once.
-    cache : Path or None
-    jobs : int
-        Network and build steps at a time.
-    progress : {"auto", "rich", "plain", "silent"}
     """
 
     folder: Path
     drawn: Study
     never_seen: Study
-    runner: Runner
-    cache: Path | None
-    jobs: int
-    progress: Progress
+    session: Session
 
     def draws(self, count: int) -> list[Point]:
         """Return the first points that are drawn, fewer where there are no more; more begin with these."""
@@ -85,13 +77,13 @@ class DeviceBench:
 
     def plan(self, chosen: Sequence[Point], place: str) -> Planned:
         """Return what is known of points: their networks are made, or taken from the cache."""
-        options = {**self._shared(), "steps": self.runner, "kernels": True}
-        return planned(self._study_of(place), points=chosen, refuse=False, **options)
+        return self.session.part.plan(self._study_of(place), chosen, kernels=True)
 
     def measure(self, chosen: Sequence[Point], place: str) -> None:
         """Measure points that have no row yet in the folder ``place``."""
-        options = {**self._shared(), "steps": self.runner}
-        run_into(self._study_of(place), self.folder / place, points=chosen, **options)
+        study, folder = self._study_of(place), self.folder / place
+        self.session.check(study, folder, chosen)
+        self.session.part.measure(study, chosen, folder)
 
     def _first(self, count: int) -> list[Point]:
         """Return so many points as they are drawn."""
@@ -103,9 +95,6 @@ class DeviceBench:
     def _study_of(self, place: str) -> Study:
         """Return the study whose points have their rows in a folder."""
         return self.never_seen if place == UNSEEN else self.drawn
-
-    def _shared(self) -> dict[str, Any]:
-        return {"cache": self.cache, "jobs": self.jobs, "progress": self.progress, "lines": False}
 
 
 def drawn_study(asked: Asked) -> Study:
@@ -134,7 +123,7 @@ def unseen_study(asked: Asked) -> Study:
 
     Raises as :func:`drawn_study`.
     """
-    from dlas.face.api.networks import network_of_part
+    from dlas.sweep.study.networks import network_of_part
 
     models = [{"name": name, **given} for name, given in (named("unseen", each) for each in asked.unseen)]
     images = [{**network_of_part(model).dataset, "images": 2} for model in models]

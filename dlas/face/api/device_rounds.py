@@ -12,7 +12,6 @@ import numpy as np
 
 from dlas.errors import InputError, Unfinished
 from dlas.face.api.device_bench import Bench
-from dlas.face.api.planned import Planned
 from dlas.face.console import device as lines
 from dlas.networks.operators import Operators
 from dlas.prediction.learning.committee import Committee, choose, seconds_to_measure
@@ -32,6 +31,7 @@ from dlas.prediction.learning.spending import (
 from dlas.prediction.predictors.additive import Additive
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels
 from dlas.stack import Layer
+from dlas.sweep.engine.planned import Planned
 from dlas.sweep.rows.files import holds_rows
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.layer_times import timed_layers

@@ -7,20 +7,17 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlas.bench.store import cache as caches
 from dlas.errors import InputError
-from dlas.face.api.running import Progress, Steps, check_jobs, check_retry, check_study
-from dlas.face.console import terminal
+from dlas.face.console.progress import ConsoleDisplay, ProgressKind
 from dlas.face.console.views import View
 from dlas.prediction.learning.intervals import LEVEL
+from dlas.sweep.engine.checks import unsupported
 from dlas.sweep.engine.planning import Planner
-from dlas.sweep.engine.unsupported import unsupported
-from dlas.sweep.rows.files import check_appendable
+from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.frame import read, without_measured
 from dlas.sweep.rows.predictions import PREDICTED, Bounds, PredictedPoint, read_predictions, write_predictions
 from dlas.sweep.rows.results import Row
 from dlas.sweep.rows.schema import Device
-from dlas.sweep.study.kept import check_keepable
 from dlas.sweep.study.point import Choice, Point
 from dlas.sweep.study.reading import as_study
 from dlas.sweep.study.study import Study
@@ -44,7 +41,7 @@ def explore(
     cache_gib: float = 20.0,
     keep_builds: bool = False,
     in_process: bool = False,
-    progress: Progress = "auto",
+    progress: ProgressKind = "auto",
 ) -> View:
     """Measure a share of a study's points and predict the latencies of the others.
 
@@ -85,31 +82,26 @@ def explore(
     from dlas.prediction.learning.exploring.space import Space
 
     chosen, folder = as_study(study), Path(out)
-    statuses = [retry] if isinstance(retry, str) else [*retry]
-    steps: Steps = "inline" if in_process else "spawned"
     budget_of(share, 1)
-    check_retry(statuses)
-    check_jobs(jobs, steps)
-    _check(chosen, folder)
-    able, refused = _able(chosen)
-    space = Space.of(able)
-    first = first_share(space, chosen.seed)
-    check_covers(space, share, len(first))
-    of_others = [point for point in read_predictions(folder) if point.row.study != chosen.name]
-    root = Path(cache) if cache is not None else caches.default_root()
-    earlier = earlier_rows(folder, Planner(chosen.measure, root), space, statuses)
-    with Sweeps(
-        study=chosen,
-        folder=folder,
-        space=space,
-        refused=[point for point in refused if point.id not in earlier.ids],
-        budget=budget_of(share, len(space)),
-        steps=steps,
-        cache=lambda: caches.Cache(root, int(cache_gib * 2**30)),
-        console=terminal.console(progress),
-        options={"jobs": jobs, "retry": statuses, "keep_builds": keep_builds},
-        measured=len(earlier.known),
-    ) as sweeps:
+    with Session.open(
+        "inline" if in_process else "spawned",
+        cache=cache,
+        cache_gib=cache_gib,
+        jobs=jobs,
+        retry=retry,
+        keep_builds=keep_builds,
+        display=ConsoleDisplay.of(progress),
+    ) as session:
+        session.check(chosen, folder, advice=OTHER_FOLDER)
+        able, refused = _able(chosen)
+        space = Space.of(able)
+        first = first_share(space, chosen.seed)
+        check_covers(space, share, len(first))
+        of_others = [point for point in read_predictions(folder) if point.row.study != chosen.name]
+        earlier = earlier_rows(folder, Planner(chosen.measure, session.root), space, session.retry)
+        unwritten = [point for point in refused if point.id not in earlier.ids]
+        budget = budget_of(share, len(space))
+        sweeps = Sweeps(chosen, folder, space, unwritten, budget, session, len(earlier.known))
         known = measure_share(
             space, share, first, earlier.known, sweeps.measure, seed=chosen.seed, again=earlier.again
         )
@@ -121,22 +113,6 @@ def explore(
     outdated = len({*earlier.again} - {*known})
     shown = summary(len(space), known, rest, refused=len(refused), cover=len(first), outdated=outdated)
     return View(frame[own].reset_index(drop=True), shown)
-
-
-def _check(study: Study, folder: Path) -> None:
-    """Refuse a study that cannot be run as a whole, and a folder to which its rows cannot be written.
-
-    Raises
-    ------
-    InputError
-    """
-    from dlas.sweep.engine.machines import check_machine
-
-    check_study(study)
-    check_appendable(folder)
-    check_keepable(folder, study)
-    for remark in check_machine(study, folder, advice=OTHER_FOLDER):
-        terminal.warn(remark)
 
 
 def _able(study: Study) -> tuple[list[Point], list[Point]]:

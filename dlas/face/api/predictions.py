@@ -13,15 +13,16 @@ import pandas as pd
 
 from dlas.errors import InputError
 from dlas.face.api.results import Folders, patterns
+from dlas.face.console.progress import ConsoleDisplay, ProgressKind
 from dlas.face.console.views import View
+from dlas.sweep.engine.session import Session, Steps
 from dlas.sweep.rows.frame import read, select
 from dlas.sweep.rows.predictions import MEASURED
 
 if TYPE_CHECKING:
-    from dlas.face.api.networks import Network
-    from dlas.face.api.planned import Planned
-    from dlas.face.api.running import Progress, Steps
     from dlas.prediction.learning.stored import Stored
+    from dlas.sweep.engine.planned import Planned
+    from dlas.sweep.study.networks import Network
     from dlas.sweep.study.study import Study
 
 EITHER = (
@@ -47,7 +48,7 @@ def predict(
     cache: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     steps: Steps = "spawned",
-    progress: Progress = "auto",
+    progress: ProgressKind = "auto",
 ) -> View:
     """Predict the points of a study, or a network, which is neither built nor measured; return a table.
 
@@ -83,11 +84,13 @@ def predict(
         If the predictor, the study or the network is invalid, a point's setting was never fitted, or
         ``within`` names another quantity or needs an interval that there is not; ``out`` is then as it was.
     """
-    from dlas.face.api.networks import is_network
-    from dlas.face.api.planned import planned
-    from dlas.face.api.planned_networks import NetworkOptions, planned_network
     from dlas.prediction.learning import stored
+    from dlas.prediction.learning.networks import NetworkOptions, planned_network
     from dlas.prediction.learning.predictions import check_within
+    from dlas.sweep.study.networks import is_network
+    from dlas.sweep.study.reading import as_study
+    from dlas.sweep.study.selecting import select_points
+    from dlas.sweep.study.study import check_size
 
     asked = NetworkOptions(batch, size, threads, compiler, hardware)
     if (study is None) == (model is None):
@@ -97,18 +100,21 @@ def predict(
         asked.refuse_any()
     known, where = stored.read(Path(folder)), patterns(where)
     check_within(known, within or {}, anyway)
-    options: dict[str, Any] = {"where": where, "jobs": jobs, "steps": steps, "progress": progress}
-    if network is not None:
-        made, name = planned_network(known, network, asked, cache=cache, **options)
-        return _predicted(known, made, out, within or {}, anyway, name)
-    if isinstance(study, str | os.PathLike) and Path(study).is_dir():
+    if network is None and isinstance(study, str | os.PathLike) and Path(study).is_dir():
         if out is not None:
             raise InputError(
                 f"{str(study)!r} is a folder with rows, which are measured: --out is for studies"
             )
         return _beside_measured(known, select(read(study), where), within or {}, anyway)
-    points_of = cast("Study | Mapping[str, Any] | str", study)  # for it is no network
-    made = planned(points_of, cache=cache, kernels=known.part.level == "kernel", **options)
+    display = ConsoleDisplay.of(progress)
+    with Session.open(steps, cache=cache, jobs=jobs, display=display) as session:
+        if network is not None:
+            made, name = planned_network(known, network, asked, session, where)
+            return _predicted(known, made, out, within or {}, anyway, name)
+        chosen = as_study(cast("Study | Mapping[str, Any] | str", study))  # for it is no network
+        check_size(chosen)
+        points = select_points(chosen, where) if where else None
+        made = session.plan(chosen, points, kernels=known.part.level == "kernel").required()
     return _predicted(known, made, out, within or {}, anyway)
 
 
@@ -224,15 +230,16 @@ class FittedPredictor:
             If a row's setting was never fitted, or too much of a network is unknown, and not ``anyway``; or a
             network cannot be read.
         """
-        from dlas.face.api.networks import is_network
-        from dlas.face.api.planned_networks import NetworkOptions, planned_network
+        from dlas.prediction.learning.networks import NetworkOptions, planned_network
         from dlas.prediction.learning.points import points_of
         from dlas.prediction.learning.predictions import predict
+        from dlas.sweep.study.networks import is_network
 
         asked = NetworkOptions(batch, size, threads, compiler, hardware)
         if is_network(what):
-            options: dict[str, Any] = {"cache": cache, "steps": steps, "progress": "silent"}
-            made, name = planned_network(self.stored, what, asked, **options)
+            display = ConsoleDisplay.of("silent")
+            with Session.open(steps, cache=cache, display=display) as session:
+                made, name = planned_network(self.stored, what, asked, session)
             return _predicted(self.stored, made, None, {}, anyway, name).frame
         asked.refuse_any()
         points = points_of(what if isinstance(what, pd.DataFrame) else read(cast(Folders, what)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,11 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dlas.analysis.matching import timed
-from dlas.bench.store import cache as caches
 from dlas.errors import InputError, listed
-from dlas.face.api.planned import planned
-from dlas.face.api.running import run_into, run_study
-from dlas.face.console import terminal
 from dlas.networks.subnets.accuracy import AccuracyNetwork
 from dlas.networks.subnets.tables import block_times, read_tables
 from dlas.prediction.learning import stored
@@ -27,7 +22,8 @@ from dlas.prediction.learning.points import SETTING, Points, planned_points
 from dlas.prediction.learning.predictions import MOST_UNKNOWN, UNKNOWN_FACTOR, check_within
 from dlas.prediction.predictors.lookup_table import BlockSum, LookupTable
 from dlas.stack import INFERENCE, Fitted, Samples
-from dlas.sweep.engine.collected import CollectedRows
+from dlas.sweep.engine.checks import check_study
+from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.predictions import PREDICTED
 from dlas.sweep.rows.results import Row
@@ -69,8 +65,7 @@ class PredictorSource:
         Whether options tell what it reads, so that no network is made.
     differing : dict of str to (str, str)
         What is not the study's own, and what the study has.
-    options : mapping
-        Of :func:`dlas.face.api.planned.planned`.
+    session : Session
     """
 
     known: stored.Stored
@@ -79,10 +74,10 @@ class PredictorSource:
     space: StudySpace
     fast: bool
     differing: Mapping[str, tuple[str, str]]
-    options: Mapping[str, Any]
+    session: Session
 
     @classmethod
-    def of(cls, folder: Path, space: StudySpace, options: Mapping[str, Any]) -> PredictorSource:
+    def of(cls, folder: Path, space: StudySpace, session: Session) -> PredictorSource:
         """Return the predictor in a folder, for a study.
 
         Raises
@@ -117,10 +112,10 @@ class PredictorSource:
         setting = known.setting(own)
         low, high = setting.batches
         if not low <= point.batch <= high:
-            terminal.warn(
+            session.display.warn(
                 f"{folder} was fitted to batches of {low} to {high}, and the study has {point.batch}"
             )
-        return cls(known, known.fitted[own], setting, space, fast, differing, options)
+        return cls(known, known.fitted[own], setting, space, fast, differing, session)
 
     def __call__(self, points: Sequence[Point]) -> tuple[Array, Array]:
         """Return what is predicted, and the upper ends of the intervals.
@@ -132,7 +127,7 @@ class PredictorSource:
             value, unknown = self._predicted(samples_of(part, target, points))
         else:
             value, unknown = np.full(len(points), np.inf), np.zeros(len(points))
-            made = _made(self.space, points, self.options, kernels=part.level == "kernel")
+            made = _made(self.space, points, self.session, kernels=part.level == "kernel")
             places = [at for at, point in enumerate(points) if point.id in made]
             if places:
                 own = made_points([made[points[at].id] for at in places])
@@ -153,10 +148,10 @@ Made = tuple[Row, Any, Any]
 
 
 def _made(
-    space: StudySpace, points: Sequence[Point], options: Mapping[str, Any], kernels: bool = False
+    space: StudySpace, points: Sequence[Point], session: Session, kernels: bool = False
 ) -> dict[str, Made]:
     """Return the row, the operators and the kernels of each point whose network could be made, by its id."""
-    found = planned(space.small, points=list(points), kernels=kernels, lines=False, refuse=False, **options)
+    found = session.part.plan(space.small, points, kernels=kernels)
     each = zip(found.rows, found.networks, found.kernels, strict=True)
     return {row.id: (row, operators, own) for row, operators, own in each}
 
@@ -216,17 +211,16 @@ class Measurement:
     space : StudySpace
     folder : Path
         Of the rows, which are its memory.
-    options : mapping
-        Of :func:`dlas.face.api.running.run_into`.
+    session : Session
     """
 
     space: StudySpace
     folder: Path
-    options: Mapping[str, Any]
+    session: Session
 
     def __call__(self, points: Sequence[Point]) -> tuple[Array, Array]:
         """Return medians, and the upper ends of their intervals; infinity where a point has no time."""
-        run_into(self.space.small, self.folder, points=list(points), lines=False, **self.options)
+        self.session.part.measure(self.space.small, points, self.folder)
         frame = read(self.folder).set_index("id")
         results = frame[timed(frame)]
         value, high = (
@@ -241,7 +235,7 @@ def costs_of(
     space: StudySpace,
     within: Mapping[str, float],
     folder: Path,
-    options: Mapping[str, Any],
+    session: Session,
 ) -> dict[str, Costs]:
     """Return what tells each quantity that is bounded.
 
@@ -253,8 +247,7 @@ def costs_of(
     within : mapping of str to float
     folder : Path
         Of the search.
-    options : mapping
-        ``cache``, ``steps`` and ``progress``.
+    session : Session
 
     Raises
     ------
@@ -263,7 +256,7 @@ def costs_of(
     """
     found: dict[str, Costs] = {}
     for text in texts:
-        quantity, costs = _told(text, space, folder, options)
+        quantity, costs = _told(text, space, folder, session)
         if quantity in found:
             raise InputError(f"--estimator {text!r}: another one tells {quantity}, too")
         if quantity not in within:
@@ -279,13 +272,13 @@ def costs_of(
     return {quantity: found[quantity] for quantity in within}
 
 
-def _told(text: str, space: StudySpace, folder: Path, options: Mapping[str, Any]) -> tuple[str, Costs]:
+def _told(text: str, space: StudySpace, folder: Path, session: Session) -> tuple[str, Costs]:
     """Return what an estimator tells, and the estimator."""
     if text == MEASURE:
-        return LATENCY, Measurement(space, folder / MEASURED, options)
+        return LATENCY, Measurement(space, folder / MEASURED, session)
     path = Path(text).expanduser()
     if (path / stored.FILE).is_file():
-        found = PredictorSource.of(path, space, options)
+        found = PredictorSource.of(path, space, session)
         if "task" in found.differing:
             task, asked = found.differing["task"]
             raise InputError(f"--estimator {text!r} predicts {task}, and the study's task is {asked}")
@@ -295,7 +288,7 @@ def _told(text: str, space: StudySpace, folder: Path, options: Mapping[str, Any]
                 for name, (mine, value) in found.differing.items()
                 if mine and name not in ("machine_id", "instance")
             )
-            terminal.warn(
+            session.display.warn(
                 f"{text} was fitted on {found.setting.machine}{told and f' ({told})'}, which is not what the "
                 "study asks for: the search is for the former, and what is measured again is not"
             )
@@ -308,7 +301,7 @@ def _told(text: str, space: StudySpace, folder: Path, options: Mapping[str, Any]
     )
 
 
-def scores_of(text: str, space: StudySpace, options: Mapping[str, Any]) -> Scores:
+def scores_of(text: str, space: StudySpace, session: Session) -> Scores:
     """Return what ``--maximise`` names.
 
     Parameters
@@ -317,8 +310,7 @@ def scores_of(text: str, space: StudySpace, options: Mapping[str, Any]) -> Score
         A predictor's folder; a file of weights from 128 values to an accuracy; or ``accuracy``, of each
         network, which is made.
     space : StudySpace
-    options : mapping
-        ``cache``, ``steps`` and ``progress``.
+    session : Session
 
     Raises
     ------
@@ -326,13 +318,13 @@ def scores_of(text: str, space: StudySpace, options: Mapping[str, Any]) -> Score
         If there is no such thing.
     """
     if text == TRUE:
-        return lambda points: _true(space, points, options)
+        return lambda points: _true(space, points, session)
     path = Path(text).expanduser()
     if path.suffix in WEIGHTS:
         network = AccuracyNetwork.read(path)
         return lambda points: network(OF_OPTIONS["subnet"].values(Told(PointOptions(points))))
     if (path / stored.FILE).is_file():
-        found = PredictorSource.of(path, space, options)
+        found = PredictorSource.of(path, space, session)
         target = found.known.record.target
         if target.endswith(COSTS):
             raise InputError(f"--maximise {text!r} predicts {target}, of which less is better; give a score")
@@ -343,7 +335,7 @@ def scores_of(text: str, space: StudySpace, options: Mapping[str, Any]) -> Score
     )
 
 
-def _true(space: StudySpace, points: Sequence[Point], options: Mapping[str, Any]) -> Array:
+def _true(space: StudySpace, points: Sequence[Point], session: Session) -> Array:
     """Return the accuracies of networks, which are made; of those that cannot be none, minus infinity.
 
     Raises
@@ -351,18 +343,10 @@ def _true(space: StudySpace, points: Sequence[Point], options: Mapping[str, Any]
     InputError
         If networks have no accuracy, because images have no labels.
     """
-    root = caches.Cache(options["cache"] or caches.default_root())
-    collected = run_study(
-        space.small,
-        lambda: root,
-        lambda store: nullcontext(CollectedRows(store.workspace("search"))),
-        until="network",
-        points=list(points),
-        steps=options["steps"],
-        progress=options["progress"],
-        lines=False,
-    )
-    known = {row.id: row.accuracy for row in collected.rows if row.status == "ok"}
+    points = list(points)
+    check_study(space.small, points)
+    made = session.part.make(space.small, points, until="network", workspace="search")
+    known = {row.id: row.accuracy for row in made.rows if row.status == "ok"}
     if known and all(accuracy is None for accuracy in known.values()):
         raise InputError(
             f"--maximise {TRUE!r}: networks that are not trained on labelled images have none; give a "

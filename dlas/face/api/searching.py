@@ -14,8 +14,8 @@ import pandas as pd
 
 from dlas.analysis.matching import timed
 from dlas.errors import InputError
-from dlas.face.api.running import Progress, Steps, check_parts, run_into, runner_of
 from dlas.face.console import terminal
+from dlas.face.console.progress import ConsoleDisplay, ProgressKind
 from dlas.face.console.views import View
 from dlas.prediction.learning.candidates import Candidate, StudySpace
 from dlas.prediction.learning.evolution import (
@@ -28,6 +28,8 @@ from dlas.prediction.learning.evolution import (
     distinct,
     front,
 )
+from dlas.sweep.engine.checks import check_parts
+from dlas.sweep.engine.session import Session, Steps
 from dlas.sweep.rows.files import check_appendable, holds_rows
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.labels import label
@@ -68,7 +70,7 @@ def search(
     winners: int = 5,
     cache: str | os.PathLike[str] | None = None,
     steps: Steps = "spawned",
-    progress: Progress = "auto",
+    progress: ProgressKind = "auto",
     say: Say = lambda line: None,
 ) -> View:
     """Search the drawn part of a study by evolution, measure the winners again, and return them.
@@ -135,20 +137,14 @@ def search(
     if before is not None and _is_complete(before, winners):
         say(f"{folder} is finished: {before.generation} generations")
         return View(_frame(before), table(before))
-    with runner_of(steps) as runner:
-        shared: dict[str, Any] = {
-            "cache": None if cache is None else Path(cache),
-            "steps": runner,
-            "progress": "silent",
-        }
-        costs = costs_of(asked.estimators, space, asked.within, folder, shared)
-        scores = scores_of(asked.maximise, space, shared)
+    with Session.open(steps, cache=cache, display=ConsoleDisplay.of("silent")) as session:
+        costs = costs_of(asked.estimators, space, asked.within, folder, session)
+        scores = scores_of(asked.maximise, space, session)
         run = _Run(space, folder, asked, Memory(judge_of(space, costs, asked.within, scores)))
         run.go(before, progress, say)
         chosen = distinct(run.evolution.population)[:winners]
-        measured = (
-            _measured(space, within, chosen, folder, {**shared, "progress": progress}) if chosen else {}
-        )
+        shown = session.shown_by(ConsoleDisplay.of(progress))
+        measured = _measured(space, within, chosen, folder, shown) if chosen else {}
     record = run.record([_found(space, asked, each, measured) for each in chosen], finished=True)
     write_search(folder, record)
     return View(_frame(record), table(record))
@@ -277,7 +273,7 @@ class _Run:
         self.counted = (0, 0)
         self.fronts: list[Judged[Candidate]] = []
 
-    def go(self, before: SearchRecord | None, progress: Progress, say: Say) -> None:
+    def go(self, before: SearchRecord | None, progress: ProgressKind, say: Say) -> None:
         """Search until all generations are done, from where an earlier call was.
 
         Raises
@@ -441,11 +437,12 @@ def _measured(
     quantities: Iterable[str],
     chosen: Sequence[Judged[Candidate]],
     folder: Path,
-    options: Mapping[str, Any],
+    session: Session,
 ) -> dict[tuple[str, str], float]:
     """Measure candidates, and return each quantity of those that have it, by its name and the point's id."""
     points = [space.point(each.candidate) for each in chosen]
-    run_into(space.study, folder, points=points, **options)
+    session.check(space.study, folder, points)
+    session.run(space.study, folder, points)
     rows = read(folder)
     results = rows[timed(rows)]
     return {

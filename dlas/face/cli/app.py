@@ -287,7 +287,7 @@ def doctor(
     ] = None,
 ) -> None:
     """Check toolchain, threads, clocks, load and disk, or a board, and say what to do."""
-    from dlas.face.api.diagnosis import examine
+    from dlas.sweep.engine.diagnosis import examine
 
     colours = {"ok": "green", "warn": "yellow", "fail": "red"}
     table = Table("", "check", "found", "what to do", box=None, pad_edge=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,6 @@ from dlas.errors import InputError
 from dlas.face.cli.parts import PART, part_of
 from dlas.face.console import terminal
 from dlas.face.console.records import COLUMNS, cells
-from dlas.sweep.engine.collected import CollectedRows
 
 if TYPE_CHECKING:
     from dlas.lowering.tuning.record_files import RecordStore
@@ -45,7 +43,8 @@ def tune(
     cache: CacheFolder = None,
 ) -> None:
     """Tune networks ahead, and record the trials for studies with the same choices."""
-    from dlas.face.api.running import run_study
+    from dlas.face.console.progress import ConsoleDisplay
+    from dlas.sweep.engine.session import Session
     from dlas.sweep.study.study import Study
 
     options = {
@@ -67,17 +66,13 @@ def tune(
         "batch": batch,
     }
     study = Study(axes, name="tune")
-    collected = run_study(
-        study,
-        lambda: caches.Cache(cache or caches.default_root()),
-        lambda store: nullcontext(CollectedRows(store.workspace("tune"))),
-        jobs=jobs,
-        until="tune",
-    )
-    failed = [row for row in collected.rows if row.status != "ok"]
+    with Session.open("forked", cache=cache, jobs=jobs, display=ConsoleDisplay.of()) as session:
+        session.check(study)
+        made = session.make(study, until="tune", workspace="tune")
+    failed = [row for row in made.rows if row.status != "ok"]
     if failed:
-        count = f"{len(failed)} of {len(collected.rows)} points were not tuned"
-        terminal.complain(f"{count}; logs are in {collected.folder / 'logs'}")
+        count = f"{len(failed)} of {len(made.rows)} points were not tuned"
+        terminal.complain(f"{count}; logs are in {made.folder / 'logs'}")
         raise typer.Exit(1)
 
 

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
 from rich.text import Text
 
+from dlas.face.console import terminal
 from dlas.face.console.cells import COLOURS
 from dlas.stack import INFERENCE
+from dlas.sweep.engine.point_run import PointRun, Summary
+from dlas.sweep.engine.progress import Display, Progress
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.labels import MOST_OF_A_VALUE, duration, milliseconds, short_id, shortened
 from dlas.sweep.rows.results import Row
 from dlas.sweep.study.point import Choice
 
-if TYPE_CHECKING:
-    from dlas.sweep.engine.point_run import PointRun, Summary
-
+ProgressKind = Literal["auto", "rich", "plain", "silent"]
 MESSAGE_EVERY_SECONDS = 10.0
 """Least time between printed messages of steps, where there is no terminal."""
 MOST_SHOWN = 4
@@ -33,6 +35,49 @@ COMPARABLE = ("dataset", "model", "hardware", "batch", "task")
 """Points with equal values compete for the best time."""
 
 
+@dataclass(frozen=True)
+class ConsoleDisplay(Display):
+    """Shows on the terminal what a session does.
+
+    Parameters
+    ----------
+    console : Console
+    lines : bool
+        Print lines for sweeps and their rows; False for the bar alone.
+    """
+
+    console: Console
+    lines: bool = True
+
+    @classmethod
+    def of(cls, progress: ProgressKind = "auto") -> ConsoleDisplay:
+        """Return what shows progress in one of the ways of :func:`dlas.face.console.terminal.console`.
+
+        Raises
+        ------
+        InputError
+            If there is no such way.
+        """
+        return cls(terminal.console(progress))
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        if self.lines:
+            self.console.print(line, highlight=False)
+
+    def warn(self, line: str) -> None:
+        """Print a warning on standard error, however progress is shown."""
+        terminal.warn(line)
+
+    def sweep(self, total: int, axes: Sequence[str], inline: bool) -> SweepProgress:
+        """Return the bar of a sweep; there is none where steps write to the terminal themselves."""
+        return SweepProgress(total, self.console, axes, live=not inline, lines=self.lines)
+
+    def part(self) -> ConsoleDisplay:
+        """Return what shows the bar alone."""
+        return ConsoleDisplay(self.console, lines=False)
+
+
 class Steps(NamedTuple):
     """Numbers of steps: those that are done, and all."""
 
@@ -40,7 +85,7 @@ class Steps(NamedTuple):
     all: int
 
 
-class SweepProgress:
+class SweepProgress(Progress):
     """Shows the steps done and under way, the time left and the best time so far.
 
     Parameters
@@ -70,7 +115,7 @@ class SweepProgress:
         self._kept = 0
         self._best: dict[str, tuple[float, str]] = {}
         self._latest: str | None = None
-        self._bar = Progress(BarColumn(), TextColumn("{task.description}"), console=console)
+        self._bar = Bar(BarColumn(), TextColumn("{task.description}"), console=console)
         self._task = self._bar.add_task("", total=None)
         self._live = (
             Live(console=console, auto_refresh=False, transient=True)

@@ -20,6 +20,7 @@ from dlas.bench.store import toml
 from dlas.bench.store.replacing import make_folder, replacing
 from dlas.errors import InputError
 from dlas.prediction.learning import stored
+from dlas.prediction.learning.networks import HERE
 from dlas.sweep.rows.files import check_appendable
 
 FILE = "device.json"
@@ -29,8 +30,6 @@ STRICT = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf
 Text = Annotated[str, pydantic.Field(max_length=2000)]
 Part = Text | dict[Text, Any]
 """A part's name, or a table with its name and options."""
-HERE = "local_cpu"
-"""The hardware where nobody names another."""
 
 
 class Asked(pydantic.BaseModel):

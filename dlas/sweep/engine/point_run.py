@@ -1,16 +1,66 @@
-"""The state of a point in a sweep, and the summary of a sweep."""
+"""The state of a point in a sweep: its steps, how long they took, and its rounds; the summary of a sweep."""
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dlas.bench.processes.events import TaskEnded
 from dlas.stack import Hardware
-from dlas.sweep.engine.durations import Durations
 from dlas.sweep.engine.planning import Plan, Step
+from dlas.sweep.rows.schema import OtherRound
 from dlas.sweep.study.point import Point
+
+Round = Mapping[str, Any]
+"""Facts of a measurement by the row's column, with ``started`` and perhaps ``instability``."""
+
+
+@dataclass
+class Durations:
+    """Seconds by step; a step may run more than once, or make several artifacts.
+
+    Parameters
+    ----------
+    worked, waited : dict of str to float
+        Time that it worked, and that it was paused or waited for its turn.
+    cached : dict of str to float
+        Time that its artifacts which were in the cache took when they were made for other points.
+    """
+
+    worked: dict[str, float] = field(default_factory=dict)
+    waited: dict[str, float] = field(default_factory=dict)
+    cached: dict[str, float] = field(default_factory=dict)
+    _artifacts: set[str] = field(default_factory=set)
+
+    def add(self, step: Step, worked: float, waited: float) -> None:
+        """Add a run of a step."""
+        self._artifacts.add(step.key)
+        _add(self.worked, step, worked)
+        _add(self.waited, step, waited)
+
+    def add_artifact(self, step: Step, notes: Mapping[str, Any], owner: str) -> None:
+        """Add the artifact of a step that was in the cache, once.
+
+        Parameters
+        ----------
+        step : Step
+        notes : mapping
+            What :func:`notes` returned when it was made; empty where that is unknown.
+        owner : str
+            The point that it is used for.  If it was made for that point too, before
+            an interruption, its time counts as the point's own.
+        """
+        if step.key in self._artifacts or not notes:
+            return
+        if notes.get("owner") == owner:
+            self.add(step, notes["seconds"], notes["waited"])
+        else:
+            self._artifacts.add(step.key)
+            _add(self.cached, step, notes["seconds"])
 
 
 @dataclass(eq=False)
@@ -101,3 +151,46 @@ class Summary:
     written: Counter[str] = field(default_factory=Counter)
     kept: int = 0
     measured: int = 0
+
+
+def notes(end: TaskEnded, owner: str) -> dict[str, Any]:
+    """Return what to note of the artifact of a step that has ended.
+
+    Parameters
+    ----------
+    end : TaskEnded
+    owner : str
+        The point that it was made for, with its results folder.
+    """
+    return {"seconds": end.seconds, "waited": end.waited, "owner": owner}
+
+
+def _add(seconds: dict[str, float], step: Step, more: float) -> None:
+    seconds[step.name] = seconds.get(step.name, 0.0) + more
+
+
+def steadier(first: Round, second: Round) -> dict[str, Any]:
+    """Return the facts of the steadier of two rounds, with ``other_round`` for the other.
+
+    Of two stable rounds, or of a device that does not tell how far slices are apart, it is the second.
+    """
+    first_apart, second_apart = (each.get("instability") or 0.0 for each in (first, second))
+    keeps_first = bool(second.get("unstable")) and first_apart <= second_apart
+    kept, other = (first, second) if keeps_first else (second, first)
+    return {**kept, "other_round": _summary(other)}
+
+
+def without_second(first: Round, started: str, reason: str | None) -> dict[str, Any]:
+    """Return the facts of the first round after a second one failed."""
+    other: OtherRound = {"started": started, "latency_s": None, "samples": 0, "reason": reason}
+    return {**first, "other_round": other}
+
+
+def _summary(facts: Round) -> OtherRound:
+    samples = facts.get("latency_s") or []
+    return {
+        "started": facts["started"],
+        "latency_s": statistics.median(samples) if samples else None,
+        "samples": len(samples),
+        "reason": facts.get("unstable_reason"),
+    }

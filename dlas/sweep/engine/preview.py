@@ -10,8 +10,8 @@ from statistics import median
 from typing import Any
 
 from dlas.bench.store.cache import holds
+from dlas.sweep.engine.checks import unsupported
 from dlas.sweep.engine.planning import Plan, Planner, Step
-from dlas.sweep.engine.unsupported import unsupported
 from dlas.sweep.rows.results import Row
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.study import Study

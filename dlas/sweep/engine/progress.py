@@ -1,20 +1,23 @@
-"""The interface through which a sweep reports its progress."""
+"""The interfaces through which sweeps show their progress; ``face/console`` shows it on a terminal."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from contextlib import AbstractContextManager, nullcontext
 
 from dlas.sweep.engine.point_run import PointRun, Summary
 from dlas.sweep.rows.results import Row
 
 
-class Progress(Protocol):
+class Progress(ABC):
     """Shows the progress of a sweep."""
 
+    @abstractmethod
     def say(self, run: PointRun, text: str) -> None:
         """Show a line of progress of the step that a point is in."""
 
+    @abstractmethod
     def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:
         """Show the points in progress.
 
@@ -27,5 +30,63 @@ class Progress(Protocol):
             Whether all of them wait for another sweep.
         """
 
+    @abstractmethod
     def row(self, row: Row) -> None:
         """Show that a point is finished."""
+
+
+class Display(ABC):
+    """Shows what a session does: a line now and then, and the progress of each sweep."""
+
+    @abstractmethod
+    def say(self, line: str) -> None:
+        """Show a line about a sweep as a whole."""
+
+    @abstractmethod
+    def warn(self, line: str) -> None:
+        """Show a warning, whatever else is shown."""
+
+    @abstractmethod
+    def sweep(self, total: int, axes: Sequence[str], inline: bool) -> AbstractContextManager[Progress]:
+        """Return what shows a sweep while it runs.
+
+        Parameters
+        ----------
+        total : int
+            Number of its points.
+        axes : sequence of str
+            The axes that have more than one value, which identify a point.
+        inline : bool
+            Whether steps run in this process, and write to the terminal themselves.
+        """
+
+    def part(self) -> Display:
+        """Return how the sweeps of something larger are shown: without a line for each row."""
+        return self
+
+
+class SilentProgress(Progress):
+    """Shows nothing of a sweep."""
+
+    def say(self, run: PointRun, text: str) -> None:
+        """Show nothing."""
+
+    def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:
+        """Show nothing."""
+
+    def row(self, row: Row) -> None:
+        """Show nothing."""
+
+
+class Silent(Display):
+    """Shows nothing, not even warnings."""
+
+    def say(self, line: str) -> None:
+        """Show nothing."""
+
+    def warn(self, line: str) -> None:
+        """Show nothing."""
+
+    def sweep(self, total: int, axes: Sequence[str], inline: bool) -> AbstractContextManager[Progress]:
+        """Return what shows nothing."""
+        return nullcontext(SilentProgress())

@@ -17,14 +17,12 @@ from dlas.bench.processes.interface import Runner
 from dlas.bench.processes.outcome import OK, Outcome, failure
 from dlas.bench.store.cache import Cache
 from dlas.bench.store.locks import Lock
-from dlas.sweep.engine.durations import notes
+from dlas.sweep.engine.checks import unsupported
 from dlas.sweep.engine.planning import Planner, Step
-from dlas.sweep.engine.point_run import PointRun, Summary
+from dlas.sweep.engine.point_run import PointRun, Summary, notes, steadier, without_second
 from dlas.sweep.engine.progress import Progress
-from dlas.sweep.engine.rounds import steadier, without_second
 from dlas.sweep.engine.row import make_row, tuning_curves
 from dlas.sweep.engine.turns import Turns
-from dlas.sweep.engine.unsupported import unsupported
 from dlas.sweep.rows.results import CURVES, Row
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.study import Study

@@ -16,7 +16,7 @@ from dlas.bench.measuring import cuda_toolkit
 from dlas.bench.measuring.gpu import Gpu, NoGpu, ask_driver, first_gpu
 from dlas.errors import Unsupported
 from dlas.stack import Hardware, MeasureSettings, Program
-from dlas.sweep.engine.unsupported import unsupported
+from dlas.sweep.engine.checks import unsupported
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import NONE, Choice, Point
 from dlas.testing.hardware import Sleeper

@@ -43,6 +43,14 @@ def take_turns(channel: Channel, turns: int) -> int:
     return turns
 
 
+def meet(channel: Channel, folder: str, jobs: int, value: int) -> int:
+    """Wait until so many jobs are here: alone, it waits for ever."""
+    Path(folder, str(value)).touch()
+    while len(os.listdir(folder)) < jobs:
+        time.sleep(0.005)
+    return value * 2
+
+
 def sleep(channel: Channel, seconds: float) -> None:
     time.sleep(seconds)
 
@@ -181,10 +189,17 @@ def test_memory_shared_by_forking_counts_once(
 
 
 def test_many_jobs_at_a_time(server: Server, tmp_path: Path) -> None:
-    jobs = {start(server, tmp_path, answer, value=value) for value in range(20)}
-    ended: set[int] = set()
-    while ended != jobs:
-        ended |= {event.job for event in server.events(20) if isinstance(event, Ended)}
+    place = tmp_path / "met"
+    place.mkdir()
+    jobs = {
+        start(server, tmp_path, meet, folder=str(place), jobs=20, value=value): value for value in range(20)
+    }
+    results: dict[int, Any] = {}
+    while len(results) < len(jobs):
+        events = server.events(60)
+        assert events, f"{len(results)} of {len(jobs)} ended: do they wait for each other?"
+        results |= {event.job: event.results for event in events if isinstance(event, Ended)}
+    assert results == {job: [2 * value] for job, value in jobs.items()}
 
 
 def test_closing_the_server_ends_what_runs(tmp_path: Path) -> None:

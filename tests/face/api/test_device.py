@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import dlas
-from dlas.bench.processes.inline import Inline
 from dlas.errors import InputError, Unfinished
 from dlas.face.api import device, device_rounds
 from dlas.face.api.device_bench import DeviceBench, drawn_study, unseen_study
@@ -21,6 +20,7 @@ from dlas.face.console.views import View
 from dlas.prediction.learning.device_runs import AGAIN, ROWS, UNSEEN, Asked, opened
 from dlas.prediction.learning.spending import FIRST, Clock
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels
+from dlas.sweep.engine.session import Session
 from tests.fixtures.commands import Command
 from tests.fixtures.made_up_device import UNTOLD, MadeUpBench
 
@@ -191,7 +191,7 @@ def test_a_bench_draws_what_there_is(tmp_path: Path) -> None:
     noise = {"name": "random", "size": [32, 64, 96], "images": 2}
     axes = {"dataset": noise, "compiler": "onnxruntime", "batch": [1, 2]}
     study = dlas.Study(axes=axes, sample={"points": 2, "axes": ["dataset", "batch"]})
-    bench = DeviceBench(tmp_path, study, study, Inline(), None, 1, "silent")
+    bench = DeviceBench(tmp_path, study, study, Session.open("inline", cache=tmp_path))
     few, every, again = bench.draws(2), bench.draws(100), bench.draws(5)
     assert len(set(every)) == len(every) == 6
     assert every[:2] == few and every[:5] == again

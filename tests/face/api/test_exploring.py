@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 import dlas
+from dlas.bench.processes import inline
 from dlas.errors import InputError
-from dlas.face.api import exploring_sweeps, running
 from dlas.face.api.results import table
 from dlas.face.reporting import context_of, report
 from dlas.face.reporting.blocks import Absent, Section, Table
 from dlas.face.reporting.sections import SECTIONS
 from dlas.face.reporting.sections.predicted import section as predicted_section
+from dlas.sweep.engine import checks
 from dlas.sweep.rows.labels import MISSING
 from dlas.sweep.rows.results import FILE, read_rows
 from tests.fixtures.printing import printed
@@ -239,14 +240,15 @@ def test_one_runner_runs_all_batches_and_none_where_nothing_is_left(
 ) -> None:
     made = []
 
-    def noting(steps: Any) -> Any:
-        made.append(steps)
-        return running.runner_of(steps)
+    class Noted(inline.Inline):
+        def __init__(self) -> None:
+            made.append(self)
+            super().__init__()
 
-    monkeypatch.setattr(exploring_sweeps, "runner_of", noting)
+    monkeypatch.setattr(inline, "Inline", Noted)
     dlas.explore(PLAIN, tmp_path / "out", share=0.8, **OPTIONS)
     dlas.explore(PLAIN, tmp_path / "out", share=0.8, **OPTIONS)
-    assert made == ["inline"]
+    assert len(made) == 1
 
 
 def test_the_whole_study_is_checked_before_a_point_is_measured(
@@ -255,7 +257,7 @@ def test_the_whole_study_is_checked_before_a_point_is_measured(
     def refuse(points: Any) -> None:
         raise InputError(f"{len(list(points))} points")
 
-    monkeypatch.setattr(running, "check_training", refuse)
+    monkeypatch.setattr(checks, "check_training", refuse)
     with pytest.raises(InputError, match="18 points"):
         dlas.explore(PLAIN, tmp_path / "out", **OPTIONS)
     assert list(tmp_path.iterdir()) == []

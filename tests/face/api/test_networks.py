@@ -19,10 +19,10 @@ from torch.nn import functional
 import dlas
 from dlas.axes.models.torchvision import Torchvision
 from dlas.errors import InputError
-from dlas.face.api.networks import is_network, named_network
 from dlas.stack import Layer
 from dlas.sweep.rows.predictions import UNKNOWN
 from dlas.sweep.rows.results import Row
+from dlas.sweep.study.networks import is_network, named_network
 from dlas.sweep.study.point import Choice
 from tests.fixtures.commands import Command
 from tests.fixtures.commands import dlas as command
@@ -171,9 +171,9 @@ def test_a_file_and_a_part_are_predicted_with_the_images_that_they_are_for(
     ],
 )
 def test_parts_know_the_images_that_they_are_for(name: str, size: int, classes: int) -> None:
-    with named_network(name, None, None) as found:
-        assert (found.size, found.classes, found.channels, found.ran) == (size, classes, 3, ":" in name)
-    with named_network(name, 64, None) as found:
+    with named_network(name, None, Path()) as found:
+        assert (found.size, found.classes, found.channels) == (size, classes, 3)
+    with named_network(name, 64, Path()) as found:
         assert found.dataset["size"] == 64
 
 
@@ -192,23 +192,23 @@ def test_a_part_in_a_file_is_a_network(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "part_in_a_file.py").write_text(
         "from tests.fixtures.tiny import TinyModel\n\nclass Own(TinyModel):\n    pass\n"
     )
-    with named_network("part_in_a_file.py:Own", None, None) as found:
-        assert found.part == {"name": "part_in_a_file.py:Own"} and found.ran
+    with named_network("part_in_a_file.py:Own", None, Path()) as found:
+        assert found.part == {"name": "part_in_a_file.py:Own"}
 
 
 def test_files_say_which_images_and_which_batch_they_take(tmp_path: Path) -> None:
     onnx.save(small_graph(batch=4, classes=7, size=24), tmp_path / "net.ONNX")
-    with named_network(tmp_path / "net.ONNX", None, None) as found:
+    with named_network(tmp_path / "net.ONNX", None, Path()) as found:
         assert (found.size, found.classes, found.channels, found.batch) == (24, 7, 3, 4)
     with (
         pytest.raises(InputError, match="takes images of 24x24, not 16x16"),
-        named_network(tmp_path / "net.ONNX", 16, None),
+        named_network(tmp_path / "net.ONNX", 16, Path()),
     ):
         pass
     with named_network(plain(), SIZE, tmp_path) as found:
         copy = tmp_path / "copy.pt2"
         copy.write_bytes(Path(found.part["path"]).read_bytes())
-    with named_network(str(copy), None, None) as found:
+    with named_network(str(copy), None, Path()) as found:
         assert (found.size, found.classes, found.channels, found.batch) == (SIZE, 10, 3, None)
 
 

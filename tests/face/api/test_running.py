@@ -14,7 +14,6 @@ import pytest
 
 import dlas
 from dlas.errors import InputError
-from dlas.face.api.running import run_into, runner_of
 from tests.fixtures.package import ROOT
 
 STUB = "tests.fixtures.stubs:Stub"
@@ -70,30 +69,6 @@ def test_bad_arguments_are_refused_before_anything_is_written(
     with pytest.raises(InputError, match="nowhere"):
         dlas.run(tmp_path / "nowhere.toml", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_studies_share_a_runner_and_print_nothing_but_a_bar(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    study = dlas.Study(axes=AXES, name="shared")
-    with runner_of("forked") as runner:
-        for name, count in (("first", 1), ("second", 2)):
-            some = list(study.points())[:count]
-            run_into(study, tmp_path / name, points=some, steps=runner, progress="plain", lines=False)
-            assert set(dlas.read(tmp_path / name)["id"]) == {point.id for point in some}
-    assert capsys.readouterr().out == ""
-
-
-def test_a_runner_in_this_process_is_held_to_its_rules(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    study = dlas.Study(axes=AXES, name="inline")
-    some = list(study.points())[:1]
-    with runner_of("inline") as runner:
-        with pytest.raises(InputError, match="one step at a time"):
-            run_into(study, tmp_path / "out", points=some, steps=runner, jobs=2)
-        run_into(study, tmp_path / "out", points=some, steps=runner, progress="plain")
-    assert "no limit of time or memory holds" in " ".join(capsys.readouterr().out.split())
 
 
 INTERRUPTED = """

@@ -24,6 +24,7 @@ from dlas.networks.subnets.tables import write_tables
 from dlas.networks.subnets.written import codes, is_in
 from dlas.prediction.learning.candidates import StudySpace
 from dlas.prediction.learning.evolution import Evolution
+from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.searches import CostRecord, FoundRecord, keeps
 from dlas.sweep.study.reading import as_study
 from tests.fixtures.package import ROOT
@@ -174,7 +175,7 @@ def test_a_subnetwork_to_train_keeps_memory_and_time(tmp_path: Path) -> None:
 
 def test_what_is_mostly_unknown_is_no_candidate(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     space = StudySpace.of(as_study(STUDY))
-    source = PredictorSource.of(made / "phone", space, {})
+    source = PredictorSource.of(made / "phone", space, Session.open("inline"))
     points = [space.point(space.draw(np.random.default_rng(seed))) for seed in range(3)]
     known, _ = source(points)
     shares = np.array([0.0, 0.05, 0.2])
@@ -202,7 +203,7 @@ def test_more_winners_of_a_finished_search_may_be_asked_for(
 ) -> None:
     measured: list[tuple[int, float]] = []
 
-    def noted(space: Any, quantities: Any, chosen: Any, folder: Path, options: Any) -> dict[Any, float]:
+    def noted(space: Any, quantities: Any, chosen: Any, folder: Path, session: Any) -> dict[Any, float]:
         measured.append((len(chosen), found(folder)["spent_s"]))
         return {("latency_s", space.point(each.candidate).id): 0.02 for each in chosen}
 

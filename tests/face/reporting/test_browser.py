@@ -15,7 +15,7 @@ from tests.fixtures.odd_rows import EVIL, ODD
 from tests.fixtures.rows import failing, row, write
 from tests.fixtures.sweeps import REASONS, sweep, write_curves
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.ci
 
 WAIT = "const done = arguments[0]; setTimeout(done, 400);"
 SHOWN = "return [...document.querySelectorAll('.matrix td button')].filter((b) => b.offsetParent).length"

@@ -12,12 +12,13 @@ import pytest
 from dlas.face.reporting import report
 from dlas.sweep.rows.results import Row
 from tests.fixtures.browser import DRAW_ALL, opened, resize
+from tests.fixtures.package import ROOT
 from tests.fixtures.rows import write
 from tests.fixtures.sweeps import curve, sweep, write_curves
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.ci
 
-EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+EXPERIMENTS = ROOT / "experiments"
 STUDIES = ("tuned-vs-untuned", "sparse-break-even", "compression")
 OVERFLOWING = """
 return [...document.querySelectorAll("td, th, h1, h4, .about, .lead, figcaption, li, dd")]

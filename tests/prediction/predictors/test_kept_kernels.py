@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from dlas.prediction.learning.fitting import fit
 from dlas.prediction.learning.metrics import relative_errors
 from dlas.prediction.learning.points import Points, read_points
 from dlas.sweep.study import parts
+from tests.fixtures.package import ROOT
 
-KEPT = Path(__file__).resolve().parents[3] / "experiments/kernels"
+KEPT = ROOT / "experiments/kernels"
 SETTING = ["compiler=onnxruntime", "hardware.threads=1"]
 HELD_OUT = ("mobilenet_v2", "resnet50")
 

@@ -10,7 +10,7 @@ import pytest
 from dlas.bench.processes.inline import Inline
 from dlas.bench.store.cache import Cache
 from dlas.errors import CorruptArtifact
-from dlas.sweep.engine.kernels import program_kernels
+from dlas.sweep.engine.planned import program_kernels
 from dlas.sweep.engine.planning import Planner
 from dlas.sweep.study.reading import parse_study
 from dlas.testing.kernels import match

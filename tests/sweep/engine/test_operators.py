@@ -12,7 +12,7 @@ from dlas.bench.store.cache import Cache
 from dlas.errors import CorruptArtifact
 from dlas.networks.operators import at_batch
 from dlas.stack import Layer
-from dlas.sweep.engine.operators import network_operators
+from dlas.sweep.engine.planned import network_operators
 from dlas.sweep.engine.planning import Plan, Planner
 from dlas.sweep.study.reading import parse_study
 from tests.fixtures.engine import rows, run

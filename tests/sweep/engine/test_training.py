@@ -13,8 +13,8 @@ import pytest
 import dlas
 from dlas.errors import InputError, WrongOutput
 from dlas.stack import TrainingStep
+from dlas.sweep.engine.checks import check_training as refuse_untrainable
 from dlas.sweep.engine.steps.check import check_training
-from dlas.sweep.engine.unsupported import check_training as refuse_untrainable
 from dlas.sweep.rows.results import Row, read_rows
 from dlas.sweep.study.limits import Limits
 from dlas.sweep.study.point import Point

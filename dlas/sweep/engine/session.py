@@ -1,0 +1,453 @@
+"""Where and how work is done: a session measures points into a folder, makes them, or plans them.
+
+The caller names the cache, the processes, the jobs and the display once; what is done with a session takes
+work alone::
+
+    with Session.open("spawned", cache=folder, jobs=2) as session:
+        rows = session.measure(study, points, folder)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from dlas.bench.processes.interface import Runner
+from dlas.bench.processes.outcome import FULL, DiskFull
+from dlas.bench.store.cache import Cache, default_root
+from dlas.errors import InputError, Unfinished, unknown
+from dlas.sweep.engine.checks import check_study
+from dlas.sweep.engine.machines import ADVICE, check_machine
+from dlas.sweep.engine.planned import Planned, planned_rows
+from dlas.sweep.engine.point_run import Summary
+from dlas.sweep.engine.preview import Preview, preview
+from dlas.sweep.engine.progress import Display, Silent
+from dlas.sweep.engine.sweep import RowWriter, Sweep
+from dlas.sweep.rows.files import FILE, check_appendable
+from dlas.sweep.rows.labels import points as counted
+from dlas.sweep.rows.results import STATUSES, Results, Row, read_rows
+from dlas.sweep.study.kept import check_keepable, keep
+from dlas.sweep.study.point import Point
+from dlas.sweep.study.study import Expansion, Study
+
+Steps = Literal["spawned", "forked", "inline"]
+"""Where the steps run: in children of a new interpreter, in children of this process, or in this process."""
+UNCONTAINED = "all steps run in this process: no limit of time or memory holds, and a crash ends the sweep"
+
+
+@dataclass
+class InMemoryRows:
+    """Keeps the rows of a sweep in memory: of points that are not measured.
+
+    Parameters
+    ----------
+    folder : Path
+        For logs and curves.
+    """
+
+    folder: Path
+    existing: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+
+    def append(self, row: Row) -> None:
+        """Add a row."""
+        self.rows.append(row)
+
+
+@dataclass
+class NotingRows:
+    """Writes rows into a folder, and keeps those of this sweep.
+
+    Parameters
+    ----------
+    results : Results
+    """
+
+    results: Results
+    rows: dict[str, Row] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder, self.existing = self.results.folder, self.results.existing
+
+    def append(self, row: Row) -> None:
+        """Write a row."""
+        self.results.append(row)
+        self.rows[row.id] = row
+
+
+class Workers:
+    """What runs steps: opened when there is work, and shared by all that a session does.
+
+    A process that has run kernels must not fork: its children would lack the threads of its libraries, and
+    hang.  So a fork is made when the session is opened, before anything is predicted, exported or evaluated
+    here; where one is needed later, because the first was interrupted, it is a new interpreter.
+
+    Parameters
+    ----------
+    steps : {"spawned", "forked", "inline"}
+    """
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self._runner: Runner | None = None
+
+    @property
+    def inline(self) -> bool:
+        """Whether steps run in this process: one at a time, and without limits."""
+        return self.steps == "inline"
+
+    def start(self) -> None:
+        """Fork, if that is to be done at all."""
+        if self.steps == "forked" and self._runner is None:
+            self._runner = self._made(spawned=False)
+
+    def runner(self) -> Runner:
+        """Return what runs steps."""
+        if self._runner is None:
+            self._runner = self._made(spawned=True)
+        return self._runner
+
+    def close(self) -> None:
+        """End all steps."""
+        if self._runner is not None:
+            self._runner.close()
+        self._runner = None
+
+    def _made(self, spawned: bool) -> Runner:
+        if self.inline:
+            from dlas.bench.processes.inline import Inline
+
+            return Inline()
+        from dlas.bench.processes.server import Server
+
+        return Server(spawned=spawned)
+
+
+@dataclass(frozen=True)
+class Session:
+    """Where and how work is done; :meth:`open` makes one, which a ``with`` statement closes.
+
+    Parameters
+    ----------
+    root : Path
+        The artifact cache, which is made with the first work.
+    workers : Workers
+    cache_bytes : int
+        Size that the cache is kept within.
+    jobs : int
+        Network and build steps at a time.
+    retry : frozenset of str
+        Statuses whose rows are run again.
+    keep_builds : bool
+        Keep built libraries after their rows.
+    display : Display
+    """
+
+    root: Path
+    workers: Workers
+    cache_bytes: int
+    jobs: int = 1
+    retry: frozenset[str] = frozenset()
+    keep_builds: bool = False
+    display: Display = field(default_factory=Silent)
+    _folders: dict[Path, Results] = field(default_factory=dict)
+
+    @classmethod
+    def open(
+        cls,
+        steps: Steps = "spawned",
+        *,
+        cache: str | os.PathLike[str] | None = None,
+        cache_gib: float = 20.0,
+        jobs: int = 1,
+        retry: str | Collection[str] = (),
+        keep_builds: bool = False,
+        display: Display | None = None,
+    ) -> Session:
+        """Return a session, of which nothing is written yet.
+
+        Parameters
+        ----------
+        steps : {"spawned", "forked", "inline"}
+            Where the steps run; see :class:`Workers`.
+        cache : path, optional
+            By default ``$DLAS_CACHE``, or else ``~/.cache/dlas``.
+        cache_gib, jobs, retry, keep_builds, display
+            As the class has them; ``retry`` may be one status.
+
+        Raises
+        ------
+        InputError
+            If there is no such status, or no such number of jobs.
+        """
+        statuses = [retry] if isinstance(retry, str) else retry
+        for status in statuses:
+            if status not in STATUSES:
+                raise unknown("status", status, STATUSES)
+        if jobs < 1:
+            raise InputError(f"jobs = {jobs}: at least one step runs at a time")
+        if steps == "inline" and jobs > 1:
+            raise InputError(f"in_process runs one step at a time, and jobs = {jobs} asks for more")
+        return cls(
+            root=default_root() if cache is None else Path(cache),
+            workers=Workers(steps),
+            cache_bytes=int(cache_gib * 2**30),
+            jobs=jobs,
+            retry=frozenset(statuses),
+            keep_builds=keep_builds,
+            display=display or Silent(),
+        )
+
+    def __enter__(self) -> Session:
+        self.workers.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as stack:
+            stack.callback(self.workers.close)
+            for results in self._folders.values():
+                stack.enter_context(closing(results))
+            self._folders.clear()
+
+    def shown_by(self, display: Display) -> Session:
+        """Return this session with another display."""
+        return replace(self, display=display)
+
+    @property
+    def part(self) -> Session:
+        """The same for the sweeps of something larger, of which rows are not shown."""
+        return self.shown_by(self.display.part())
+
+    def cache(self) -> Cache:
+        """Return the cache, which is made if it does not exist."""
+        return Cache(self.root, self.cache_bytes)
+
+    def check(
+        self,
+        study: Study,
+        folder: Path | None = None,
+        points: Sequence[Point] | None = None,
+        *,
+        anyway: bool = False,
+        advice: str = ADVICE,
+    ) -> None:
+        """Refuse what cannot be run or written, before anything is; warn of rows of other machines.
+
+        Parameters
+        ----------
+        study : Study
+        folder : Path, optional
+            Where its rows are to be written.
+        points : sequence of Point, optional
+            Those to run, by default all.
+        anyway, advice
+            As for :func:`dlas.sweep.engine.machines.check_machine`.
+
+        Raises
+        ------
+        InputError
+        """
+        if folder is not None:
+            check_appendable(folder)
+            check_keepable(folder, study)
+            for remark in check_machine(study, folder, anyway, advice):
+                self.display.warn(remark)
+        check_study(study, points)
+
+    def run(self, study: Study, folder: Path, points: Sequence[Point] | None = None) -> Summary:
+        """Run points into a folder, and say how that began and ended; :meth:`check` is to come first.
+
+        Parameters
+        ----------
+        study : Study
+        folder : Path
+        points : sequence of Point, optional
+            By default all of the study.
+
+        Raises
+        ------
+        Unfinished, KeyboardInterrupt
+            If it did not finish; the rows so far stay.
+        """
+        total = self.announce(study, points)
+        try:
+            summary = self._sweep(study, self._results(study, folder), points, total)
+        except KeyboardInterrupt:
+            self.display.say(f"interrupted; `dlas run {folder}` goes on. Rows so far: {folder}")
+            raise
+        statuses = ", ".join(f"{count} {status}" for status, count in sorted(summary.written.items()))
+        kept = f"kept from before: {summary.kept}; measured: {summary.measured}. {folder}"
+        self.display.say(f"rows written: {statuses or 'none'}; {kept}")
+        return summary
+
+    def measure(self, study: Study, points: Sequence[Point], folder: Path) -> list[Row]:
+        """Measure points that have no current row in a folder, and return the rows of all of them.
+
+        Parameters
+        ----------
+        study : Study
+        points : sequence of Point
+        folder : Path
+
+        Raises
+        ------
+        Unfinished, KeyboardInterrupt
+            As for :meth:`run`.
+        """
+        writer = NotingRows(self._results(study, folder))
+        self._sweep(study, writer, points, len(points))
+        known, missing = writer.rows, {point.id for point in points} - writer.rows.keys()
+        if missing:
+            known = known | {row.id: row for row in read_rows(folder) if row.id in missing}
+        return [known[point.id] for point in points if point.id in known]
+
+    def make(
+        self, study: Study, points: Sequence[Point] | None = None, *, until: str, workspace: str
+    ) -> InMemoryRows:
+        """Run the steps of points up to one, measure nothing, and return rows; :meth:`check` comes first.
+
+        Parameters
+        ----------
+        study : Study
+        points : sequence of Point, optional
+            By default all of the study.
+        until : str
+            The last step: ``network``, ``kernels``, ``tune`` or ``build``.
+        workspace : str
+            Name of the folder in the cache that has the logs.
+
+        Raises
+        ------
+        Unfinished, KeyboardInterrupt
+            As for :meth:`run`.
+        """
+        total = self.announce(study, points)
+        rows = InMemoryRows(self.cache().workspace(workspace))
+        try:
+            self._sweep(study, rows, points, total, until)
+        except KeyboardInterrupt:
+            self.display.say(f"interrupted; the same command goes on. Logs so far: {rows.folder}")
+            raise
+        return rows
+
+    def plan(self, study: Study, points: Sequence[Point] | None = None, *, kernels: bool = False) -> Planned:
+        """Return what is known of points without building or measuring them.
+
+        Parameters
+        ----------
+        study : Study
+        points : sequence of Point, optional
+            By default all of the study.
+        kernels : bool
+            Whether to tell the kernels of programs too, for which some compilers lower the networks.
+
+        Raises
+        ------
+        InputError
+            If the study is invalid.
+        Unfinished, KeyboardInterrupt
+            As for :meth:`run`.
+        """
+        check_study(study, points)
+        made = self.make(study, points, until="kernels" if kernels else "network", workspace="predict")
+        return planned_rows(made.rows, self.cache(), kernels)
+
+    def preview(self, study: Study, folder: Path | None, points: Sequence[Point] | None = None) -> Preview:
+        """Return what :meth:`run` would do; parameters as there, and the study need not have a folder yet.
+
+        Raises
+        ------
+        InputError
+            If the study is invalid.
+        """
+        chosen = list(study.points()) if points is None else points
+        check_study(study, chosen)
+        if folder is not None:
+            check_appendable(folder)
+        rows = list(read_rows(folder)) if folder is not None and (folder / FILE).exists() else []
+        return preview(study, chosen, rows, self.root, self.retry)
+
+    def announce(self, study: Study, points: Sequence[Point] | None = None) -> int:
+        """Say how large a study is, and what to be warned of; return the number of points to run."""
+        expansion = study.expansion()
+        total = sum(1 for _ in study.points(expansion))
+        line = _size(study, total, expansion)
+        if points is not None:
+            line, total = f"{line}; {counted(len(points))} chosen", len(points)
+        self.display.say(line)
+        for warning in study.unmatched(expansion):
+            self.display.warn(warning)
+        if self.workers.inline:
+            self.display.say(UNCONTAINED)
+        return total
+
+    def _results(self, study: Study, folder: Path) -> Results:
+        """Return the writer of a folder's rows, which stays open and keeps the study."""
+        if folder not in self._folders:
+            self._folders[folder] = Results(folder)
+        keep(folder, study)
+        return self._folders[folder]
+
+    def _sweep(
+        self,
+        study: Study,
+        writer: RowWriter,
+        points: Sequence[Point] | None,
+        total: int,
+        until: str = "measure",
+    ) -> Summary:
+        """Run points, and return how they ended."""
+        axes = study.varying() or ["model"]
+        with self._ending(), self.display.sweep(total, axes, self.workers.inline) as shown:
+            sweep = Sweep(
+                study,
+                writer,
+                self.cache(),
+                self.workers.runner(),
+                shown,
+                jobs=self.jobs,
+                retry=self.retry,
+                keep_builds=self.keep_builds,
+                until=until,
+                points=points,
+            )
+            return sweep.run()
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """End all steps where a sweep does not finish, and say why in words.
+
+        Raises
+        ------
+        Unfinished
+            If the disk is full, or the process that starts the steps was killed.
+        """
+        from dlas.bench.processes.server import ServerDied
+
+        try:
+            yield
+        except BaseException as error:
+            self.workers.close()
+            if isinstance(error, ServerDied):
+                raise Unfinished(f"{error}; run the study again to go on") from None
+            if isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in FULL):
+                full = f"the disk is full ({error}); free some room and run the study again"
+                raise Unfinished(full) from None
+            raise
+
+
+def _size(study: Study, total: int, expansion: Expansion) -> str:
+    """Return the line that accounts for every point of the cross product, or of the draws."""
+    skipped = sum(expansion.skipped.values())
+    line = f"{study.name}: {counted(total)}"
+    if study.sample:
+        drawn = [axis for axis in study.varying() if axis in study.sample.axes]
+        line += f" of {study.sample.points:,} draws of {', '.join(drawn or study.sample.axes)}"
+    if skipped or expansion.merged:
+        of = "drawn" if study.sample else "in the cross product"
+        line += f" ({expansion.total} {of}, {skipped} skipped, {expansion.merged} merged)"
+    return line
