@@ -20,11 +20,12 @@ from dlas.axes.compilers.programs.tvm import ScheduledNetwork, TvmCompiler
 from dlas.bench.store.cache import Artifact, Cache, default_root
 from dlas.deployment.deploying import check_free, check_point, check_row, new_folder, run_child
 from dlas.deployment.packing import TVM, copy_runtime
-from dlas.deployment.remaking import CHANGED, Say, make
+from dlas.deployment.remaking import CHANGED, make
 from dlas.deployment.routing import ROUTES, Route, Routes
 from dlas.deployment.writing import write_rest
 from dlas.errors import CorruptArtifact, InputError
 from dlas.stack import PART_AXES, MeasureSettings
+from dlas.stack.types import Say
 from dlas.sweep.engine.planning import Planner
 from dlas.sweep.engine.steps.artifacts import load_verified, restore_network
 from dlas.sweep.engine.steps.samples import load_sample

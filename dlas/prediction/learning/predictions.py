@@ -14,10 +14,10 @@ from dlas.prediction.learning.intervals import LEVEL
 from dlas.prediction.learning.points import SETTING, Points
 from dlas.prediction.learning.stored import ANY, SettingRecord, Stored
 from dlas.stack import Samples
+from dlas.stack.types import Floats
 from dlas.sweep.rows.predictions import UNKNOWN, Bounds, PredictedPoint, bound_names
 from dlas.sweep.rows.results import Row
 
-Array = npt.NDArray[np.float64]
 MARGIN = 1e-9
 """Share by which a feature may lie outside the fitted range: rounding."""
 MOST_UNKNOWN = 0.1
@@ -54,13 +54,13 @@ class Predictions:
     """
 
     target: str
-    value: Array
-    low: Array
-    high: Array
+    value: Floats
+    low: Floats
+    high: Floats
     in_range: npt.NDArray[np.bool_]
     reasons: list[str]
     refused: list[str]
-    unknown: Array
+    unknown: Floats
 
     def frame(self, points: Points) -> pd.DataFrame:
         """Return the points' axes with the predictions beside them."""
@@ -103,7 +103,7 @@ def predict(stored: Stored, points: Points, anyway: bool = False) -> Predictions
     return found
 
 
-def bound(value: Array, unknown: Array, half_width: float | None) -> tuple[Array, Array, Array]:
+def bound(value: Floats, unknown: Floats, half_width: float | None) -> tuple[Floats, Floats, Floats]:
     """Return what predictions are worth of which a share is for kernels of kinds that were never fitted.
 
     Parameters
