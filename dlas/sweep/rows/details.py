@@ -17,10 +17,10 @@ from dlas.sweep.rows.labels import flat
 from dlas.sweep.rows.layer_times import profile, timed_layers
 from dlas.sweep.rows.operators import class_of
 from dlas.sweep.rows.results import CURVES, Row
-from dlas.sweep.rows.trajectories import Trajectories, Trajectory
+from dlas.sweep.rows.trajectories import Trajectories, Trajectory, on_curve
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a report has hundreds of thousands
 class LayerTime:
     """One layer's time, without the profiler's cost.
 
@@ -103,26 +103,30 @@ class RowDetails:
         Their sum as profiled.
     facts : tuple of (str, str)
         Names and values of its software and its machine.
-    rest : Row
-        The row without its lists and its machine.
+    step : Row or None
+        The row without its lists and its machine; None where it is on no compression curve.
     """
 
     layers: list[LayerTime]
     profiled_s: float
     facts: tuple[tuple[str, str], ...]
-    rest: Row
+    step: Row | None
 
     @classmethod
     def of(cls, row: Row) -> RowDetails:
         """Return the details of a row."""
         profiled = profile(row)
-        rest = replace(row, layers=[], edges=[], latency_s=[], sentinel_s=[], device={}, environment={})
         return cls(
             layers=list(_layers(row)) if profiled else [],
             profiled_s=profiled.profiled_s if profiled else 0.0,
             facts=tuple(_facts(row)),
-            rest=rest,
+            step=_step(row) if on_curve(row) else None,
         )
+
+
+def _step(row: Row) -> Row:
+    """Return a row without what no compression curve shows."""
+    return replace(row, layers=[], edges=[], latency_s=[], sentinel_s=[], device={}, environment={})
 
 
 class DetailsReader:
@@ -158,7 +162,8 @@ class DetailsReader:
                 continue
             if own.layers:
                 runs.setdefault(line, []).append(own)
-            trajectories.add(own.rest, line, *networks[line])
+            if own.step is not None:
+                trajectories.add(own.step, line, *networks[line])
             for name, value in own.facts:
                 details.facts.setdefault(name, Counter())[value] += 1
             if folder == latest[line]:
