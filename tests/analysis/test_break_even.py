@@ -14,9 +14,9 @@ from dlas.face.reporting.blocks import Absent, Figure, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.sections import break_even
 from dlas.face.tables.table import Table
-from dlas.sweep.rows.details import read_details
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import Row
+from tests.fixtures.details import read_details
 from tests.fixtures.rows import failing, row, write
 
 

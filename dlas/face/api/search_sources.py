@@ -87,7 +87,7 @@ class PredictorSource:
         """
         known = stored.read(folder)
         point = space.point(space.draw(np.random.default_rng(0)))
-        device = point.hardware.make("hardware").describe()
+        device: Any = point.device.describe()
         row = Row(
             **point.content(), id=point.id, key="", study=space.study.name, status=PREDICTED, device=device
         )
