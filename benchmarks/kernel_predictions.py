@@ -24,7 +24,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from dlas.prediction.learning.evaluation import CLOSE, SHORT_S
-from dlas.prediction.learning.features.kernels import kind
 from dlas.prediction.learning.fitting import cross_fit, fit
 from dlas.prediction.learning.intervals import half_width
 from dlas.prediction.learning.metrics import relative_errors, score
@@ -32,7 +31,7 @@ from dlas.prediction.learning.noise import noise_floor
 from dlas.prediction.learning.points import Points, read_points
 from dlas.prediction.learning.splits import Criterion
 from dlas.prediction.predictors.fitted.kernel_sums import KernelSum
-from dlas.stack import Layer, Predictor, Samples
+from dlas.stack import Kernels, Layer, Predictor, Samples
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.layer_times import profile, timed_layers
 from dlas.sweep.rows.operators import class_of
@@ -189,10 +188,9 @@ def measured_again(points: Points) -> tuple[Array, Array, Array]:
     found: list[tuple[str, float, float]] = []
     for _, own in points.frame.groupby("id", sort=False):
         if len(own) == 2:
-            first, second = (points.kernels(*key) for key in zip(own["folder"], own["id"], strict=True))
-            timed = zip(first, second, strict=True)
-            found += [(kind(a), a["latency_s"] or 0.0, b["latency_s"] or 0.0) for a, b in timed]
-    kinds, before, after = zip(*(each for each in found if each[1] and each[2]), strict=True)
+            first, second = (points.facts[place].kernels for place in own.index)
+            found += zip(first.kinds, first.seconds, second.seconds, strict=True)
+    kinds, before, after = zip(*(each for each in found if each[1] > 0 and each[2] > 0), strict=True)
     return np.array(kinds), np.array(before), np.array(after)
 
 
@@ -315,22 +313,23 @@ def from_files(fitted: KernelSum) -> KernelSum:
 
 def repeated(points: Points, count: int) -> Points:
     """Return so many points whose networks have 60 kernels, those that were measured one after another."""
-    measured = [
-        layer
-        for key in zip(points.frame["folder"], points.frame["id"], strict=True)
-        for layer in points.kernels(*key)
-    ]
-    lists = [
-        [measured[place % len(measured)] for place in range(first, first + KERNELS)]
-        for first in range(0, count * KERNELS, KERNELS)
-    ]
+    known = [own.kernels for own in points.facts]
+    kinds, features, seconds = (
+        np.concatenate([getattr(own, name) for own in known]) for name in ("kinds", "features", "seconds")
+    )
     chosen = points.take(np.arange(count) % len(points))
     frame = chosen.frame.assign(id=[str(place) for place in range(count)])
-    return replace(chosen, frame=frame, kernels=lambda _, name: lists[int(name)])
+    facts = []
+    for place, own in enumerate(chosen.facts):
+        at = np.arange(place * KERNELS, (place + 1) * KERNELS) % len(kinds)
+        columns = own.kernels.columns
+        kernels = Kernels(np.zeros(KERNELS, np.intp), kinds[at], columns, features[at], seconds[at])
+        facts.append(replace(own, kernels=kernels))
+    return replace(chosen, frame=frame, facts=tuple(facts))
 
 
 def predict_s(points: Points, fitted: KernelSum, target: str) -> float:
-    """Return how long computing the features of points and predicting them takes."""
+    """Return how long predicting points takes whose kernels have their features."""
     part = parts.make("predictor", "boosted_kernels", {})
     started = time.perf_counter()
     fitted.predict(points.samples(part, target, [""] * len(points)))

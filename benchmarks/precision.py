@@ -31,7 +31,7 @@ from benchmarks.dense import OURS, REFERENCES, installed
 from benchmarks.studies import chosen, median_s, outcome, run_study
 from dlas.face.reporting import context_of
 from dlas.face.reporting.blocks import Figure, Section
-from dlas.face.reporting.figure_files import sheets, write_figure
+from dlas.face.reporting.files import sheets, write_figure
 from dlas.face.reporting.sections import promises
 from dlas.networks.onnx.network import adds_bytes_in_32_bits
 from dlas.sweep.rows.labels import factor, label, milliseconds

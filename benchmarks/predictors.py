@@ -10,19 +10,20 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import dlas
-from dlas.networks.operators import Operators
 from dlas.prediction.learning.fitting import fit, values_of
 from dlas.prediction.learning.points import Points, read_points
 from dlas.prediction.learning.predictions import predict
 from dlas.prediction.learning.splits import Criterion
 from dlas.prediction.learning.stored import Stored, read
-from dlas.stack import Predictor
+from dlas.stack import Layer, Predictor
 from dlas.sweep.study import parts
 
 ROWS = Path("experiments/training-cost/rows")
@@ -98,16 +99,15 @@ def speeds() -> None:
 def planned(count: int) -> Points:
     """Return points that were not measured: the networks of the rows at other batch sizes."""
     points = read_points([ROWS], "latency_min_s")
-    by_network: dict[str, dict[int, list]] = {}
-    for (network, batch), operators in points.networks.items():
-        by_network.setdefault(network, {})[batch] = [*operators[batch]]
-    known: list[tuple[str, Operators]] = list(by_network.items())
-    lines = points.frame.drop_duplicates("network").set_index("network")
-    chosen = [known[place % len(known)] for place in range(count)]
-    batches = np.arange(count) // len(known) % 256 + 2
-    frame = lines.loc[[name for name, _ in chosen]].reset_index().assign(batch=pd.array(batches, "Int64"))
-    networks = {(name, int(batch)): own for (name, own), batch in zip(chosen, batches, strict=True)}
-    return Points(frame, networks, points.left_out, points.kernels)
+    by_network: dict[str | None, dict[int, Sequence[Layer]]] = {}
+    for own, batch in zip(points.facts, points.frame["batch"], strict=True):
+        by_network.setdefault(own.network, {})[batch] = own.operators[batch]
+    first = points.take(np.flatnonzero(~points.frame.duplicated("network")))
+    places = np.arange(count) % len(first)
+    batches = np.arange(count) // len(first) % 256 + 2
+    frame = first.frame.iloc[places].reset_index(drop=True).assign(batch=pd.array(batches, "Int64"))
+    facts = [replace(own, operators=by_network[own.network]) for own in first.facts]
+    return Points(frame, tuple(facts[place] for place in places), points.left_out)
 
 
 def seconds(stored: Stored, points: Points) -> float:

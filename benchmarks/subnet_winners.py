@@ -22,7 +22,7 @@ from scipy.stats import binomtest
 
 from dlas.bench.store import toml
 from dlas.face.reporting.charts import theme
-from dlas.face.reporting.figure_files import INK, PAPER, WIDTH, write_figure
+from dlas.face.reporting.files import INK, PAPER, WIDTH, write_figure
 from dlas.prediction.adaptive.evolution.record import LEVEL, FoundRecord, SearchRecord, read_search
 from dlas.prediction.adaptive.evolution.space import StudySpace
 from dlas.sweep.engine.session import Session

@@ -32,7 +32,7 @@ STOREYS = """
 """The rooms of the package: imports point from a higher storey to a lower one, or stay in their room."""
 FLOORS = {
     "bench": "remote / processes / measuring / store",
-    "face": "cli / api / console reporting",
+    "face": "cli / api / console reporting / tables",
     "prediction": "adaptive / learning / predictors",
     "sweep": "engine / study / rows",
 }
@@ -139,7 +139,7 @@ def test_parts_do_not_import_each_other_across_axes() -> None:
 
 LIGHT = """
     dlas dlas.sweep.study.study dlas.sweep.rows.results dlas.sweep.rows.frame dlas.sweep.engine.sweep
-    dlas.face.cli.app dlas.face.console.tables dlas.face.console.choices
+    dlas.face.cli.app dlas.face.tables.points dlas.face.tables.choices
     dlas.analysis.compare dlas.analysis.choosing.layers dlas.deployment.loading
 """
 

@@ -27,6 +27,7 @@ import pandas as pd
 from dlas.analysis.matching import COMPARED, by_device, groups, identity, latest, natural, outcomes
 from dlas.analysis.repeats import merge_repeats
 from dlas.errors import InputError, unknown
+from dlas.stack.types import Floats
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.columns import SAMPLES
 from dlas.sweep.study.axes import DEFAULTS
@@ -321,7 +322,7 @@ def _with_ratios(frame: pd.DataFrame, axis: str, matched: Sequence[Matched], bas
     ]
     samples, batch = frame[SAMPLES].to_dict(), frame["batch"].to_dict()
 
-    def times(number: int, value: str) -> intervals.Array:
+    def times(number: int, value: str) -> Floats:
         row = matched[number].rows[value].row
         share = batch[row] if axis == "batch" else 1
         return np.asarray(samples[row], dtype=float) / share

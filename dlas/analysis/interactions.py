@@ -21,8 +21,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from dlas.analysis.matching import COMPARED, Blocks, blocks, timed
+from dlas.stack.types import Floats
 
-Numbers = npt.NDArray[np.float64]
 Z = 1.959963984540054
 """Half the width of a confidence interval of level 0.95, in standard deviations."""
 
@@ -123,7 +123,7 @@ def interaction(points: pd.DataFrame, first: str, second: str) -> Interaction:
     )
 
 
-def _logs(points: pd.DataFrame, crossed: Blocks) -> tuple[Numbers, Numbers]:
+def _logs(points: pd.DataFrame, crossed: Blocks) -> tuple[Floats, Floats]:
     """Return log latency and its variance by block and values; per image along the batch axis."""
     share = points["batch"].to_numpy(dtype=float) if "batch" in crossed.axes else 1.0
     has_time = timed(points).to_numpy(dtype=bool)
@@ -167,7 +167,7 @@ def _held(present: npt.NDArray[np.bool_], places: list[list[int]]) -> int:
     return int(present[:, places[0]][:, :, places[1]].sum())
 
 
-def _shares(logs: Numbers) -> tuple[tuple[float, float, float, float], float]:
+def _shares(logs: Floats) -> tuple[tuple[float, float, float, float], float]:
     """Return the shares of the total sum of squares within blocks, and that sum.
 
     Parameters

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dlas.stack.types import Floats
 from dlas.sweep.rows.columns import AXES, MACHINE
 from dlas.sweep.rows.results import UNSTABLE
 from dlas.sweep.study.parts import LIBRARY
@@ -153,7 +154,7 @@ class Blocks:
     total: int
     library: int
 
-    def of(self, column: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def of(self, column: npt.ArrayLike) -> Floats:
         """Return a column's numbers by block and values, NaN where there is no point."""
         numbers = np.append(np.asarray(column, dtype=float), np.nan)
         return numbers[self.points]

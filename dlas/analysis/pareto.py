@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dlas.analysis.matching import PLACE_OF_SEEDS, groups, timed
+from dlas.stack.types import Floats
 
 COSTS = {"latency_s": "latency", "model_bytes": "size of the network", "peak_memory_bytes": "peak memory"}
 
@@ -41,7 +42,7 @@ def pareto(points: pd.DataFrame, cost: str) -> pd.Series:
     return pd.Series(optimal, index=points.index)
 
 
-def undominated(cost: npt.NDArray[np.float64], accuracy: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+def undominated(cost: Floats, accuracy: Floats) -> npt.NDArray[np.bool_]:
     """Return which items are dominated by none; items without a cost or accuracy are not among them."""
     complete = np.flatnonzero(~np.isnan(cost) & ~np.isnan(accuracy))
     order = complete[np.lexsort((-accuracy[complete], cost[complete]))]

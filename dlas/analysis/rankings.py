@@ -17,8 +17,7 @@ import pandas as pd
 
 from dlas.analysis.interactions import pairs
 from dlas.analysis.matching import Blocks, blocks, timed
-
-Numbers = npt.NDArray[np.float64]
+from dlas.stack.types import Floats
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _count(truths: npt.NDArray[np.bool_]) -> int:
     return int(truths.sum())
 
 
-def _orders(points: pd.DataFrame, crossed: Blocks) -> tuple[Numbers, Numbers]:
+def _orders(points: pd.DataFrame, crossed: Blocks) -> tuple[Floats, Floats]:
     """Return which of each two values is faster, [blocks, along, pairs]: by interval, and by median.
 
     -1 for the first, 1 for the second, 0 for a tie, NaN where either has no time.

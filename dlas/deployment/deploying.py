@@ -20,10 +20,11 @@ from dlas.analysis.winners import fastest_id
 from dlas.bench.store.cache import Cache, default_root
 from dlas.deployment import run
 from dlas.deployment.packing import check_packable
-from dlas.deployment.remaking import Built, Say, built
+from dlas.deployment.remaking import Built, built
 from dlas.deployment.writing import write
 from dlas.errors import InputError
-from dlas.stack import INFERENCE, Hardware
+from dlas.stack import INFERENCE
+from dlas.stack.types import Say
 from dlas.sweep.engine.steps.check import CHECK_SECONDS
 from dlas.sweep.engine.steps.samples import load_sample
 from dlas.sweep.rows.finding import find, point_label
@@ -138,8 +139,8 @@ def check_point(row: Row, point: Point) -> None:
     ------
     InputError
     """
-    check_packable(point.compiler.name, point.compiler.make("compiler"))
-    device: Hardware = point.hardware.make("hardware")
+    check_packable(point.compiler.name, point.compiler_part)
+    device = point.device
     if reason := device.unsupported():
         raise InputError(f"row {row.id} cannot be deployed here: {reason}")
     if not device.local:

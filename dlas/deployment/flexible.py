@@ -20,11 +20,12 @@ from dlas.axes.compilers.programs.tvm import ScheduledNetwork, TvmCompiler
 from dlas.bench.store.cache import Artifact, Cache, default_root
 from dlas.deployment.deploying import check_free, check_point, check_row, new_folder, run_child
 from dlas.deployment.packing import TVM, copy_runtime
-from dlas.deployment.remaking import CHANGED, Say, make
+from dlas.deployment.remaking import CHANGED, make
 from dlas.deployment.routing import ROUTES, Route, Routes
 from dlas.deployment.writing import write_rest
 from dlas.errors import CorruptArtifact, InputError
 from dlas.stack import PART_AXES, MeasureSettings
+from dlas.stack.types import Say
 from dlas.sweep.engine.planning import Planner
 from dlas.sweep.engine.steps.artifacts import load_verified, restore_network
 from dlas.sweep.engine.steps.samples import load_sample
@@ -168,7 +169,7 @@ def _is_path(row: Row) -> bool:
     is_path = row.compression.get("name") == COMPRESSION and row.compression.get("path") != ALL
     if not (is_path and row.status == "ok" and row.latency_s and row.algorithm.get("name") != "library"):
         return False
-    return isinstance(Point.of(asdict(row)).compiler.make("compiler"), TvmCompiler)
+    return isinstance(Point.of(asdict(row)).compiler_part, TvmCompiler)
 
 
 def _described(row: Row) -> dict[str, str]:
@@ -227,7 +228,7 @@ def _artifacts(store: Cache, keys: Mapping[str, Any]) -> tuple[Artifact, Artifac
 
 def _build(entries: Sequence[Entry], store: Cache, folder: Path, say: Say) -> Joined:
     """Compile all entries as one library."""
-    target = entries[0].point.hardware.make("hardware").target()
+    target = entries[0].point.device.target()
 
     def scheduled() -> Iterator[tuple[str, ScheduledNetwork]]:
         for number, entry in enumerate(entries, start=1):
@@ -242,14 +243,12 @@ def _build(entries: Sequence[Entry], store: Cache, folder: Path, say: Say) -> Jo
 
 def _scheduled(entry: Entry, store: Cache) -> ScheduledNetwork:
     """Return an entry's network, lowered and scheduled exactly as in a build of its own."""
-    compiler = entry.point.compiler.make("compiler")
+    point, compiler = entry.point, entry.point.compiler_part
     assert isinstance(compiler, TvmCompiler)
-    network = restore_network(store, entry.network.key, entry.point)
-    target = entry.point.hardware.make("hardware").target()
+    network = restore_network(store, entry.network.key, point)
     with tempfile.TemporaryDirectory() as empty:
         folder = entry.tuning.folder if entry.tuning else Path(empty)
-        algorithm = entry.point.algorithm.make("algorithm")
-        return compiler.schedule(network, algorithm, target, entry.row.batch, folder)
+        return compiler.schedule(network, point.algorithm_part, point.device.target(), point.batch, folder)
 
 
 def _routes(entries: Sequence[Entry]) -> Routes:

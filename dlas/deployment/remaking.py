@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from dlas.bench.store.cache import Artifact, Cache
 from dlas.errors import CorruptArtifact, InputError
 from dlas.stack import MeasureSettings
+from dlas.stack.types import Say
 from dlas.sweep.engine.planning import Planner
 from dlas.sweep.engine.point_run import PointRun
 from dlas.sweep.engine.progress import Progress, Silent, SilentProgress
@@ -19,7 +20,6 @@ from dlas.sweep.rows.results import Row
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.study import Study
 
-Say = Callable[[str], None]
 """Shows a line of progress."""
 CHANGED = "it was built anew, with other code or tools than the build that was measured"
 RESCHEDULED = (

@@ -45,9 +45,8 @@ def write(row: Row, point: Point, store: Cache, made: Built, folder: Path) -> No
     folder : Path
         Empty.
     """
-    compiler = point.compiler.make("compiler")
     packed = pack(
-        compiler,
+        point.compiler_part,
         lambda: restore_network(store, made.network.key, point),
         point.batch,
         made.build.folder,
@@ -92,7 +91,7 @@ def write_rest(
     _write_json(folder / run.DESCRIPTION, description)
     pinned = [f"{name}=={version}\n" for name, version in description["packages"].items()]
     (folder / "requirements.txt").write_text("".join(pinned))
-    prepared = preparation(point.dataset.make("dataset"))
+    prepared = preparation(point.dataset_part)
     files = [run.HASHES, *(path.name for path in folder.iterdir())]
     (folder / "README.md").write_text(readme(row, description, prepared, files, notes))
     hashes = [f"{_sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
@@ -101,8 +100,8 @@ def write_rest(
 
 def _description(row: Row, point: Point, network: Artifact, packed: Packed) -> dict[str, Any]:
     """Return what ``run.py`` has to know of a program."""
-    facts, target = network.facts, point.hardware.make("hardware").target()
-    names = labels(point.dataset.name, point.dataset.make("dataset"), facts["classes"])
+    facts, target = network.facts, point.device.target()
+    names = labels(point.dataset.name, point.dataset_part, facts["classes"])
     return {
         "format": run.FORMAT,
         "row": row.id,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dlas.analysis.compare import Comparison, compare
 from dlas.errors import InputError
-from dlas.face.console.comparison import grid
+from dlas.face.tables.comparison import grid
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import Row
 from tests.fixtures.printing import printed

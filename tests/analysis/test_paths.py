@@ -18,9 +18,10 @@ from dlas.analysis.roles import with_roles
 from dlas.axes.compression.flexible.scoring import undominated
 from dlas.errors import InputError
 from dlas.face.api.rows import paths
-from dlas.face.reporting.blocks import Absent, Figure, Section, Table
+from dlas.face.reporting.blocks import Absent, Figure, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.sections.paths import section
+from dlas.face.tables.table import Table
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.labels import MISSING
 from dlas.sweep.rows.results import Row
@@ -123,9 +124,9 @@ def test_the_command_prints_sets_and_changes(tmp_path: Path, dlas_here: Command)
     write(tmp_path / "rows", sweep())
     printed = dlas_here("paths", "rows")
     assert printed.returncode == 0, printed.stderr
-    assert "11 01 00" in printed.stdout and "along batch" in printed.stdout
-    assert re.search(r"local_cpu\(threads=1\): 1 to 8: 10 enters", printed.stdout)
-    assert "the same set as far as intervals tell" in printed.stdout
+    assert "11 01 00" in printed.stdout and "between places" in printed.stdout
+    assert re.search(r"^batch: 1 to 8 +local_cpu\(threads=1\) +10 ", printed.stdout, re.MULTILINE)
+    assert re.search(rf"^hardware: .* to .* batch 1 +{MISSING} +{MISSING} +\d$", printed.stdout, re.MULTILINE)
     refused = dlas_here("paths", "rows", "--where", "compression=none")
     assert refused.returncode == 2
     view = paths(tmp_path / "rows", where="batch=8")
@@ -213,7 +214,7 @@ def test_the_report_has_a_section_of_paths(tmp_path: Path) -> None:
     assert isinstance(changed, Table)
     assert [line.cells[2].text for line in changed.lines] == ["10", MISSING]
     along_hardware = changed.lines[1]
-    assert "batch 1" in along_hardware.cells[1].text.split(" · ") and along_hardware.where["batch"] == "1"
+    assert along_hardware.cells[1].text == "batch 1" and along_hardware.where["batch"] == "1"
     absent = report_of(tmp_path / "none", [row(3)])
     assert isinstance(absent, Absent) and "4 timed paths" in absent.needs
 

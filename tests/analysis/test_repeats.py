@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from dlas.analysis.repeats import merge_repeats
-from dlas.face.console.tables import table
 from dlas.face.reporting import report
-from dlas.sweep.rows.details import read_details
+from dlas.face.tables.points import table
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import Row
+from tests.fixtures.details import read_details
 from tests.fixtures.printing import printed
 from tests.fixtures.rows import CPU, failing, row, write
 

@@ -26,7 +26,7 @@ from dlas.analysis.speedups import speedups
 from dlas.analysis.winners import fastest_id, standings
 from dlas.deployment.deploying import deploy
 from dlas.errors import InputError
-from dlas.face.console.tables import ordered
+from dlas.face.tables.points import ordered
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import Row, read_rows
 from tests.fixtures.rows import CPU, again, row, write

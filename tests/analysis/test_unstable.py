@@ -20,9 +20,9 @@ from dlas.analysis.roles import with_roles
 from dlas.analysis.speedups import speedups
 from dlas.analysis.winners import fastest_id, standings
 from dlas.errors import InputError
-from dlas.face.console.comparison import grid
-from dlas.face.console.observations import listing
-from dlas.face.console.tables import table
+from dlas.face.tables.comparison import grid
+from dlas.face.tables.observations import listing
+from dlas.face.tables.points import table
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.labels import MISSING
 from dlas.sweep.rows.results import Row

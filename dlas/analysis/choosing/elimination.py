@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dlas.stack.types import Floats
+
 MOST = 2**20
 """Most entries of a table."""
 
@@ -30,7 +32,7 @@ class Cost:
     """
 
     variables: tuple[str, ...]
-    table: npt.NDArray[np.float64]
+    table: Floats
 
     def at(self, chosen: Mapping[str, int]) -> float:
         """Return the cost of chosen values."""

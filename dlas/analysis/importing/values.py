@@ -16,12 +16,12 @@ from dlas.stack import TASKS
 from dlas.sweep.rows.columns import (
     ACCURACIES,
     DIFFERENCES,
-    INTEGERS,
     NUMBERS,
     REACHED,
     SAMPLES,
     TEXTS,
     TRUTHS,
+    WHOLE,
 )
 from dlas.sweep.rows.labels import shortened
 from dlas.sweep.rows.results import STATUSES
@@ -32,7 +32,6 @@ LARGEST = 2**63 - 1
 """Largest whole number that a table holds."""
 SHARES = (*ACCURACIES, *(name for name in REACHED if name != "bits"), "coverage")
 BOUNDED = (*SHARES, *DIFFERENCES)
-WHOLE = (*INTEGERS, "samples", "threads", "trials", "image_height")
 POSITIVE = ("latency_s", "latency_low_s", "latency_high_s", "latency_min_s", "batch", "threads")
 TRUTH = {"true": True, "false": False}
 NAMES = {"status": STATUSES, "task": TASKS}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dlas.errors import InputError
 from dlas.face.api.rows import Folders, paths_of, patterns
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
-from dlas.face.console.views import View
+from dlas.face.tables.view import View
 from dlas.sweep.engine.session import Session, Steps
 from dlas.sweep.rows.frame import read, select
 
@@ -73,7 +73,7 @@ def fit(
     InputError
         If a name does not exist, rows are too few, or a network would be on both sides.
     """
-    from dlas.face.console.learned import evaluated_view
+    from dlas.face.tables.learned import evaluated_view
     from dlas.prediction.learning import stored
     from dlas.prediction.learning.named import criterion_of, predictor_of
     from dlas.prediction.learning.points import read_points
@@ -117,7 +117,7 @@ def evaluate(
         Fit to so many rows of those that are not held out, drawn at random, and return the errors by these
         numbers.
     """
-    from dlas.face.console.learned import curves_view, evaluated_view
+    from dlas.face.tables.learned import curves_view, evaluated_view
     from dlas.prediction.learning.named import criterion_of, named_predictor
     from dlas.prediction.learning.points import read_points
     from dlas.prediction.learning.settings import evaluate_settings
@@ -186,7 +186,7 @@ def predict(
         If the predictor, the study or the network is invalid, a point's setting was never fitted, or
         ``within`` names another quantity or needs an interval that there is not; ``out`` is then as it was.
     """
-    from dlas.face.console.learned import beside_measured, predicted_view
+    from dlas.face.tables.learned import beside_measured, predicted_view
     from dlas.prediction.learning import stored
     from dlas.prediction.learning.networks import NetworkOptions, planned_network
     from dlas.prediction.learning.predictions import check_within

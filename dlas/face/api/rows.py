@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from dlas.face.console.views import View
+from dlas.face.tables.view import View
 from dlas.sweep.rows.frame import read, select, without_measured
 
 Folders = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -46,8 +46,8 @@ def table(
         If a folder holds no rows, or a filter or ``sort`` names what does not exist.
     """
     from dlas.analysis.repeats import merge_repeats
-    from dlas.face.console.tables import MOST_LINES, ordered
-    from dlas.face.console.tables import table as grid
+    from dlas.face.tables.points import MOST_LINES, ordered
+    from dlas.face.tables.points import table as grid
 
     # A filter by status must not hide the row that a prediction gave way to.
     chosen = select(without_measured(_rows(rows, (), predictions=True)), patterns(where))
@@ -82,8 +82,8 @@ def compare(
         If there is no such axis or value, or the rows have a single value.
     """
     from dlas.analysis.compare import compare as matched
-    from dlas.face.console.comparison import grid
-    from dlas.face.console.tables import MOST_LINES
+    from dlas.face.tables.comparison import grid
+    from dlas.face.tables.points import MOST_LINES
 
     comparison = matched(_rows(rows, where), axis, baseline)
     return View(comparison.frame(), grid(comparison, None if every else MOST_LINES))
@@ -94,7 +94,7 @@ def observations(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = (
     from dlas.analysis.matching import unstable
     from dlas.analysis.observations import Evidence, findings_frame, observe
     from dlas.analysis.roles import with_roles
-    from dlas.face.console.observations import listing
+    from dlas.face.tables.observations import listing
 
     points = with_roles(_rows(rows, where))
     findings = observe(Evidence(points))
@@ -108,7 +108,7 @@ def paths(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> V
     """
     from dlas.analysis import paths as analysis
     from dlas.analysis.repeats import merge_repeats
-    from dlas.face.console.paths import listing
+    from dlas.face.tables.paths import listing
 
     found = analysis.require(merge_repeats(_rows(rows, where)).reset_index(drop=True))
     places = analysis.places(found)
@@ -133,7 +133,7 @@ def choose(
     InputError
         If the rows cannot be compared, or the file cannot be written.
     """
-    from dlas.face.console.choices import choose as chosen
+    from dlas.face.tables.choices import choose as chosen
 
     paths = paths_of(folders)
     return chosen(paths, patterns(where), Path(to) if to is not None else paths[0] / "choices.toml")

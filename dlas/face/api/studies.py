@@ -15,7 +15,7 @@ import pandas as pd
 from rich.text import Text
 
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
-from dlas.face.console.views import View
+from dlas.face.tables.view import View
 from dlas.sweep.engine.preview import Preview
 from dlas.sweep.engine.session import Session, Steps
 from dlas.sweep.rows.frame import read, without_measured
@@ -228,7 +228,7 @@ def search(
         If an argument is invalid, nothing that was drawn keeps the bound, of which the nearest is told, or
         the folder holds another search; nothing has been written then.
     """
-    from dlas.face.console.searching import table
+    from dlas.face.tables.searches import listing
     from dlas.prediction.adaptive.evolution import strategy as evolution
     from dlas.prediction.adaptive.evolution.record import SearchRequest
     from dlas.prediction.adaptive.evolution.space import StudySpace
@@ -248,7 +248,7 @@ def search(
     )
     with Session.open(steps, cache=cache, display=ConsoleDisplay.of(progress)) as session:
         record = evolution.search(space, Path(out), asked, winners, session, say)
-    return View(evolution.winners_frame(record), table(record))
+    return View(evolution.winners_frame(record), listing(record))
 
 
 def blocks(
@@ -369,7 +369,7 @@ def fit_device(
         If the minutes turn out too few, and the same call with more of them goes on; or too few points could
         be measured to fit anything to them.
     """
-    from dlas.face.console.device import of_networks_never_seen
+    from dlas.face.tables.device import of_networks_never_seen
     from dlas.prediction.adaptive.device.record import DeviceRequest
     from dlas.prediction.adaptive.device.strategy import fit_device, jobs_of
 

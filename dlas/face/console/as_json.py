@@ -11,7 +11,7 @@ import pandas as pd
 
 from dlas.analysis.compare import Comparison
 from dlas.analysis.repeats import merge_repeats
-from dlas.face.console.tables import ordered
+from dlas.face.tables.points import ordered
 from dlas.sweep.rows.columns import SAMPLES
 from dlas.sweep.rows.results import Row
 
@@ -21,7 +21,7 @@ DIGITS = 15
 
 
 def of_table(frame: pd.DataFrame, sort: str = "latency") -> list[dict[str, Any]]:
-    """Return the lines of ``dlas.face.console.tables.table``: the columns of :func:`dlas.read` but samples.
+    """Return the lines of ``dlas.face.tables.points.table``: the columns of :func:`dlas.read` but samples.
 
     ``relative`` is the speed over that of the fastest of its kind, at most 1.
     """

@@ -16,7 +16,7 @@ from rich.status import Status
 from rich.text import Text
 
 from dlas.face.console import terminal
-from dlas.face.console.cells import COLOURS
+from dlas.face.tables.marks import COLOURS
 from dlas.stack import INFERENCE
 from dlas.sweep.engine.point_run import PointRun, Summary
 from dlas.sweep.engine.progress import Display, Progress

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import cast
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dlas.face.console.cells import COLOURS, GridCell, GridColumn, names
-from dlas.face.console.grid import Grid
+from dlas.face.tables.columns import maybe
+from dlas.face.tables.layers import grids
+from dlas.face.tables.marks import COLOURS
 from dlas.stack import PART_AXES
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.finding import find
 from dlas.sweep.rows.labels import (
     MISSING,
     amount,
-    convolution,
     duration,
     flat,
     interval_ms,
     label,
     milliseconds,
-    shortened,
     times_as_fast,
 )
-from dlas.sweep.rows.layer_times import compared_sums, profile
-from dlas.sweep.rows.operators import Kind, kinds
-from dlas.sweep.rows.results import CURVES, Row
+from dlas.sweep.rows.results import Row
 from dlas.sweep.rows.schema import CompiledAccuracy, Imported
 
-Value = TypeVar("Value")
-MOST_STEPS = 5
 UNITS = {"s": "s", "bytes": "B", "hz": "Hz", "j": "J"}
 """Units by the last word of a key."""
 
@@ -72,20 +66,8 @@ def show(folder: str | os.PathLike[str], prefix: str) -> RenderableType:
         if facts:
             pieces += [Text(title, style="bold"), _indented(_facts(facts))]
         if title == "network":
-            pieces += [piece for grid in _grids(folder, row) for piece in (grid, Text())]
+            pieces += [piece for grid in grids(folder, row) for piece in (grid, Text())]
     return Group(*pieces)
-
-
-def _grids(folder: str | os.PathLike[str], row: Row) -> Iterator[Grid]:
-    """Yield the tables of a network: its compression, its layers, its tuning."""
-    if curve := _list(row.reached, "curve"):
-        yield _compressed(curve)
-    if found := kinds(row):
-        yield _kinds(found)
-    if row.layers or _shares(row):
-        yield _layers(row)
-    if row.layers and row.tuning:
-        yield _curves(folder, row)
 
 
 def _heading(row: Row) -> Text:
@@ -185,9 +167,9 @@ def _costs(row: Row) -> Iterator[tuple[str, str]]:
         yield "coverage", ", ".join(f"{value:.1%} of {name}" for name, value in row.coverage.items())
     if row.tuning:
         told = [
-            _maybe(row.tuning.get("trials"), lambda count: f"{count:,} trials"),
-            _maybe(row.tuning.get("valid"), lambda count: f"{count:,} of them valid"),
-            _maybe(row.tuning.get("seconds"), lambda time_s: f"{duration(time_s)} when they were made"),
+            maybe(row.tuning.get("trials"), lambda count: f"{count:,} trials"),
+            maybe(row.tuning.get("valid"), lambda count: f"{count:,} of them valid"),
+            maybe(row.tuning.get("seconds"), lambda time_s: f"{duration(time_s)} when they were made"),
         ]
         yield "search", ", ".join(text for text in told if text != MISSING)
     for what, seconds in (("took", row.seconds), ("waited", row.waited), ("in the cache", row.cached)):
@@ -241,145 +223,6 @@ def _agreement(accuracy: CompiledAccuracy) -> str:
         f"{share:.2%} [{low:.2%}, {high:.2%}] of the classes are the network's; "
         f"its accuracy differs by {points} [{least}, {most}] points"
     )
-
-
-def _compressed(curve: Sequence[Mapping[str, Any]]) -> Grid:
-    """Return the levels of a pruning with their shares pruned, accuracies and times."""
-    columns = [
-        _column("level", [_maybe(step.get("level"), _decimal) for step in curve]),
-        _column("pruned", [_maybe(step.get("ratio"), _percent) for step in curve]),
-        _column("before", [_maybe(step.get("accuracy_before"), _percent) for step in curve]),
-        _column("accuracy", [_maybe(step.get("accuracy"), _percent) for step in curve]),
-        _column("validation", [_maybe(step.get("validation_accuracy"), _percent) for step in curve], drop=1),
-        _column("epochs", [_maybe(step.get("epochs"), str) for step in curve], drop=2),
-        _column("took", [_maybe(step.get("seconds"), duration) for step in curve], drop=2),
-    ]
-    total = sum(step.get("seconds") or 0 for step in curve)
-    above = Text("compression", style="bold").append(
-        f": {len(curve) - 1} levels in {duration(total)}; accuracy before and after fine-tuning",
-        style="not bold",
-    )
-    return Grid([column for column in columns if _has_values(column)], above=[above])
-
-
-def _list(mapping: object, name: str) -> list[Mapping[str, Any]]:
-    """Return the mappings in a list that a mapping holds; none where it is no such list."""
-    values = mapping.get(name) if isinstance(mapping, Mapping) else None
-    return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []
-
-
-def _shares(row: Row) -> dict[str, Any]:
-    """Return the share of weights pruned by layer."""
-    shares = row.reached.get("layers") if isinstance(row.reached, Mapping) else None
-    return dict(shares) if isinstance(shares, Mapping) else {}
-
-
-def _percent(share: float) -> str:
-    return f"{share:.2%}"
-
-
-def _decimal(number: float) -> str:
-    return f"{number:g}"
-
-
-def _kinds(found: Sequence[Kind]) -> Grid:
-    """Return the operators by kind: what is computed together, how often, and its share of the time."""
-    total = sum(kind.latency_s for kind in found)
-    columns = [
-        names("operators", [kind.name for kind in found]),
-        _column("layers", [str(kind.count) for kind in found]),
-        _column("ms", [milliseconds(kind.latency_s) for kind in found]),
-        _column("share", [f"{kind.latency_s / total:.1%}" if total else MISSING for kind in found]),
-        _column("backward ms", [_maybe(kind.backward_s, milliseconds) for kind in found]),
-    ]
-    above = Text("operators", style="bold").append(f": {len(found)} kinds by time", style="not bold")
-    return Grid([column for column in columns if _has_values(column)], above=[above])
-
-
-def _layers(row: Row) -> Grid:
-    """Return the layers, the slowest first, with their share of the time of all layers."""
-    shares, profiled = _shares(row), profile(row)
-    rows: list[dict[str, Any]] = [dict(layer) for layer in row.layers or [{"name": name} for name in shares]]
-    for layer, time in zip(rows, profiled.seconds if profiled else (), strict=False):
-        layer["latency_s"] = time
-    total = profiled.total_s if profiled else 0.0
-    layers = sorted(rows, key=lambda layer: -(layer.get("latency_s") or 0))
-    columns = [
-        names("layer", [str(layer.get("name")) for layer in layers]),
-        _column("ms", [_maybe(layer.get("latency_s"), milliseconds) for layer in layers]),
-        _column(
-            "share", [_maybe(layer.get("latency_s"), lambda time: f"{time / total:.1%}") for layer in layers]
-        ),
-        names("algorithm", [_algorithm(layer) for layer in layers]),
-        _column("convolution", [convolution(layer) for layer in layers], drop=1),
-        _column("schedule", [_schedule(layer) for layer in layers], drop=2),
-        _column("MACs", [_maybe(layer.get("macs"), amount) for layer in layers], drop=2),
-        _column("pruned", [_maybe(shares.get(str(layer.get("name"))), _percent) for layer in layers], drop=2),
-        _column("nonzeros", [_maybe(layer.get("nonzeros"), amount) for layer in layers], drop=4),
-        _column("MAC/s", [_rate(layer) for layer in layers], drop=3),
-    ]
-    columns = [column for column in columns if _has_values(column)]
-    above = [Text("layers", style="bold").append(f": {len(layers)}", style="not bold")]
-    if profiled:
-        timed = sum(time is not None for time in profiled.seconds)
-        above[0].append(f", {timed} timed: {compared_sums(profiled.profiled_s, profiled.latency_s)}")
-        above.append(Text(f"ms: {profiled.correction}; together {milliseconds(total)} ms"))
-    return Grid(columns, above=above)
-
-
-def _column(header: str, texts: list[str], drop: int = 0) -> GridColumn:
-    return GridColumn(GridCell(header), [GridCell(text) for text in texts], drop=drop)
-
-
-def _has_values(column: GridColumn) -> bool:
-    return any(cell.text not in (MISSING, "") for cell in column.cells)
-
-
-def _maybe(value: Value | None, shown: Callable[[Value], object]) -> str:
-    return MISSING if value is None else str(shown(value))
-
-
-def _algorithm(layer: Mapping[str, Any]) -> str:
-    """Return the algorithm of a layer with its options, and why the requested one declined it."""
-    options = (f" {name}={value}" for name, value in (layer.get("options") or {}).items())
-    name = "".join((str(layer.get("algorithm") or ""), *options))
-    return f"{name}: declined, {shortened(str(layer['declined']), 60)}" if layer.get("declined") else name
-
-
-def _schedule(layer: Mapping[str, Any]) -> str:
-    """Return the decisions of a layer's schedule."""
-    decisions = layer.get("decisions")
-    if isinstance(decisions, Mapping):
-        decisions = ", ".join(f"{name} {value}" for name, value in decisions.items())
-    return shortened(str(decisions), 60) if decisions else ""
-
-
-def _curves(folder: str | os.PathLike[str], row: Row) -> Grid:
-    """Return the search of each workload: its best time after each improvement."""
-    try:
-        curves = json.loads((Path(folder) / CURVES / f"{row.id}.json").read_text(encoding="utf-8"))
-        columns = [
-            names("layers", [shortened(", ".join(curve["layers"]), 60) for curve in curves]),
-            names("space", [str(curve["space"]) for curve in curves]),
-            _column("trials", [str(curve["trials"]) for curve in curves]),
-            _column("minimal ms", [_maybe(curve["minimal_s"], milliseconds) for curve in curves]),
-            _column("best ms", [milliseconds(curve["best"][-1][2]) for curve in curves]),
-            names("best ms after so many trials", [_steps(curve["best"]) for curve in curves]),
-        ]
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
-        return Grid([], above=[Text("tuning", style="bold").append(": its curves are not there")])
-    return Grid(columns, above=[Text("tuning", style="bold").append(f": {len(curves)} workloads")])
-
-
-def _steps(best: Sequence[Sequence[float]]) -> str:
-    """Return the last few steps of a curve, ``0.0195 (1), 0.0167 (12)``."""
-    steps = [f"{milliseconds(seconds)} ({trials:.0f})" for trials, _, seconds in best]
-    return ", ".join(steps if len(steps) <= MOST_STEPS else ["...", *steps[-MOST_STEPS:]])
-
-
-def _rate(layer: Mapping[str, Any]) -> str:
-    time_s, macs = layer.get("latency_s"), layer.get("macs")
-    return amount(macs / time_s) if time_s and macs else MISSING
 
 
 def _amounts(mapping: object, prefix: str = "") -> Iterator[tuple[str, str]]:

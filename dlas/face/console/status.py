@@ -11,7 +11,7 @@ from rich.text import Text
 
 from dlas.bench.store.journal import in_use
 from dlas.errors import InputError
-from dlas.face.console.cells import COLOURS
+from dlas.face.tables.marks import COLOURS
 from dlas.stack import PART_AXES
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.files import imported_from

@@ -43,7 +43,7 @@ def console(progress: str = "auto") -> Console:
 
 def show(renderable: RenderableType) -> None:
     """Print a table; at full width where the output is not a terminal."""
-    from dlas.face.console.grid import print_whole
+    from dlas.face.tables.text import print_whole
 
     print_whole(console(), renderable)
 

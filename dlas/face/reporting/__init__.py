@@ -20,8 +20,8 @@ from dlas.face.reporting.page import page
 from dlas.face.reporting.sections import SECTIONS
 from dlas.prediction.learning import stored
 from dlas.stack import TASKS
-from dlas.sweep.rows.details import read_details
-from dlas.sweep.rows.frame import distinct, read, select, without_measured
+from dlas.sweep.rows.details import DetailsReader
+from dlas.sweep.rows.frame import distinct, read_each, select, without_measured
 from dlas.sweep.rows.predictions import PREDICTED
 from dlas.sweep.rows.short_labels import with_short_labels
 
@@ -79,7 +79,8 @@ def context_of(
     """Return what the sections of the report show; parameters and errors as for :func:`report`."""
     known = [stored.read(folder) for folder in predictors]
     names = [str(folder) for folder in distinct(folders)]
-    frame = select(without_measured(read(names, predictions=True)), where)
+    reader = DetailsReader()
+    frame = select(without_measured(read_each(names, reader.add, predictions=True)), where)
     if frame["task"].nunique() > 1:
         raise InputError(
             "the rows are of two tasks, which one page does not show side by side; choose one with "
@@ -91,8 +92,9 @@ def context_of(
     frame, left_aside = fewer(frame)
     points, abbreviations = with_short_labels(with_roles(frame))
     left_out = len(frame) - int(points["runs"].sum())
-    details = read_details(names, points)
-    return Context(names, points, left_out, details, abbreviations, left_aside, known, predicted)
+    return Context(
+        names, points, left_out, reader.details(points), abbreviations, left_aside, known, predicted
+    )
 
 
 def _write(page: str, out: Path) -> None:

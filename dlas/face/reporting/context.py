@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dlas.analysis.break_even import SpeedCurve, curves
@@ -16,8 +18,9 @@ from dlas.analysis.matching import SETTING, outcomes, timed
 from dlas.analysis.observations import Evidence
 from dlas.analysis.rankings import Ranking, rankings
 from dlas.analysis.winners import Standing, standings
-from dlas.face.reporting.blocks import Where
 from dlas.face.reporting.palette import colours
+from dlas.face.tables.columns import maybe
+from dlas.face.tables.table import Where
 from dlas.prediction.learning.stored import Stored
 from dlas.stack import PART_AXES
 from dlas.sweep.rows.columns import AXES, MACHINE, UNSAID
@@ -33,6 +36,7 @@ LONGEST = 60
 """Most characters of a label in a figure."""
 
 
+@dataclass(eq=False)
 class Context:
     """The points of a report, and what several sections derive from them.
 
@@ -50,31 +54,33 @@ class Context:
         Which rows are left out because they are very many, as a sentence.
     predictors : sequence of Stored
         Predictors to show.
-    predicted : DataFrame, optional
+    predictions : DataFrame, optional
         Points that were predicted and have no row.
     """
 
-    def __init__(
-        self,
-        folders: Sequence[str],
-        points: pd.DataFrame,
-        left_out: int = 0,
-        details: Details | None = None,
-        abbreviations: Abbreviations | None = None,
-        fewer: str = "",
-        predictors: Sequence[Stored] = (),
-        predicted: pd.DataFrame | None = None,
-    ) -> None:
-        self.folders = list(folders)
-        self.points = points
-        self.left_out = left_out
-        self.details = details or Details()
-        self.abbreviations = abbreviations or Abbreviations()
-        self.fewer = fewer
-        self.predictors = predictors
-        self.predicted = points.iloc[:0] if predicted is None else predicted
-        self.evidence = Evidence(points)
-        self.timed = timed(points).to_numpy(dtype=bool)
+    folders: Sequence[str]
+    points: pd.DataFrame
+    left_out: int = 0
+    details: Details = field(default_factory=Details)
+    abbreviations: Abbreviations = field(default_factory=Abbreviations)
+    fewer: str = ""
+    predictors: Sequence[Stored] = ()
+    predictions: pd.DataFrame | None = None
+
+    @cached_property
+    def predicted(self) -> pd.DataFrame:
+        """The points that were predicted and have no row."""
+        return self.points.iloc[:0] if self.predictions is None else self.predictions
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The points as observations read them."""
+        return Evidence(self.points)
+
+    @cached_property
+    def timed(self) -> npt.NDArray[np.bool_]:
+        """Which points have a time that is a result."""
+        return timed(self.points).to_numpy(dtype=bool)
 
     @cached_property
     def varying(self) -> list[str]:
@@ -168,10 +174,7 @@ class Context:
     def called(self, values: Mapping[str, Any] | pd.Series, axes: Iterable[str] = SETTING) -> str:
         """Return the values of the varying axes among ``axes`` as text, or ``all`` if none varies."""
         shown = [(axis, values[axis]) for axis in axes if axis in self.varying]
-        return (
-            " · ".join(worded(axis, MISSING if pd.isna(value) else str(value)) for axis, value in shown)
-            or "all"
-        )
+        return " · ".join(worded(axis, maybe(value, str)) for axis, value in shown) or "all"
 
     def where(self, line: int, axes: Iterable[str]) -> Where:
         """Return a point's values of the varying axes among ``axes``, for filters."""
@@ -179,11 +182,7 @@ class Context:
 
     def filters(self, values: Mapping[str, Any]) -> Where:
         """Return the values of varying axes, for filters."""
-        return {
-            axis: MISSING if pd.isna(value) else str(value)
-            for axis, value in values.items()
-            if axis in self.varying
-        }
+        return {axis: maybe(value, str) for axis, value in values.items() if axis in self.varying}
 
     def interval(self, line: int) -> str:
         """Return a point's latency in milliseconds with its interval."""

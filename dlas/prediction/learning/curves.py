@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlas.errors import InputError
-from dlas.prediction.learning.fitting import Say, fit, values_of
+from dlas.prediction.learning.fitting import fit, values_of
 from dlas.prediction.learning.metrics import Scores, score
 from dlas.prediction.learning.noise import noise_floor
 from dlas.prediction.learning.points import NETWORK, Points
 from dlas.prediction.learning.settings import describe
 from dlas.prediction.learning.splits import Criterion, Fold, check_leaks, folds
 from dlas.stack import Predictor, Samples
+from dlas.stack.types import Say
 from dlas.sweep.rows.labels import number_of
 
 

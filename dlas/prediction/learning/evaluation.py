@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.prediction.learning.fitting import Tried
 from dlas.prediction.learning.metrics import Scores, relative_errors, score
 from dlas.stack import Samples
+from dlas.stack.types import Floats
 
 SHORT_S = 20e-6
 """Kernels that take less are scored together, apart from the others."""
@@ -117,15 +117,13 @@ class Evaluation:
         return score(predicted, measured, predicted / spread, predicted * spread, groups)
 
 
-def _factor(tried: Tried) -> npt.NDArray[np.float64]:
+def _factor(tried: Tried) -> Floats:
     """Return the factor between a prediction and its bounds, for each row of a fold."""
     assert tried.half_width is not None
     return np.full(len(tried.predicted), np.exp(tried.half_width))
 
 
-def _kernel_scores(
-    kind: str, predicted: npt.NDArray[np.float64], measured: npt.NDArray[np.float64], total: float
-) -> KernelScores:
+def _kernel_scores(kind: str, predicted: Floats, measured: Floats, total: float) -> KernelScores:
     errors = relative_errors(predicted, measured)
     return KernelScores(
         kind=kind,

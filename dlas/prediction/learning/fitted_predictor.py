@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pandas as pd
 
 from dlas.prediction.learning.networks import NetworkOptions, planned_network
-from dlas.prediction.learning.points import planned_points, points_of
+from dlas.prediction.learning.points import Points, points_of
 from dlas.prediction.learning.predictions import predict
 from dlas.prediction.learning.stored import Stored
 from dlas.sweep.engine.progress import Display, Silent
@@ -93,7 +93,7 @@ class FittedPredictor:
         if is_network(what):
             with Session.open(steps, cache=cache, display=self.display) as session:
                 made, name = planned_network(self.stored, what, asked, session)
-            points = planned_points(made.rows, made.networks, made.kernels)
+            points = Points.of(made.points)
             frame = predict(self.stored, points, anyway).frame(points)
             return frame.assign(model=name)
         asked.refuse_any()

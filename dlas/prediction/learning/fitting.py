@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,10 +15,9 @@ from dlas.prediction.learning.intervals import half_width
 from dlas.prediction.learning.points import NETWORK, Points, describe_left_out
 from dlas.prediction.learning.splits import DEVICE, OF_SETTING, Criterion, Fold, check_leaks, folds
 from dlas.stack import Fitted, Predictor, Samples, Workspace
+from dlas.stack.types import Floats, Say
 from dlas.sweep.rows.labels import number_of
 
-Array = npt.NDArray[np.float64]
-Say = Callable[[str], None]
 MOST_IN_TURN = 100
 """Groups that are held out one by one where nobody says what to hold out."""
 PARTS = 10
@@ -36,8 +35,8 @@ class KernelTimes:
     """
 
     kinds: npt.NDArray[np.str_]
-    predicted: Array
-    measured: Array
+    predicted: Floats
+    measured: Floats
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Tried:
     """
 
     fold: Fold
-    predicted: Array
+    predicted: Floats
     half_width: float | None
     kernels: KernelTimes | None = None
 
@@ -174,7 +173,7 @@ def calibrated(samples: Samples, tried: Sequence[Tried]) -> float | None:
 
 
 def _outer_width(
-    samples: Samples, parts: Sequence[Fold], predicted: Sequence[Array], without: int | None
+    samples: Samples, parts: Sequence[Fold], predicted: Sequence[Floats], without: int | None
 ) -> float | None:
     """Return half of the interval's width from the errors in all folds but one."""
     chosen = [place for place in range(len(parts)) if place != without]

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dlas.prediction.learning.fitting import Say, Tried, fit
+from dlas.prediction.learning.fitting import Tried, fit
 from dlas.prediction.learning.metrics import WITHIN, Scores, score
 from dlas.stack import Predictor, Samples
+from dlas.stack.types import Floats, Say
 
 FEWEST = 3
 """Devices of which one can be held out, so that several are left to fit to."""
@@ -88,7 +89,7 @@ def gains(
 
 def _alone(
     predictor: Predictor, samples: Samples, tried: Sequence[Tried], seed: int, say: Say
-) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
+) -> Iterator[tuple[int, Floats]]:
     """Yield the place of each device with enough rows, and what is predicted of all rows from it alone."""
     for place, each in enumerate(tried):
         if len(each.fold.tried) >= predictor.fewest:
@@ -99,7 +100,7 @@ def _alone(
 def _compared(
     samples: Samples,
     tried: Sequence[Tried],
-    single: dict[int, npt.NDArray[np.float64]],
+    single: dict[int, Floats],
     chosen: npt.NDArray[np.bool_],
 ) -> Iterator[tuple[Scores, Scores]]:
     """Yield the scores from several devices and from one, of chosen rows of a device that neither has."""

@@ -14,7 +14,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
+
+from dlas.stack.types import Floats
 
 LEVEL = 0.9
 """Share of new rows that an interval is to cover."""
@@ -26,8 +27,8 @@ def fewest_groups(level: float = LEVEL) -> int:
 
 
 def half_width(
-    predicted: npt.NDArray[np.float64],
-    measured: npt.NDArray[np.float64],
+    predicted: Floats,
+    measured: Floats,
     groups: Sequence[str],
     level: float = LEVEL,
 ) -> float | None:

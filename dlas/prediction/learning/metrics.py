@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-Array = npt.NDArray[np.float64]
+from dlas.stack.types import Floats
+
 WITHIN = (0.05, 0.10, 0.15, 0.20)
 """Relative errors for which the share of predictions within them is told."""
 RESAMPLED = 1000
@@ -54,7 +55,7 @@ class Scores:
     width: float | None = None
 
 
-def relative_errors(predicted: Array, measured: Array) -> Array:
+def relative_errors(predicted: Floats, measured: Floats) -> Floats:
     """Return the absolute errors over the measured values.
 
     Parameters
@@ -66,10 +67,10 @@ def relative_errors(predicted: Array, measured: Array) -> Array:
 
 
 def score(
-    predicted: Array,
-    measured: Array,
-    low: Array | None = None,
-    high: Array | None = None,
+    predicted: Floats,
+    measured: Floats,
+    low: Floats | None = None,
+    high: Floats | None = None,
     groups: Sequence[str] = (),
 ) -> Scores:
     """Return how wrong predictions are.

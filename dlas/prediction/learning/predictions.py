@@ -14,6 +14,7 @@ from dlas.prediction.learning.intervals import LEVEL
 from dlas.prediction.learning.points import SETTING, Points
 from dlas.prediction.learning.stored import ANY, SettingRecord, Stored
 from dlas.stack import Samples
+from dlas.stack.types import Floats
 from dlas.sweep.rows.predictions import UNKNOWN, Bounds, PredictedPoint, bound_names
 from dlas.sweep.rows.results import Row
 
@@ -53,13 +54,13 @@ class Predictions:
     """
 
     target: str
-    value: npt.NDArray[np.float64]
-    low: npt.NDArray[np.float64]
-    high: npt.NDArray[np.float64]
+    value: Floats
+    low: Floats
+    high: Floats
     in_range: npt.NDArray[np.bool_]
     reasons: list[str]
     refused: list[str]
-    unknown: npt.NDArray[np.float64]
+    unknown: Floats
 
     def frame(self, points: Points) -> pd.DataFrame:
         """Return the points' axes with the predictions beside them."""
@@ -100,6 +101,28 @@ def predict(stored: Stored, points: Points, anyway: bool = False) -> Predictions
         share = f"{'at least ' if total > 1 else ''}{np.min(unknown):.0%}"
         raise InputError(f"no point can be predicted: {found.refused[0]}; unknown are {share}")
     return found
+
+
+def bound(value: Floats, unknown: Floats, half_width: float | None) -> tuple[Floats, Floats, Floats]:
+    """Return what predictions are worth of which a share is for kernels of kinds that were never fitted.
+
+    Parameters
+    ----------
+    value : array [n]
+        What a predictor says.
+    unknown : array [n]
+        The share.
+    half_width : float or None
+        Half of the width of its intervals, in natural logarithms; None where it has none.
+
+    Returns
+    -------
+    value, low, high : array [n]
+        NaN where more than :data:`MOST_UNKNOWN` is unknown; the bounds also without a width.
+    """
+    known = np.where(unknown > MOST_UNKNOWN, np.nan, value)
+    factor = np.exp(np.nan if half_width is None else half_width) * (1 + UNKNOWN_FACTOR * unknown)
+    return known, known / factor, known * factor
 
 
 def check_within(stored: Stored, within: Mapping[str, float], anyway: bool = False) -> None:
@@ -169,23 +192,13 @@ def _fill(
     """
     setting, target = stored.setting(key), stored.record.target
     samples = points.samples(stored.part, target, [""] * len(points))
-    if samples.columns != tuple(setting.columns):
-        raise InputError(
-            "the predictor was fitted to other features than this version computes; fit it again"
-        )
-    fitted = stored.fitted[key]
-    value, unknown = fitted.told(samples)
+    told, unknown = stored.told(key, samples)
     if samples.kernels is not None:
         found.unknown[places] = unknown
-    if not anyway:
-        for place in places[unknown > MOST_UNKNOWN]:
-            found.refused[place] = REFUSED
-        value[unknown > MOST_UNKNOWN] = np.nan
-    found.value[places] = value
-    if setting.half_width is not None and not strange:
-        factor = np.exp(setting.half_width) * (1 + UNKNOWN_FACTOR * unknown)
-        factor[unknown > MOST_UNKNOWN] = np.nan
-        found.low[places], found.high[places] = value / factor, value * factor
+    value, low, high = bound(told, unknown, None if strange else setting.half_width)
+    found.value[places], found.low[places], found.high[places] = told if anyway else value, low, high
+    for place in places[np.isnan(value)] if not anyway else ():
+        found.refused[place] = REFUSED
     elsewhere = "fitted to another setting" if strange else ""
     guessed = [
         f"{_least(share)} of it are kernels of kinds never fitted" if share else "" for share in unknown
@@ -227,7 +240,7 @@ def _device_doubts(setting: SettingRecord, samples: Samples, points: Points) -> 
     """
     reasons = [""] * len(samples)
     apart = {name: span for name, span in setting.facts.items() if span[0] < span[1]}
-    for place, facts in enumerate(points.facts() if apart and samples.kernels is not None else ()):
+    for place, facts in enumerate(points.devices() if apart and samples.kernels is not None else ()):
         unknown = [name for name in apart if name not in facts]
         outside = [name for name, (low, high) in apart.items() if not low <= facts.get(name, low) <= high]
         reasons[place] = "; ".join(

@@ -11,13 +11,14 @@ from dlas.errors import InputError
 from dlas.prediction.learning import stored
 from dlas.prediction.learning.evaluation import Evaluation
 from dlas.prediction.learning.features.devices import FACTS
-from dlas.prediction.learning.fitting import Say, calibrated, check_enough, cross_fit, fit
+from dlas.prediction.learning.fitting import calibrated, check_enough, cross_fit, fit
 from dlas.prediction.learning.gains import Gain, gains
 from dlas.prediction.learning.metrics import Scores
 from dlas.prediction.learning.noise import noise_floor
 from dlas.prediction.learning.points import SETTING, Points
 from dlas.prediction.learning.splits import Criterion
 from dlas.stack import Fitted, Predictor, Samples
+from dlas.stack.types import Say
 from dlas.sweep.rows.labels import number_of
 from dlas.sweep.study import parts
 
@@ -207,7 +208,7 @@ def _record(
 
 def _facts(points: Points) -> dict[str, tuple[float, float]]:
     """Return the least and the largest value of each number that is known of the devices of all points."""
-    told = points.facts()
+    told = points.devices()
     known = [name for name in FACTS if all(name in each for each in told)]
     return {name: (min(each[name] for each in told), max(each[name] for each in told)) for name in known}
 

@@ -19,11 +19,13 @@ import numpy as np
 import pydantic
 
 from dlas.bench.store import fingerprint
+from dlas.bench.store.records import Strict, model_in
 from dlas.errors import InputError
 from dlas.prediction.learning.features.kernels import COLUMNS
 from dlas.prediction.learning.points import SETTING
 from dlas.prediction.predictors.fitted import folders
 from dlas.stack import Fitted, Kernels, Predictor, Samples
+from dlas.stack.types import Floats
 from dlas.sweep.study import parts
 
 FILE = folders.FILE
@@ -33,12 +35,6 @@ ANY = "any"
 TOOLS = ("python", "numpy", "scipy", "scikit-learn", "xgboost", "safetensors")
 Finite = Annotated[float, pydantic.Field(allow_inf_nan=False)]
 Text = Annotated[str, pydantic.Field(max_length=2000)]
-
-
-class Strict(pydantic.BaseModel):
-    """A record of the file: no other keys, no conversions, no infinite numbers."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class ScoreRecord(Strict):
@@ -170,6 +166,20 @@ class Stored:
     def setting(self, key: tuple[str, ...]) -> SettingRecord:
         """Return what was fitted to the rows of a setting."""
         return next(each for each in self.record.settings if _key(each) == key)
+
+    def told(self, key: tuple[str, ...], samples: Samples) -> tuple[Floats, Floats]:
+        """Return what was fitted to a setting says of samples, as :meth:`dlas.stack.Fitted.told`.
+
+        Raises
+        ------
+        InputError
+            If they have other features than what it was fitted to.
+        """
+        if samples.columns != tuple(self.setting(key).columns):
+            raise InputError(
+                "the predictor was fitted to other features than this version computes; fit it again"
+            )
+        return self.fitted[key].told(samples)
 
 
 def covers(fitted: tuple[str, ...], key: tuple[str, ...]) -> bool:
@@ -324,12 +334,7 @@ def _parsed(path: Path, text: bytes) -> Record:
         raise InputError(
             f"{path} has schema {schema}, and this version reads up to {SCHEMA}: install a newer one"
         )
-    try:
-        return Record.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise InputError(f"{path}: {place or 'the file'}: {problem['msg']}") from None
+    return model_in(text, path, Record)
 
 
 def versions() -> dict[str, str | None]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from dlas.prediction.predictors.additive import Additive
@@ -16,6 +15,7 @@ from dlas.prediction.predictors.fitted.least_squares import relative_rates
 from dlas.prediction.predictors.fitted.rates import Rates
 from dlas.prediction.predictors.fitted.trees import Trees
 from dlas.stack import Fitted, Predictor, Samples, Workspace
+from dlas.stack.types import Floats
 
 SUMMED = ("costs.", "memory_costs.")
 """Beginnings of the names of the columns that are summed; trees read all."""
@@ -36,7 +36,7 @@ class CorrectedSum(Fitted):
     total: Rates
     factor: Trees
 
-    def predict(self, samples: Samples) -> npt.NDArray[np.float64]:
+    def predict(self, samples: Samples) -> Floats:
         """Return the sums times their factors, which lie among those of the rows that were fitted."""
         return np.asarray(self.total.predict(samples) * self.factor.predict(samples))
 

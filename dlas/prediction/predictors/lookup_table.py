@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.networks.subnets.tables import BlockTimes, block_times, read_tables
 from dlas.prediction.predictors.fitted.arrays import read_arrays, write_arrays
 from dlas.prediction.predictors.fitted.least_squares import relative_rates
 from dlas.stack import Fitted, InputError, Predictor, Samples, Workspace
-
-Array = npt.NDArray[np.float64]
+from dlas.stack.types import Floats
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class BlockSum(Fitted):
         width, factor = map(float, arrays["factors"])
         return cls(BlockTimes(sizes, variants, fixed), width, factor)
 
-    def predict(self, samples: Samples) -> Array:
+    def predict(self, samples: Samples) -> Floats:
         """Return the sums; those of sizes between two of the table's lie between theirs.
 
         Raises
@@ -84,7 +82,7 @@ class BlockSum(Fitted):
         arrays = {"sizes": times.sizes, "variants": times.variants, "fixed": times.fixed, "factors": factors}
         write_arrays(folder, arrays)
 
-    def _at(self, size: float) -> tuple[Array, float]:
+    def _at(self, size: float) -> tuple[Floats, float]:
         """Return the seconds of all blocks, and of what is fixed, for images of a size."""
         sizes = self.times.sizes
         above = int(np.clip(np.searchsorted(sizes, size), 1, max(1, len(sizes) - 1)))

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from dlas.prediction.predictors.fitted.perceptrons import Array, Perceptron, Scale, Target, layers, scales
+from dlas.prediction.predictors.fitted.perceptrons import Perceptron, Scale, Target, layers, scales
 from dlas.stack import Fitted, Predictor, Samples, Workspace
+from dlas.stack.types import Floats
 
 if TYPE_CHECKING:
     from dlas.prediction.predictors.fitted.learners import Learner
@@ -33,8 +34,8 @@ class Training:
     """
 
     learner: Learner
-    mean: Array
-    deviation: Array
+    mean: Floats
+    deviation: Floats
     target: Target
 
     def fitted(self) -> Perceptron:
@@ -110,7 +111,7 @@ class SubnetMlp(Predictor):
         """Return the perceptron from its file."""
         return Perceptron.read(folder)
 
-    def scales(self, samples: Samples) -> tuple[Array, Array]:
+    def scales(self, samples: Samples) -> tuple[Floats, Floats]:
         """Return the mean and the deviation of columns, 0 and 1 where they are read as they are."""
         if "as is" in (self.target, self.hardware):
             return np.zeros(len(samples.columns)), np.ones(len(samples.columns))

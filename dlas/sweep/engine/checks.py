@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Sequence
 
 from dlas.errors import InputError, MissingData, MissingPackage
-from dlas.stack import PART_AXES, TRAINING, Data, Hardware, Model
+from dlas.stack import PART_AXES, TRAINING, Data
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import Choice, Point
 from dlas.sweep.study.study import Study, check_size
@@ -47,11 +47,10 @@ def check_parts(study: Study) -> None:
 
 def unsupported(point: Point) -> str | None:
     """Return why a point can take no step, or None: no such device here, or a compiler that does not suit."""
-    device: Hardware = point.hardware.make("hardware")
-    if reason := device.unsupported():
+    if reason := point.device.unsupported():
         return f"{point.hardware.name}: {reason}"
-    compiler = parts.find("compiler", point.compiler.name).cls
-    if reason := device.refuses(compiler):
+    compiler = point.compiler_class
+    if reason := point.device.refuses(compiler):
         return f"{point.compiler.name} on {point.hardware.name}: {reason}"
     if point.task == TRAINING and not compiler.trains:
         return f"{point.compiler.name} builds for inference only; {' and '.join(_trainers())} train"
@@ -77,16 +76,14 @@ def check_training(points: Iterable[Point]) -> None:
     for dataset, model in dict.fromkeys((point.dataset, point.model) for point in able):
         if dataset not in loaded:
             loaded[dataset] = _data(dataset)
-        made: Model = model.make("model")
         data = loaded[dataset]
-        if data is not None and (reason := made.untrainable(data, batch=1)):
+        if data is not None and (reason := model.make("model").untrainable(data, batch=1)):
             raise InputError(f"model {model}: {reason}")
 
 
 def _data(dataset: Choice) -> Data | None:
     """Return a data set; None if it cannot be read, of which its rows tell."""
     try:
-        data: Data = dataset.make("dataset").load()
+        return dataset.make("dataset").load()
     except Exception:  # whatever it raises
         return None
-    return data

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from dlas.errors import InputError
-from dlas.stack import Hardware
 from dlas.sweep.rows.columns import INSTANCE
 from dlas.sweep.rows.files import FILE
 from dlas.sweep.rows.labels import rows
@@ -88,7 +87,7 @@ def _here(study: Study) -> dict[str, dict[Which, Mapping[str, Any]]]:
     """Return the devices that the study can use here, by profile and by machine."""
     here: dict[str, dict[Which, Mapping[str, Any]]] = {}
     for choice in study.values("hardware"):
-        device: Hardware = choice.make("hardware")
+        device = choice.make("hardware")
         if not device.unsupported():
             described = device.describe()
             here.setdefault(choice.name, {})[_which(described)] = described

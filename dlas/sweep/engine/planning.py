@@ -17,7 +17,7 @@ from typing import Any
 from dlas.bench.store import fingerprint
 from dlas.bench.store.fingerprint import SourceTree
 from dlas.errors import Unreachable
-from dlas.stack import TRAINING, Backend, Hardware, MeasureSettings, Part, TuningCompiler
+from dlas.stack import TRAINING, MeasureSettings, Part, TuningCompiler
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import NONE, Choice, Point
 
@@ -147,7 +147,8 @@ class Planner:
         """Return all steps of ``point``."""
         networks = self._networks(replace(point, algorithm=NONE, compiler=NONE, hardware=NONE, batch=0))
         network_key = networks[-1].key
-        tuning_key = self._tuning_key(point, network_key) if _tunes(point) else None
+        tunes = issubclass(point.compiler_class, TuningCompiler)
+        tuning_key = self._tuning_key(point, network_key) if tunes else None
         build_key = self._build_key(point, network_key, tuning_key)
         common = {"content": point.content(), "root": str(self.root), "network_key": network_key}
         tuned, built = {**common, "tuning_key": tuning_key}, {**common, "build_key": build_key}
@@ -157,12 +158,12 @@ class Planner:
             Step("build", build_key, {**tuned, **built}, "build"),
             Step("memory", build_key, built, fresh=True, imports=slow),
             # A device elsewhere is used by one step at a time.
-            Step("check", build_key, built, alone=not _local(point), imports=("scipy.stats", *slow)),
+            Step("check", build_key, built, alone=not point.device.local, imports=("scipy.stats", *slow)),
         ]
         if tuning_key:
             steps.insert(-3, Step("tune", tuning_key, tuned, "tuning", alone=True))
         measure = Step("measure", build_key, {**built, "settings": asdict(self.settings)}, imports=slow)
-        kernels = self._kernels_step(point, common) if _lowers(point) else None
+        kernels = self._kernels_step(point, common) if point.compiler_class.lowers else None
         return Plan(tuple(steps), measure, self._row_key(point, build_key), kernels)
 
     def modules(self, step: str, point: Point) -> frozenset[str]:
@@ -172,7 +173,7 @@ class Planner:
 
     def _network_steps(self, point: Point) -> tuple[Step, ...]:
         """Return the steps that make the network, starting with the dense one; studies share them."""
-        labelled = parts.find("dataset", point.dataset.name).cls.labelled
+        labelled = point.dataset_class.labelled
         dense = replace(point, compression=NONE)
         steps = [self._network_step(dense, None, ())]
         for choices in point.compression.milestones(labelled) if point.compression != NONE else ():
@@ -200,8 +201,8 @@ class Planner:
             "key": key,
             "predecessors": networks,
         }
-        maker: Part = point.compression.make("compression") if predecessors else point.model.make("model")
-        imports = (*point.dataset.make("dataset").imports(), *maker.imports())
+        maker: Part = point.compression_part if predecessors else point.model_part
+        imports = (*point.dataset_part.imports(), *maker.imports())
         return Step("network", key, arguments, "network", imports=imports)
 
     def _tuning_key(self, point: Point, network_key: str) -> str:
@@ -232,7 +233,7 @@ class Planner:
             tuning=tuning_key,
             batch=point.batch,
             target=self._target(point.hardware),
-            tools=fingerprint.versions((*BUILD_TOOLS, *point.compiler.make("compiler").packages())),
+            tools=fingerprint.versions((*BUILD_TOOLS, *point.compiler_part.packages())),
             **self._key_content("build", point),
         )
 
@@ -265,29 +266,15 @@ def _with_delegates(part: Part) -> Iterator[Part]:
         yield from _with_delegates(delegate)
 
 
-def _tunes(point: Point) -> bool:
-    return issubclass(parts.find("compiler", point.compiler.name).cls, TuningCompiler)
-
-
-def _lowers(point: Point) -> bool:
-    cls: type[Backend] = parts.find("compiler", point.compiler.name).cls
-    return cls.lowers
-
-
 def _target(hardware: Choice) -> dict[str, Any]:
-    device: Hardware = hardware.make("hardware")
+    device = hardware.make("hardware")
     return {} if device.unsupported() else asdict(device.target())
 
 
 def _recorded_as(hardware: Choice) -> dict[str, Any]:
     """Return what searches know a device by; of one that is away, its own parts, which no other has."""
-    device: Hardware = hardware.make("hardware")
+    device = hardware.make("hardware")
     try:
         return {} if device.unsupported() else device.recorded_as()
     except Unreachable:
         return {"away": str(hardware)}
-
-
-def _local(point: Point) -> bool:
-    device: Hardware = point.hardware.make("hardware")
-    return device.local

@@ -22,7 +22,7 @@ from dlas.bench.store.cache import Cache, default_root
 from dlas.errors import InputError, Unfinished, unknown
 from dlas.sweep.engine.checks import check_study
 from dlas.sweep.engine.machines import ADVICE, check_machine
-from dlas.sweep.engine.planned import Planned, planned_rows
+from dlas.sweep.engine.planned import Examples, planned
 from dlas.sweep.engine.point_run import Summary
 from dlas.sweep.engine.preview import Preview, preview
 from dlas.sweep.engine.progress import Display, Silent
@@ -339,7 +339,7 @@ class Session:
             raise
         return rows
 
-    def plan(self, study: Study, points: Sequence[Point] | None = None, *, kernels: bool = False) -> Planned:
+    def plan(self, study: Study, points: Sequence[Point] | None = None, *, kernels: bool = False) -> Examples:
         """Return what is known of points without building or measuring them.
 
         Parameters
@@ -359,7 +359,7 @@ class Session:
         """
         check_study(study, points)
         made = self.make(study, points, until="kernels" if kernels else "network", workspace="predict")
-        return planned_rows(made.rows, self.cache(), kernels)
+        return planned(made.rows, self.cache(), kernels)
 
     def preview(self, study: Study, folder: Path | None, points: Sequence[Point] | None = None) -> Preview:
         """Return what :meth:`run` would do; parameters as there, and the study need not have a folder yet.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import typing
+
 from dlas.stack import INFERENCE, PART_AXES
+from dlas.sweep.rows.results import Row
 
 AXES = (*PART_AXES, "batch", "task", "seed")
 """Columns that identify a point."""
@@ -16,42 +19,11 @@ INSTANCE = "instance"
 SAMPLES = "latency_samples_s"
 """Column of the raw samples: an ndarray of seconds in every cell, empty where nothing was measured."""
 STEPS = ("network", "tune", "build", "memory", "check", "measure")
-TEXTS = ("reason", "step", "bound", "noisy_reason", "unstable_reason", "memory_note", "note", "started")
-TRUTHS = ("noisy", "unstable")
 CLOCKS = ("clock_low_hz", "clock_mean_hz", "clock_high_hz")
-FLOATS = (
-    "first_run_s",
-    "cpu_s",
-    "load",
-    "steal",
-    "error",
-    "accuracy",
-    "validation_accuracy",
-    "expected_speedup",
-    "energy_j",
-    *CLOCKS,
-)
 REACHED = ("level", "units", "ratio", "bits")
 """What a compression reached: its level, the shares of units and of weights pruned, the bits of a value."""
 FINE_TUNING = "fine_tuning_s"
 """Column of the seconds spent on pruning and fine-tuning, all milestones included."""
-INTEGERS = (
-    "batch",
-    "seed",
-    "calls_per_sample",
-    "peak_memory_bytes",
-    "loading_memory_bytes",
-    "resident_bytes",
-    "test_images",
-    "parameters",
-    "nonzeros",
-    "macs",
-    "effective_macs",
-    "model_bytes",
-    "csr_bytes",
-    "library_bytes",
-    "packed_bytes",
-)
 SECONDS = tuple(f"{step}_s" for step in STEPS)
 WAITS = tuple(f"{step}_waited_s" for step in STEPS)
 CACHED = tuple(f"{step}_cached_s" for step in STEPS)
@@ -74,10 +46,6 @@ DERIVED = (
     *("drift", "image_height", FINE_TUNING, "processor"),
 )
 """Columns that follow from the rest of a row; an imported row keeps those that its table says."""
-NUMBERS = (
-    *(*FLOATS, *ACCURACIES, *DIFFERENCES, *DURATIONS, *REACHED),
-    *(FINE_TUNING, "coverage", "drift", "search_s"),
-)
 LATENCY = (
     "latency_s",
     "latency_low_s",
@@ -110,3 +78,19 @@ ORDER = (
     SAMPLES,
 )
 """Columns from left to right; one that ends in a dot stands for an axis's options."""
+
+
+def _fields(*kinds: object) -> tuple[str, ...]:
+    """Return the columns that a row has as fields of these types."""
+    return tuple(name for name, kind in typing.get_type_hints(Row).items() if kind in kinds and name in ORDER)
+
+
+TEXTS = _fields(str | None)
+TRUTHS = _fields(bool | None)
+INTEGERS = _fields(int, int | None)
+FLOATS = _fields(float | None)
+WHOLE = (*INTEGERS, "samples", "threads", "trials", "image_height")
+NUMBERS = (
+    *(*FLOATS, *ACCURACIES, *DIFFERENCES, *DURATIONS, *REACHED),
+    *(FINE_TUNING, "coverage", "drift", "search_s"),
+)

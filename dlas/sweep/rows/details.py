@@ -16,12 +16,11 @@ import pandas as pd
 from dlas.sweep.rows.labels import flat
 from dlas.sweep.rows.layer_times import profile, timed_layers
 from dlas.sweep.rows.operators import class_of
-from dlas.sweep.rows.predictions import holds_only_predictions
-from dlas.sweep.rows.results import CURVES, Row, read_rows
-from dlas.sweep.rows.trajectories import Trajectories, Trajectory
+from dlas.sweep.rows.results import CURVES, Row
+from dlas.sweep.rows.trajectories import Trajectories, Trajectory, on_curve
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a report has hundreds of thousands
 class LayerTime:
     """One layer's time, without the profiler's cost.
 
@@ -92,43 +91,89 @@ class Details:
     facts: dict[str, Counter[str]] = field(default_factory=dict)
 
 
-def read_details(folders: Sequence[str], points: pd.DataFrame) -> Details:
-    """Return the details of ``points``, read from their folders.
+@dataclass(frozen=True)
+class RowDetails:
+    """What a row has that the table of rows omits.
 
     Parameters
     ----------
-    folders : sequence of str
-        As in the frame's column ``folder``; those with predictions alone have none.
-    points : DataFrame
-        What :func:`dlas.analysis.repeats.merge_repeats` returned, numbered from 0.  A layer's time is the
-        median of those of the point's runs; its search is that of the latest run.
+    layers : list of LayerTime
+        Empty where no layer was timed.
+    profiled_s : float, s
+        Their sum as profiled.
+    facts : tuple of (str, str)
+        Names and values of its software and its machine.
+    step : Row or None
+        The row without its lists and its machine; None where it is on no compression curve.
     """
-    columns = zip(points["folders"], points["id"], strict=True)
-    lines = {(folder, row): line for line, (own, row) in enumerate(columns) for folder in own}
-    latest = points["folder"].tolist()
-    networks = list(zip(points["dataset"].astype(str), points["model"].astype(str), strict=True))
-    details, trajectories = Details(), Trajectories()
-    layers: dict[int, list[list[LayerTime]]] = {}
-    sums: dict[int, list[float]] = {}
-    for folder in folders:
-        if holds_only_predictions(Path(folder)):
-            continue
-        for row in read_rows(Path(folder)):
-            line = lines.get((folder, row.id))
+
+    layers: list[LayerTime]
+    profiled_s: float
+    facts: tuple[tuple[str, str], ...]
+    step: Row | None
+
+    @classmethod
+    def of(cls, row: Row) -> RowDetails:
+        """Return the details of a row."""
+        profiled = profile(row)
+        return cls(
+            layers=list(_layers(row)) if profiled else [],
+            profiled_s=profiled.profiled_s if profiled else 0.0,
+            facts=tuple(_facts(row)),
+            step=_step(row) if on_curve(row) else None,
+        )
+
+
+def _step(row: Row) -> Row:
+    """Return a row without what no compression curve shows."""
+    return replace(row, layers=[], edges=[], latency_s=[], sentinel_s=[], device={}, environment={})
+
+
+class DetailsReader:
+    """Collects the details of rows while they are read, for those of them that are shown."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], RowDetails] = {}
+        self._facts: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
+
+    def add(self, folder: str, row: Row) -> None:
+        """Add a row; those of one machine share its facts."""
+        own = RowDetails.of(row)
+        self._rows[folder, row.id] = replace(own, facts=self._facts.setdefault(own.facts, own.facts))
+
+    def details(self, points: pd.DataFrame) -> Details:
+        """Return the details of points.
+
+        Parameters
+        ----------
+        points : DataFrame
+            What :func:`dlas.analysis.repeats.merge_repeats` returned, numbered from 0.  A layer's time is the
+            median of those of the point's runs; its search is that of the latest run.
+        """
+        columns = zip(points["folders"], points["id"], strict=True)
+        lines = {(folder, row): line for line, (own, row) in enumerate(columns) for folder in own}
+        latest = points["folder"].tolist()
+        networks = list(zip(points["dataset"].astype(str), points["model"].astype(str), strict=True))
+        details, trajectories = Details(), Trajectories()
+        runs: dict[int, list[RowDetails]] = {}
+        for (folder, row), own in self._rows.items():
+            line = lines.get((folder, row))
             if line is None:
                 continue
-            if profiled := profile(row):
-                layers.setdefault(line, []).append(list(_layers(row)))
-                sums.setdefault(line, []).append(profiled.profiled_s)
-            trajectories.add(row, line, *networks[line])
-            for name, value in _facts(row):
+            if own.layers:
+                runs.setdefault(line, []).append(own)
+            if own.step is not None:
+                trajectories.add(own.step, line, *networks[line])
+            for name, value in own.facts:
                 details.facts.setdefault(name, Counter())[value] += 1
             if folder == latest[line]:
-                _add_curves(details, line, Path(folder) / CURVES / f"{row.id}.json")
-    details.layers = {line: _median_times(runs) for line, runs in layers.items()}
-    details.profiled_s = {line: statistics.median(runs) for line, runs in sums.items()}
-    details.trajectories = trajectories.trainings
-    return details
+                _add_curves(details, line, Path(folder) / CURVES / f"{row}.json")
+        details.layers = {line: _median_times([each.layers for each in own]) for line, own in runs.items()}
+        details.profiled_s = {
+            line: statistics.median(each.profiled_s for each in own) for line, own in runs.items()
+        }
+        details.trajectories = trajectories.trainings
+        return details
 
 
 def _median_times(runs: Sequence[Sequence[LayerTime]]) -> list[LayerTime]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,13 +22,13 @@ from dlas.stack import PART_AXES
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.columns import (
     INSTANCE,
-    INTEGERS,
     MACHINE,
     MACHINE_ID,
     NUMBERS,
     ORDER,
     SAMPLES,
     TRUTHS,
+    WHOLE,
 )
 from dlas.sweep.rows.filters import Values, kept, parse
 from dlas.sweep.rows.layers import layer_records, layers_frame
@@ -93,9 +94,27 @@ def read(
     InputError
         If a folder holds no results, or a line of them is damaged.
     """
+    return read_each(folders, lambda _folder, _row: None, layers=layers, predictions=predictions)
+
+
+def read_each(
+    folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    seen: Callable[[str, Row], None],
+    *,
+    layers: bool = False,
+    predictions: bool = False,
+) -> pd.DataFrame:
+    """Return rows as :func:`read` does, for those who need more of them than the table: each is read once.
+
+    Parameters
+    ----------
+    folders, layers, predictions
+        As for :func:`read`.
+    seen : callable
+        Takes the folder and the row of each line that was measured, before the next one is read.
+    """
     paths = distinct([folders] if isinstance(folders, str | os.PathLike) else folders)
-    devices: dict[str | None, Device] = {}
-    records: list[dict[str, Any]] = []
+    table = RowTable()
     found: list[dict[str, Any]] = []
     # Layers are most of a row's size: each row is reduced to its record before the next one is read.
     for path in paths:
@@ -103,16 +122,15 @@ def read(
             continue
         for row in read_rows(Path(path)):
             if layers:
-                found += layer_records(len(records), row)
-            records.append(record(str(path), row))
-            devices.setdefault(records[-1][MACHINE_ID], row.device)
+                found += layer_records(len(table.records), row)
+            table.add(str(path), row)
+            seen(str(path), row)
     guesses = (
         [(path, point) for path in paths for point in read_predictions(Path(path))] if predictions else []
     )
     for path, point in guesses:
-        records.append(record(str(path), point.row))
-        devices.setdefault(records[-1][MACHINE_ID], point.row.device)
-    frame = _of_records(records, devices)
+        table.add(str(path), point.row)
+    frame = table.frame()
     if predictions:
         _fill_in(frame, [point for _, point in guesses])
     return layers_frame(frame, found) if layers else frame
@@ -135,24 +153,42 @@ def without_measured(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[~(predicted & places.isin(places[~predicted]))]
 
 
-def frame_of(folder: str, rows: Iterable[Row]) -> pd.DataFrame:
+@dataclass
+class RowTable:
+    """Rows on their way to a table, each reduced to its record.
+
+    Parameters
+    ----------
+    records : list of dict
+        Of the rows so far.
+    devices : dict
+        A device of each machine, by the machine's fingerprint.
+    """
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    devices: dict[str | None, Device] = field(default_factory=dict)
+
+    def add(self, folder: str, row: Row) -> None:
+        """Add a row of a folder."""
+        self.records.append(record(folder, row))
+        self.devices.setdefault(self.records[-1][MACHINE_ID], row.device)
+
+    def frame(self) -> pd.DataFrame:
+        """Return the rows as :func:`read` does, with the machines named."""
+        frame = _frame(self.records)
+        frame[MACHINE_ID], threads = _filled(frame, MACHINE_ID), _filled(frame, "threads")
+        frame[INSTANCE] = _filled(frame, INSTANCE)
+        frame[MACHINE] = frame[MACHINE_ID].map(machine_names(self.devices.values())).astype("string")
+        frame["hardware"] = _explicit_threads(frame["hardware"], threads)
+        return frame
+
+
+def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
     """Return rows that are in memory, as :func:`read` returns those of a folder."""
-    kept_rows = list(rows)
-    records = [record(folder, row) for row in kept_rows]
-    devices: dict[str | None, Device] = {}
-    for known, row in zip(records, kept_rows, strict=True):
-        devices.setdefault(known[MACHINE_ID], row.device)
-    return _of_records(records, devices)
-
-
-def _of_records(records: list[dict[str, Any]], devices: Mapping[str | None, Device]) -> pd.DataFrame:
-    """Return the frame of records, with the machines named."""
-    frame = _frame(records)
-    frame[MACHINE_ID], threads = _filled(frame, MACHINE_ID), _filled(frame, "threads")
-    frame[INSTANCE] = _filled(frame, INSTANCE)
-    frame[MACHINE] = frame[MACHINE_ID].map(machine_names(devices.values())).astype("string")
-    frame["hardware"] = _explicit_threads(frame["hardware"], threads)
-    return frame
+    table = RowTable()
+    for row in rows:
+        table.add("", row)
+    return table.frame()
 
 
 def _told(point: PredictedPoint, target: str, key: str) -> float | None:
@@ -266,7 +302,7 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
             columns[name] = times(values)
         elif name in TRUTHS:
             columns[name] = truth(values)
-        elif name in (*INTEGERS, "image_height", "threads", "trials"):
+        elif name in WHOLE:
             columns[name] = number(values, whole=True)
         else:
             columns[name] = number(values) if name in NUMBERS else text(values)

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from dlas.stack.types import Floats
+
 LEVEL = 0.95
 RESAMPLES = 1000
 QUANTILES = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
@@ -40,7 +41,7 @@ def median(samples: Sequence[float]) -> tuple[float, float, float]:
     return middle, low, high
 
 
-def medians(samples: Sequence[Array]) -> Array:
+def medians(samples: Sequence[Floats]) -> Floats:
     """Return each row's median with its interval of level 0.95.
 
     Parameters
@@ -65,8 +66,8 @@ def medians(samples: Sequence[Array]) -> Array:
 
 
 def ratios(
-    numerators: Sequence[Array], denominators: Sequence[Array], streams: tuple[int, int] = (0, 1)
-) -> Array:
+    numerators: Sequence[Floats], denominators: Sequence[Floats], streams: tuple[int, int] = (0, 1)
+) -> Floats:
     """Return each ratio of two rows' medians with its interval of level 0.95.
 
     The quantiles are taken of the logarithm, so that exchanging numerators and
@@ -103,7 +104,7 @@ def ratios(
     return np.exp(intervals)
 
 
-def rank_correlation(x: Array, y: Array) -> tuple[float, float, float]:
+def rank_correlation(x: Floats, y: Floats) -> tuple[float, float, float]:
     """Return Spearman's rank correlation of two quantities with its interval of level 0.95.
 
     Parameters
@@ -125,25 +126,25 @@ def rank_correlation(x: Array, y: Array) -> tuple[float, float, float]:
     return float(_correlations(x[None], y[None])[0]), float(low), float(high)
 
 
-def _correlations(x: Array, y: Array) -> Array:
+def _correlations(x: Floats, y: Floats) -> Floats:
     """Return the correlation of the ranks in each line, NaN where a line is constant."""
     import pandas as pd
 
     ranks = [pd.DataFrame(values).rank(axis=1).to_numpy() for values in (x, y)]
     a, b = (rank - rank.mean(axis=1, keepdims=True) for rank in ranks)
     spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    ranked: Array = np.where(spread > 0, (a * b).sum(axis=1) / np.where(spread > 0, spread, 1), np.nan)
+    ranked: Floats = np.where(spread > 0, (a * b).sum(axis=1) / np.where(spread > 0, spread, 1), np.nan)
     return ranked
 
 
-def _portions(samples: Sequence[Array]) -> Iterator[list[int]]:
+def _portions(samples: Sequence[Floats]) -> Iterator[list[int]]:
     """Yield the rows that have several samples, :data:`ROWS_AT_ONCE` at a time."""
     rows = [row for row, values in enumerate(samples) if len(values) > 1]
     for start in range(0, len(rows), ROWS_AT_ONCE):
         yield rows[start : start + ROWS_AT_ONCE]
 
 
-def _resampled(samples: Sequence[Array], stream: int) -> Array:
+def _resampled(samples: Sequence[Floats], stream: int) -> Floats:
     """Return the medians of each row's resamples, [rows, RESAMPLES]."""
     resampled = np.empty((len(samples), RESAMPLES))
     lengths = np.array([len(values) for values in samples])

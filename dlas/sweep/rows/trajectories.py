@@ -149,6 +149,11 @@ class Trajectories:
                 training.lines[own] = line
 
 
+def on_curve(row: Row) -> bool:
+    """Return whether a row has steps of a curve, or is one."""
+    return any(True for _ in _steps(row))
+
+
 def called(trajectories: Iterable[Trajectory]) -> dict[str, str]:
     """Return a title for each technique: its name, and options in which techniques of that name differ."""
     return short_labels({curve.technique: (curve.name, curve.options) for curve in trajectories})

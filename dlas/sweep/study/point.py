@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
-from dlas.stack import INFERENCE, PART_AXES
+from dlas.stack import (
+    INFERENCE,
+    PART_AXES,
+    Algorithm,
+    Backend,
+    Compression,
+    Dataset,
+    Hardware,
+    Model,
+    Predictor,
+)
 from dlas.sweep.study import parts
 from dlas.sweep.study.chain import Chain
 
@@ -58,6 +69,22 @@ class Choice:
         differing = parts.find(axis, name).validate(name, options)
         return cls(name, tuple(sorted(differing.items())))
 
+    @overload
+    def make(self, axis: Literal["dataset"]) -> Dataset: ...
+    @overload
+    def make(self, axis: Literal["model"]) -> Model: ...
+    @overload
+    def make(self, axis: Literal["compression"]) -> Compression: ...
+    @overload
+    def make(self, axis: Literal["algorithm"]) -> Algorithm: ...
+    @overload
+    def make(self, axis: Literal["compiler"]) -> Backend: ...
+    @overload
+    def make(self, axis: Literal["hardware"]) -> Hardware: ...
+    @overload
+    def make(self, axis: Literal["predictor"]) -> Predictor: ...
+    @overload
+    def make(self, axis: str) -> Any: ...
     def make(self, axis: str) -> Any:
         """Return the part itself."""
         if self.chain:
@@ -110,7 +137,10 @@ NONE = Choice("none")
 
 @dataclass(frozen=True)
 class Point:
-    """Points: one choice for each layer of the stack, measured as one row."""
+    """Points: one choice for each layer of the stack, measured as one row.
+
+    Its parts themselves are ``dataset_part``, ``model_part`` and so on, and ``device`` that of its hardware.
+    """
 
     dataset: Choice
     model: Choice
@@ -134,6 +164,51 @@ class Point:
         axes = {axis: Choice.of(content[axis]) for axis in PART_AXES}
         task = content.get("task", INFERENCE)
         return cls(**axes, batch=content["batch"], seed=content["seed"], task=task)
+
+    @functools.cached_property
+    def dataset_part(self) -> Dataset:
+        """The data set; nothing is loaded."""
+        return self.dataset.make("dataset")
+
+    @functools.cached_property
+    def model_part(self) -> Model:
+        """The model; no network is made."""
+        return self.model.make("model")
+
+    @functools.cached_property
+    def compression_part(self) -> Compression:
+        """The compression technique, or the chain of them."""
+        return self.compression.make("compression")
+
+    @functools.cached_property
+    def algorithm_part(self) -> Algorithm:
+        """The algorithm of convolutions; a point whose compiler has kernels of its own has none."""
+        return self.algorithm.make("algorithm")
+
+    @functools.cached_property
+    def compiler_part(self) -> Backend:
+        """The compiler."""
+        return self.compiler.make("compiler")
+
+    @functools.cached_property
+    def device(self) -> Hardware:
+        """The device of the hardware profile."""
+        return self.hardware.make("hardware")
+
+    @property
+    def dataset_class(self) -> type[Dataset]:
+        """The class of the data set, where its options do not count."""
+        return parts.find("dataset", self.dataset.name).cls
+
+    @property
+    def model_class(self) -> type[Model]:
+        """The class of the model."""
+        return parts.find("model", self.model.name).cls
+
+    @property
+    def compiler_class(self) -> type[Backend]:
+        """The class of the compiler."""
+        return parts.find("compiler", self.compiler.name).cls
 
     @property
     def id(self) -> str:

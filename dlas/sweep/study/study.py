@@ -287,6 +287,6 @@ def check_size(study: Study) -> None:
 
 def _collapse(point: Point) -> Point:
     """Replace the algorithm if the compiler has kernels of its own."""
-    if parts.find("compiler", point.compiler.name).cls.own_kernels:
+    if point.compiler_class.own_kernels:
         return replace(point, algorithm=Choice(parts.LIBRARY))
     return point

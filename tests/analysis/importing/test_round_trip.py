@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dlas
-from dlas.face.console.tables import table
+from dlas.face.tables.points import table
 from dlas.sweep.rows.columns import SAMPLES
 from dlas.sweep.rows.results import read_rows
 from dlas.sweep.study.point import Point

@@ -17,8 +17,8 @@ from dlas.networks.counting import count_macs
 from dlas.networks.subnets.shapes import ofa
 from dlas.networks.subnets.written import EXAMPLE, is_in
 from dlas.networks.torch.recording import record
+from dlas.prediction.learning.examples import inherent
 from dlas.prediction.learning.features import matrix
-from dlas.prediction.learning.points import inherent
 from dlas.stack import Facts
 from dlas.sweep.study.reading import as_study
 from dlas.testing import check_model

@@ -14,9 +14,10 @@ import dlas
 from dlas.errors import InputError
 from dlas.face.api.rows import table
 from dlas.face.reporting import context_of, report
-from dlas.face.reporting.blocks import Absent, Section, Table
+from dlas.face.reporting.blocks import Absent, Section
 from dlas.face.reporting.sections import SECTIONS
 from dlas.face.reporting.sections.predicted import section as predicted_section
+from dlas.face.tables.table import Table
 from dlas.prediction.adaptive.share.strategy import measure_share
 from dlas.sweep.engine import checks
 from dlas.sweep.engine.session import Session

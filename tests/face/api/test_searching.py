@@ -15,8 +15,9 @@ from safetensors.torch import save_file
 import dlas
 from dlas.errors import InputError
 from dlas.face.reporting import context_of
-from dlas.face.reporting.blocks import Absent, Section, Table
+from dlas.face.reporting.blocks import Absent, Section
 from dlas.face.reporting.sections.searches import section
+from dlas.face.tables.table import Table
 from dlas.networks.subnets.shapes import ofa
 from dlas.networks.subnets.tables import write_tables
 from dlas.networks.subnets.written import codes, is_in

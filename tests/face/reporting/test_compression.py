@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from dlas.analysis.roles import with_roles
-from dlas.face.reporting.blocks import Absent, Figure, Section, Table
+from dlas.face.reporting.blocks import Absent, Figure, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.sections import compression
-from dlas.sweep.rows.details import read_details
+from dlas.face.tables.table import Table
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.labels import MISSING
 from dlas.sweep.rows.results import Row
+from tests.fixtures.details import read_details
 from tests.fixtures.rows import row, write
 from tests.fixtures.sweeps import curve, sweep
 

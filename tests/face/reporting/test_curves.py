@@ -12,9 +12,9 @@ from dlas.analysis.roles import with_roles
 from dlas.face.reporting.blocks import Figure, Panel, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.sections import curves
-from dlas.sweep.rows.details import read_details
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import CURVES
+from tests.fixtures.details import read_details
 from tests.fixtures.rows import row, write
 
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import csv
-import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
 from dlas.face.reporting import report
-from dlas.face.reporting.blocks import Cell, Column, Figure, Line, Panel, Table
-from dlas.face.reporting.figure_files import sheets
-from dlas.face.reporting.files import write_files
-from dlas.face.reporting.table_files import framed, markdown
+from dlas.face.reporting.blocks import Figure, Panel
+from dlas.face.reporting.files import sheets
 from tests.fixtures.rows import row, write
 from tests.fixtures.sweeps import sweep
-
-AWKWARD = r"a_b & 50 % | <i>*x*</i> {y} \z"
 
 
 @pytest.fixture(scope="module")
@@ -71,30 +66,6 @@ def test_every_table_is_there_in_three_formats(folder: Path) -> None:
             and "\\toprule" in latex
             and latex.count("{") == latex.count("}")
         )
-
-
-def table(text: str) -> Table:
-    return Table(
-        "odd",
-        text,
-        [Column(text, "group"), Column("n", number=True)],
-        [Line([Cell(text, note="note"), Cell("1")])],
-    )
-
-
-def test_markdown_shows_a_text_as_it_is() -> None:
-    (line,) = [line for line in markdown(table(AWKWARD)).splitlines() if line.endswith("| 1 |")]
-    assert len(re.findall(r"(?<!\\)\|", line)) == 3
-    assert re.sub(r"\\(.)", r"\1", line) == f"| {AWKWARD} (note) | 1 |"
-
-
-def test_latex_shows_a_text_as_it_is(tmp_path: Path) -> None:
-    from dlas.face.reporting.blocks import Section
-
-    write_files([Section("s", "s", "s", [table(AWKWARD)])], [], tmp_path)
-    latex = (tmp_path / "tables" / "odd.tex").read_text()
-    assert r"a\_b \& 50 \% | \textless{}i\textgreater{}*x*" in latex and r"\{y\} \textbackslash{}z" in latex
-    assert framed(table("plain")).columns.tolist() == ["group: plain", "n"]
 
 
 def test_a_figure_of_many_panels_has_several_sheets() -> None:

@@ -18,13 +18,14 @@ import pytest
 from dlas.analysis.roles import with_roles
 from dlas.errors import InputError
 from dlas.face.reporting import report
-from dlas.face.reporting.blocks import Absent, Chooser, Figure, Section, Table
+from dlas.face.reporting.blocks import Absent, Chooser, Figure, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.palette import SLOTS, colours
 from dlas.face.reporting.sections import SECTIONS
-from dlas.sweep.rows.details import read_details
+from dlas.face.tables.table import Table
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import CURVES, Row
+from tests.fixtures.details import read_details
 from tests.fixtures.odd_rows import EVIL, ODD
 from tests.fixtures.rows import CPU, failing, row, write
 from tests.fixtures.sweeps import REASONS, sweep, write_curves

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from dlas.analysis.roles import with_roles
-from dlas.face.reporting.blocks import Paragraph, Section, Table
+from dlas.face.reporting.blocks import Paragraph, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.sections import checks, summary
+from dlas.face.tables.table import Table
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import Row
 from dlas.sweep.rows.short_labels import with_short_labels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -93,5 +93,5 @@ def test_what_is_chosen_is_disagreed_on_for_the_seconds_that_it_costs() -> None:
 
 
 def test_one_point_alone_can_be_a_candidate(committee: Committee, known: Points) -> None:
-    one = replace(known, frame=known.frame.iloc[:1].reset_index(drop=True))
+    one = known.take(np.array([0]))
     assert committee.disagreement(one).shape == (1,)

@@ -13,8 +13,8 @@ import pytest
 
 import dlas
 from dlas.errors import InputError, Unfinished
-from dlas.face.console.device import of_networks_never_seen
-from dlas.face.console.views import View
+from dlas.face.tables.device import of_networks_never_seen
+from dlas.face.tables.view import View
 from dlas.prediction.adaptive.budget import LoopBudget
 from dlas.prediction.adaptive.device import strategy
 from dlas.prediction.adaptive.device.budget import FIRST

@@ -154,8 +154,8 @@ def test_a_point_on_several_devices_has_the_facts_of_each() -> None:
     assert first.id == second.id
     networks = [{row.batch: row.layers} for row in (first, second)]
     points = planned_points([first, second], networks, [row.layers for row in (first, second)])
-    assert [facts["clock_max_hz"] for facts in points.facts()] == list(CLOCKS.values())
-    assert points.take(np.array([1])).facts()[0]["clock_max_hz"] == CLOCKS["two"]
+    assert [facts["clock_max_hz"] for facts in points.devices()] == list(CLOCKS.values())
+    assert points.take(np.array([1])).devices()[0]["clock_max_hz"] == CLOCKS["two"]
 
 
 def test_what_is_unknown_of_a_device_that_others_were_told_apart_by_is_a_doubt(tmp_path: Path) -> None:

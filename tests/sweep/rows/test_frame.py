@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import dlas
 from dlas.errors import InputError
 from dlas.face.reporting import report
-from dlas.sweep.rows import intervals
+from dlas.sweep.rows import columns, intervals
 from dlas.sweep.rows.columns import SAMPLES
 from dlas.sweep.rows.frame import distinct, read, select, without_measured
 from dlas.sweep.rows.labels import amount, factor, label, options, shortened
@@ -35,10 +35,11 @@ def test_reading_needs_neither_torch_nor_tvm(tmp_path: Path) -> None:
 import sys, dlas
 assert "pandas" not in sys.modules and "numpy" not in sys.modules, "import dlas is to stay light"
 from dlas.analysis import compare
-from dlas.face.console import comparison, grid, show, tables
+from dlas.face.console import show
+from dlas.face.tables import comparison, points
 from dlas.sweep.rows import export
 frame = dlas.read({str(tmp_path)!r})
-tables.table(frame), comparison.grid(compare.compare(frame, "compiler"))
+points.table(frame), comparison.grid(compare.compare(frame, "compiler"))
 show.show({str(tmp_path)!r}, frame["id"][0])
 found = [name for name in sys.modules if name.split(".")[0] in ("torch", "torchvision", "tvm", "onnx")]
 assert not found, found
@@ -283,3 +284,11 @@ def test_predictions_give_way_to_rows_of_the_same_one_of_machines_alike(tmp_path
     (tmp_path / PREDICTIONS).write_text("".join(point.line() for point in predicted))
     kept = without_measured(read(tmp_path, predictions=True)).query("status == 'predicted'")
     assert kept[["batch", "instance"]].to_numpy().tolist() == [[1, "second"], [4, "first"]]
+
+
+def test_the_type_of_a_column_is_that_of_its_field() -> None:
+    assert set(columns.TRUTHS) == {"noisy", "unstable"}
+    assert {"energy_j", "accuracy"} < set(columns.FLOATS) and {"batch", "macs"} < set(columns.INTEGERS)
+    assert "reason" in columns.TEXTS and "task" not in columns.TEXTS, "which is never missing"
+    typed = {*columns.TEXTS, *columns.TRUTHS, *columns.FLOATS, *columns.INTEGERS}
+    assert typed < set(columns.ORDER) and "schema" not in typed

@@ -11,10 +11,10 @@ from dlas.analysis.choosing.layers import layer_times
 from dlas.analysis.roles import with_roles
 from dlas.face.console.show import show
 from dlas.face.reporting import report
-from dlas.sweep.rows.details import read_details
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.layer_times import LARGEST_COST, profile
 from dlas.sweep.rows.results import Row
+from tests.fixtures.details import read_details
 from tests.fixtures.printing import printed
 from tests.fixtures.rows import row, write
 

@@ -11,7 +11,7 @@ from dlas.analysis.compare import compare
 from dlas.analysis.matching import by_device
 from dlas.analysis.roles import with_roles
 from dlas.analysis.winners import standings
-from dlas.face.console.tables import table
+from dlas.face.tables.points import table
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.machines import differences, machine_id, machine_name, with_threads
 from tests.fixtures.printing import printed

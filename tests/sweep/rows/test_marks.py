@@ -11,9 +11,9 @@ import pytest
 from dlas.analysis.compare import compare
 from dlas.analysis.options import paired_by_part, settings_by_part
 from dlas.analysis.roles import with_roles
-from dlas.face.console.comparison import grid
-from dlas.face.console.tables import table
 from dlas.face.reporting import report
+from dlas.face.tables.comparison import grid
+from dlas.face.tables.points import table
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.labels import PARTLY_MEANS, coverage_mark
 from tests.fixtures.printing import printed

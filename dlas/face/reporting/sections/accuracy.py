@@ -10,9 +10,10 @@ import pandas as pd
 from dlas.analysis.matching import PLACE_OF_SEEDS, groups
 from dlas.analysis.pareto import COSTS, accuracies, pareto
 from dlas.face.reporting import charts
-from dlas.face.reporting.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.face.reporting.blocks import Absent, Block, Figure, Panel, Section
 from dlas.face.reporting.context import Context, scale, significant
-from dlas.sweep.rows.labels import MISSING, amount
+from dlas.face.tables.columns import cell_of, in_bytes
+from dlas.face.tables.table import Cell, Column, Line, Table, columns_of, numbers_of
 
 UNITS = {"latency_s": ("ms", 1e3), "model_bytes": ("MB", 1e-6), "peak_memory_bytes": ("MB", 1e-6)}
 NETWORK = ["model", "compression", "seed"]
@@ -99,14 +100,10 @@ def _table(context: Context, front: pd.DataFrame) -> Table:
         for row in front.iloc[inside].query("front").sort_values("latency_s").itertuples()
     ]
     columns = [
-        Column("place"),
-        Column("network"),
-        Column("accuracy", number=True),
-        Column("ms [95 % interval]", number=True),
+        *columns_of("place", "network"),
+        *numbers_of("accuracy", "ms [95 % interval]"),
         Column("computed by"),
-        Column("size", number=True),
-        Column("as packed", number=True),
-        Column("peak memory", number=True),
+        *numbers_of("size", "as packed", "peak memory"),
     ]
     caption = (
         "The Pareto set of accuracy and latency, the fastest first. Beside a network's size is that of its "
@@ -123,12 +120,6 @@ def _line(context: Context, row: Any) -> Line:
         Cell(f"{100 * row.accuracy:.2f} %"),
         Cell(context.interval(line), point=line),
         Cell(context.name(line, ("algorithm", "compiler"))),
-        Cell(_bytes(row.model_bytes)),
-        Cell(_bytes(row.packed_bytes)),
-        Cell(_bytes(row.peak_memory_bytes)),
+        *(cell_of(size, in_bytes) for size in (row.model_bytes, row.packed_bytes, row.peak_memory_bytes)),
     ]
     return Line(cells, context.where(line, (*PLACE_OF_SEEDS, "model", "compression")))
-
-
-def _bytes(value: float) -> str:
-    return MISSING if pd.isna(value) else amount(float(value), "B")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,16 @@ FEWEST = 3
 MOST_LINES = 6
 """Most lines of a panel: the mildest compression, the strongest, and those evenly between."""
 MB = 1e6
+
+
+class ByBatch(NamedTuple):
+    """A quantity of a figure by batch size, with its values and their texts by point."""
+
+    name: str
+    quantity: str
+    unit: str
+    values: dict[int, float]
+    texts: dict[int, str]
 
 
 def section(context: Context) -> Section | Absent:
@@ -76,57 +87,45 @@ def _spread(by_compression: dict[str, list[int]]) -> dict[str, list[int]]:
 def _latency(context: Context, groups: Groups) -> Figure:
     values = {line: context.median_ms(line) for line in _lines(groups)}
     texts = {line: f"{milliseconds(value / 1e3)} ms" for line, value in values.items()}
-    return _figure(context, groups, "latency-by-batch", "Latency", "ms", values, texts)
+    return _figure(context, groups, ByBatch("latency-by-batch", "Latency", "ms", values, texts))
 
 
 def _memory(context: Context, groups: Groups) -> Figure:
     peaks = context.points["peak_memory_bytes"].to_numpy(dtype=float, na_value=np.nan)
     values = {line: peaks[line] / MB for line in _lines(groups) if np.isfinite(peaks[line])}
     texts = {line: amount(value * MB, "B") for line, value in values.items()}
-    return _figure(context, groups, "memory-by-batch", "Peak memory", "MB", values, texts)
+    return _figure(context, groups, ByBatch("memory-by-batch", "Peak memory", "MB", values, texts))
 
 
-def _figure(
-    context: Context,
-    groups: Groups,
-    name: str,
-    quantity: str,
-    unit: str,
-    values: dict[int, float],
-    texts: dict[int, str],
-) -> Figure:
+def _figure(context: Context, groups: Groups, shown: ByBatch) -> Figure:
     """Return one quantity by batch size, a panel for each network."""
     colours = context.colours("compression")
     used = {compression for lines in groups.values() for compression in lines}
     legend = {label: colour for label, colour in colours.items() if label in used}
-    panels = []
-    for lines in groups.values():
-        rows = [
-            {
-                "p": line,
-                "x": int(context.points["batch"].iloc[line]),
-                "y": significant(values[line]),
-                "c": compression,
-                "d": compression,
-                "t": f"{context.name(line)}: {texts[line]}",
-            }
-            for compression, own in lines.items()
-            for line in own
-            if line in values
-        ]
-        if rows:
-            panels.append(Panel(context.name(next(iter(lines.values()))[0], PLACE), rows))
-    spec = charts.lines("batch", f"{quantity.lower()}, {unit}", legend)
-    return Figure(
-        name,
-        f"{quantity} by batch size",
-        _linearity(groups, values, context),
-        panels,
-        {"": spec},
-        legend,
-        legend_axis="compression",
-        across=3,
-    )
+    panels = [
+        Panel(context.name(next(iter(lines.values()))[0], PLACE), rows)
+        for lines in groups.values()
+        if (rows := _rows(context, lines, shown))
+    ]
+    title, sentence = f"{shown.quantity} by batch size", _linearity(groups, shown.values, context)
+    spec = charts.lines("batch", f"{shown.quantity.lower()}, {shown.unit}", legend)
+    return Figure(shown.name, title, sentence, panels, {"": spec}, legend, "compression", across=3)
+
+
+def _rows(context: Context, lines: dict[str, list[int]], shown: ByBatch) -> list[dict[str, Any]]:
+    return [
+        {
+            "p": line,
+            "x": int(context.points["batch"].iloc[line]),
+            "y": significant(shown.values[line]),
+            "c": compression,
+            "d": compression,
+            "t": f"{context.name(line)}: {shown.texts[line]}",
+        }
+        for compression, own in lines.items()
+        for line in own
+        if line in shown.values
+    ]
 
 
 def _linearity(groups: Groups, values: dict[int, float], context: Context) -> str:

@@ -10,8 +10,9 @@ import numpy as np
 from dlas.analysis.break_even import SpeedCurve
 from dlas.analysis.matching import SETTING
 from dlas.face.reporting import charts
-from dlas.face.reporting.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.face.reporting.blocks import Absent, Figure, Panel, Section
 from dlas.face.reporting.context import Context, significant
+from dlas.face.tables.table import Cell, Column, Line, Table, columns_of, numbers_of
 from dlas.sweep.rows.labels import factor, times_as_fast
 
 
@@ -82,13 +83,8 @@ def _dense(context: Context, curve: SpeedCurve) -> str:
 
 def _table(context: Context, speed_curves: Sequence[SpeedCurve]) -> Table:
     columns = [
-        Column("setting"),
-        Column("compression"),
-        Column("algorithm"),
-        Column("compiler"),
-        Column("break-even", number=True),
-        Column("highest level", number=True),
-        Column("speed-up there [95 % interval]", number=True),
+        *columns_of("setting", "compression", "algorithm", "compiler"),
+        *numbers_of("break-even", "highest level", "speed-up there [95 % interval]"),
         Column("fastest dense"),
     ]
     caption = (

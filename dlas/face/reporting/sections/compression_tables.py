@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from dlas.analysis.matching import natural
-from dlas.face.reporting.blocks import Cell, Column, Line, Table
 from dlas.face.reporting.context import Context, significant
+from dlas.face.tables.columns import NOTHING, cell_of, in_bytes
+from dlas.face.tables.table import Cell, Column, Line, Table, numbers_of
 from dlas.sweep.rows.columns import FINE_TUNING
 from dlas.sweep.rows.labels import MISSING, amount, duration
 from dlas.sweep.rows.trajectories import Trajectory, called
@@ -71,17 +72,12 @@ def choice(context: Context, every: pd.DataFrame, curves: Sequence[Trajectory], 
         cells[tuple(row[name] for name in NETWORK)][row["compression"]] = _typed(row)
     types = {name for row in cells.values() for name in row if name not in titles}
     techniques = [*sorted(titles, key=natural), *sorted(types, key=natural)]
-    columns = [
-        Column("network"),
-        Column("parameters", number=True),
-        Column("MACs", number=True),
-        Column("dense", number=True),
-        *(Column(titles.get(name, name), number=True) for name in techniques),
-    ]
+    titled = (titles.get(name, name) for name in techniques)
+    columns = [Column("network"), *numbers_of("parameters", "MACs", "dense", *titled)]
     lines = []
     for key, under in cells.items():
         values = dict(zip(NETWORK, key, strict=True))
-        by_technique = [under.get(name, Cell(MISSING, style="muted")) for name in techniques]
+        by_technique = [under.get(name, NOTHING) for name in techniques]
         first = Cell(context.called(values, NETWORK) if set(NETWORK) & set(context.varying) else key[1])
         lines.append(Line([first, *_dense(dense.get(key)), *by_technique], context.filters(values)))
     caption = (
@@ -94,13 +90,10 @@ def choice(context: Context, every: pd.DataFrame, curves: Sequence[Trajectory], 
 def _dense(facts: Mapping[Any, Any] | None) -> list[Cell]:
     """Return parameters, multiply-adds and accuracy of a dense network."""
     if facts is None:
-        return [Cell(MISSING, style="muted")] * 3
-    counts = [
-        Cell(amount(float(facts[name]))) if pd.notna(facts[name]) else Cell(MISSING, style="muted")
-        for name in ("parameters", "macs")
-    ]
+        return [NOTHING] * 3
+    counts = [cell_of(facts[name], amount) for name in ("parameters", "macs")]
     if pd.isna(facts["accuracy"]):
-        return [*counts, Cell(MISSING, style="muted")]
+        return [*counts, NOTHING]
     low, high = accuracy_interval(facts["accuracy"], images(facts))
     note = f"[{100 * low:.2f}, {100 * high:.2f}]" if low is not None and high is not None else ""
     return [*counts, Cell(f"{100 * facts['accuracy']:.2f} %", note)]
@@ -131,15 +124,8 @@ def storage(context: Context, every: pd.DataFrame) -> Table:
     every : DataFrame
         What :func:`dlas.analysis.observations.evidence.networks` returned.
     """
-    headers = (
-        *COUNTS.values(),
-        "bytes dense",
-        "bytes as CSR",
-        "CSR / dense",
-        "bytes as packed",
-        "fine-tuning",
-    )
-    columns = [Column("network"), *(Column(name, number=True) for name in headers)]
+    sizes = ("bytes dense", "bytes as CSR", "CSR / dense", "bytes as packed")
+    columns = [Column("network"), *numbers_of(*COUNTS.values(), *sizes, "fine-tuning")]
     packed = _packed(context.points)
     lines = [_line(context, row, packed) for row in every.to_dict("records")]
     return Table("storage", _caption(every), columns, lines)
@@ -169,7 +155,7 @@ def _caption(every: pd.DataFrame) -> str:
 
 
 def _line(context: Context, row: Mapping[Any, Any], packed: Spans) -> Line:
-    counts = [_cell(row[name]) for name in COUNTS]
+    counts = [cell_of(row[name], amount) for name in COUNTS]
     dense, csr = row["model_bytes"], row["csr_bytes"]
     share = float(csr) / float(dense) if pd.notna(csr) and pd.notna(dense) and dense else None
     larger = share is not None and share > 1
@@ -177,16 +163,10 @@ def _line(context: Context, row: Mapping[Any, Any], packed: Spans) -> Line:
     cells = [
         Cell(context.called(row, (*NETWORK, "compression"))),
         *counts,
-        _cell(dense, "B"),
-        _cell(csr, "B", style="bad" if larger else "", note="larger" if larger else ""),
-        Cell(MISSING, style="muted") if share is None else Cell(f"{share:.2f}"),
+        cell_of(dense, in_bytes),
+        Cell(in_bytes(csr), "larger", style="bad") if larger else cell_of(csr, in_bytes),
+        cell_of(share, "{:.2f}".format),
         Cell(" to ".join(dict.fromkeys(amount(size, "B") for size in span)) if span else MISSING),
-        Cell(duration(row[FINE_TUNING])) if pd.notna(row[FINE_TUNING]) else Cell(MISSING, style="muted"),
+        cell_of(row[FINE_TUNING], duration),
     ]
     return Line(cells, context.filters({name: row[name] for name in (*NETWORK, "compression")}))
-
-
-def _cell(value: float, unit: str = "", style: str = "", note: str = "") -> Cell:
-    if pd.isna(value):
-        return Cell(MISSING, style="muted")
-    return Cell(amount(float(value), unit), note, style=style)

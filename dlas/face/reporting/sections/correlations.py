@@ -7,9 +7,10 @@ from typing import Any
 from dlas.analysis.correlations import FEWEST, QUANTITIES, STRONG, strength
 from dlas.analysis.matching import PLACE
 from dlas.face.reporting import charts
-from dlas.face.reporting.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.face.reporting.blocks import Absent, Figure, Panel, Section
 from dlas.face.reporting.context import Context, significant
 from dlas.face.reporting.palette import HUES, rgb
+from dlas.face.tables.table import Cell, Column, Line, Table, columns_of, numbers_of
 from dlas.sweep.rows.labels import MISSING
 
 MARK = "rank correlation"
@@ -29,18 +30,7 @@ def _figure(context: Context, ranked: list[dict[Any, Any]]) -> Figure:
     correlated = [row for row in ranked if not row["missing"]]
     places: dict[str, list[dict[str, Any]]] = {}
     for row in correlated:
-        places.setdefault(context.called(row, PLACE), []).append(
-            {
-                "y": _pair(row),
-                "c": MARK,
-                "x": significant(row["correlation"]),
-                "s": "",
-                "n": False,
-                "lo": significant(row["low"]),
-                "hi": significant(row["high"]),
-                "t": f"{_pair(row)}: {_in_words(row)}",
-            }
-        )
+        places.setdefault(context.called(row, PLACE), []).append(_mark(row))
     strong = sum(strength(row["low"], row["high"]) == "strong" for row in correlated)
     sentence = (
         "The further from the dashed line, the better one quantity predicts the ranking by the other: "
@@ -60,6 +50,19 @@ def _figure(context: Context, ranked: list[dict[Any, Any]]) -> Figure:
     )
 
 
+def _mark(row: dict[Any, Any]) -> dict[str, Any]:
+    return {
+        "y": _pair(row),
+        "c": MARK,
+        "x": significant(row["correlation"]),
+        "s": "",
+        "n": False,
+        "lo": significant(row["low"]),
+        "hi": significant(row["high"]),
+        "t": f"{_pair(row)}: {_in_words(row)}",
+    }
+
+
 def _table(context: Context, ranked: list[dict[Any, Any]]) -> Table:
     lines = []
     for row in ranked:
@@ -74,10 +77,8 @@ def _table(context: Context, ranked: list[dict[Any, Any]]) -> Table:
         ]
         lines.append(Line(cells, context.filters({name: row[name] for name in PLACE})))
     columns = [
-        Column("place"),
-        Column("quantities"),
-        Column("correlation [95 % interval]", number=True),
-        Column("networks", number=True),
+        *columns_of("place", "quantities"),
+        *numbers_of("correlation [95 % interval]", "networks"),
         Column("strength"),
     ]
     caption = (

@@ -6,9 +6,10 @@ import pandas as pd
 
 from dlas.analysis.matching import natural
 from dlas.face.reporting import charts
-from dlas.face.reporting.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.face.reporting.blocks import Absent, Figure, Panel, Section
 from dlas.face.reporting.context import Context, significant
 from dlas.face.reporting.palette import HUES, rgb
+from dlas.face.tables.table import Cell, Column, Line, Table, numbers_of
 from dlas.sweep.rows.columns import SECONDS
 from dlas.sweep.rows.labels import duration
 from dlas.sweep.rows.labels import points as counted
@@ -72,8 +73,7 @@ def _table(seconds: pd.DataFrame, total: float) -> Table:
             Cell(duration(float(taken.max())), point=int(taken.index[int(taken.argmax())])),
         ]
         lines.append(Line(cells))
-    numbers = ("together", "share", "points", "median", "longest")
-    columns = [Column("step"), *(Column(name, number=True) for name in numbers)]
+    columns = [Column("step"), *numbers_of("together", "share", "points", "median", "longest")]
     return Table("seconds-by-step", "Time by step, over the points that ran it.", columns, lines)
 
 

@@ -7,9 +7,10 @@ import numpy as np
 from dlas.analysis.interactions import Interaction
 from dlas.analysis.rankings import Ranking
 from dlas.face.reporting import charts
-from dlas.face.reporting.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.face.reporting.blocks import Absent, Block, Figure, Panel, Section
 from dlas.face.reporting.context import Context, significant
 from dlas.face.reporting.palette import HUES, NEUTRAL, rgb
+from dlas.face.tables.table import Cell, Column, Line, Table, columns_of, numbers_of
 from dlas.sweep.rows.labels import MISSING
 from dlas.sweep.rows.labels import points as counted
 
@@ -73,10 +74,8 @@ def _variance_table(pairs: list[Interaction]) -> Table:
         lines.append(Line(cells))
     columns = [
         Column("axes"),
-        *(Column(part, "explained by", number=True) for part in PARTS),
-        Column("expected from noise", number=True),
-        Column("matched", number=True),
-        Column("blocks", number=True),
+        *numbers_of(*PARTS, group="explained by"),
+        *numbers_of("expected from noise", "matched", "blocks"),
         Column("values compared"),
         Column("left out", wide=True),
     ]
@@ -126,13 +125,8 @@ def _flip_table(ranked: list[Ranking], failed: int) -> Table:
         cells = [Cell(ranking.ranked), Cell(ranking.along), *(Cell(str(count)) for count in counts)]
         lines.append(Line([*cells, Cell(correlation), Cell(seen or MISSING)]))
     columns = [
-        Column("ranking of"),
-        Column("along"),
-        Column("compared", number=True),
-        Column("kept", number=True),
-        Column("flipped", number=True),
-        Column("tie", number=True),
-        Column("Kendall", number=True),
+        *columns_of("ranking of", "along"),
+        *numbers_of("compared", "kept", "flipped", "tie", "Kendall"),
         Column("most frequent flips", wide=True),
     ]
     caption = (

@@ -7,8 +7,9 @@ from typing import Any
 
 from dlas.analysis.matching import SETTING, groups, natural
 from dlas.analysis.roles import DENSE, TUNINGS
-from dlas.face.reporting.blocks import Absent, Block, Cell, Column, Line, Matrix, Section, Table
+from dlas.face.reporting.blocks import Absent, Block, Matrix, Section
 from dlas.face.reporting.context import Context
+from dlas.face.tables.table import Cell, Column, Line, Table, columns_of, numbers_of
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.labels import shortened
 from dlas.sweep.rows.results import STATUSES
@@ -87,10 +88,6 @@ def _reasons(context: Context) -> Table:
     caption = f"Why {counted(len(bad))} of {len(context.points):,} are not ok: {ends}."
     if len(seen) > MOST_REASONS:
         caption += f" The {MOST_REASONS} most frequent of {len(seen):,} reasons are shown."
-    columns = [
-        Column("status"),
-        Column("step"),
-        Column("points", number=True),
-        Column("reason, with one example", wide=True),
-    ]
+    columns = [*columns_of("status", "step"), *numbers_of("points")]
+    columns.append(Column("reason, with one example", wide=True))
     return Table("reasons", caption, columns, lines)

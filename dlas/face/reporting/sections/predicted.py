@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
 from dlas.analysis.matching import SETTING, groups
-from dlas.face.reporting.blocks import Absent, Cell, Column, Line, Section, Table
+from dlas.face.reporting.blocks import Absent, Section
 from dlas.face.reporting.context import Context
+from dlas.face.tables.columns import maybe
+from dlas.face.tables.table import Cell, Line, Table, columns_of, numbers_of
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.sweep.rows.columns import AXES
 from dlas.sweep.rows.labels import MISSING, interval_ms, milliseconds
@@ -43,8 +44,8 @@ def _table(context: Context) -> Table:
         of_setting = predicted.iloc[setting].sort_values("latency_s", kind="stable")
         measured = best.get(_key(of_setting.iloc[0]), MISSING)
         for _, point in of_setting.head(MOST_OF_A_SETTING).iterrows():
-            cells = [Cell(_text(point[axis])) for axis in named]
-            filters = {axis: _text(point[axis]) for axis in named if axis in context.varying}
+            cells = [Cell(maybe(point[axis], str)) for axis in named]
+            filters = {axis: maybe(point[axis], str) for axis in named if axis in context.varying}
             lines.append(Line([*cells, Cell(_interval(point)), Cell(measured)], filters))
     caption = (
         f"Of each setting the {MOST_OF_A_SETTING} points that are predicted to be the fastest, with their "
@@ -52,11 +53,8 @@ def _table(context: Context) -> Table:
     )
     if len(lines) > MOST_LINES:
         caption += f" The first {MOST_LINES} of {len(lines):,} lines are shown."
-    columns = [Column(axis) for axis in named]
-    columns += [
-        Column(f"predicted ms [{LEVEL:.0%} interval]", number=True),
-        Column("fastest measured, ms", number=True),
-    ]
+    headers = (f"predicted ms [{LEVEL:.0%} interval]", "fastest measured, ms")
+    columns = [*columns_of(*named), *numbers_of(*headers)]
     return Table("predicted", caption, columns, lines[:MOST_LINES], names=len(named))
 
 
@@ -83,11 +81,7 @@ def _fastest_measured(context: Context) -> Mapping[tuple[str, ...], str]:
 
 
 def _key(point: pd.Series) -> tuple[str, ...]:
-    return tuple(_text(point[name]) for name in SETTING)
-
-
-def _text(value: Any) -> str:
-    return MISSING if pd.isna(value) else str(value)
+    return tuple(maybe(point[name], str) for name in SETTING)
 
 
 def _interval(point: pd.Series) -> str:

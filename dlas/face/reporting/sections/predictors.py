@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dlas.face.reporting import charts
-from dlas.face.reporting.blocks import (
-    Absent,
-    Block,
-    Cell,
-    Column,
-    Figure,
-    Line,
-    Panel,
-    Paragraph,
-    Section,
-    Table,
-)
+from dlas.face.reporting.blocks import Absent, Block, Figure, Panel, Paragraph, Section
 from dlas.face.reporting.context import Context, significant
 from dlas.face.reporting.palette import HUES, NEUTRAL, rgb
+from dlas.face.tables.columns import with_unit
+from dlas.face.tables.scores import by_fold, floor_in_words, overall
+from dlas.face.tables.table import Table
 from dlas.prediction.learning.stored import ANY, SettingRecord, Stored
-from dlas.sweep.rows.labels import MISSING, shown_in
 from dlas.sweep.rows.labels import rows as counted
+from dlas.sweep.rows.labels import shown_in
 
 HELD_OUT = "held out"
 SHARE = "share of the prediction"
@@ -53,7 +45,7 @@ def _blocks(context: Context, stored: Stored, setting: SettingRecord, name: str)
     yield Paragraph(f"{title}. {_coverage(setting, record.hold_out)}")
     if figure := _agreement(context, stored, setting, f"predicted-{name}"):
         yield figure
-    yield _errors(setting, record.hold_out, f"errors-{name}")
+    yield from _tables(setting, name)
     if figure := _importances(setting, f"features-{name}"):
         yield figure
 
@@ -61,11 +53,7 @@ def _blocks(context: Context, stored: Stored, setting: SettingRecord, name: str)
 def _coverage(setting: SettingRecord, hold_out: str) -> str:
     """Return how many rows lie in their intervals, and how far repeats differ, as sentences."""
     scores = setting.evaluation[0].overall
-    floor = (
-        "No point was measured twice, so nobody knows how far measuring again differs."
-        if setting.floor is None
-        else f"Measuring a point again differs by {setting.floor:.1%}, the noise floor."
-    )
+    floor = f"{floor_in_words(setting.floor).capitalize()}."
     if scores.coverage is None or scores.width is None:
         return f"Held out: {hold_out}. Too few groups were held out for an interval. {floor}"
     error = scores.coverage_error
@@ -101,30 +89,20 @@ def _agreement(context: Context, stored: Stored, setting: SettingRecord, name: s
         f"The mean error is {scores.mape:.1%}; {scores.within[1]:.0%} of the rows are within 10 %. "
         f"{on_page}On the line, predicted and measured are equal."
     )
-    spec = charts.agreement(f"{words}, {unit}".rstrip(", "), {HELD_OUT: rgb(*HUES[0])})
+    spec = charts.agreement(with_unit(words, unit), {HELD_OUT: rgb(*HUES[0])})
     return Figure(
         name, f"Predicted {words}", sentence, [Panel("", rows)], {"": spec}, {HELD_OUT: rgb(*HUES[0])}
     )
 
 
-def _errors(setting: SettingRecord, hold_out: str, name: str) -> Table:
-    """Return the mean error by what was held out, a column for each predictor."""
-    columns = [Column(hold_out), Column("rows", number=True)]
-    columns += [Column(each.name, "mean error", number=True) for each in setting.evaluation]
-    folds = list(setting.evaluation[0].by_fold)
-    lines = []
-    for fold in ("", *(folds if len(folds) > 1 else ())):
-        scores = [each.by_fold[fold] if fold else each.overall for each in setting.evaluation]
-        best = min(score.mape for score in scores)
-        cells = [Cell(f"{score.mape:.1%}", style="best" if score.mape == best else "") for score in scores]
-        lines.append(Line([Cell(fold or "all"), Cell(str(scores[0].rows)), *cells]))
-    floor = MISSING if setting.floor is None else f"{setting.floor:.1%}"
-    lines.append(
-        Line([Cell("noise floor"), Cell(""), Cell(floor), *(Cell("") for _ in setting.evaluation[1:])])
-    )
-    return Table(
-        name, "The mean relative error on what was held out; the best of a line is marked.", columns, lines
-    )
+def _tables(setting: SettingRecord, name: str) -> Iterator[Table]:
+    """Yield the scores of each predictor, and its mean error by what was held out."""
+    scores = {each.name: each.overall for each in setting.evaluation}
+    yield overall(scores, f"scores-{name}", "How wrong predictors are on what was held out, together.")
+    folds = {each.name: each.by_fold for each in setting.evaluation}
+    if len(setting.evaluation[0].by_fold) > 1:
+        caption = "The mean relative error by what was held out; the best of a line is marked."
+        yield by_fold(folds, f"errors-{name}", caption)
 
 
 def _importances(setting: SettingRecord, name: str) -> Figure | None:

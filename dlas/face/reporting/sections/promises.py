@@ -10,8 +10,9 @@ import pandas as pd
 from dlas.analysis.matching import PLACE, SETTING, groups
 from dlas.analysis.roles import DENSE
 from dlas.face.reporting import charts
-from dlas.face.reporting.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.face.reporting.blocks import Absent, Block, Figure, Panel, Section
 from dlas.face.reporting.context import Context, significant
+from dlas.face.tables.table import Cell, Line, Table, columns_of, numbers_of
 from dlas.sweep.rows.labels import MISSING, factor, times_as_fast
 
 CASE = [*SETTING, "compiler"]
@@ -80,14 +81,10 @@ def _mark(row: dict[Any, Any]) -> dict[str, Any]:
 
 def _table(context: Context, gains: pd.DataFrame) -> Table:
     columns = [
-        Column("setting"),
-        Column("compiler"),
-        Column("compression"),
-        Column("expected", "speed-up", number=True),
-        Column("achieved [95 % interval]", "speed-up", number=True),
-        Column("share", number=True),
-        Column("fastest algorithm"),
-        Column("fastest dense"),
+        *columns_of("setting", "compiler", "compression"),
+        *numbers_of("expected", "achieved [95 % interval]", group="speed-up"),
+        *numbers_of("share"),
+        *columns_of("fastest algorithm", "fastest dense"),
     ]
     lines = [_line(context, row) for row in gains.to_dict("records")]
     caption = "Expected and achieved speed-up of each compression. “2 of 3”: one of three points has no time."
@@ -136,8 +133,7 @@ def _means(context: Context, gains: pd.DataFrame) -> Table:
                 Cell(f"{len(complete)} of {len(shares)}"),
             ]
             lines.append(Line(cells, {**where, "compression": str(compression)}))
-    numbers = [Column(name, number=True) for name in ("mean share", "models")]
-    columns = [Column("place"), Column("compression"), *numbers]
+    columns = [*columns_of("place", "compression"), *numbers_of("mean share", "models")]
     caption = (
         "The mean share of the expected speed-up, as the paper gives it, over those models of a place that "
         "have a time under every compression."

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from dlas.analysis.matching import natural
-from dlas.face.reporting.blocks import Absent, Cell, Column, Line, Section, Table
+from dlas.face.reporting.blocks import Absent, Section
 from dlas.face.reporting.context import Context
+from dlas.face.tables.table import Cell, Column, Line, Table
 from dlas.sweep.rows.labels import points as counted
 
 ROWS = {

@@ -11,8 +11,9 @@ import pandas as pd
 from dlas.analysis.matching import SETTING, groups, identity, natural, paired
 from dlas.analysis.roles import TUNINGS
 from dlas.face.reporting import charts
-from dlas.face.reporting.blocks import Absent, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.face.reporting.blocks import Absent, Figure, Panel, Section
 from dlas.face.reporting.context import Context, significant, slug
+from dlas.face.tables.table import Cell, Column, Line, Table, numbers_of
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.columns import SAMPLES
 from dlas.sweep.rows.labels import MISSING, factor, times_as_fast
@@ -175,6 +176,6 @@ def _table(name: str, pairs: Mapping[str, pd.DataFrame], caption: str) -> Table:
         ]
         lines.append(Line([Cell(compiler), *(Cell(str(int(count))) for count in counts), Cell(mean)]))
     numbers = ("matched", "faster", "tie", "slower", "without a partner", "speed-up, geometric mean")
-    columns = [Column("compiler"), *(Column(header, number=True) for header in numbers)]
+    columns = [Column("compiler"), *numbers_of(*numbers)]
     note = "The mean is over the matched points, which may differ between compilers."
     return Table(name, f"{caption} {note}", columns, lines)

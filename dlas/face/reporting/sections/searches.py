@@ -6,19 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from dlas.face.reporting import charts
-from dlas.face.reporting.blocks import Absent, Block, Cell, Column, Figure, Line, Panel, Section, Table
+from dlas.face.reporting.blocks import Absent, Block, Figure, Panel, Section
 from dlas.face.reporting.context import Context, significant
 from dlas.face.reporting.palette import HUES, NEUTRAL, rgb
+from dlas.face.tables.columns import with_unit
+from dlas.face.tables.searches import winners
 from dlas.prediction.adaptive.evolution.record import (
     FoundRecord,
     SearchRecord,
     effort,
     holds_search,
-    keeps_in_words,
     kept,
     read_search,
 )
-from dlas.sweep.rows.labels import MISSING, shown_in
+from dlas.sweep.rows.labels import shown_in
 
 FRONT, WINNERS = "estimated", "winner, measured again"
 COLOURS = {FRONT: rgb(*NEUTRAL), WINNERS: rgb(*HUES[0])}
@@ -48,10 +49,10 @@ def _blocks(record: SearchRecord, name: str) -> list[Block]:
     rows += [_mark(each, factor * value, WINNERS) for each, value in measured if value is not None]
     bounds = [f"{quantity} ≤ {most:g}" for quantity, most in asked.within.items()]
     sentence = f"For {' and '.join(bounds)}. {effort(record)}. {kept(record)}".strip()
-    spec = charts.scatter(f"{words}, {unit}".rstrip(", "), "score", COLOURS, logarithmic=False)
+    spec = charts.scatter(with_unit(words, unit), "score", COLOURS, logarithmic=False)
     panels = [Panel("", rows)]
     figure = Figure(f"front-{name}", "The front found", sentence, panels, {"": spec}, COLOURS, filtered=False)
-    return [figure, _winners(record, f"winners-{name}")]
+    return [figure, winners(record, f"winners-{name}")]
 
 
 def _mark(found: FoundRecord, cost: float, kind: str) -> dict[str, Any]:
@@ -65,22 +66,3 @@ def _mark(found: FoundRecord, cost: float, kind: str) -> dict[str, Any]:
         "c": kind,
         "t": f"{found.label}: score {found.score:.5g} at {cost:.4g}, {kind}",
     }
-
-
-def _winners(record: SearchRecord, name: str) -> Table:
-    """Return what was estimated and measured of each winner."""
-    columns = [Column("winner"), Column("score", number=True)]
-    cells = [[Cell(each.label), Cell(f"{each.score:.5g}")] for each in record.winners]
-    for quantity in record.asked.within:
-        words, unit, factor = shown_in(quantity)
-        group = f"{words}, {unit}".rstrip(", ")
-        columns += [Column(told, group, number=True) for told in ("estimated", "at most", "measured")]
-        for own, each in zip(cells, record.winners, strict=True):
-            cost = each.costs[quantity]
-            values = (cost.value, cost.high, cost.measured)
-            own += [Cell(MISSING if value is None else f"{factor * value:.4g}") for value in values]
-    columns.append(Column("keeps the bounds"))
-    for own, each in zip(cells, record.winners, strict=True):
-        own.append(Cell(keeps_in_words(each, record.asked.within)))
-    lines = [Line(own) for own in cells]
-    return Table(name, "The best candidates, the highest score first.", columns, lines)

@@ -6,7 +6,7 @@ from collections import Counter
 
 from dlas.analysis.matching import SETTING, groups
 from dlas.analysis.winners import Times, Winner
-from dlas.face.reporting.blocks import Block, Cell, Column, Line, Paragraph, Section, Table
+from dlas.face.reporting.blocks import Block, Paragraph, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.sections.advice import noise, retries, ties, untried
 from dlas.face.reporting.sections.gains import compression, tuning
@@ -18,7 +18,9 @@ from dlas.face.reporting.sections.highlights import (
     winning_algorithms,
 )
 from dlas.face.reporting.sections.options import options
-from dlas.sweep.rows.labels import MISSING, factor
+from dlas.face.tables.columns import NOTHING
+from dlas.face.tables.table import Cell, Line, Table, columns_of, numbers_of
+from dlas.sweep.rows.labels import factor
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.results import STATUSES
 
@@ -58,14 +60,11 @@ def _fastest(context: Context, best: list[Winner]) -> Table:
         _line(context, setting.tolist(), winner)
         for setting, winner in zip(groups(context.points, SETTING), best, strict=True)
     ]
-    group = "speed-up over the best"
     columns = [
-        Column("setting"),
-        Column("fastest"),
-        Column("ms [95 % interval]", number=True),
-        Column("untuned code", group, number=True),
-        Column("runtime", group, number=True),
-        Column("timed", number=True),
+        *columns_of("setting", "fastest"),
+        *numbers_of("ms [95 % interval]"),
+        *numbers_of("untuned code", "runtime", group="speed-up over the best"),
+        *numbers_of("timed"),
     ]
     caption = f"The fastest point of each setting, at any accuracy.{context.partly_means}"
     return Table("fastest", caption, columns, lines)
@@ -75,7 +74,7 @@ def _line(context: Context, setting: list[int], winner: Winner) -> Line:
     name, tried = Cell(context.setting(setting[0])), Cell(f"{winner.tried - winner.failed} of {winner.tried}")
     where = context.where(setting[0], SETTING)
     if not winner.points:
-        nothing = [Cell(MISSING, style="muted")] * 3
+        nothing = [NOTHING] * 3
         return Line([name, Cell("none has a time", style="bad"), *nothing, tried], where)
     point = winner.points[0]
     tie = f"tie with {len(winner.points) - 1} more" if winner.tie else ""
@@ -96,6 +95,6 @@ def _against(context: Context, setting: list[int], point: int, tuning: str) -> C
     kinds = context.points["tuning"]
     others = [line for line in setting if context.timed[line] and kinds.iat[line] == tuning]
     if not others:
-        return Cell(MISSING, style="muted")
+        return NOTHING
     other = min(others, key=context.median_ms)
     return Cell(factor(context.median_ms(other) / context.median_ms(point)), point=other)

@@ -8,9 +8,10 @@ import numpy as np
 
 from dlas.analysis.matching import unstable
 from dlas.face.reporting import charts
-from dlas.face.reporting.blocks import Block, Cell, Column, Figure, Line, Panel, Paragraph, Section, Table
+from dlas.face.reporting.blocks import Block, Figure, Panel, Paragraph, Section
 from dlas.face.reporting.context import Context, significant
 from dlas.face.reporting.palette import HUES, rgb
+from dlas.face.tables.table import Cell, Column, Line, Table
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.labels import rows
 
@@ -73,13 +74,24 @@ def _statements(context: Context) -> Iterator[str]:
         values = points.loc[context.timed, name].dropna()
         if len(values):
             yield f"{what}: median {form.format(values.median())}, at most {form.format(values.max())}."
-    coverage = points.loc[context.timed, "coverage"].dropna()
+    yield from _coverage(context)
+    yield from _runs(context)
+
+
+def _coverage(context: Context) -> Iterator[str]:
+    """Yield how much of the points the requested algorithms compute."""
+    coverage = context.points.loc[context.timed, "coverage"].dropna()
     partly = int((coverage < 1).sum())
     if partly:
         yield (
             f"In {counted(partly)} the requested algorithm computes only a part, at least "
             f"{coverage.min():.0%} of the multiply-adds; it declined the rest."
         )
+
+
+def _runs(context: Context) -> Iterator[str]:
+    """Yield how far runs of a point are apart, what is left out, and on which machines they ran."""
+    points = context.points
     spread = points["spread"].dropna()
     if len(spread):
         yield (

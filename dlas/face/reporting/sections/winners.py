@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from dlas.analysis.matching import natural
 from dlas.analysis.winners import Standing, Winner, compressions
-from dlas.face.reporting.blocks import Absent, Cell, Column, Line, Section, Table
+from dlas.face.reporting.blocks import Absent, Section
 from dlas.face.reporting.context import Context
-from dlas.sweep.rows.labels import MISSING
+from dlas.face.tables.columns import NOTHING
+from dlas.face.tables.table import Cell, Column, Line, Table, columns_of
 
 MOST_TIED = 3
 """Most names in a cell; further ties are counted."""
-NAMES = [Column("setting"), Column("compiler")]
+NAMES = columns_of("setting", "compiler")
 NOTE = "Numbers are milliseconds; “2 of 3” means that one of three points has no time."
 
 
@@ -35,7 +36,7 @@ def section(context: Context) -> Section | Absent:
 
 
 def _by_compression(context: Context, values: list[str]) -> Table:
-    columns = [*NAMES, *(Column(value, "fastest algorithm for") for value in values)]
+    columns = [*NAMES, *columns_of(*values, group="fastest algorithm for")]
     if len(values) > 1:
         columns.append(Column("fastest", "of all"))
 
@@ -52,7 +53,7 @@ def _by_compression(context: Context, values: list[str]) -> Table:
 
 
 def _by_primitive(context: Context, values: list[str]) -> Table:
-    columns = [*NAMES, *(Column(value, "fastest compression for") for value in values)]
+    columns = [*NAMES, *columns_of(*values, group="fastest compression for")]
 
     def cells(standing: Standing) -> list[Cell]:
         return [
@@ -85,7 +86,7 @@ def _cell(
 ) -> Cell:
     """Return the winner of a competition: the axes' values of the fastest point and of its ties."""
     if winner is None:
-        return Cell(MISSING, style="muted")
+        return NOTHING
     tried = f"{winner.tried - winner.failed} of {winner.tried}" if winner.failed else ""
     if not winner.points:
         return Cell("none", note=tried, style="bad")

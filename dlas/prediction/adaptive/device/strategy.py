@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import cast
@@ -15,7 +15,6 @@ import pandas as pd
 from dlas.analysis.matching import timed
 from dlas.bench.measuring.machine import Machine
 from dlas.errors import InputError, Unfinished
-from dlas.networks.operators import Operators
 from dlas.prediction.adaptive.budget import LoopBudget
 from dlas.prediction.adaptive.device import lines
 from dlas.prediction.adaptive.device.budget import (
@@ -41,18 +40,18 @@ from dlas.prediction.adaptive.device.record import (
 from dlas.prediction.adaptive.device.studies import DeviceStudies, examine
 from dlas.prediction.adaptive.loop import Batch, Loop, SteppedStrategy
 from dlas.prediction.learning import stored
+from dlas.prediction.learning.examples import example_of, operators_of
 from dlas.prediction.learning.fitting import quiet
 from dlas.prediction.learning.noise import noise_floor
-from dlas.prediction.learning.points import NETWORK, Points, operators_of, planned_points, read_points
+from dlas.prediction.learning.points import NETWORK, Points, usable_points
 from dlas.prediction.learning.predictions import predict
 from dlas.prediction.learning.settings import evaluate_settings, fit_settings
 from dlas.prediction.learning.splits import Criterion
 from dlas.prediction.predictors.additive import Additive
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels
-from dlas.stack import Layer
-from dlas.sweep.engine.planned import Planned
+from dlas.stack.types import Say
 from dlas.sweep.engine.session import Session, Steps
-from dlas.sweep.rows.files import holds_rows
+from dlas.sweep.rows.example import Example
 from dlas.sweep.rows.frame import frame_of
 from dlas.sweep.rows.labels import duration
 from dlas.sweep.rows.labels import points as counted
@@ -61,9 +60,6 @@ from dlas.sweep.rows.results import Row
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import Point
 
-Say = Callable[[str], None]
-PlannedPoint = tuple[Row, Operators, list[Layer]]
-"""What is known of a point that was not measured: its parts, its network's operators, its kernels."""
 PART = "boosted_kernels"
 HELD_OUT = 10
 """Parts of the networks, each of which is held out in turn for the intervals."""
@@ -117,7 +113,7 @@ class DeviceStrategy(SteppedStrategy):
         self.folder, self.asked, self.studies = folder, asked, studies
         self.session, self.budget, self.say = session, budget, say
         self.predicted, self.failed = pd.DataFrame(), Counter[str]()
-        self._plans: dict[str, PlannedPoint | None] = {}
+        self._plans: dict[str, Example | None] = {}
         self._unplanned: Counter[str] = Counter()
         self._fit_s = 0.0
 
@@ -182,15 +178,15 @@ class DeviceStrategy(SteppedStrategy):
         Unfinished
             If there are none.
         """
-        folders = [path for name in (ROWS, AGAIN) if holds_rows(path := self.folder / name)]
+        rows = [row for place in (ROWS, AGAIN) for row in self.rows[place].values()]
         try:
-            return read_points(folders, self.asked.target, kernels=True)
+            return usable_points(map(example_of, rows), self.asked.target, kernels=True)
         except InputError as error:
             raise Unfinished(f"nothing to fit a predictor to: {error}: {self._why()}") from None
 
     def measured(self) -> dict[str, float]:
         """Return what was measured of the networks never seen, by id."""
-        rows = frame_of("", list(self.rows[UNSEEN].values()))
+        rows = frame_of(self.rows[UNSEEN].values())
         usable = rows[timed(rows)]
         return dict(zip(usable["id"], usable[self.asked.target], strict=True))
 
@@ -277,13 +273,13 @@ class DeviceStrategy(SteppedStrategy):
         drawn = {point.id: point for point in points if point.id not in self.tried}
         if new := [point for name, point in drawn.items() if name not in self._plans]:
             made = self.session.part.plan(self.studies.study(ROWS), new, kernels=True)
-            self._plans |= plans_of(made, new)
+            self._plans |= dict.fromkeys((point.id for point in new), None)
+            self._plans |= {each.row.id: each for each in made.points}
             self._unplanned += made.failed
         known = [plan for plan in map(self._plans.get, drawn) if plan is not None]
         if not known:
             return drawn, None
-        rows, networks, kernels = zip(*known, strict=True)
-        return drawn, planned_points(rows, networks, kernels)
+        return drawn, Points.of(known)
 
     def _fit(self) -> None:
         """Fit a predictor to what was measured, and write it.
@@ -309,16 +305,16 @@ class DeviceStrategy(SteppedStrategy):
         unseen = self.studies.unseen()
         made = self.session.part.plan(self.studies.study(UNSEEN), unseen, kernels=True)
         self.failed = made.failed
-        if not made.rows:
+        if not made.points:
             return
-        asked = planned_points(made.rows, made.networks, made.kernels)
+        asked = Points.of(made.points)
         found = predict(fitted, asked, anyway=True).frame(asked).set_index("id", drop=False)
         told = [point for point in unseen if point.id in found.index]
         self.predicted = found.loc[[point.id for point in told]].reset_index(drop=True)
         for _, own in itertools.groupby(told, key=lambda point: point.model):
             yield self._batch(list(own), UNSEEN)
             yield from self._again()
-        rows = frame_of("", list(self.rows[UNSEEN].values()))
+        rows = frame_of(self.rows[UNSEEN].values())
         left_out = rows[~timed(rows)]["reason"].fillna("its times are unstable")
         self.failed += Counter(left_out.astype(str))
 
@@ -356,11 +352,3 @@ def fit_device(
 def usable(row: Row) -> bool:
     """Return whether a predictor of kernels can be fitted to a row."""
     return row.timed and bool(operators_of(row)) and any(seconds > 0 for _, seconds in timed_layers(row))
-
-
-def plans_of(made: Planned, points: Sequence[Point]) -> dict[str, PlannedPoint | None]:
-    """Return what is known of each point, by its id; None for those that could not be planned."""
-    found: dict[str, PlannedPoint | None] = {point.id: None for point in points}
-    for row, network, kernels in zip(made.rows, made.networks, made.kernels, strict=True):
-        found[row.id] = row, network, kernels
-    return found

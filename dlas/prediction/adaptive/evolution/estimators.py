@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.analysis.matching import timed
 from dlas.errors import InputError, listed
@@ -18,18 +17,19 @@ from dlas.prediction.adaptive.evolution.space import PointOptions, StudySpace, s
 from dlas.prediction.learning import stored
 from dlas.prediction.learning.features import OF_OPTIONS
 from dlas.prediction.learning.features.subnets import Told
-from dlas.prediction.learning.points import SETTING, Points, planned_points
-from dlas.prediction.learning.predictions import MOST_UNKNOWN, UNKNOWN_FACTOR, check_within
+from dlas.prediction.learning.points import SETTING, Points
+from dlas.prediction.learning.predictions import bound, check_within
 from dlas.prediction.predictors.lookup_table import BlockSum, LookupTable
 from dlas.stack import INFERENCE, Fitted, Samples
+from dlas.stack.types import Floats
 from dlas.sweep.engine.checks import check_study
 from dlas.sweep.engine.session import Session
+from dlas.sweep.rows.example import Example
 from dlas.sweep.rows.frame import frame_of
 from dlas.sweep.rows.predictions import PREDICTED
 from dlas.sweep.rows.results import Row
 from dlas.sweep.study.point import NONE, Point
 
-Array = npt.NDArray[np.float64]
 MEASURE = "measure"
 TRUE = "accuracy"
 """What is maximised by making each network, training it or not as the study says, and evaluating it."""
@@ -42,11 +42,11 @@ COSTS = ("_s", "_bytes", "_j")
 class Costs(Protocol):
     """What candidates cost."""
 
-    def __call__(self, points: Sequence[Point]) -> tuple[Array, Array]:
+    def __call__(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
         """Return the costs of points, and the upper ends of their intervals."""
 
 
-Scores = Callable[[Sequence[Point]], Array]
+Scores = Callable[[Sequence[Point]], Floats]
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,11 @@ class PredictorSource:
         """
         known = stored.read(folder)
         point = space.point(space.draw(np.random.default_rng(0)))
-        device = point.hardware.make("hardware").describe()
+        device: Any = point.device.describe()
         row = Row(
             **point.content(), id=point.id, key="", study=space.study.name, status=PREDICTED, device=device
         )
-        (key,) = planned_points([row], [{point.batch: []}], [[]]).places()
+        (key,) = Points.of([Example(row, {point.batch: []})]).places()
         covering = known.covering(key)
         if covering is None and len(known.fitted) > 1:
             told = [
@@ -115,7 +115,7 @@ class PredictorSource:
             )
         return cls(known, known.fitted[own], setting, space, fast, differing, session)
 
-    def __call__(self, points: Sequence[Point]) -> tuple[Array, Array]:
+    def __call__(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
         """Return what is predicted, and the upper ends of the intervals.
 
         Both are infinite without a network, and where more of it is unknown than ``dlas predict`` takes.
@@ -125,39 +125,21 @@ class PredictorSource:
             value, unknown = self._predicted(samples_of(part, target, points))
         else:
             value, unknown = np.full(len(points), np.inf), np.zeros(len(points))
-            made = _made(self.space, points, self.session, kernels=part.level == "kernel")
-            places = [at for at, point in enumerate(points) if point.id in made]
+            made = self.session.part.plan(self.space.small, points, kernels=part.level == "kernel")
+            examples = {each.row.id: each for each in made.points}
+            places = [at for at, point in enumerate(points) if point.id in examples]
             if places:
-                own = made_points([made[points[at].id] for at in places])
+                own = Points.of([examples[points[at].id] for at in places])
                 value[places], unknown[places] = self._predicted(own.samples(part, target, [""] * len(own)))
-        value = np.where(unknown > MOST_UNKNOWN, np.inf, value)
-        factor = np.exp(self.setting.half_width or 0.0) * (1 + UNKNOWN_FACTOR * unknown)
-        return value, value * factor
+        value, _, high = bound(value, unknown, self.setting.half_width or 0.0)
+        return np.nan_to_num(value, nan=np.inf), np.nan_to_num(high, nan=np.inf)
 
-    def _predicted(self, samples: Samples) -> tuple[Array, Array]:
+    def _predicted(self, samples: Samples) -> tuple[Floats, Floats]:
         if samples.columns != tuple(self.setting.columns):
             raise InputError(
                 "the predictor was fitted to other features than this version computes; fit it again"
             )
         return self.fitted.told(samples)
-
-
-Made = tuple[Row, Any, Any]
-
-
-def _made(
-    space: StudySpace, points: Sequence[Point], session: Session, kernels: bool = False
-) -> dict[str, Made]:
-    """Return the row, the operators and the kernels of each point whose network could be made, by its id."""
-    found = session.part.plan(space.small, points, kernels=kernels)
-    each = zip(found.rows, found.networks, found.kernels, strict=True)
-    return {row.id: (row, operators, own) for row, operators, own in each}
-
-
-def made_points(made: Sequence[Made]) -> Points:
-    """Return points of networks that were made."""
-    rows, networks, kernels = zip(*made, strict=True)
-    return planned_points(rows, networks, kernels)
 
 
 @dataclass
@@ -178,7 +160,7 @@ class TableSource:
     tables: Mapping[int, Mapping[str, float]]
     sums: dict[float, BlockSum] = field(default_factory=dict)
 
-    def __call__(self, points: Sequence[Point]) -> tuple[Array, Array]:
+    def __call__(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
         """Return the sums of blocks, which have no interval.
 
         Raises
@@ -212,10 +194,10 @@ class Measurement:
 
     rows: dict[str, Row] = field(default_factory=dict)
 
-    def __call__(self, points: Sequence[Point]) -> tuple[Array, Array]:
+    def __call__(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
         """Return medians, and the upper ends of their intervals; infinity where a point has no time."""
         ids = [point.id for point in points]
-        frame = frame_of("", [self.rows[name] for name in dict.fromkeys(ids) if name in self.rows])
+        frame = frame_of([self.rows[name] for name in dict.fromkeys(ids) if name in self.rows])
         results = frame[timed(frame)].set_index("id")
         value, high = (
             results[name].reindex(ids).to_numpy(dtype=float) for name in (LATENCY, "latency_high_s")
@@ -325,7 +307,7 @@ def scores_of(text: str, space: StudySpace, session: Session) -> Scores:
     )
 
 
-def _true(space: StudySpace, points: Sequence[Point], session: Session) -> Array:
+def _true(space: StudySpace, points: Sequence[Point], session: Session) -> Floats:
     """Return the accuracies of networks, which are made; of those that cannot be none, minus infinity.
 
     Raises

@@ -12,8 +12,8 @@ import numpy as np
 
 from dlas.errors import InputError
 from dlas.networks.operators import Operators
+from dlas.prediction.learning.derived_operators import DerivedOperators
 from dlas.prediction.learning.features import columns, matrix, of_operators
-from dlas.prediction.learning.points import Followed
 from dlas.stack import PART_AXES, Model, Predictor, Samples
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import NONE, Choice, Point
@@ -152,10 +152,10 @@ def samples_of(predictor: Predictor, target: str, points: Sequence[Point]) -> Sa
     )
 
 
-def _followed(point: Point) -> Followed:
+def _followed(point: Point) -> DerivedOperators:
     """Return a point's operators."""
     data = point.dataset.make("dataset").load()
-    return Followed(point.model.make("model"), data.shape, data.classes, point.batch)
+    return DerivedOperators(point.model.make("model"), data.shape, data.classes, point.batch)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from dlas.prediction.adaptive.evolution.record import (
 )
 from dlas.prediction.adaptive.evolution.space import Candidate, StudySpace
 from dlas.prediction.adaptive.loop import Batch, Loop, SteppedStrategy
+from dlas.stack.types import Say
 from dlas.sweep.engine.checks import check_parts
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.files import check_appendable, holds_rows
@@ -46,7 +47,6 @@ from dlas.sweep.study.point import Choice
 
 MEASURED = "measured"
 """Folder, in that of the search, of what its estimator measured."""
-Say = Callable[[str], None]
 
 
 class EvolutionStrategy(SteppedStrategy):
@@ -213,7 +213,7 @@ class EvolutionStrategy(SteppedStrategy):
 
     def _measured(self) -> dict[tuple[str, str], float]:
         """Return each quantity that was measured of the winners, by its name and the point's id."""
-        frame = frame_of("", self.rows.get("", {}).values())
+        frame = frame_of(self.rows.get("", {}).values())
         results = frame[timed(frame)] if len(frame) else frame
         return {
             (name, row): float(value)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.networks.operators import Operators
 from dlas.prediction.learning.features import subnets
@@ -22,9 +21,9 @@ from dlas.prediction.learning.features.subnets import Options, Told
 from dlas.prediction.learning.features.totals import totals
 from dlas.prediction.learning.features.training_cost import training_cost
 from dlas.stack import Layer
+from dlas.stack.types import Floats
 
-Array = npt.NDArray[np.float64]
-Family = Callable[[Sequence[Layer]], Mapping[str, float | Array]]
+Family = Callable[[Sequence[Layer]], Mapping[str, float | Floats]]
 """Returns columns by name; of an array the largest number counts, each an affine function of the batch."""
 OF_OPTIONS = subnets.FAMILIES
 """Families of options alone."""
@@ -57,7 +56,7 @@ def matrix(
     networks: Sequence[Operators],
     batches: Sequence[int],
     options: Options | None = None,
-) -> Array:
+) -> Floats:
     """Return the features of points.
 
     Parameters
@@ -98,13 +97,13 @@ def _unknown(column: str) -> Sequence[Any]:
     raise KeyError(column)
 
 
-def _by_family(families: Sequence[str], found: Array) -> list[Array]:
+def _by_family(families: Sequence[str], found: Floats) -> list[Floats]:
     """Return the columns of each family."""
     ends = np.cumsum([len(_names(family)) for family in families])
     return np.split(found, ends[:-1], axis=1)
 
 
-def _of_network(families: Sequence[str], operators: Operators, batches: Array) -> Array:
+def _of_network(families: Sequence[str], operators: Operators, batches: Floats) -> Floats:
     """Return the features of one network at some batch sizes."""
     first, *others = operators if len(operators) == 1 else set(batches.tolist())
     if first in operators and not others:
@@ -116,7 +115,7 @@ def _of_network(families: Sequence[str], operators: Operators, batches: Array) -
     return np.column_stack([_extended(first, second, steps) for first, second in pairs])
 
 
-def _extended(first: float | Array, second: float | Array, steps: Array) -> Array:
+def _extended(first: float | Floats, second: float | Floats, steps: Floats) -> Floats:
     """Return a column some steps beyond the second of two batch sizes."""
     if isinstance(first, float) and isinstance(second, float):
         return second + steps * (second - first)
@@ -124,6 +123,6 @@ def _extended(first: float | Array, second: float | Array, steps: Array) -> Arra
     return np.asarray((np.asarray(second) + steps[:, None] * growth).max(axis=1))
 
 
-def _values(families: Sequence[str], layers: Sequence[Layer]) -> list[float | Array]:
+def _values(families: Sequence[str], layers: Sequence[Layer]) -> list[float | Floats]:
     """Return the columns of one network at the batch size of its layers."""
     return [value for family in families for value in FAMILIES[family](layers).values()]

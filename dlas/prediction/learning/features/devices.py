@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from dlas.stack.predictor import OF_DEVICE
+from dlas.stack.types import Floats
 
 Facts = Mapping[str, float]
 """What a row tells of its device, by name: those of :data:`FACTS` that are known."""
@@ -36,9 +36,7 @@ def facts_of(device: object) -> Facts:
     return {name: float(told[name]) for name in FACTS if isinstance(told.get(name), int | float)}
 
 
-def device_features(
-    frame: pd.DataFrame, facts: Sequence[Facts]
-) -> tuple[tuple[str, ...], npt.NDArray[np.float64]]:
+def device_features(frame: pd.DataFrame, facts: Sequence[Facts]) -> tuple[tuple[str, ...], Floats]:
     """Return the features of points' devices.
 
     Parameters

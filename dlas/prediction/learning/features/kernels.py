@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.prediction.learning.features.costs import padded_macs
 from dlas.prediction.learning.features.totals import weights
 from dlas.stack import Layer
+from dlas.stack.types import Floats
 from dlas.sweep.rows.operators import class_of
 
 SHAPE = ("n", "c", "h", "w")
@@ -53,7 +53,7 @@ def kind(kernel: Layer) -> str:
     return name if kernel.get("operator") == "Conv" else str(kernel.get("operator") or name)
 
 
-def kernel_features(kernels: Sequence[Layer]) -> npt.NDArray[np.float64]:
+def kernel_features(kernels: Sequence[Layer]) -> Floats:
     """Return the features of kernels.
 
     Parameters

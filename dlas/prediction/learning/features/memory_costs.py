@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.prediction.learning.features.totals import read, weights, written
 from dlas.stack import Layer
+from dlas.stack.types import Floats
 
-Array = npt.NDArray[np.float64]
 REUSED = ("Add", "Relu", "Sigmoid", "Tanh", "LeakyRelu", "Elu", "Softmax", "Dropout")
 """Operators whose backward pass needs no tensor beside those that their neighbours keep."""
 INDEXED = "MaxPool"
 """Keeps where its maxima were, as integers of 64 bits, beside its output."""
 
 
-def memory_costs(operators: Sequence[Layer]) -> dict[str, float | Array]:
+def memory_costs(operators: Sequence[Layer]) -> dict[str, float | Floats]:
     """Return the costs of a network's memory, in values of 32 bits.
 
     Parameters
@@ -80,5 +79,5 @@ def patches(layer: Layer) -> float:
     return float(layer["n"] * layer["p"] * layer["q"] * layer["c"] * layer["r"] * layer["s"])
 
 
-def _candidates(values: Sequence[float]) -> Array:
+def _candidates(values: Sequence[float]) -> Floats:
     return np.array([0.0, *values])

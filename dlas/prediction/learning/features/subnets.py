@@ -18,8 +18,8 @@ import numpy.typing as npt
 from dlas.errors import InputError, listed
 from dlas.networks.subnets.shapes import LEAST_SIZE, MOST_SIZE, Shapes, check_size, ofa, small
 from dlas.networks.subnets.written import EXPANSIONS, KERNELS, MOST, STAGES, Codes, codes
+from dlas.stack.types import Floats
 
-Array = npt.NDArray[np.float64]
 Options = Callable[[str], Sequence[Any]]
 """Returns a column of the table of rows, ``model.subnet``, a value for each point; None where it is unset."""
 INTERVALS = 8
@@ -46,9 +46,9 @@ class Subnets:
     """
 
     codes: Codes
-    sizes: Array
-    widths: Array
-    batches: Array
+    sizes: Floats
+    widths: Floats
+    batches: Floats
 
     @classmethod
     def of(cls, options: Options) -> Subnets:
@@ -135,10 +135,10 @@ class PointFamily:
     """
 
     names: tuple[str, ...]
-    values: Callable[[Told], Array]
+    values: Callable[[Told], Floats]
 
 
-def _encoded(told: Told) -> Array:
+def _encoded(told: Told) -> Floats:
     """Return the paper's 128 values: kernel sizes, expansion ratios and size as zeros and ones."""
     subnets = told.subnets
     subnets.check_batch("subnet")
@@ -164,7 +164,7 @@ def _encoded_names() -> tuple[str, ...]:
     return (*names, *(f"size_from_{LEAST_SIZE + place * width}" for place in range(INTERVALS)))
 
 
-def _exact_size(told: Told) -> Array:
+def _exact_size(told: Told) -> Floats:
     """Return the number of pixels, relative to those of the usual size."""
     return ((told.subnets.sizes / USUAL_SIZE) ** 2)[:, None]
 
@@ -173,7 +173,7 @@ GATED = tuple(stage for stage, gated in enumerate(ofa(1.0).gated) if gated)
 COSTS = ("pointwise_macs", "depthwise_macs", "depthwise_values", "gates", "layers")
 
 
-def _costs(told: Told) -> Array:
+def _costs(told: Told) -> Floats:
     """Return the costs of each stage, of the whole batch, and of what all subnetworks have in common."""
     subnets = told.subnets
     found = np.empty((len(subnets.sizes), len(_cost_names())))
@@ -194,9 +194,9 @@ def _cost_names() -> tuple[str, ...]:
     return (*names, "pixels", "once")
 
 
-def _costs_of(shapes: Shapes, code: Codes, sizes: Array, batches: Array) -> Array:
+def _costs_of(shapes: Shapes, code: Codes, sizes: Floats, batches: Floats) -> Floats:
     """Return the costs of subnetworks of one width."""
-    columns: list[Array] = []
+    columns: list[Floats] = []
     side = _halved(sizes, shapes.strides[0])
     for stage in range(STAGES):
         kernels, expansions = code[:, stage].astype(np.float64).transpose(1, 0, 2)
@@ -219,11 +219,11 @@ def _costs_of(shapes: Shapes, code: Codes, sizes: Array, batches: Array) -> Arra
     return np.column_stack(columns)
 
 
-def _halved(sizes: Array, stride: int) -> Array:
+def _halved(sizes: Floats, stride: int) -> Floats:
     return np.ceil(sizes / stride)
 
 
-def _blocks(told: Told) -> Array:
+def _blocks(told: Told) -> Floats:
     """Return how often each block of a table of latencies occurs, the size and the width."""
     subnets = told.subnets
     subnets.check_batch("subnet_blocks")
@@ -252,7 +252,7 @@ def _block_names() -> tuple[str, ...]:
     )
 
 
-def _device(told: Told) -> Array:
+def _device(told: Told) -> Floats:
     """Return the numbers of a GPU, as its rows tell them."""
     columns = []
     for name in DEVICE:

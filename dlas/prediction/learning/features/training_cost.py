@@ -18,11 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.stack import Layer
+from dlas.stack.types import Floats
 
-Array = npt.NDArray[np.float64]
 TILES = ((4, 3), (3, 2))
 """Winograd's tiles: outputs and kernel of one dimension; cuDNN's most common ones."""
 
@@ -31,16 +30,16 @@ TILES = ((4, 3), (3, 2))
 class Convolutions:
     """Convolutions as arrays, a value each; letters as in :class:`dlas.stack.Conv`."""
 
-    n: Array
-    c: Array
-    h: Array
-    w: Array
-    k: Array
-    r: Array
-    s: Array
-    p: Array
-    q: Array
-    groups: Array
+    n: Floats
+    c: Floats
+    h: Floats
+    w: Floats
+    k: Floats
+    r: Floats
+    s: Floats
+    p: Floats
+    q: Floats
+    groups: Floats
 
     @classmethod
     def of(cls, operators: Iterable[Layer]) -> Convolutions:
@@ -68,7 +67,7 @@ def training_cost(operators: Sequence[Layer]) -> dict[str, float]:
     return dict(zip(found, np.array([*found.values()]).sum(axis=1).tolist(), strict=True))
 
 
-def columns(conv: Convolutions) -> dict[str, Array]:
+def columns(conv: Convolutions) -> dict[str, Floats]:
     """Return the 56 columns of each convolution, by name."""
     found = {**tensors(conv), **matrix_multiplication(conv), **fft(conv)}
     for outputs, kernel in TILES:
@@ -76,7 +75,7 @@ def columns(conv: Convolutions) -> dict[str, Array]:
     return found
 
 
-def tensors(conv: Convolutions) -> dict[str, Array]:
+def tensors(conv: Convolutions) -> dict[str, Floats]:
     """Return the sizes of the tensors and their gradients (items 1 to 5)."""
     weight = _weight(conv) * conv.r * conv.s
     weight_gradient = conv.n * weight
@@ -91,7 +90,7 @@ def tensors(conv: Convolutions) -> dict[str, Array]:
     }
 
 
-def matrix_multiplication(conv: Convolutions) -> dict[str, Array]:
+def matrix_multiplication(conv: Convolutions) -> dict[str, Floats]:
     """Return the memory and operations of multiplying matrices of patches (items 6 to 15)."""
     in_pixels, out_pixels, kernel = conv.n * conv.h * conv.w, conv.n * conv.p * conv.q, conv.r * conv.s
     forward = out_pixels * kernel * conv.c
@@ -113,7 +112,7 @@ def matrix_multiplication(conv: Convolutions) -> dict[str, Array]:
     }
 
 
-def fft(conv: Convolutions) -> dict[str, Array]:
+def fft(conv: Convolutions) -> dict[str, Floats]:
     """Return the memory and operations of convolving by FFT (items 16 to 28)."""
     in_frequencies, out_frequencies = conv.h * (1 + conv.w), conv.p * (1 + conv.q)
     weight, image = _weight(conv), conv.h * conv.w
@@ -146,7 +145,7 @@ def fft(conv: Convolutions) -> dict[str, Array]:
     }
 
 
-def winograd(conv: Convolutions, outputs: int, kernel: int) -> dict[str, Array]:
+def winograd(conv: Convolutions, outputs: int, kernel: int) -> dict[str, Floats]:
     """Return the memory and operations of Winograd's algorithm (items 29 to 42).
 
     Parameters
@@ -178,7 +177,7 @@ def winograd(conv: Convolutions, outputs: int, kernel: int) -> dict[str, Array]:
     }
 
 
-def _passes(forward: Array, input_gradient: Array, weight_gradient: Array) -> Mapping[str, Array]:
+def _passes(forward: Floats, input_gradient: Floats, weight_gradient: Floats) -> Mapping[str, Floats]:
     """Return three passes, their pairs, and the sum of the pairs."""
     pairs = {
         "forward_and_input_gradient": forward + input_gradient,
@@ -196,12 +195,12 @@ def _passes(forward: Array, input_gradient: Array, weight_gradient: Array) -> Ma
     }
 
 
-def _weight(conv: Convolutions) -> Array:
+def _weight(conv: Convolutions) -> Floats:
     """Return the pairs of a filter and a channel that it reads."""
     return conv.k * conv.c / conv.groups
 
 
-def _fft_operations(conv: Convolutions, transformed: Array, multiplied: Array) -> Array:
+def _fft_operations(conv: Convolutions, transformed: Floats, multiplied: Floats) -> Floats:
     """Return the operations of transforms over ``transformed`` values and of products over ``multiplied``."""
     transforms = transformed * np.log2(np.sqrt(multiplied))
     tensors = conv.n * (conv.c + conv.k) + _weight(conv)

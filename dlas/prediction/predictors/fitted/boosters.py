@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.errors import InputError
 from dlas.prediction.predictors.fitted.walks import Nodes, Tree
+from dlas.stack.types import Floats
 
 if TYPE_CHECKING:
     import xgboost
@@ -45,8 +45,8 @@ class Booster:
     @classmethod
     def fitted(
         cls,
-        features: npt.NDArray[np.float64],
-        target: npt.NDArray[np.float64],
+        features: Floats,
+        target: Floats,
         rounds: int,
         settings: Mapping[str, Any],
     ) -> Booster:
@@ -89,7 +89,7 @@ class Booster:
             raise InputError(f"{path} holds no trees of XGBoost: {reason}") from None
         return cls(model, columns, nodes)
 
-    def predict(self, features: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def predict(self, features: Floats) -> Floats:
         """Return the predictions [n] of rows [n, columns]."""
         return np.asarray(self.model.inplace_predict(features, validate_features=False), dtype=np.float64)
 

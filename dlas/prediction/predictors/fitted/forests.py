@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dlas.errors import InputError
+from dlas.stack.types import Floats
 
 ARRAYS = {
     "feature": np.int32,
@@ -43,7 +44,7 @@ class Forest:
     feature: npt.NDArray[np.int32]
     threshold: npt.NDArray[np.float32]
     right: npt.NDArray[np.int32]
-    value: npt.NDArray[np.float64]
+    value: Floats
     roots: npt.NDArray[np.int32]
     columns: int
 
@@ -84,7 +85,7 @@ class Forest:
         """Return its arrays by name."""
         return {name: getattr(self, name) for name in ARRAYS}
 
-    def predict(self, features: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def predict(self, features: Floats) -> Floats:
         """Return the mean over the trees for each row.
 
         Parameters
@@ -101,7 +102,7 @@ class Forest:
             total += self._walk(np.full(len(rows), root, dtype=np.intp), values, starts)
         return total / len(self.roots)
 
-    def _descend(self, row: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    def _descend(self, row: npt.NDArray[np.float32]) -> Floats:
         """Return the value that each tree has for one row."""
         nodes = self.roots.astype(np.intp)
         while True:
@@ -113,7 +114,7 @@ class Forest:
 
     def _walk(
         self, nodes: npt.NDArray[np.intp], values: npt.NDArray[np.float32], starts: npt.NDArray[np.int_]
-    ) -> npt.NDArray[np.float64]:
+    ) -> Floats:
         """Return the values of the leaves that walks from ``nodes`` end in; ``nodes`` is overwritten.
 
         Each walk reads the row whose features start at its place of ``starts`` in ``values``.
@@ -147,7 +148,7 @@ class Forest:
             raise InputError("a value of the trees is not a finite number")
 
 
-def _rounded_down(thresholds: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+def _rounded_down(thresholds: Floats) -> npt.NDArray[np.float32]:
     """Return the largest single-precision numbers that are not above the thresholds.
 
     A number in single precision is at most one exactly where it is at most the other.

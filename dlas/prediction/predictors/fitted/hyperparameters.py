@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import optuna
 import xgboost
 
 from dlas.prediction.predictors.fitted.boosters import OBJECTIVE
+from dlas.stack.types import Floats
 
 BUDGETS = (100, 300, 900)
 """Rounds of boosting after which a trial goes on or ends."""
@@ -24,7 +24,6 @@ FOLDS = 3
 """Parts of the groups, each held out in turn."""
 STARTED = 5
 """Random trials before TPE proposes; each of Hyperband's brackets has its own."""
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Found:
     error: float
 
 
-def search(features: Array, target: Array, groups: Sequence[str], trials: int, seed: int) -> Found:
+def search(features: Floats, target: Floats, groups: Sequence[str], trials: int, seed: int) -> Found:
     """Return the settings with the least error on groups that were held out.
 
     Parameters
@@ -100,7 +99,7 @@ def _proposed(trial: optuna.Trial | optuna.trial.FrozenTrial) -> dict[str, Any]:
 
 
 def _folds(
-    features: Array, target: Array, groups: Sequence[str], seed: int
+    features: Floats, target: Floats, groups: Sequence[str], seed: int
 ) -> Iterator[tuple[xgboost.DMatrix, xgboost.DMatrix]]:
     """Yield what to fit and what to try, whole groups held out."""
     names, places = np.unique(np.asarray(groups), return_inverse=True)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.errors import InputError
 from dlas.prediction.predictors.fitted.arrays import read_arrays, write_arrays
@@ -18,6 +17,7 @@ from dlas.prediction.predictors.fitted.least_squares import relative_rates
 from dlas.prediction.predictors.fitted.power import Power
 from dlas.prediction.predictors.fitted.walks import LARGEST, Places, Walks
 from dlas.stack import Fitted, Kernels, Samples
+from dlas.stack.types import Floats
 
 COSTS = ("macs", "padded_macs", "values", "weights", "count")
 """Columns whose rates make the sum of a kernel's time."""
@@ -25,7 +25,6 @@ INDEX = "kernels.json"
 """File that names the kinds of kernels, in the order of their arrays and trees."""
 MOST_KINDS = 1000
 MOST_BYTES = 1 << 20
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -42,16 +41,16 @@ class KernelKind:
         Predicts the logarithm of the measured time over that sum; None where kernels were too few.
     """
 
-    rates: Array
+    rates: Floats
     floor: float
     booster: Booster | None
 
-    def sums(self, kernels: Kernels) -> Array:
+    def sums(self, kernels: Kernels) -> Floats:
         """Return the sums of the costs of kernels of this kind, in seconds."""
         return np.asarray(np.maximum((costs_of(kernels) * self.rates).sum(axis=1), self.floor / 10))
 
 
-def costs_of(kernels: Kernels) -> Array:
+def costs_of(kernels: Kernels) -> Floats:
     """Return the costs [n, len(COSTS)] of kernels."""
     return kernels.features[:, [kernels.columns.index(name) for name in COSTS]]
 
@@ -87,11 +86,11 @@ class KernelSum(Fitted):
         factor, overhead = relative_rates(np.column_stack([total, count]), samples.target)
         return replace(self, factor=float(factor), overhead=float(overhead))
 
-    def predict(self, samples: Samples) -> Array:
+    def predict(self, samples: Samples) -> Floats:
         """Return the seconds of each network, or the joules."""
         return self.told(samples)[0]
 
-    def of_kernels(self, kernels: Kernels) -> Array:
+    def of_kernels(self, kernels: Kernels) -> Floats:
         """Return the seconds of each kernel as profiled, without a network's factor and overhead.
 
         Raises
@@ -116,11 +115,11 @@ class KernelSum(Fitted):
         found[known] = total * np.exp(self._corrections(own.features, kinds))
         return found
 
-    def unknown(self, samples: Samples) -> Array:
+    def unknown(self, samples: Samples) -> Floats:
         """Return the share [n] of each prediction for kernels of kinds of which none or few were fitted."""
         return self.told(samples)[1]
 
-    def told(self, samples: Samples) -> tuple[Array, Array]:
+    def told(self, samples: Samples) -> tuple[Floats, Floats]:
         """Return what :meth:`predict` and :meth:`unknown` return, for the price of one."""
         assert samples.kernels is not None
         points, total = samples.kernels.points, len(samples)
@@ -187,7 +186,7 @@ class KernelSum(Fitted):
         seconds_a_value, factor, overhead = map(float, network)
         return cls(columns, kinds, seconds_a_value, factor, overhead, power)
 
-    def _parts(self, kernels: Kernels) -> Array:
+    def _parts(self, kernels: Kernels) -> Floats:
         """Return what each kernel adds to its network: its seconds, or its joules."""
         seconds = self.of_kernels(kernels)
         return seconds if self.power is None else seconds * self.power.of(kernels.kinds)
@@ -198,7 +197,7 @@ class KernelSum(Fitted):
         return np.array([index.get(kind, -1) for kind in kernels.kinds.tolist()], dtype=np.intp)
 
     @functools.cached_property
-    def _linear(self) -> tuple[Array, Array]:
+    def _linear(self) -> tuple[Floats, Floats]:
         """The rates [kinds, len(COSTS)] and the floors [kinds] of all kinds."""
         kinds = self.kinds.values()
         rates = np.array([kind.rates for kind in kinds], dtype=np.float64).reshape(-1, len(COSTS))
@@ -220,7 +219,7 @@ class KernelSum(Fitted):
         nodes = [booster.nodes for booster in boosters if booster.nodes is not None]
         return Walks.of(nodes) if nodes and len(nodes) == len(boosters) else None
 
-    def _corrections(self, features: Array, kinds: Places) -> Array:
+    def _corrections(self, features: Floats, kinds: Places) -> Floats:
         """Return what the trees of their kinds say of kernels [n]; 0 where a kind has none."""
         walks, present = self._walks, np.unique(kinds)
         if walks is not None and walks.cheaper(len(kinds), len(present)) and np.abs(features).max() < LARGEST:
@@ -232,7 +231,7 @@ class KernelSum(Fitted):
                 found[chosen] = booster.predict(features[chosen])
         return found
 
-    def _sums(self, samples: Samples) -> tuple[Array, Array]:
+    def _sums(self, samples: Samples) -> tuple[Floats, Floats]:
         """Return the sum of each network's kernels, in seconds or joules, and their number."""
         assert samples.kernels is not None
         points = samples.kernels.points

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from dlas.prediction.predictors.fitted.perceptrons import WIDTH, Array
+from dlas.prediction.predictors.fitted.perceptrons import WIDTH
+from dlas.stack.types import Floats
 
 BATCH = 32
 FEWER = 3
@@ -71,14 +72,14 @@ class Learner:
 
     def __init__(
         self,
-        features: Array,
-        outputs: Array,
+        features: Floats,
+        outputs: Floats,
         setting: Setting,
         epochs: int,
         seed: int,
         *,
         falling: bool = True,
-        start: Sequence[tuple[Array, Array]] = (),
+        start: Sequence[tuple[Floats, Floats]] = (),
         frozen: int = 0,
     ) -> None:
         self.features = torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32))
@@ -116,14 +117,14 @@ class Learner:
                 self._step(rows)
             self.epoch += 1
 
-    def error(self, features: Array, outputs: Array) -> float:
+    def error(self, features: Floats, outputs: Floats) -> float:
         """Return the root mean square error on other rows; infinite where training has diverged."""
         with torch.no_grad():
             found = self._forward(torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32)))
         error = float(np.sqrt(np.mean((found.numpy().astype(np.float64) - outputs) ** 2)))
         return error if math.isfinite(error) else math.inf
 
-    def arrays(self) -> list[tuple[Array, Array]]:
+    def arrays(self) -> list[tuple[Floats, Floats]]:
         """Return the weights and biases of each layer."""
         return [
             (layer.weight.detach().numpy().astype(np.float64), layer.bias.detach().numpy().astype(np.float64))
@@ -148,8 +149,8 @@ class Learner:
 def halving(
     start: Callable[[Setting], Learner],
     settings: Sequence[Setting],
-    features: Array,
-    outputs: Array,
+    features: Floats,
+    outputs: Floats,
 ) -> Setting:
     """Return the setting that wins by successive halving over epochs.
 

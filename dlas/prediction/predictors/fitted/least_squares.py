@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import nnls
 
-Array = npt.NDArray[np.float64]
+from dlas.stack.types import Floats
+
 PULL = 2.0
 """What a difference of alike rates counts, where the error of a row counts 1."""
 ROUNDS = 6
@@ -19,7 +19,7 @@ NORMAL = 0.6745
 """Median of the sizes of normally distributed errors, in standard deviations."""
 
 
-def relative_rates(features: Array, target: Array) -> Array:
+def relative_rates(features: Floats, target: Floats) -> Floats:
     """Return the non-negative rates with the least ``sum(((features @ rates - target) / target) ** 2)``.
 
     Parameters
@@ -33,7 +33,7 @@ def relative_rates(features: Array, target: Array) -> Array:
     return _solved(relative, np.ones(len(target)), _norms(relative), np.zeros((0, features.shape[1])))
 
 
-def robust_rates(features: Array, target: Array, alike: Sequence[tuple[int, int]]) -> Array:
+def robust_rates(features: Floats, target: Floats, alike: Sequence[tuple[int, int]]) -> Floats:
     """Return the non-negative rates with the least sum of Huber's loss of ``features @ rates - target``.
 
     Parameters
@@ -68,13 +68,13 @@ def robust_rates(features: Array, target: Array, alike: Sequence[tuple[int, int]
     return rates
 
 
-def _norms(columns: Array) -> Array:
+def _norms(columns: Floats) -> Floats:
     """Return the norms of columns, 1 of those that are 0."""
     norms = np.linalg.norm(columns, axis=0)
     return np.where(norms > 0, norms, 1.0)
 
 
-def _solved(columns: Array, known: Array, scale: Array, pulls: Array) -> Array:
+def _solved(columns: Floats, known: Floats, scale: Floats, pulls: Floats) -> Floats:
     """Return the rates; ``pulls`` are further rows, of scaled columns, whose sums are to be 0."""
     # Columns of numbers from 1 to 1e12 would leave the solver without digits.
     rows = np.vstack([columns / scale, pulls])

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial import cKDTree
 
 from dlas.prediction.predictors.fitted.arrays import read_arrays, write_arrays
 from dlas.stack import Fitted, Samples
+from dlas.stack.types import Floats
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Neighbours(Fitted):
         Standard deviations of the logarithms; 1 where a column is constant.
     """
 
-    points: npt.NDArray[np.float64]
-    target: npt.NDArray[np.float64]
-    scale: npt.NDArray[np.float64]
+    points: Floats
+    target: Floats
+    scale: Floats
 
     @classmethod
     def of(cls, samples: Samples) -> Neighbours:
@@ -48,7 +48,7 @@ class Neighbours(Fitted):
         """
         return cls(**read_arrays(folder, {"points": 2, "target": 1, "scale": 1}))
 
-    def predict(self, samples: Samples) -> npt.NDArray[np.float64]:
+    def predict(self, samples: Samples) -> Floats:
         """Return the target of the nearest point."""
         _, places = cKDTree(self.points).query(np.log1p(samples.features) / self.scale)
         return np.asarray(self.target[places])

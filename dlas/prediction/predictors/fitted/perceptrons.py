@@ -14,8 +14,8 @@ import numpy.typing as npt
 from dlas.errors import InputError
 from dlas.prediction.predictors.fitted.arrays import read_arrays, write_arrays
 from dlas.stack import Fitted, Samples
+from dlas.stack.types import Floats
 
-Array = npt.NDArray[np.float64]
 Single = npt.NDArray[np.float32]
 Scale = Literal["log", "as is"]
 LAYERS = 3
@@ -57,7 +57,7 @@ class Target:
     high: float
 
     @classmethod
-    def of(cls, target: Array, scale: Scale, quantity: str) -> Target:
+    def of(cls, target: Floats, scale: Scale, quantity: str) -> Target:
         """Return the scale of targets, each positive, of a quantity such as ``latency_s``."""
         low, high = float(target.min() / np.exp(BEYOND)), float(target.max() * np.exp(BEYOND))
         if scale == "as is":
@@ -65,11 +65,11 @@ class Target:
         logs = np.log(target)
         return cls(True, float(logs.mean()), float(logs.std()) or 1.0, low, high)
 
-    def forward(self, target: Array) -> Array:
+    def forward(self, target: Floats) -> Floats:
         """Return what a perceptron is to put out."""
         return np.asarray(((np.log(target) if self.logs else target) - self.mean) / self.deviation)
 
-    def back(self, outputs: Array) -> Array:
+    def back(self, outputs: Floats) -> Floats:
         """Return predictions of what a perceptron puts out."""
         values = outputs * self.deviation + self.mean
         bounds = (np.log(self.low), np.log(self.high)) if self.logs else (self.low, self.high)
@@ -90,10 +90,10 @@ class Perceptron(Fitted):
     target : Target
     """
 
-    weights: tuple[Array, ...]
-    biases: tuple[Array, ...]
-    mean: Array
-    deviation: Array
+    weights: tuple[Floats, ...]
+    biases: tuple[Floats, ...]
+    mean: Floats
+    deviation: Floats
     target: Target
 
     @classmethod
@@ -126,7 +126,7 @@ class Perceptron(Fitted):
             Target(bool(logs), mean, deviation, low, high),
         )
 
-    def standardised(self, features: Array) -> Array:
+    def standardised(self, features: Floats) -> Floats:
         """Return features as the first layer reads them."""
         return np.asarray((features - self.mean) / self.deviation)
 
@@ -136,7 +136,7 @@ class Perceptron(Fitted):
         pairs = zip(self.weights[:-1], self.biases[:-1], strict=True)
         return [(weight.T.astype(np.float32), bias.astype(np.float32)) for weight, bias in pairs]
 
-    def hidden(self, features: Array) -> Array:
+    def hidden(self, features: Floats) -> Floats:
         """Return what the second hidden layer puts out, [n, neurons]."""
         values = self.standardised(features).astype(np.float32)
         for weight, bias in self._hidden_layers:
@@ -145,7 +145,7 @@ class Perceptron(Fitted):
             np.maximum(values, 0, out=values)
         return values.astype(np.float64)
 
-    def predict(self, samples: Samples) -> Array:
+    def predict(self, samples: Samples) -> Floats:
         """Return predictions, at most ten times beyond what was fitted."""
         outputs = np.empty(len(samples))
         for start in range(0, len(samples), TOGETHER):
@@ -163,13 +163,13 @@ class Perceptron(Fitted):
         write_arrays(folder, arrays)
 
 
-def scales(features: Array) -> tuple[Array, Array]:
+def scales(features: Floats) -> tuple[Floats, Floats]:
     """Return the mean and the deviation of columns, the latter 1 where a column is constant."""
     deviation = features.std(axis=0)
     return features.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
 
 
-def layers(arrays: Sequence[tuple[Array, Array]]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+def layers(arrays: Sequence[tuple[Floats, Floats]]) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
     """Return the weights of layers, and their biases."""
     weights, biases = zip(*arrays, strict=True)
     return tuple(weights), tuple(biases)

@@ -11,10 +11,10 @@ from scipy.optimize import nnls
 
 from dlas.prediction.predictors.fitted.least_squares import relative_rates
 from dlas.stack import Kernels
+from dlas.stack.types import Floats
 
 PRIOR = (0.02 / 0.3) ** 2
 """Weight of the mean power, in networks: their energies are known to 2 %, powers of kinds differ by 30 %."""
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Power:
     mean: float
 
     @classmethod
-    def fitted(cls, kernels: Kernels, energy: Array) -> Power:
+    def fitted(cls, kernels: Kernels, energy: Floats) -> Power:
         """Return the powers of which the energies of networks are made, with the least relative error.
 
         Meters are too slow for single kernels, so that powers follow from what whole networks used and from
@@ -60,7 +60,7 @@ class Power:
         ratios, _ = nnls(shares, known, maxiter=100 * len(names))
         return cls({str(name): mean * float(ratio) for name, ratio in zip(names, ratios, strict=True)}, mean)
 
-    def of(self, kinds: npt.NDArray[np.str_]) -> Array:
+    def of(self, kinds: npt.NDArray[np.str_]) -> Floats:
         """Return the watts of kernels [n], by their kinds [n]."""
         names, places = np.unique(kinds, return_inverse=True)
         return np.array([self.watts.get(str(name), self.mean) for name in names], dtype=np.float64)[places]

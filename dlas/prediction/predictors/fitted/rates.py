@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.prediction.predictors.fitted.arrays import read_arrays, write_arrays
 from dlas.stack import Fitted, Samples
+from dlas.stack.types import Floats
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class Rates(Fitted):
         Mean part of each column in the predictions of the rows it was fitted to.
     """
 
-    rates: npt.NDArray[np.float64]
+    rates: Floats
     constant: float
     floor: float
-    share: npt.NDArray[np.float64]
+    share: Floats
 
     @classmethod
-    def of(cls, samples: Samples, rates: npt.NDArray[np.float64], constant: float) -> Rates:
+    def of(cls, samples: Samples, rates: Floats, constant: float) -> Rates:
         """Return the rates that were fitted to ``samples``; they predict at least a tenth of the least."""
         parts = np.abs(samples.features * rates)
         share = (parts / np.maximum(parts.sum(axis=1, keepdims=True) + abs(constant), 1e-300)).mean(axis=0)
@@ -51,7 +51,7 @@ class Rates(Fitted):
         arrays = read_arrays(folder, {"rates": 1, "constant": 1, "floor": 1, "share": 1})
         return cls(arrays["rates"], float(arrays["constant"][0]), float(arrays["floor"][0]), arrays["share"])
 
-    def predict(self, samples: Samples) -> npt.NDArray[np.float64]:
+    def predict(self, samples: Samples) -> Floats:
         """Return the sums, but nothing below the floor."""
         return np.maximum(samples.features @ self.rates + self.constant, self.floor)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from dlas.prediction.predictors.fitted.arrays import FILE, read_arrays, write_arrays
 from dlas.prediction.predictors.fitted.forests import ARRAYS, Forest
 from dlas.stack import Fitted, Predictor, Samples, Workspace
+from dlas.stack.types import Floats
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Trees(Fitted):
     """
 
     forest: Forest
-    share: npt.NDArray[np.float64]
+    share: Floats
 
     @classmethod
     def of(cls, ensemble: Any) -> Trees:
@@ -47,7 +47,7 @@ class Trees(Fitted):
         arrays = read_arrays(folder, {**dict.fromkeys(ARRAYS, 1), "share": 1}, file)
         return cls(Forest.read(arrays, len(arrays["share"])), arrays["share"])
 
-    def predict(self, samples: Samples) -> npt.NDArray[np.float64]:
+    def predict(self, samples: Samples) -> Floats:
         """Return the exponential of the trees' mean: the median of a prediction, not its mean."""
         return np.exp(self.forest.predict(samples.features))
 

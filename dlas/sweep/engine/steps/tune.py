@@ -17,7 +17,7 @@ def run(
 ) -> dict[str, Any]:
     """Search for the network's schedules, alone on the device; recorded trials are not repeated."""
     cache, point = Cache(Path(root)), Point.of(content)
-    compiler: TuningCompiler = point.compiler.make("compiler")
+    compiler: TuningCompiler = point.compiler.make("compiler")  # type: ignore[assignment] # others plan none
     algorithm = point.algorithm.make("algorithm")
     workspace = Workspace(point.seed, cache.workspace(tuning_key), channel.say)
     device: Hardware = point.hardware.make("hardware")

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console, RenderableType
 
-from dlas.face.console.grid import print_whole
+from dlas.face.tables.text import print_whole
 
 PAGE = (
     '<pre style="white-space:pre;overflow-x:auto;line-height:normal;'

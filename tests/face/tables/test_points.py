@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlas.errors import InputError
-from dlas.face.console.grid import Grid
 from dlas.face.console.show import show
-from dlas.face.console.tables import relative_to_fastest, table
+from dlas.face.tables.points import relative_to_fastest, table
+from dlas.face.tables.text import Grid
 from dlas.sweep.rows.finding import find
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.labels import MISSING
@@ -156,7 +156,7 @@ def test_every_row_is_in_the_table(
         for seed, (status, batch, model, noisy) in enumerate(outcomes)
     ]
     grid = table(read(write(tmp_path_factory.mktemp("rows"), rows)))
-    assert all(len(column.cells) == len(rows) for column in grid.columns)
+    assert all(len(line.cells) == len(grid.table.columns) for line in grid.table.lines)
     text = printed(grid, width, terminal=True)
     statuses = [status for status, *_ in outcomes]
     for status in set(statuses):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,21 +12,22 @@ from rich.text import Text
 from dlas.analysis.matching import SETTING_OF_SEEDS, outcomes, timed
 from dlas.analysis.repeats import merge_repeats
 from dlas.errors import unknown
-from dlas.face.console.cells import (
+from dlas.face.tables.columns import NOTHING, Strip, cell_of, in_bytes, maybe, names, numbers, table_of
+from dlas.face.tables.marks import (
     COLOURS,
     NOISY,
     PREDICTED_MARK,
     UNSTABLE_MARK,
-    GridCell,
-    GridColumn,
-    names,
+    Notes,
+    first_shown,
+    shared_values,
 )
-from dlas.face.console.grid import Grid, Notes
+from dlas.face.tables.table import Cell
+from dlas.face.tables.text import Grid
 from dlas.prediction.learning.intervals import LEVEL as INTERVAL_LEVEL
-from dlas.sweep.rows.columns import AXES, UNSAID
+from dlas.sweep.rows.columns import AXES
 from dlas.sweep.rows.frame import select
 from dlas.sweep.rows.labels import (
-    MISSING,
     PARTLY_MEANS,
     amount,
     coverage_mark,
@@ -44,6 +45,8 @@ MOST_LINES = 1000
 """Most lines that commands print unless they are asked for all."""
 GROUP = SETTING_OF_SEEDS
 """Columns that the points of a group share; times are relative to the group's fastest."""
+Record = Mapping[Any, Any]
+"""A line of the frame."""
 NAMES = (*GROUP, "compression", "algorithm", "compiler", "seed")
 
 
@@ -59,7 +62,7 @@ class Quantity:
     shown : callable
         Formats a value of the frame.
     drop : int
-        As in :class:`dlas.face.console.grid.GridColumn`.
+        As in :class:`dlas.face.tables.table.Column`.
     always : bool
         Whether it is shown even if it is the same in all rows.
     """
@@ -76,15 +79,15 @@ QUANTITIES = (
     Quantity("acc. %", "accuracy", lambda value: f"{100 * value:.2f}", drop=1),
     Quantity("error", "error", lambda value: f"{value:.1e}", drop=3),
     Quantity("agrees %", "agreement", lambda value: f"{100 * value:.2f}", drop=6, always=False),
-    Quantity("memory", "peak_memory_bytes", lambda value: amount(value, "B"), drop=2),
+    Quantity("memory", "peak_memory_bytes", in_bytes, drop=2),
     Quantity("energy", "energy_j", lambda value: amount(value, "J"), drop=4),
     Quantity("trials", "trials", lambda value: f"{value:,.0f}", drop=6),
     Quantity("search", "search_s", duration, drop=4),
     Quantity("pruned %", "ratio", lambda value: f"{100 * value:.1f}", drop=2),
     Quantity("nonzeros", "nonzeros", amount, drop=8, always=False),
-    Quantity("size", "model_bytes", lambda value: amount(value, "B"), drop=5, always=False),
-    Quantity("as packed", "packed_bytes", lambda value: amount(value, "B"), drop=6, always=False),
-    Quantity("as CSR", "csr_bytes", lambda value: amount(value, "B"), drop=7, always=False),
+    Quantity("size", "model_bytes", in_bytes, drop=5, always=False),
+    Quantity("as packed", "packed_bytes", in_bytes, drop=6, always=False),
+    Quantity("as CSR", "csr_bytes", in_bytes, drop=7, always=False),
     Quantity("parameters", "parameters", amount, drop=9, always=False),
     Quantity("MACs", "macs", amount, drop=6, always=False),
     Quantity("effective MACs", "effective_macs", amount, drop=8, always=False),
@@ -137,16 +140,16 @@ def table(
     lines = ordered(chosen, sort)
     varying, constants = _split_names(lines)
     notes, shown = Notes(), lines.head(len(lines) if most is None else most)
-    outcome = _outcome_columns(shown, notes)
-    columns = [_name_column(shown, name) for name in varying] + outcome + _quantity_columns(shown)
-    columns.append(GridColumn(GridCell("id"), [GridCell(short_id(row)) for row in shown["id"]], drop=1))
-    numbers = shown["group_number"].tolist()
-    breaks = {i for i in range(len(numbers) - 1) if numbers[i] != numbers[i + 1]}
+    strips = [_names(shown, name) for name in varying] + _outcomes(shown, notes) + _quantities(shown)
+    strips.append(numbers("id", map(short_id, shown["id"]), drop=1))
+    groups = shown["group_number"].tolist()
+    last = {at for at in range(len(groups) - 1) if groups[at] != groups[at + 1]}
     below = [*first_shown(len(shown), len(lines), "lines"), _counts(lines), *_predictions(lines)]
     below += [*_partly(lines), *_repeats(lines)]
     below += notes.lines()
-    same = "; ".join(filter(None, (describe_constants(lines, constants), str(left_out))))
-    return Grid(columns, breaks, _headline(every, lines, same), below)
+    same = shared_values({name: lines[name].iloc[0] for name in constants} if len(lines) else {})
+    above = _headline(every, lines, "; ".join(filter(None, (same, str(left_out)))))
+    return Grid(table_of(strips, "points", last=last), above, below)
 
 
 def ordered(points: pd.DataFrame, sort: str = "latency") -> pd.DataFrame:
@@ -160,14 +163,6 @@ def ordered(points: pd.DataFrame, sort: str = "latency") -> pd.DataFrame:
     return _sorted(points.assign(relative=relative_to_fastest(points)), sort)
 
 
-def first_shown(shown: int, total: int, what: str) -> Iterator[Text]:
-    """Yield that the first of very many lines are shown, where others are not."""
-    if shown < total:
-        yield Text(
-            f"the first {shown:,} of {total:,} {what}; --where chooses some of them, --all shows all", "bold"
-        )
-
-
 def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:
     """Return each row's speed over that of its group's fastest; NaN where it has no time or it is unstable.
 
@@ -176,12 +171,6 @@ def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:
     """
     latency = frame["latency_s"].where(timed(frame))
     return latency.groupby([frame[name] for name in GROUP], dropna=False).transform("min") / latency
-
-
-def describe_constants(frame: pd.DataFrame, same: Sequence[str]) -> str:
-    """Return the values that all rows share: ``dataset digits, batch 1``."""
-    values = [(name, frame[name].iloc[0]) for name in same if len(frame) and pd.notna(frame[name].iloc[0])]
-    return ", ".join(f"{name} {value}" for name, value in values if UNSAID.get(name) != str(value))
 
 
 def _sorted(frame: pd.DataFrame, sort: str) -> pd.DataFrame:
@@ -211,54 +200,50 @@ def _split_names(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
     return shown, [name for name in NAMES if not varies[name] and name not in shown]
 
 
-def _name_column(frame: pd.DataFrame, name: str) -> GridColumn:
-    texts = [str(value) if pd.notna(value) else MISSING for value in frame[name]]
-    return names(name, texts, shared=name in GROUP)
+def _names(frame: pd.DataFrame, name: str) -> Strip:
+    return names(name, [maybe(value, str) for value in frame[name]], shared=name in GROUP)
 
 
-def _outcome_columns(frame: pd.DataFrame, notes: Notes) -> list[GridColumn]:
+def _outcomes(frame: pd.DataFrame, notes: Notes) -> list[Strip]:
     """Return the columns of status, latency and speed."""
-    status, latency, relative = [], [], []
-    for row, outcome in zip(frame.to_dict("records"), outcomes(frame), strict=True):
-        reasons = [row[name] for name in ("reason", "unstable_reason") if pd.notna(row[name])]
-        ending = notes.mark(outcome, None if outcome == "ok" else next(iter(reasons), None))
-        status.append(GridCell(ending, COLOURS[outcome], two_lines=ending.replace(" (", "\n(")))
-        if row["status"] == PREDICTED and pd.notna(row["latency_s"]):
-            text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"]) + PREDICTED_MARK
-            latency.append(GridCell(text, COLOURS[PREDICTED], two_lines=text.replace(" [", "\n[")))
-            relative.append(GridCell(MISSING, "dim"))
-            continue
-        if row["status"] != "ok" or pd.isna(row["latency_s"]):
-            latency.append(GridCell(MISSING, "dim"))
-            relative.append(GridCell(MISSING, "dim"))
-            continue
-        noisy = NOISY if pd.notna(row["noisy"]) and row["noisy"] else ""
-        mark = (UNSTABLE_MARK if outcome == UNSTABLE else noisy) + coverage_mark(row["coverage"])
-        text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"])
-        latency.append(GridCell(text + mark, two_lines=(text + mark).replace(" [", "\n[")))
-        if outcome == UNSTABLE:
-            relative.append(GridCell(MISSING, "dim"))
-            continue
-        relative.append(GridCell(factor(row["relative"]), "bold green" if row["relative"] == 1 else ""))
+    rows = list(zip(frame.to_dict("records"), outcomes(frame), strict=True))
     return [
-        GridColumn(GridCell("status"), status),
-        GridColumn(GridCell("ms [95 % interval]", two_lines="ms\n[95 %]"), latency),
-        GridColumn(GridCell("times as fast\nas the fastest"), relative),
+        numbers("status", [_status(row, outcome, notes) for row, outcome in rows]),
+        numbers("ms [95 % interval]", [_latency(row, outcome) for row, outcome in rows]),
+        numbers("as the fastest", [_speed(row, outcome) for row, outcome in rows], "times as fast"),
     ]
 
 
-def _quantity_columns(frame: pd.DataFrame) -> list[GridColumn]:
+def _status(row: Record, outcome: str, notes: Notes) -> Cell:
+    reasons = [row[name] for name in ("reason", "unstable_reason") if pd.notna(row[name])]
+    return Cell(notes.mark(outcome, None if outcome == "ok" else next(iter(reasons), None)), style=outcome)
+
+
+def _latency(row: Record, outcome: str) -> Cell:
+    if row["status"] not in ("ok", PREDICTED) or pd.isna(row["latency_s"]):
+        return NOTHING
+    text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"])
+    if row["status"] == PREDICTED:
+        return Cell(text + PREDICTED_MARK, style=PREDICTED)
+    noisy = NOISY if pd.notna(row["noisy"]) and row["noisy"] else ""
+    return Cell(text + (UNSTABLE_MARK if outcome == UNSTABLE else noisy) + coverage_mark(row["coverage"]))
+
+
+def _speed(row: Record, outcome: str) -> Cell:
+    if row["status"] != "ok" or pd.isna(row["latency_s"]) or outcome == UNSTABLE:
+        return NOTHING
+    return Cell(factor(row["relative"]), style="best" if row["relative"] == 1 else "")
+
+
+def _quantities(frame: pd.DataFrame) -> list[Strip]:
     """Return a column for each quantity that any row has."""
-    columns = []
+    strips = []
     for quantity in QUANTITIES:
         values = frame[quantity.column]
         if values.notna().any() and (quantity.always or values.nunique() > 1):
-            cells = [
-                GridCell(quantity.shown(value)) if pd.notna(value) else GridCell(MISSING, "dim")
-                for value in values
-            ]
-            columns.append(GridColumn(GridCell(quantity.header), cells, drop=quantity.drop))
-    return columns
+            cells = [cell_of(value, quantity.shown) for value in values]
+            strips.append(numbers(quantity.header, cells, drop=quantity.drop))
+    return strips
 
 
 def _headline(frame: pd.DataFrame, shown: pd.DataFrame, same: str) -> list[Text]:

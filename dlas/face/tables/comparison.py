@@ -1,4 +1,4 @@
-"""A comparison as a grid: one line a matched group, one column a value of the axis."""
+"""A comparison as a table: one line a matched group, one column a value of the axis."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rich.text import Text
 
 from dlas.analysis.compare import ComparedRow, Comparison, Matched
 from dlas.analysis.matching import natural
-from dlas.face.console.cells import COLOURS, NOISY, GridCell, GridColumn, names
-from dlas.face.console.grid import Grid, Notes
-from dlas.face.console.tables import first_shown
-from dlas.sweep.rows.columns import UNSAID
+from dlas.face.tables.columns import NOTHING, names, numbers, table_of
+from dlas.face.tables.marks import NOISY, Notes, first_shown, shared_values
+from dlas.face.tables.table import Cell, Table
+from dlas.face.tables.text import Grid
 from dlas.sweep.rows.labels import (
     MISSING,
     PARTLY_MEANS,
@@ -43,23 +43,8 @@ def grid(comparison: Comparison, most: int | None = None) -> Grid:
     groups, notes = comparison.groups[:most], Notes()
     unit = "ms an image" if comparison.axis == "batch" else "ms"
     varying, same = _keys(comparison.groups)
-    columns = [
-        names(name, [group.key.get(name) or MISSING for group in groups], shared=True) for name in varying
-    ] or [names("points", ["all" for _ in groups])]
     counted: set[int] = set()
-    means = comparison.means() if len(comparison.groups) > 1 else {}
-    for value in comparison.values if groups else ():
-        cells = [
-            _cell(group.rows.get(value), value == comparison.baseline, notes, counted) for group in groups
-        ]
-        summary = GridCell(factor(means.get(value, 1.0)), "bold")
-        shown = unit if value == comparison.baseline else FASTER
-        narrow = value.replace("(", "\n(").replace("+", "\n+")
-        header = GridCell(f"{value}\n{shown}", two_lines=f"{narrow}\n{shown}")
-        columns.append(GridColumn(header, cells, summary=summary if means else GridCell("")))
-    label = f"geometric mean of {len(comparison.complete)}" if means else None
-    if label:
-        columns[0].summary = GridCell(label, "bold", two_lines=label.replace(" ", "\n", 1))
+    table = _table(comparison, groups, varying, unit, notes, counted)
     above = [
         Text(f"{comparison.axis}: speed against {comparison.baseline} on matched points", style="bold"),
         Text(
@@ -72,7 +57,30 @@ def grid(comparison: Comparison, most: int | None = None) -> Grid:
     missing = [*_never(comparison, notes, counted), *_unmatched(comparison, notes, counted)]
     fewer = first_shown(len(groups), len(comparison.groups), "matched groups")
     below = [*fewer, *_counts(comparison), *missing, *notes.lines()]
-    return Grid(columns, above=above, below=below, summary=label)
+    return Grid(table, above, below)
+
+
+def _table(
+    comparison: Comparison,
+    groups: Sequence[Matched],
+    varying: Sequence[str],
+    unit: str,
+    notes: Notes,
+    counted: set[int],
+) -> Table:
+    """Return a line a matched group, a column a value, and their geometric means."""
+    means = comparison.means() if len(comparison.groups) > 1 else {}
+    label = f"geometric mean of {len(comparison.complete)}" if means else ""
+    strips = [
+        names(name, [group.key.get(name) or MISSING for group in groups], True, label if not at else "")
+        for at, name in enumerate(varying)
+    ] or [names("points", ["all" for _ in groups], summary=label)]
+    for value in comparison.values if groups else ():
+        is_baseline = value == comparison.baseline
+        cells = [_cell(group.rows.get(value), is_baseline, notes, counted) for group in groups]
+        mean = factor(means.get(value, 1.0)) if means else ""
+        strips.append(numbers(unit if is_baseline else FASTER, cells, value, summary=mean))
+    return table_of(strips, "comparison")
 
 
 def _keys(groups: Sequence[Matched]) -> tuple[list[str], str]:
@@ -80,27 +88,24 @@ def _keys(groups: Sequence[Matched]) -> tuple[list[str], str]:
     keys = list(groups[0].key) if groups else []
     varying = [name for name in keys if len({group.key.get(name) for group in groups}) > 1]
     first = groups[0].key if groups else {}
-    same = [(name, first[name]) for name in keys if name not in varying and first[name] is not None]
-    return varying, ", ".join(f"{name} {value}" for name, value in same if UNSAID.get(name) != value)
+    return varying, shared_values({name: first[name] for name in keys if name not in varying})
 
 
-def _cell(row: ComparedRow | None, is_baseline: bool, notes: Notes, counted: set[int]) -> GridCell:
+def _cell(row: ComparedRow | None, is_baseline: bool, notes: Notes, counted: set[int]) -> Cell:
     if row is None:
-        return GridCell(MISSING, "dim")
+        return NOTHING
     if not row.ok:
         text = notes.mark(row.status, row.reason, counted=row.row not in counted)
         counted.add(row.row)
-        return GridCell(text, COLOURS[row.status])
+        return Cell(text, style=row.status)
     mark = (NOISY if row.noisy else "") + coverage_mark(row.coverage)
     if is_baseline:
-        text = interval_ms(*row.latency_s) + mark
-    elif row.ratio is None:
-        return GridCell(MISSING, "dim")
-    else:
-        ratio, low, high = row.ratio
-        text = f"{factor(ratio)} [{factor(low)}, {factor(high)}]{mark}" + (" tie" if row.tie else "")
-    style = "" if is_baseline else "dim" if row.tie else "green" if row.ratio and row.ratio[0] > 1 else "red"
-    return GridCell(text, style, two_lines=text.replace(" [", "\n["))
+        return Cell(interval_ms(*row.latency_s) + mark)
+    if row.ratio is None:
+        return NOTHING
+    ratio, low, high = row.ratio
+    text = f"{factor(ratio)} [{factor(low)}, {factor(high)}]{mark}" + (" tie" if row.tie else "")
+    return Cell(text, style="tie" if row.tie else "good" if ratio > 1 else "bad")
 
 
 def _counts(comparison: Comparison) -> list[Text]:
@@ -124,14 +129,24 @@ def _counts(comparison: Comparison) -> list[Text]:
     )
     if any(row.coverage < 1 and row.ok for row in compared.values()):
         lines.append(Text(PARTLY_MEANS))
-    lines += [
+    return [*lines, *_effects(comparison), *_left_out(comparison)]
+
+
+def _effects(comparison: Comparison) -> list[Text]:
+    """Return what was searched for, and what compressions prune and cost."""
+    searched = [
         Text(f"{value} was searched for: {trials:,.0f} trials in {duration(search_s)}, a point's median")
         for value, (trials, search_s) in comparison.searches.items()
     ]
-    lines += [
+    return searched + [
         Text(f"{value}: {_changed(comparison.baseline, *matches)}")
         for value, matches in sorted(comparison.accuracies.items(), key=lambda item: natural(item[0]))
     ]
+
+
+def _left_out(comparison: Comparison) -> list[Text]:
+    """Return what is left out or counted together, and why."""
+    lines = []
     if comparison.library:
         lines.append(Text(f"{points(comparison.library)} left out: the compiler brings kernels of its own"))
     if comparison.repeated:

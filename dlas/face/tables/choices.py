@@ -21,12 +21,13 @@ from dlas.analysis.choosing.layers import (
     layouts_of,
 )
 from dlas.axes.choosers.per_layer import write
-from dlas.face.console.cells import GridCell, GridColumn, names
-from dlas.face.console.grid import Grid
-from dlas.face.console.views import View
+from dlas.face.tables.columns import maybe, names, numbers, table_of
+from dlas.face.tables.table import Table
+from dlas.face.tables.text import Grid
+from dlas.face.tables.view import View
 from dlas.sweep.rows.columns import UNSAID
 from dlas.sweep.rows.frame import distinct, read, select
-from dlas.sweep.rows.labels import MISSING, factor, label, milliseconds, points, times_as_fast
+from dlas.sweep.rows.labels import factor, label, milliseconds, points, times_as_fast
 from dlas.sweep.rows.results import Row, read_rows
 
 
@@ -54,13 +55,9 @@ def choose(folders: Sequence[Path], where: Sequence[str], path: Path) -> View:
         "\n".join(above),
     )
     below = [*_below(measured, chosen, gain, proven), f"written to {path}"]
-    grid = Grid(
-        _columns(measured, chosen),
-        above=[Text(_setting(measured), style="bold")],
-        below=[Text(line) for line in below],
-        summary="all layers",
-    )
-    return View(_choices(measured, chosen), grid)
+    frame = _choices(measured, chosen)
+    grid = Grid(_table(frame), [Text(_setting(measured), style="bold")], [Text(line) for line in below])
+    return View(frame, grid)
 
 
 def _rows(folders: Sequence[Path], where: Sequence[str]) -> Iterator[Row]:
@@ -104,25 +101,21 @@ def _choices(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> pd.DataFr
     return pd.DataFrame(lines)
 
 
-def _columns(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> list[GridColumn]:
-    """Return the columns: layers, their chosen and next fastest algorithm, and how much faster it is."""
-    layers = list(chosen)
-    others = [_next(measured.layers[layer], chosen[layer]) for layer in layers]
-    times = [chosen[layer].latency_s for layer in layers]
-    next_s = [other.latency_s if other else None for other in others]
-    ratios = [factor(s / own) if s else MISSING for s, own in zip(next_s, times, strict=True)]
-    return [
-        names("layer", layers),
-        names("chosen", [_named(chosen[layer].algorithm) for layer in layers]),
-        names("next", [_named(other.algorithm) if other else MISSING for other in others]),
-        GridColumn(GridCell("chosen ms"), [_ms(s) for s in times], summary=_ms(sum(times))),
-        GridColumn(GridCell("next ms"), [_ms(s) for s in next_s]),
-        GridColumn(GridCell("times as fast\nas the next"), [GridCell(ratio) for ratio in ratios]),
-    ]
-
-
-def _ms(seconds: float | None) -> GridCell:
-    return GridCell(MISSING if seconds is None else milliseconds(seconds))
+def _table(frame: pd.DataFrame) -> Table:
+    """Return the table of :func:`_choices`, with how much faster each is than the next."""
+    own, others = frame["latency_s"], frame["next_latency_s"].astype(float)
+    all_ms = milliseconds(own.sum())
+    return table_of(
+        [
+            names("layer", frame["layer"], summary="all layers"),
+            names("chosen", frame["chosen"]),
+            names("next", [maybe(name, str) for name in frame["next"]]),
+            numbers("chosen ms", map(milliseconds, own), summary=all_ms),
+            numbers("next ms", [maybe(seconds, milliseconds) for seconds in others]),
+            numbers("as the next", [maybe(ratio, factor) for ratio in others / own], "times as fast"),
+        ],
+        "choices",
+    )
 
 
 def _next(candidates: Mapping[str, Candidate], chosen: Candidate) -> Candidate | None:

@@ -1,25 +1,22 @@
-"""The table of the networks that a predictor for a device never saw."""
+"""The networks that a predictor for a device never saw: what it says of them, and what was measured."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dlas.face.console.cells import GridCell, GridColumn, names
-from dlas.face.console.grid import Grid
-from dlas.face.console.views import View
+from dlas.face.tables.columns import between, digits, names, numbers, signed, table_of, with_unit
+from dlas.face.tables.text import Grid, titled
+from dlas.face.tables.view import View
 from dlas.prediction.adaptive.device.strategy import DeviceStrategy
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.prediction.learning.noise import noise_floor
 from dlas.sweep.rows.labels import MISSING, points, shortened, shown_in
 from dlas.sweep.rows.predictions import MEASURED, bound_names
 
-Array = npt.NDArray[np.float64]
 COVERED = "covered"
 """Column that says whether the interval of a prediction covers what was measured."""
 ERROR = "error"
@@ -67,9 +64,7 @@ def none_seen(failed: Mapping[str, int]) -> RenderableType:
     )
 
 
-def never_seen(
-    frame: pd.DataFrame, target: str, floor: float | None, failed: Mapping[str, int]
-) -> RenderableType:
+def never_seen(frame: pd.DataFrame, target: str, floor: float | None, failed: Mapping[str, int]) -> Grid:
     """Return the table of networks that a predictor never saw.
 
     Parameters
@@ -84,18 +79,18 @@ def never_seen(
     """
     words, unit, scale = shown_in(target)
     low, high = (frame[name] for name in bound_names(target))
-    columns = [
-        names("network", [str(name) for name in frame["model"]]),
-        _column("batch", [str(batch) for batch in frame["batch"]]),
-        _column(f"predicted, {unit}", [_number(scale * value) for value in frame[target]]),
-        _column(f"{LEVEL:.0%} interval", list(map(_interval, scale * low, scale * high))),
-        _column(f"measured, {unit}", [_number(scale * value) for value in frame[MEASURED]]),
-        _column("error", [_signed(value) for value in frame[ERROR]]),
-        _column(COVERED, frame[COVERED].map({True: "yes", False: "no"}).fillna(MISSING).tolist()),
-        _column("doubt", [shortened(text, 60) or MISSING for text in frame["doubt"]], drop=1),
+    strips = [
+        names("network", map(str, frame["model"])),
+        numbers("batch", map(str, frame["batch"])),
+        numbers(with_unit("predicted", unit), map(digits, scale * frame[target])),
+        numbers(f"{LEVEL:.0%} interval", map(between, scale * low, scale * high)),
+        numbers(with_unit("measured", unit), map(digits, scale * frame[MEASURED])),
+        numbers("error", map(signed, frame[ERROR])),
+        numbers(COVERED, frame[COVERED].map({True: "yes", False: "no"}).fillna(MISSING)),
+        numbers("doubt", [shortened(text, 60) or MISSING for text in frame["doubt"]], drop=1),
     ]
-    title = Text(f"{words} of networks that it never saw", style="bold")
-    return Grid(columns, above=[title], below=[Text(line) for line in _notes(frame, floor, failed)])
+    title = f"{words} of networks that it never saw"
+    return titled(table_of(strips, "never-seen", title), *map(Text, _notes(frame, floor, failed)))
 
 
 def _notes(frame: pd.DataFrame, floor: float | None, failed: Mapping[str, int]) -> list[str]:
@@ -105,19 +100,3 @@ def _notes(frame: pd.DataFrame, floor: float | None, failed: Mapping[str, int]) 
     pieces += [f"{covered.mean():.0%} within their {LEVEL:.0%} interval"] if len(covered) else []
     pieces.append("noise floor " + ("unknown" if floor is None else f"{floor:.1%}"))
     return ["; ".join(pieces), *(f"missing: {points(count)}: {reason}" for reason, count in failed.items())]
-
-
-def _interval(low: float, high: float) -> str:
-    return MISSING if np.isnan(low) else f"{low:.4g} to {high:.4g}"
-
-
-def _number(value: float) -> str:
-    return MISSING if np.isnan(value) else f"{value:.4g}"
-
-
-def _signed(share: float) -> str:
-    return MISSING if np.isnan(share) else f"{share:+.1%}"
-
-
-def _column(header: str, texts: Sequence[str], drop: int = 0) -> GridColumn:
-    return GridColumn(GridCell(header), [GridCell(text) for text in texts], drop=drop)

@@ -11,16 +11,16 @@ import pandas as pd
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dlas.face.console import predictors as tables
-from dlas.face.console.views import View
+from dlas.face.tables import predictors as tables
+from dlas.face.tables.view import View
 from dlas.prediction.learning.curves import curves_of_settings
-from dlas.prediction.learning.points import Points, planned_points, points_of
+from dlas.prediction.learning.points import Points, points_of
 from dlas.prediction.learning.predictions import as_rows, bounded, predict
 from dlas.prediction.learning.settings import Evaluated
 from dlas.prediction.learning.splits import Criterion
 from dlas.prediction.learning.stored import Stored
 from dlas.stack import Predictor
-from dlas.sweep.engine.planned import Planned
+from dlas.sweep.engine.planned import Examples
 from dlas.sweep.rows.predictions import MEASURED, write_predictions
 
 Say = Callable[[str], None]
@@ -57,19 +57,19 @@ def curves_view(
 
 def predicted_view(
     known: Stored,
-    made: Planned,
+    made: Examples,
     out: str | os.PathLike[str] | None,
     within: Mapping[str, float],
     anyway: bool,
     name: str = "",
 ) -> View:
     """Return planned points with predictions, of a network of some name; write them if asked for it."""
-    points = planned_points(made.rows, made.networks, made.kernels)
+    points = Points.of(made.points)
     found = predict(known, points, anyway)
     kept = bounded(found, within)
     if out is not None:
-        chosen = [point for point, keep in zip(as_rows(made.rows, found, known), kept, strict=True) if keep]
-        write_predictions(Path(out), chosen)
+        every = as_rows([each.row for each in made.points], found, known)
+        write_predictions(Path(out), [point for point, keep in zip(every, kept, strict=True) if keep])
     frame = found.frame(points)[kept].reset_index(drop=True)
     if name:
         frame["model"] = name

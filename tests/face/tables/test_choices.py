@@ -20,7 +20,7 @@ from dlas.analysis.choosing.layers import changes, fastest, gained, layer_times
 from dlas.axes.choosers.per_layer import read
 from dlas.errors import InputError
 from dlas.face.cli.app import app
-from dlas.face.console.choices import choose
+from dlas.face.tables.choices import choose
 from dlas.networks.torch.model import CifarModel
 from dlas.sweep.rows.results import Row
 from dlas.sweep.study.point import Choice
@@ -242,7 +242,7 @@ STUDY = """
 name = "choose"
 [axes]
 dataset = [{ name = "random", size = 12, images = 8, classes = 16 }]
-model = ["tests.face.console.test_choices:Mixed"]
+model = ["tests.face.tables.test_choices:Mixed"]
 algorithm = [%s]
 hardware = [{ name = "local_cpu", threads = 1 }]
 [measure]

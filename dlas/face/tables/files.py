@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from dlas.face.reporting.blocks import Table
+from dlas.face.tables.table import Table
 
 
 def write_table(table: Table, path: Path) -> None:
