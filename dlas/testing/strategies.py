@@ -12,7 +12,8 @@ from pathlib import Path
 from dlas.prediction.adaptive.budget import LoopBudget
 from dlas.prediction.adaptive.loop import Loop, Strategy
 from dlas.sweep.engine.planning import Planner
-from dlas.sweep.engine.session import Session, Workers
+from dlas.sweep.engine.session import Session
+from dlas.sweep.engine.workers import Workers
 from dlas.sweep.rows.results import Results, Row
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.study import Study

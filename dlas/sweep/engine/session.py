@@ -14,9 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
-from dlas.bench.processes.interface import Runner
 from dlas.bench.processes.outcome import FULL, DiskFull
 from dlas.bench.store.cache import Cache, default_root
 from dlas.errors import InputError, Unfinished, unknown
@@ -26,7 +24,10 @@ from dlas.sweep.engine.planned import Examples, planned
 from dlas.sweep.engine.point_run import Summary
 from dlas.sweep.engine.preview import Preview, preview
 from dlas.sweep.engine.progress import Display, Silent
-from dlas.sweep.engine.sweep import RowWriter, Sweep
+from dlas.sweep.engine.sweep import Sweep
+from dlas.sweep.engine.workers import Steps as Steps
+from dlas.sweep.engine.workers import Workers
+from dlas.sweep.engine.writers import InMemoryRows, NotingRows, RowWriter
 from dlas.sweep.rows.files import FILE, check_appendable
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.results import STATUSES, Results, Row, read_rows
@@ -34,102 +35,7 @@ from dlas.sweep.study.kept import check_keepable, keep
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.study import Expansion, Study
 
-Steps = Literal["spawned", "forked", "inline"]
-"""Where the steps run: in children of a new interpreter, in children of this process, or in this process."""
 UNCONTAINED = "all steps run in this process: no limit of time or memory holds, and a crash ends the sweep"
-
-
-@dataclass
-class InMemoryRows:
-    """Keeps the rows of a sweep in memory: of points that are not measured.
-
-    Parameters
-    ----------
-    folder : Path
-        For logs and curves.
-    """
-
-    folder: Path
-    existing: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
-
-    def append(self, row: Row) -> None:
-        """Add a row."""
-        self.rows.append(row)
-
-
-@dataclass
-class NotingRows:
-    """Writes rows into a folder, and keeps those of this sweep.
-
-    Parameters
-    ----------
-    results : Results
-    """
-
-    results: Results
-    rows: dict[str, Row] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.folder, self.existing = self.results.folder, self.results.existing
-
-    def append(self, row: Row) -> None:
-        """Write a row."""
-        self.results.append(row)
-        self.rows[row.id] = row
-
-
-class Workers:
-    """What runs steps: opened when there is work, and shared by all that a session does.
-
-    A process that has run kernels must not fork: its children would lack the threads of its libraries, and
-    hang.  So a fork is made when the session is opened, before anything is predicted, exported or evaluated
-    here; where one is needed later, because the first was interrupted, it is a new interpreter.
-
-    Parameters
-    ----------
-    steps : {"spawned", "forked", "inline"}
-    """
-
-    def __init__(self, steps: Steps) -> None:
-        self.steps = steps
-        self._runner: Runner | None = None
-
-    @property
-    def inline(self) -> bool:
-        """Whether steps run in this process: one at a time, and without limits."""
-        return self.steps == "inline"
-
-    @property
-    def started(self) -> bool:
-        """Whether anything can run steps already."""
-        return self._runner is not None
-
-    def start(self) -> None:
-        """Fork, if that is to be done at all."""
-        if self.steps == "forked" and not self.started:
-            self._runner = self._made(spawned=False)
-
-    def runner(self) -> Runner:
-        """Return what runs steps."""
-        if self._runner is None:
-            self._runner = self._made(spawned=True)
-        return self._runner
-
-    def close(self) -> None:
-        """End all steps."""
-        if self._runner is not None:
-            self._runner.close()
-        self._runner = None
-
-    def _made(self, spawned: bool) -> Runner:
-        if self.inline:
-            from dlas.bench.processes.inline import Inline
-
-            return Inline()
-        from dlas.bench.processes.server import Server
-
-        return Server(spawned=spawned)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from dlas.bench.measuring.machine import Machine
 from dlas.bench.processes.events import Ended, Event, Said, Task, TaskEnded, TurnAsked
@@ -23,7 +22,8 @@ from dlas.sweep.engine.point_run import PointRun, Summary, notes, steadier, with
 from dlas.sweep.engine.progress import Progress
 from dlas.sweep.engine.row import make_row, tuning_curves
 from dlas.sweep.engine.turns import Turns
-from dlas.sweep.rows.results import CURVES, Row
+from dlas.sweep.engine.writers import RowWriter
+from dlas.sweep.rows.results import CURVES
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.study import Study
 
@@ -33,21 +33,6 @@ REMAKES = 2
 """How often a point's damaged or missing artifacts are made again before it fails."""
 WAIT_SECONDS = 0.5
 """Interval of checks whether another sweep has released a lock."""
-
-
-class RowWriter(Protocol):
-    """Stores the rows of a sweep, as :class:`dlas.sweep.rows.results.Results` does."""
-
-    @property
-    def folder(self) -> Path:
-        """The folder for logs and curves."""
-
-    @property
-    def existing(self) -> Mapping[str, tuple[str, str | None]]:
-        """Status and key of the existing rows, by the point's id; no key where it is to be measured again."""
-
-    def append(self, row: Row) -> None:
-        """Add a row."""
 
 
 class Sweep:
