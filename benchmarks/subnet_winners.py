@@ -23,7 +23,7 @@ from scipy.stats import binomtest
 from dlas.bench.store import toml
 from dlas.face.reporting.charts import theme
 from dlas.face.reporting.files import INK, PAPER, WIDTH, write_figure
-from dlas.prediction.adaptive.evolution.record import LEVEL, FoundRecord, SearchRecord, read_search
+from dlas.prediction.adaptive.evolution.record import LEVEL, CandidateRecord, SearchRecord, read_search
 from dlas.prediction.adaptive.evolution.space import StudySpace
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.results import FILE, Row, read_rows
@@ -102,7 +102,9 @@ def measured(
     return outcomes
 
 
-def outcome(found: FoundRecord, quantity: str, bound: float, before: float, folder: Path) -> list[Outcome]:
+def outcome(
+    found: CandidateRecord, quantity: str, bound: float, before: float, folder: Path
+) -> list[Outcome]:
     """Return what was measured of a winner; nothing where it or the reference has no time."""
     rows = [row for name in ("reference", "winner") for row in read_rows(folder / name) if row.timed]
     if len(rows) != 2:

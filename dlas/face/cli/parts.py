@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -86,15 +85,14 @@ def check(
 
 def _findings(todo: Sequence[Check], in_process: bool) -> Iterator[Finding]:
     """Yield the findings of all checks, with a bar of progress on a terminal."""
-    from dlas.bench.processes.inline import Inline
-    from dlas.bench.processes.server import Server
+    from dlas.sweep.engine.session import Session
     from dlas.testing.children import findings
 
     with (
         TemporaryDirectory(prefix="dlas-check-") as logs,
-        closing(Inline() if in_process else Server()) as runner,
+        Session.open("inline" if in_process else "forked") as session,
     ):
-        found = findings(todo, runner, Path(logs))
+        found = findings(todo, session.workers.runner(), Path(logs))
         console = Console(stderr=True)
         yield from track(
             found,

@@ -23,7 +23,7 @@ from dlas.networks.subnets.tables import write_tables
 from dlas.networks.subnets.written import codes, is_in
 from dlas.prediction.adaptive.evolution.estimators import PredictorSource
 from dlas.prediction.adaptive.evolution.evolution import EvolutionarySearch
-from dlas.prediction.adaptive.evolution.record import CostRecord, FoundRecord, keeps
+from dlas.prediction.adaptive.evolution.record import CandidateRecord, CostRecord, keeps
 from dlas.prediction.adaptive.evolution.space import StudySpace
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.results import Row
@@ -247,7 +247,7 @@ def test_a_damaged_search_is_refused(
 def test_a_bound_that_was_not_measured_is_not_kept() -> None:
     def told(**measured: float | None) -> bool | None:
         costs = {name: CostRecord(value=1.0, high=1.0, measured=value) for name, value in measured.items()}
-        record = FoundRecord(label="", content={}, score=1.0, costs=costs, id="")
+        record = CandidateRecord(label="", content={}, score=1.0, costs=costs, id="")
         return keeps(record, {"latency_s": 2.0, "energy_j": 2.0})
 
     assert told(latency_s=1.0, energy_j=1.0) is True

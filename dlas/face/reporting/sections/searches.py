@@ -12,7 +12,7 @@ from dlas.face.reporting.palette import HUES, NEUTRAL, rgb
 from dlas.face.tables.columns import with_unit
 from dlas.face.tables.searches import winners
 from dlas.prediction.adaptive.evolution.record import (
-    FoundRecord,
+    CandidateRecord,
     SearchRecord,
     effort,
     holds_search,
@@ -55,7 +55,7 @@ def _blocks(record: SearchRecord, name: str) -> list[Block]:
     return [figure, winners(record, f"winners-{name}")]
 
 
-def _mark(found: FoundRecord, cost: float, kind: str) -> dict[str, Any]:
+def _mark(found: CandidateRecord, cost: float, kind: str) -> dict[str, Any]:
     """Return a mark of the figure; the front is a line."""
     score = significant(found.score)
     return {

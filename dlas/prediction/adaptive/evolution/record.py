@@ -65,7 +65,7 @@ class CostRecord(Strict):
     measured: Finite | None = None
 
 
-class FoundRecord(Strict):
+class CandidateRecord(Strict):
     """A candidate that was found.
 
     Attributes
@@ -89,7 +89,7 @@ class FoundRecord(Strict):
     id: Text
 
 
-def keeps(found: FoundRecord, within: Mapping[str, float]) -> bool | None:
+def keeps(found: CandidateRecord, within: Mapping[str, float]) -> bool | None:
     """Return whether a candidate kept all bounds when it was measured; None where nobody knows.
 
     One that exceeds a bound does not keep them, whatever became of the others.
@@ -100,7 +100,7 @@ def keeps(found: FoundRecord, within: Mapping[str, float]) -> bool | None:
     return None if None in measured.values() else True
 
 
-def keeps_in_words(found: FoundRecord, within: Mapping[str, float]) -> str:
+def keeps_in_words(found: CandidateRecord, within: Mapping[str, float]) -> str:
     """Return what :func:`keeps` tells, as tables have it."""
     return {True: "yes", False: "no", None: MISSING}[keeps(found, within)]
 
@@ -117,7 +117,7 @@ class SearchRecord(RunRecord):
         Estimates that were needed, and those that the memory did not have.
     state : str
         Of the random numbers, as JSON.
-    population, front, winners : list of FoundRecord
+    population, front, winners : list of CandidateRecord
         The population, the best first; those with the highest score of all of at most their cost;
         and those that were chosen in the end.
     """
@@ -127,9 +127,9 @@ class SearchRecord(RunRecord):
     asked_for: int
     estimated: int
     state: Text
-    population: Annotated[list[FoundRecord], pydantic.Field(min_length=1)]
-    front: list[FoundRecord]
-    winners: list[FoundRecord]
+    population: Annotated[list[CandidateRecord], pydantic.Field(min_length=1)]
+    front: list[CandidateRecord]
+    winners: list[CandidateRecord]
 
     @pydantic.model_validator(mode="after")
     def _of_one_search(self) -> SearchRecord:

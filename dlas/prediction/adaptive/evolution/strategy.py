@@ -26,8 +26,8 @@ from dlas.prediction.adaptive.evolution.evolution import (
 )
 from dlas.prediction.adaptive.evolution.record import (
     FILE,
+    CandidateRecord,
     CostRecord,
-    FoundRecord,
     SearchRecord,
     SearchRequest,
     holds_search,
@@ -231,10 +231,10 @@ class EvolutionStrategy(SteppedStrategy):
 
     def _found(
         self, one: Individual[Candidate], measured: Mapping[tuple[str, str], float] | None = None
-    ) -> FoundRecord:
+    ) -> CandidateRecord:
         """Return a candidate as it is written."""
         name, known = self.space.point(one.candidate).id, measured or {}
-        return FoundRecord(
+        return CandidateRecord(
             label=self._label(one.candidate),
             content=self.space.content(one.candidate),
             score=one.score,
@@ -245,7 +245,7 @@ class EvolutionStrategy(SteppedStrategy):
             id=name,
         )
 
-    def _individual(self, found: FoundRecord) -> Individual[Candidate]:
+    def _individual(self, found: CandidateRecord) -> Individual[Candidate]:
         """Return a candidate that was written, perhaps elsewhere.
 
         Raises
