@@ -219,7 +219,7 @@ def test_networks_are_drawn_so_that_more_begin_with_the_same() -> None:
 def test_networks_never_seen_have_the_images_that_they_are_for() -> None:
     unseen: list[Any] = ["resnet18", "inception_v3", {"name": "cifar_resnet18", "width": 0.25}]
     points = list(unseen_study(ASKED.model_copy(update={"unseen": unseen})).points())
-    images = [(point.model.name, point.dataset.make("dataset")) for point in points]
+    images: list[tuple[str, Any]] = [(point.model.name, point.dataset_part) for point in points]
     assert sorted((name, each.size, each.classes) for name, each in images) == [
         *[("cifar_resnet18", 32, 10)] * 2,
         *[("inception_v3", 299, 1000)] * 2,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import signal
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -123,7 +123,7 @@ def test_an_interruption_says_what_goes_on_and_ends_the_workers(
     out = tmp_path / "out"
     with Session.open("inline", cache=tmp_path / "cache", display=display) as session:
         runner = session.workers.runner()
-        monkeypatch.setattr(type(runner), "events", lambda self, seconds: os.kill(os.getpid(), 2) or [])
+        monkeypatch.setattr(type(runner), "events", lambda *_: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
             session.run(study, out)
         assert session.workers.runner() is not runner
@@ -134,9 +134,7 @@ def test_kernels_of_a_study_are_told_at_each_batch_where_its_compilers_know_them
     study = Study(axes={**AXES, "compiler": ["onnxruntime", "torch_eager", "torch_compile"]})
     session = Session.open("inline", cache=tmp_path)
     made = session.plan(study, kernels=True)
-    told = {
-        (row.compiler["name"], row.batch): each for row, each in zip(made.rows, made.kernels, strict=True)
-    }
+    told = {(each.row.compiler["name"], each.row.batch): each.kernels for each in made.points}
     assert {*told} == {(name, batch) for name in ("onnxruntime", "torch_eager") for batch in (1, 3)}
     assert {each.row.status for each in made.points} == {PREDICTED} and all(
         each.row.device for each in made.points
