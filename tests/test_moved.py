@@ -25,6 +25,7 @@ def test_a_module_is_one_under_both_names() -> None:
         old = importlib.import_module("dlas.compression.pruning.masked")
     new = importlib.import_module("dlas.axes.compression.pruning.masked")
     assert old is new
+    assert new.__spec__ is not None
     assert new.__name__ == new.__spec__.name == "dlas.axes.compression.pruning.masked"
 
 

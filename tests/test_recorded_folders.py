@@ -166,7 +166,7 @@ def test_an_interrupted_search_goes_on_and_finds_the_same(home: Path, dlas_here:
     refused = dlas_here(*SEARCH, "--mutation", "0.2")
     assert refused.returncode == 2
     said = " ".join(refused.stderr.split())
-    assert "'search/found' holds a search with another mutation: 0.1, not 0.2; give another --out" in said
+    assert "'search/found' holds a search with --mutation 0.1, and this one has --mutation 0.2" in said
     assert path.read_text() == text
     done(dlas_here(*SEARCH))
     found = json.loads(path.read_text())

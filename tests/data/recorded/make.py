@@ -87,7 +87,10 @@ def search() -> dict[str, Any]:
     dlas.fit("additive", "phone", to="search/phone", **options)
     # The more is encoded, the larger the score: each layer adds its kernel and its expansion.
     weights = [3.0, 5.0, 7.0] * 20 + [3.0, 4.0, 6.0] * 20 + [0.0] * 8
-    layer = {"0.weight": np.array([weights], np.float32) / 300, "0.bias": np.ones(1, np.float32)}
+    layer: dict[str, Any] = {
+        "0.weight": np.array([weights], np.float32) / 300,
+        "0.bias": np.ones(1, np.float32),
+    }
     save_file(layer, "search/scores.safetensors")
     command(*SEARCH, "search/whole")
     whole = json.loads(Path("search/whole/search.json").read_text())

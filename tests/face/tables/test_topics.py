@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def paths_measured() -> Iterable[Row]:
     for batch in (1, 8):
         for number, path in enumerate(("00", "01", "10", "11")):
             leaf = {"name": "leaf", "path": path}
-            told = {"accuracy": 0.9 - 0.1 * number, "macs": 100 - number}
+            told: dict[str, Any] = {"accuracy": 0.9 - 0.1 * number, "macs": 100 - number}
             yield row(batch * (20 - 4 * number), batch=batch, compression=leaf, **told)
 
 
