@@ -219,13 +219,8 @@ def test_networks_are_drawn_so_that_more_begin_with_the_same() -> None:
 def test_networks_never_seen_have_the_images_that_they_are_for() -> None:
     unseen: list[Any] = ["resnet18", "inception_v3", {"name": "cifar_resnet18", "width": 0.25}]
     points = list(unseen_study(ASKED.model_copy(update={"unseen": unseen})).points())
-<<<<<<< HEAD
-    images = [(point.model.name, dict(point.dataset.options)) for point in points]
-    assert sorted((name, own["size"], own["classes"]) for name, own in images) == [
-=======
     images: list[tuple[str, Any]] = [(point.model.name, point.dataset_part) for point in points]
     assert sorted((name, each.size, each.classes) for name, each in images) == [
->>>>>>> main
         *[("cifar_resnet18", 32, 10)] * 2,
         *[("inception_v3", 299, 1000)] * 2,
         *[("resnet18", 224, 1000)] * 2,
