@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dlas.prediction.learning.exploring.choosing import fastest, first_share
-from dlas.prediction.learning.exploring.share import budget_of, measure_share, process_of
-from dlas.prediction.learning.exploring.space import Space
-from dlas.prediction.learning.exploring.tallies import Known
+from dlas.prediction.adaptive.share.acquisition import fastest, first_share
+from dlas.prediction.adaptive.share.outcomes import PointOutcome
+from dlas.prediction.adaptive.share.share import batches_of_share, budget_of, process_of
+from dlas.prediction.adaptive.share.space import Space
 from dlas.sweep.rows.results import read_rows
 from dlas.sweep.study.point import Point
 
@@ -60,20 +60,20 @@ def main() -> None:
             print(f"| {label} | {name} | {count} {cells(found)} |", flush=True)
 
 
-def recorded(folder: Path) -> tuple[Space, dict[int, Known]]:
+def recorded(folder: Path) -> tuple[Space, dict[int, PointOutcome]]:
     """Return the points of a folder's rows, and what became of them."""
     rows = list(read_rows(folder))
     space = Space.of([Point.of(vars(row)) for row in rows])
-    return space, {place: Known.of(row) for place, row in enumerate(rows)}
+    return space, {place: PointOutcome.of(row) for place, row in enumerate(rows)}
 
 
-def replay(space: Space, outcomes: dict[int, Known], share: float, chosen: bool, seed: int) -> Replay:
+def replay(space: Space, outcomes: dict[int, PointOutcome], share: float, chosen: bool, seed: int) -> Replay:
     """Return what a share says of the whole sweep."""
     if chosen:
         first = first_share(space, seed)
-        known = measure_share(
-            space, share, first, {}, lambda places: {at: outcomes[at] for at in places}, seed=seed
-        )
+        known: dict[int, PointOutcome] = {}
+        for batch in batches_of_share(space, share, first, known, seed=seed):
+            known |= {place: outcomes[place] for place in batch}
     else:
         budget = budget_of(share, len(space))
         drawn = np.random.default_rng(seed).choice(len(space), budget, replace=False).tolist()

@@ -16,12 +16,27 @@ from pathlib import Path
 
 import numpy as np
 
-from dlas.face.api.search_sources import MEASURE, Scores, costs_of, scores_of
-from dlas.face.api.searching import judge_of
 from dlas.networks.subnets.written import SPACES
-from dlas.prediction.learning.candidates import Candidate, StudySpace
-from dlas.prediction.learning.evolution import Evolution, Judge, Judged, Memory, Settings
+from dlas.prediction.adaptive.evolution.estimators import (
+    MEASURE,
+    Array,
+    Costs,
+    Measurement,
+    Scores,
+    costs_of,
+    scores_of,
+)
+from dlas.prediction.adaptive.evolution.evolution import (
+    EvolutionarySearch,
+    Individual,
+    Judge,
+    Memory,
+    Settings,
+)
+from dlas.prediction.adaptive.evolution.space import Candidate, StudySpace
+from dlas.prediction.adaptive.evolution.strategy import MEASURED, judge_of
 from dlas.sweep.engine.session import Session
+from dlas.sweep.study.point import Point
 from dlas.sweep.study.reading import as_study
 
 TARGET = "latency_s"
@@ -34,13 +49,13 @@ class Counted:
     Parameters
     ----------
     judge : callable
-        What :func:`dlas.face.api.searching.judge_of` returned.
+        What :func:`dlas.prediction.adaptive.evolution.strategy.judge_of` returned.
     """
 
     judge: Judge[Candidate]
     asked: int = field(default=0, init=False)
 
-    def __call__(self, candidates: Sequence[Candidate]) -> Sequence[Judged[Candidate]]:
+    def __call__(self, candidates: Sequence[Candidate]) -> Sequence[Individual[Candidate]]:
         """Return what candidates are worth."""
         self.asked += len(candidates)
         return self.judge(candidates)
@@ -95,12 +110,14 @@ def lines(
 ) -> Iterator[str]:
     """Yield the cells of each estimator, with a memory and without."""
     for name, place in estimators.items():
-        costs = costs_of([place], space, {TARGET: bound}, given.out, session)[TARGET]
+        costs = measuring(costs_of([place], space, {TARGET: bound}, session)[TARGET], space, given, session)
         for remembers in (True,) if place == MEASURE else (True, False):
             judge = Counted(judge_of(space, {TARGET: costs}, {TARGET: bound}, scores))
             start = time.perf_counter()
             memory = Memory(judge)
-            evolution: Evolution[Candidate] = Evolution(space, memory if remembers else judge, settings)
+            evolution: EvolutionarySearch[Candidate] = EvolutionarySearch(
+                space, memory if remembers else judge, settings
+            )
             evolution.start()
             while evolution.population and evolution.generation < settings.generations:
                 evolution.advance()
@@ -120,13 +137,26 @@ def lines(
             )
 
 
+def measuring(costs: Costs, space: StudySpace, given: argparse.Namespace, session: Session) -> Costs:
+    """Return costs; those that have to be measured are, when they are asked for."""
+    if not isinstance(costs, Measurement):
+        return costs
+
+    def measured(points: Sequence[Point]) -> tuple[Array, Array]:
+        rows = session.measure(space.small, points, given.out / MEASURED)
+        costs.rows.update({row.id: row for row in rows})
+        return costs(points)
+
+    return measured
+
+
 def judged(
     space: StudySpace, found: Candidate, bound: float, given: argparse.Namespace, session: Session
 ) -> str:
     """Return the milliseconds that the judge tells of what was found; empty without one."""
     if given.judge is None:
         return ""
-    costs = costs_of([given.judge], space, {TARGET: bound}, given.out, session)[TARGET]
+    costs = measuring(costs_of([given.judge], space, {TARGET: bound}, session)[TARGET], space, given, session)
     value, _ = costs([space.point(found)])
     return f"{1e3 * float(np.asarray(value)[0]):.4g}"
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.subnets import TARGET, fitted_to, samples
 from dlas.networks.subnets.written import draw
-from dlas.prediction.learning.candidates import samples_of
+from dlas.prediction.adaptive.evolution.space import samples_of
 from dlas.prediction.learning.metrics import score
 from dlas.prediction.learning.points import Points, read_points
 from dlas.prediction.predictors.additive import Additive

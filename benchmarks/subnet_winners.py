@@ -23,10 +23,10 @@ from scipy.stats import binomtest
 from dlas.bench.store import toml
 from dlas.face.reporting.charts import theme
 from dlas.face.reporting.files import INK, PAPER, WIDTH, write_figure
-from dlas.prediction.learning.candidates import StudySpace
+from dlas.prediction.adaptive.evolution.record import LEVEL, FoundRecord, SearchRecord, read_search
+from dlas.prediction.adaptive.evolution.space import StudySpace
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.results import FILE, Row, read_rows
-from dlas.sweep.rows.searches import LEVEL, FoundRecord, SearchRecord, read_search
 from dlas.sweep.study.study import Study
 
 MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1)

@@ -32,22 +32,22 @@ if TYPE_CHECKING:
     from dlas.deployment.deploying import deploy as deploy
     from dlas.deployment.flexible import deploy_paths as deploy_paths
     from dlas.deployment.loading import load as load
-    from dlas.face.api.blocks import blocks as blocks
-    from dlas.face.api.device import fit_device as fit_device
-    from dlas.face.api.exploring import explore as explore
-    from dlas.face.api.predicting import evaluate as evaluate
-    from dlas.face.api.predicting import fit as fit
-    from dlas.face.api.predictions import predict as predict
-    from dlas.face.api.predictions import predictor as predictor
-    from dlas.face.api.results import choose as choose
-    from dlas.face.api.results import compare as compare
-    from dlas.face.api.results import import_rows as import_rows
-    from dlas.face.api.results import observations as observations
-    from dlas.face.api.results import paths as paths
-    from dlas.face.api.results import report as report
-    from dlas.face.api.results import table as table
-    from dlas.face.api.running import run as run
-    from dlas.face.api.searching import search as search
+    from dlas.face.api.predictors import evaluate as evaluate
+    from dlas.face.api.predictors import fit as fit
+    from dlas.face.api.predictors import predict as predict
+    from dlas.face.api.predictors import predictor as predictor
+    from dlas.face.api.rows import choose as choose
+    from dlas.face.api.rows import compare as compare
+    from dlas.face.api.rows import import_rows as import_rows
+    from dlas.face.api.rows import observations as observations
+    from dlas.face.api.rows import paths as paths
+    from dlas.face.api.rows import report as report
+    from dlas.face.api.rows import table as table
+    from dlas.face.api.studies import blocks as blocks
+    from dlas.face.api.studies import explore as explore
+    from dlas.face.api.studies import fit_device as fit_device
+    from dlas.face.api.studies import run as run
+    from dlas.face.api.studies import search as search
     from dlas.sweep.rows.export import export as export
     from dlas.sweep.rows.frame import read as read
     from dlas.sweep.study.study import Study as Study

@@ -33,7 +33,7 @@ STOREYS = """
 FLOORS = {
     "bench": "remote / processes / measuring / store",
     "face": "cli / api / console reporting / tables",
-    "prediction": "learning / predictors",
+    "prediction": "adaptive / learning / predictors",
     "sweep": "engine / study / rows",
 }
 """The same for the folders of a room, from the highest to the lowest."""

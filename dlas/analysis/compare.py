@@ -125,6 +125,28 @@ class Comparison:
     searches: dict[str, tuple[float, float]] = field(default_factory=dict)
     accuracies: dict[str, tuple[float, float, int]] = field(default_factory=dict)
 
+    def frame(self) -> pd.DataFrame:
+        """Return a line for each value of each group.
+
+        ``group`` numbers the groups, whose key are the columns behind it; the compared axis holds the
+        value.  ``speedup``, with its interval, is over the baseline: 2 is twice as fast.  It is missing
+        for the baseline and where there is no time; groups that were not ``matched`` have none.
+        """
+        lines = []
+        for number, group in enumerate([*self.groups, *self.unmatched]):
+            for value, row in group.rows.items():
+                latency, ratio = row.latency_s, row.ratio or (None, None, None)
+                lines.append(
+                    {"group": number, **group.key, self.axis: value, "status": row.status}
+                    | dict(zip(("latency_s", "latency_low_s", "latency_high_s"), latency, strict=True))
+                    | dict(zip(("speedup", "speedup_low", "speedup_high"), ratio, strict=True))
+                    | {"tie": row.tie, "noisy": row.noisy, "coverage": row.coverage, "reason": row.reason}
+                    | {"matched": number < len(self.groups)}
+                )
+        frame = pd.DataFrame(lines)
+        speedups = [name for name in frame if str(name).startswith("speedup")]
+        return frame.astype(dict.fromkeys(speedups, float))
+
     @property
     def complete(self) -> list[Matched]:
         """The groups in which every value has a time."""

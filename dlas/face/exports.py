@@ -7,22 +7,17 @@ from typing import Any
 
 EXPORTS = {
     "Study": "dlas.sweep.study.study",
+    **dict.fromkeys(("blocks", "explore", "fit_device", "run", "search"), "dlas.face.api.studies"),
     **dict.fromkeys(
         ("choose", "compare", "import_rows", "observations", "paths", "report", "table"),
-        "dlas.face.api.results",
+        "dlas.face.api.rows",
     ),
-    **dict.fromkeys(("evaluate", "fit"), "dlas.face.api.predicting"),
-    **dict.fromkeys(("predict", "predictor"), "dlas.face.api.predictions"),
-    "blocks": "dlas.face.api.blocks",
+    **dict.fromkeys(("evaluate", "fit", "predict", "predictor"), "dlas.face.api.predictors"),
     "deploy": "dlas.deployment.deploying",
     "deploy_paths": "dlas.deployment.flexible",
-    "explore": "dlas.face.api.exploring",
     "export": "dlas.sweep.rows.export",
-    "fit_device": "dlas.face.api.device",
     "load": "dlas.deployment.loading",
     "read": "dlas.sweep.rows.frame",
-    "run": "dlas.face.api.running",
-    "search": "dlas.face.api.searching",
 }
 """The modules of what is exported, imported when somebody asks: pandas takes a second."""
 

@@ -1,4 +1,4 @@
-"""Checks of each axis's contract, for parts of this project and of others.
+"""Checks of each axis's contract, and of a strategy's, for parts of this project and of others.
 
 A check raises ``AssertionError`` with the part's behaviour and what was expected.
 """
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dlas.testing.hardware import check_hardware
     from dlas.testing.models import check_model
     from dlas.testing.predictors import check_predictor
+    from dlas.testing.strategies import check_strategy
 
 __all__ = [
     "check_algorithm",
@@ -25,6 +26,7 @@ __all__ = [
     "check_hardware",
     "check_model",
     "check_predictor",
+    "check_strategy",
 ]
 HOMES = {
     "check_algorithm": "algorithms",
@@ -34,6 +36,7 @@ HOMES = {
     "check_hardware": "hardware",
     "check_model": "models",
     "check_predictor": "predictors",
+    "check_strategy": "strategies",
 }
 
 

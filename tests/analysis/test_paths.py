@@ -17,7 +17,7 @@ from dlas.analysis.repeats import merge_repeats
 from dlas.analysis.roles import with_roles
 from dlas.axes.compression.flexible.scoring import undominated
 from dlas.errors import InputError
-from dlas.face.api.results import paths
+from dlas.face.api.rows import paths
 from dlas.face.reporting.blocks import Absent, Figure, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.sections.paths import section

@@ -7,7 +7,10 @@ DLAS, section 6.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import pandas as pd
 
 from dlas.analysis.observations import (
     accuracy_of_types,
@@ -36,6 +39,7 @@ __all__ = [
     "Evidence",
     "Finding",
     "Observation",
+    "findings_frame",
     "observe",
 ]
 
@@ -82,3 +86,22 @@ class Finding:
 def observe(evidence: Evidence) -> list[Finding]:
     """Return the result of each observation, in the paper's order."""
     return [Finding(observation, observation.check(evidence)) for observation in OBSERVATIONS]
+
+
+def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
+    """Return a line for each claim of each observation."""
+    return pd.DataFrame(
+        [
+            {
+                "observation": finding.observation.number,
+                "statement": finding.observation.statement,
+                "holds": finding.verdict,
+                "claim": claim.text,
+                "verdict": claim.verdict,
+                "numbers": claim.numbers,
+                "missing": claim.missing,
+            }
+            for finding in findings
+            for claim in finding.claims
+        ]
+    )

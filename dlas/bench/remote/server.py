@@ -16,7 +16,7 @@ from dlas.bench.measuring import on_board
 from dlas.bench.measuring.machine import Machine
 from dlas.bench.remote import handshake
 from dlas.bench.remote.folders import server_folder
-from dlas.bench.remote.session import Session
+from dlas.bench.remote.session import BoardSession
 from dlas.bench.store.fingerprint import versions
 from dlas.errors import InputError
 
@@ -102,7 +102,7 @@ class Server:
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
         self._callers: dict[int, Caller] = {}
-        self._session: Session | None = None
+        self._session: BoardSession | None = None
         self._facts: dict[str, Any] = {}
         self._poll = select.poll()
         self._poll.register(self._listener, READABLE)
@@ -200,7 +200,7 @@ class Server:
 
     def _start(self, caller: Caller, seconds: float, folder: Path) -> None:
         others = [self._listener, *(other.connection for other in self._callers.values())]
-        self._session = Session(caller.connection, self._key, seconds, folder, others)
+        self._session = BoardSession(caller.connection, self._key, seconds, folder, others)
         self._poll.register(caller.connection, select.POLLRDHUP)
         self._poll.register(self._session.alive.fileno(), select.POLLHUP)
         self._say(f"{caller.name}: session of at most {seconds:g} s")

@@ -28,7 +28,7 @@ FIRST_TO_DIE = "1000"
 """The kernel's score for a process that it kills first where memory runs out: never the server."""
 
 
-class Session:
+class BoardSession:
     """A client's session, served by a child process.
 
     Parameters

@@ -22,7 +22,7 @@ def fit(call: Call, to: Path) -> None:
 @like("fit_device", "to", to="FOLDER")
 def fit_device(call: Call, to: Path, hardware: str | Mapping[str, Any]) -> None:
     """Make a predictor of latency for this machine: draw networks, measure, fit, and try it on others."""
-    from dlas.prediction.learning.device_runs import predicting
+    from dlas.prediction.adaptive.device.record import predicting
 
     terminal.show(call(steps="forked", say=terminal.say).shown)
     terminal.say(f"fitted: {to}\nnext: {predicting(to, hardware)}")

@@ -32,7 +32,7 @@ def run(
     ] = False,
 ) -> None:
     """Run every point of a study that has no current row yet; resume where it was."""
-    from dlas.face.api import running
+    from dlas.face.api import studies
     from dlas.face.console import preview
     from dlas.sweep.study.kept import kept_study
     from dlas.sweep.study.reading import read_study
@@ -40,12 +40,12 @@ def run(
     folder = out or (study if study.is_dir() else None)
     chosen = read_study(kept_study(study) if study.is_dir() else study, sample)
     if dry_run:
-        found = call.of(running.preview_into, study=chosen, out=folder)
+        found = call.of(studies.preview_into, study=chosen, out=folder)
         terminal.console().print(preview.render(found, chosen.varying()), highlight=False)
         return
     if folder is None:
         raise InputError("give `out=`, the folder for the rows")
-    call.of(running.run_into, study=chosen, out=folder, steps="inline" if in_process else "forked")
+    call.of(studies.run_into, study=chosen, out=folder, steps="inline" if in_process else "forked")
     _print_next(folder, chosen)
 
 

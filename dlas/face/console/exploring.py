@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dlas.prediction.learning.exploring.share import Rest
-from dlas.prediction.learning.exploring.tallies import Known
+from dlas.prediction.adaptive.share.share import RestPredictions
+from dlas.prediction.adaptive.share.strategy import ShareStrategy
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.sweep.rows.labels import points, rows
 
@@ -17,26 +16,10 @@ ENOUGH = 2
 """Times as many points with a time as have every value once: with fewer, most values were measured once."""
 
 
-def summary(
-    total: int, known: Mapping[int, Known], rest: Rest, *, refused: int, cover: int, outdated: int
-) -> RenderableType:
-    """Return what was measured, what was predicted and what was not, a line each.
-
-    Parameters
-    ----------
-    total : int
-        Points that can be measured.
-    known : mapping of int to Known
-        Those that were.
-    rest : Rest
-        What is said of the others.
-    refused : int
-        Points that are unsupported at once.
-    cover : int
-        Points that it takes to have every value once.
-    outdated : int
-        Points whose rows are out of date, and were not measured again.
-    """
+def summary(strategy: ShareStrategy, rest: RestPredictions) -> RenderableType:
+    """Return what was measured, what was predicted and what was not, a line each."""
+    total, known, cover = len(strategy.space), strategy.known, len(strategy.first)
+    refused, outdated = strategy.unsupported, strategy.outdated
     timed = sum(each.seconds is not None for each in known.values())
     lines = [f"measured: {points(len(known))} of {total:,}, {timed:,} of them with a time"]
     if refused:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from rich.console import Console, Group
@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
+from rich.status import Status
 from rich.text import Text
 
 from dlas.face.console import terminal
@@ -35,7 +36,7 @@ COMPARABLE = ("dataset", "model", "hardware", "batch", "task")
 """Points with equal values compete for the best time."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class ConsoleDisplay(Display):
     """Shows on the terminal what a session does.
 
@@ -44,10 +45,13 @@ class ConsoleDisplay(Display):
     console : Console
     lines : bool
         Print lines for sweeps and their rows; False for the bar alone.
+    spinner : Spinner
+        Shows what is done between sweeps.
     """
 
     console: Console
     lines: bool = True
+    spinner: Spinner = field(default_factory=lambda: Spinner())
 
     @classmethod
     def of(cls, progress: ProgressKind = "auto") -> ConsoleDisplay:
@@ -71,11 +75,34 @@ class ConsoleDisplay(Display):
 
     def sweep(self, total: int, axes: Sequence[str], inline: bool) -> SweepProgress:
         """Return the bar of a sweep; there is none where steps write to the terminal themselves."""
+        self.spinner.show(self.console, "")
         return SweepProgress(total, self.console, axes, live=not inline, lines=self.lines)
 
     def part(self) -> ConsoleDisplay:
         """Return what shows the bar alone."""
-        return ConsoleDisplay(self.console, lines=False)
+        return ConsoleDisplay(self.console, False, self.spinner)
+
+    def status(self, line: str) -> None:
+        """Show what is done between sweeps, on a terminal."""
+        self.spinner.show(self.console, line)
+
+
+@dataclass
+class Spinner:
+    """Shows on a terminal that work goes on, where no bar does."""
+
+    _status: Status | None = None
+
+    def show(self, console: Console, line: str) -> None:
+        """Show a line, or nothing if it is empty."""
+        if not line and self._status is not None:
+            self._status.stop()
+            self._status = None
+        elif self._status is not None:
+            self._status.update(line)
+        elif line and console.is_terminal:
+            self._status = console.status(line)
+            self._status.start()
 
 
 class Steps(NamedTuple):

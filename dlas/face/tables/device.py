@@ -10,7 +10,10 @@ from rich.text import Text
 
 from dlas.face.tables.columns import between, digits, names, numbers, signed, table_of, with_unit
 from dlas.face.tables.text import Grid, titled
+from dlas.face.tables.view import View
+from dlas.prediction.adaptive.device.strategy import DeviceStrategy
 from dlas.prediction.learning.intervals import LEVEL
+from dlas.prediction.learning.noise import noise_floor
 from dlas.sweep.rows.labels import MISSING, points, shortened, shown_in
 from dlas.sweep.rows.predictions import MEASURED, bound_names
 
@@ -18,6 +21,16 @@ COVERED = "covered"
 """Column that says whether the interval of a prediction covers what was measured."""
 ERROR = "error"
 """Column of the prediction over what was measured, less 1."""
+
+
+def of_networks_never_seen(strategy: DeviceStrategy) -> View:
+    """Return what a predictor tells of networks that it never saw, beside what was measured."""
+    frame, target = strategy.predicted, strategy.asked.target
+    if frame.empty:
+        return View(frame, none_seen(strategy.failed))
+    frame = compared(frame, strategy.measured(), target)
+    floor = noise_floor(strategy.points().frame, target)
+    return View(frame, never_seen(frame, target, floor, strategy.failed))
 
 
 def compared(frame: pd.DataFrame, measured: Mapping[str, float], target: str) -> pd.DataFrame:

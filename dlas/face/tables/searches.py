@@ -7,8 +7,8 @@ from rich.text import Text
 from dlas.face.tables.columns import digits, names, numbers, table_of, with_unit
 from dlas.face.tables.table import Table
 from dlas.face.tables.text import Grid
+from dlas.prediction.adaptive.evolution.record import SearchRecord, effort, keeps_in_words, kept
 from dlas.sweep.rows.labels import shown_in
-from dlas.sweep.rows.searches import SearchRecord, effort, keeps_in_words, kept
 
 
 def winners(record: SearchRecord, name: str = "winners") -> Table:

@@ -12,7 +12,7 @@ from dlas.analysis.importing.values import option_values
 from dlas.errors import InputError, listed
 from dlas.prediction.learning.stored import ANY, SettingRecord, Stored
 from dlas.stack import INFERENCE
-from dlas.sweep.engine.planned import Planned
+from dlas.sweep.engine.planned import Examples
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.labels import label
 from dlas.sweep.rows.machines import machine_id, machine_name
@@ -111,7 +111,7 @@ def planned_network(
     asked: NetworkOptions,
     session: Session,
     where: Sequence[str] = (),
-) -> tuple[Planned, str]:
+) -> tuple[Examples, str]:
     """Return a network's points, one for each setting of a predictor and batch size, and what it is called.
 
     A setting of another machine is warned of, and its points have that machine.
@@ -147,14 +147,14 @@ def planned_network(
         if not points:
             raise InputError(_none(settings, where))
         made = session.plan(study, points, kernels=known.part.level == "kernel").required()
-    found = Planned(failed=made.failed)
-    for row, operators, kernels in zip(made.rows, made.networks, made.kernels, strict=True):
+    found = Examples(failed=made.failed)
+    for each in made.points:
+        row = each.row
         for setting in fitting(Point.of(asdict(row))):
             model = row.model if named.lasting else {"name": named.label}
-            found.rows.append(replace(row, model=model, device=_device(setting, row)))
-            found.networks.append(operators)
-            found.kernels.append(kernels)
-    for remark in dict.fromkeys(_remarks(settings, made.rows[0])):
+            own = replace(row, model=model, device=_device(setting, row))
+            found.points.append(replace(each, row=own))
+    for remark in dict.fromkeys(_remarks(settings, made.points[0].row)):
         session.display.warn(remark)
     return found, named.label
 

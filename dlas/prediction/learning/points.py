@@ -21,7 +21,6 @@ from dlas.errors import InputError
 from dlas.networks.operators import Operators
 from dlas.prediction.learning.derived_operators import DerivedOperators
 from dlas.prediction.learning.examples import inherent, read_examples
-from dlas.prediction.learning.examples import operators_of as operators_of
 from dlas.prediction.learning.features import columns, matrix
 from dlas.prediction.learning.features.devices import Facts, device_features, facts_of
 from dlas.prediction.learning.features.kernels import COLUMNS, kernel_features, kind
@@ -29,7 +28,6 @@ from dlas.stack import Kernels, Layer, Predictor, Samples
 from dlas.sweep.rows.example import Example
 from dlas.sweep.rows.frame import RowTable, distinct, select
 from dlas.sweep.rows.labels import number_of
-from dlas.sweep.rows.results import Row
 
 SETTING = ("machine_id", "instance", "threads", "task", "compiler", "algorithm")
 """Columns that make a setting: its rows have a predictor of their own, for nothing carries over unasked."""
@@ -261,13 +259,6 @@ def points_of(frame: pd.DataFrame, kernels: bool = True) -> Points:
         raise InputError(f"row {missing[1]} does not tell its network's operators")
     facts = tuple(known[key] for key in keys)
     return Points(_with_networks(frame.reset_index(drop=True), facts), facts)
-
-
-def planned_points(
-    rows: Sequence[Row], networks: Sequence[Operators], kernels: Sequence[Sequence[Layer]]
-) -> Points:
-    """Return points that were not measured, of three lists; :meth:`Points.of` takes examples."""
-    return Points.of([Example(*each) for each in zip(rows, networks, kernels, strict=True)])
 
 
 def describe_left_out(points: Points) -> str:

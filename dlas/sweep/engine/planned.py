@@ -11,9 +11,10 @@ from typing import cast
 from dlas.bench.store.cache import Cache
 from dlas.errors import InputError, PointError
 from dlas.networks.operators import Operators, at_batch, read_operators
-from dlas.stack import Hardware, Layer
+from dlas.stack import Layer
 from dlas.sweep.engine.steps.artifacts import load_verified, restore_network
 from dlas.sweep.engine.steps.kernels import KERNELS_FILE, kernels_of
+from dlas.sweep.rows.example import Example
 from dlas.sweep.rows.predictions import PREDICTED
 from dlas.sweep.rows.results import Row
 from dlas.sweep.rows.schema import Device
@@ -21,27 +22,21 @@ from dlas.sweep.study.point import Choice, Point
 
 
 @dataclass
-class Planned:
+class Examples:
     """The points of a study whose networks could be made.
 
     Parameters
     ----------
-    rows : list of Row
-        Their parts and devices; nothing is measured.
-    networks : list of Operators
-        What is known of each point's network.
-    kernels : list of list of Layer
-        What each point's program computes; empty where nobody asked.
+    points : list of Example
+        With their devices and what is known of their networks and, where somebody asked, their programs.
     failed : Counter
         Numbers of points whose networks could not be made or whose kernels are not known, by reason.
     """
 
-    rows: list[Row] = field(default_factory=list)
-    networks: list[Operators] = field(default_factory=list)
-    kernels: list[list[Layer]] = field(default_factory=list)
+    points: list[Example] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)
 
-    def required(self) -> Planned:
+    def required(self) -> Examples:
         """Return this, unless there is no point in it.
 
         Raises
@@ -49,12 +44,12 @@ class Planned:
         InputError
             It has the first reason.
         """
-        if not self.rows:
+        if not self.points:
             raise InputError(f"no point of the study can be predicted: {next(iter(self.failed))}")
         return self
 
 
-def planned_rows(rows: Sequence[Row], cache: Cache, kernels: bool) -> Planned:
+def planned(rows: Sequence[Row], cache: Cache, kernels: bool) -> Examples:
     """Return what is known of points whose networks were made.
 
     Parameters
@@ -65,7 +60,7 @@ def planned_rows(rows: Sequence[Row], cache: Cache, kernels: bool) -> Planned:
     kernels : bool
         Whether to tell the kernels of programs too.
     """
-    found = Planned()
+    found = Examples()
     networks: dict[str, Operators] = {}
     devices: dict[Choice, Device] = {}
     for row in rows:
@@ -81,11 +76,9 @@ def planned_rows(rows: Sequence[Row], cache: Cache, kernels: bool) -> Planned:
             found.failed[str(error)] += 1
             continue
         if point.hardware not in devices:
-            hardware: Hardware = point.hardware.make("hardware")
-            devices[point.hardware] = cast(Device, hardware.describe())
-        found.rows.append(replace(row, status=PREDICTED, device=devices[point.hardware]))
-        found.networks.append(networks[key])
-        found.kernels.append(own)
+            devices[point.hardware] = cast(Device, point.device.describe())
+        made = replace(row, status=PREDICTED, device=devices[point.hardware])
+        found.points.append(Example(made, networks[key], own))
     return found
 
 

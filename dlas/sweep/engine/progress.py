@@ -60,6 +60,9 @@ class Display(ABC):
             Whether steps run in this process, and write to the terminal themselves.
         """
 
+    def status(self, line: str) -> None:  # noqa: B027 - not every display has a place for it
+        """Show what is done between sweeps, until the next one or an empty line."""
+
     def part(self) -> Display:
         """Return how the sweeps of something larger are shown: without a line for each row."""
         return self

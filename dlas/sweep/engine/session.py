@@ -22,7 +22,7 @@ from dlas.bench.store.cache import Cache, default_root
 from dlas.errors import InputError, Unfinished, unknown
 from dlas.sweep.engine.checks import check_study
 from dlas.sweep.engine.machines import ADVICE, check_machine
-from dlas.sweep.engine.planned import Planned, planned_rows
+from dlas.sweep.engine.planned import Examples, planned
 from dlas.sweep.engine.point_run import Summary
 from dlas.sweep.engine.preview import Preview, preview
 from dlas.sweep.engine.progress import Display, Silent
@@ -100,9 +100,14 @@ class Workers:
         """Whether steps run in this process: one at a time, and without limits."""
         return self.steps == "inline"
 
+    @property
+    def started(self) -> bool:
+        """Whether anything can run steps already."""
+        return self._runner is not None
+
     def start(self) -> None:
         """Fork, if that is to be done at all."""
-        if self.steps == "forked" and self._runner is None:
+        if self.steps == "forked" and not self.started:
             self._runner = self._made(spawned=False)
 
     def runner(self) -> Runner:
@@ -334,7 +339,7 @@ class Session:
             raise
         return rows
 
-    def plan(self, study: Study, points: Sequence[Point] | None = None, *, kernels: bool = False) -> Planned:
+    def plan(self, study: Study, points: Sequence[Point] | None = None, *, kernels: bool = False) -> Examples:
         """Return what is known of points without building or measuring them.
 
         Parameters
@@ -354,7 +359,7 @@ class Session:
         """
         check_study(study, points)
         made = self.make(study, points, until="kernels" if kernels else "network", workspace="predict")
-        return planned_rows(made.rows, self.cache(), kernels)
+        return planned(made.rows, self.cache(), kernels)
 
     def preview(self, study: Study, folder: Path | None, points: Sequence[Point] | None = None) -> Preview:
         """Return what :meth:`run` would do; parameters as there, and the study need not have a folder yet.
@@ -387,6 +392,7 @@ class Session:
 
     def _results(self, study: Study, folder: Path) -> Results:
         """Return the writer of a folder's rows, which stays open and keeps the study."""
+        self.cache()  # a cache that cannot be used is refused before anything is written
         if folder not in self._folders:
             self._folders[folder] = Results(folder)
         keep(folder, study)

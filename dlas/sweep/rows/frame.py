@@ -183,6 +183,14 @@ class RowTable:
         return frame
 
 
+def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
+    """Return rows that are in memory, as :func:`read` returns those of a folder."""
+    table = RowTable()
+    for row in rows:
+        table.add("", row)
+    return table.frame()
+
+
 def _told(point: PredictedPoint, target: str, key: str) -> float | None:
     """Return the value or a bound of what was predicted of a quantity, None where it was not."""
     bounds: Mapping[str, Any] = point.predictions.get(target, {})

@@ -134,9 +134,9 @@ def test_drawn_subnetworks_are_right_in_every_runtime(tmp_path: Path) -> None:
 def test_a_table_is_measured_and_predicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = ofa(1.0)
     few = [*shapes.keys(112)[:3], shapes.fixed_keys(112)[0]]
-    monkeypatch.setattr("dlas.face.api.blocks._names", lambda width, size: few)
+    monkeypatch.setattr("dlas.prediction.adaptive.blocks._names", lambda width, size: few)
     fixed = type("Shapes", (), {"fixed_keys": lambda self, size: few[3:]})
-    monkeypatch.setattr("dlas.face.api.blocks.ofa", lambda width: fixed())
+    monkeypatch.setattr("dlas.prediction.adaptive.blocks.ofa", lambda width: fixed())
     view = dlas.blocks(tmp_path / "t", sizes=[112], width=1.0, cache=tmp_path / "cache", progress="silent")
     assert view.frame["blocks"].tolist() == [4] and view.frame["sum_s"][0] > view.frame["fixed_s"][0] > 0
     text = (tmp_path / "t/112_lookup_table.yaml").read_text()

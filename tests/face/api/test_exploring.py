@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 
 import dlas
-from dlas.bench.processes import inline
 from dlas.errors import InputError
-from dlas.face.api.results import table
+from dlas.face.api.rows import table
 from dlas.face.reporting import context_of, report
 from dlas.face.reporting.blocks import Absent, Section
 from dlas.face.reporting.sections import SECTIONS
 from dlas.face.reporting.sections.predicted import section as predicted_section
 from dlas.face.tables.table import Table
+from dlas.prediction.adaptive.share.strategy import measure_share
 from dlas.sweep.engine import checks
+from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.labels import MISSING
 from dlas.sweep.rows.results import FILE, read_rows
 from tests.fixtures.printing import printed
@@ -236,20 +237,12 @@ def test_failed_points_are_run_again_when_asked_for(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
-def test_one_runner_runs_all_batches_and_none_where_nothing_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = []
-
-    class Noted(inline.Inline):
-        def __init__(self) -> None:
-            made.append(self)
-            super().__init__()
-
-    monkeypatch.setattr(inline, "Inline", Noted)
-    dlas.explore(PLAIN, tmp_path / "out", share=0.8, **OPTIONS)
-    dlas.explore(PLAIN, tmp_path / "out", share=0.8, **OPTIONS)
-    assert len(made) == 1
+def test_one_runner_runs_all_batches_and_none_where_nothing_is_left(tmp_path: Path) -> None:
+    study = dlas.Study(**PLAIN)
+    for started in (True, False):
+        with Session.open("inline", cache=tmp_path / "cache") as session:
+            measure_share(study, tmp_path / "out", 0.8, session)
+            assert session.workers.started is started
 
 
 def test_the_whole_study_is_checked_before_a_point_is_measured(

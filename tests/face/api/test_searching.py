@@ -14,8 +14,6 @@ from safetensors.torch import save_file
 
 import dlas
 from dlas.errors import InputError
-from dlas.face.api import searching
-from dlas.face.api.search_sources import PredictorSource
 from dlas.face.reporting import context_of
 from dlas.face.reporting.blocks import Absent, Section
 from dlas.face.reporting.sections.searches import section
@@ -23,13 +21,15 @@ from dlas.face.tables.table import Table
 from dlas.networks.subnets.shapes import ofa
 from dlas.networks.subnets.tables import write_tables
 from dlas.networks.subnets.written import codes, is_in
-from dlas.prediction.learning.candidates import StudySpace
-from dlas.prediction.learning.evolution import Evolution
+from dlas.prediction.adaptive.evolution.estimators import PredictorSource
+from dlas.prediction.adaptive.evolution.evolution import EvolutionarySearch
+from dlas.prediction.adaptive.evolution.record import CostRecord, FoundRecord, keeps
+from dlas.prediction.adaptive.evolution.space import StudySpace
 from dlas.sweep.engine.session import Session
-from dlas.sweep.rows.searches import CostRecord, FoundRecord, keeps
+from dlas.sweep.rows.results import Row
 from dlas.sweep.study.reading import as_study
 from tests.fixtures.package import ROOT
-from tests.fixtures.rows import write
+from tests.fixtures.rows import row, write
 from tests.fixtures.training_rows import training_rows
 
 PHONE = ROOT / "tests/data/ofa_note10.csv.xz"
@@ -116,20 +116,20 @@ def test_an_interrupted_search_goes_on_and_ends_alike(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     search(made, tmp_path / "whole")
-    advance = Evolution.advance
+    breeding = EvolutionarySearch.breeding
 
-    def interrupted(self: Evolution[Any]) -> None:
+    def interrupted(self: EvolutionarySearch[Any]) -> Any:
         if self.generation == 3:
             self.rng.random()  # in the middle of a generation
             raise KeyboardInterrupt
-        advance(self)
+        return breeding(self)
 
-    monkeypatch.setattr(Evolution, "advance", interrupted)
+    monkeypatch.setattr(EvolutionarySearch, "breeding", interrupted)
     with pytest.raises(KeyboardInterrupt):
         search(made, tmp_path / "out")
     assert found(tmp_path / "out")["generation"] == 3 and not found(tmp_path / "out")["finished"]
-    monkeypatch.setattr(Evolution, "advance", advance)
-    with pytest.raises(InputError, match=r"holds a search with another mutation: 0.1, not 0.2"):
+    monkeypatch.setattr(EvolutionarySearch, "breeding", breeding)
+    with pytest.raises(InputError, match=r"holds a search with --mutation 0.1, and this one has --mut"):
         search(made, tmp_path / "out", mutation=0.2)
     search(made, tmp_path / "out")
     for name in ("population", "front", "generation"):
@@ -204,11 +204,11 @@ def test_more_winners_of_a_finished_search_may_be_asked_for(
 ) -> None:
     measured: list[tuple[int, float]] = []
 
-    def noted(space: Any, quantities: Any, chosen: Any, folder: Path, session: Any) -> dict[Any, float]:
-        measured.append((len(chosen), found(folder)["spent_s"]))
-        return {("latency_s", space.point(each.candidate).id): 0.02 for each in chosen}
+    def noted(self: Session, study: Any, points: Any, folder: Path) -> list[Row]:
+        measured.append((len(points), found(folder)["spent_s"]))
+        return [row(20.0, id=point.id, **point.content()) for point in points]
 
-    monkeypatch.setattr(searching, "_measured", noted)
+    monkeypatch.setattr(Session, "measure", noted)
     for winners in (0, 2, 1):
         view = search(made, tmp_path / "out", winners=winners, generations=1)
     assert [count for count, _ in measured] == [2] and len(view.frame) == 2 and view.frame["kept"].all()
@@ -240,7 +240,7 @@ def test_a_damaged_search_is_refused(
         search(made, tmp_path / "out", generations=1)
     assert (tmp_path / "out/search.json").read_text() == text
     (tmp_path / "out/search.json").write_text(json.dumps({**record, "population": []}))
-    with pytest.raises(InputError, match="holds no search: population"):
+    with pytest.raises(InputError, match=r"search\.json: population"):
         search(made, tmp_path / "out", generations=1)
 
 

@@ -138,7 +138,9 @@ def test_kernels_of_a_study_are_told_at_each_batch_where_its_compilers_know_them
         (row.compiler["name"], row.batch): each for row, each in zip(made.rows, made.kernels, strict=True)
     }
     assert {*told} == {(name, batch) for name in ("onnxruntime", "torch_eager") for batch in (1, 3)}
-    assert {row.status for row in made.rows} == {PREDICTED} and all(row.device for row in made.rows)
+    assert {each.row.status for each in made.points} == {PREDICTED} and all(
+        each.row.device for each in made.points
+    )
     for (_, batch), layers in told.items():
         assert {layer["output"][0] for layer in layers} == {batch}
         assert all("latency_s" not in layer and "reads" not in layer for layer in layers)
@@ -146,7 +148,7 @@ def test_kernels_of_a_study_are_told_at_each_batch_where_its_compilers_know_them
     assert len(fused) < len(single) and any(layer["fused"] for layer in fused)
     assert made.failed == {"which kernels it runs is known only once they have run": 2}
     some = list(study.points())[:1]
-    (row,) = session.plan(study, some).rows
-    assert row.id == some[0].id
+    (only,) = session.plan(study, some).points
+    assert only.row.id == some[0].id
     with pytest.raises(InputError, match="no point of the study can be predicted: which kernels it runs"):
         session.plan(Study(axes={**AXES, "compiler": "torch_compile"}), kernels=True).required()

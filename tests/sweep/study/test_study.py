@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dlas.errors import InputError
+from dlas.sweep.study.chain import Chain
 from dlas.sweep.study.point import Choice, Point
 from dlas.sweep.study.reading import as_study, parse_study, read_study
 from dlas.sweep.study.study import Study, check_size
@@ -142,7 +143,8 @@ def test_a_chain_is_one_choice_that_keeps_its_order() -> None:
     found = points(with_axis(f'compression = [{{chain = [{link}, "none"]}}]'))
     assert [len(point.compression.chain) for point in found] == [2, 2]
     assert found[0].compression.content()["chain"][0]["level"] == 0.25
-    part = found[1].compression.make("compression")
+    part = found[1].compression_part
+    assert isinstance(part, Chain)
     assert [type(each).__name__ for each in part.links] == ["StubCompression", "NoCompression"]
 
 

@@ -11,8 +11,7 @@ from dlas.face.reporting.context import Context, significant
 from dlas.face.reporting.palette import HUES, NEUTRAL, rgb
 from dlas.face.tables.columns import with_unit
 from dlas.face.tables.searches import winners
-from dlas.sweep.rows.labels import shown_in
-from dlas.sweep.rows.searches import (
+from dlas.prediction.adaptive.evolution.record import (
     FoundRecord,
     SearchRecord,
     effort,
@@ -20,6 +19,7 @@ from dlas.sweep.rows.searches import (
     kept,
     read_search,
 )
+from dlas.sweep.rows.labels import shown_in
 
 FRONT, WINNERS = "estimated", "winner, measured again"
 COLOURS = {FRONT: rgb(*NEUTRAL), WINNERS: rgb(*HUES[0])}

@@ -1,0 +1,220 @@
+"""Tables, comparisons and reports of the rows of studies.
+
+What they return is shown as a table on a terminal and in a notebook, and is a DataFrame as ``.frame``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from dlas.face.tables.view import View
+from dlas.sweep.rows.frame import read, select, without_measured
+
+Folders = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+"""A folder that ``dlas.run`` wrote, or several."""
+
+
+def table(
+    rows: Folders | pd.DataFrame,
+    *,
+    where: str | Sequence[str] = (),
+    sort: str = "latency",
+    every: bool = False,
+) -> View:
+    """Return the table of all points, each beside the fastest of its kind.
+
+    Points that were predicted, and not measured since, are among them, marked, and compared with nothing.
+
+    Parameters
+    ----------
+    rows : path, paths or DataFrame
+        Folders that ``dlas run`` wrote, or what :func:`dlas.read` returned.
+    where : str or sequence of str
+        Filters, such as ``model=cifar_*``.
+    sort : str
+        ``latency``, ``accuracy``, ``error``, ``memory``, ``size``, ... or an axis.
+    every : bool
+        Show all lines, not the first thousand; ``.frame`` has all.
+
+    Raises
+    ------
+    InputError
+        If a folder holds no rows, or a filter or ``sort`` names what does not exist.
+    """
+    from dlas.analysis.repeats import merge_repeats
+    from dlas.face.tables.points import MOST_LINES, ordered
+    from dlas.face.tables.points import table as grid
+
+    # A filter by status must not hide the row that a prediction gave way to.
+    chosen = select(without_measured(_rows(rows, (), predictions=True)), patterns(where))
+    lines = ordered(merge_repeats(chosen), sort).drop(columns=["group_number", "bad"])
+    return View(lines.reset_index(drop=True), grid(chosen, sort=sort, most=None if every else MOST_LINES))
+
+
+def compare(
+    rows: Folders | pd.DataFrame,
+    axis: str,
+    *,
+    baseline: str | None = None,
+    where: str | Sequence[str] = (),
+    every: bool = False,
+) -> View:
+    """Compare the values of one axis on matched points, which differ in nothing else.
+
+    Parameters
+    ----------
+    rows, where
+        As for :func:`table`.
+    axis : str
+        One of the six layers, ``batch`` or ``seed``.
+    baseline : str, optional
+        The value that the others are divided by.
+    every : bool
+        Show all lines of very many.
+
+    Raises
+    ------
+    InputError
+        If there is no such axis or value, or the rows have a single value.
+    """
+    from dlas.analysis.compare import compare as matched
+    from dlas.face.tables.comparison import grid
+    from dlas.face.tables.points import MOST_LINES
+
+    comparison = matched(_rows(rows, where), axis, baseline)
+    return View(comparison.frame(), grid(comparison, None if every else MOST_LINES))
+
+
+def observations(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:
+    """Check the paper's observations I to XIII; parameters and errors as for :func:`table`."""
+    from dlas.analysis.matching import unstable
+    from dlas.analysis.observations import Evidence, findings_frame, observe
+    from dlas.analysis.roles import with_roles
+    from dlas.face.tables.observations import listing
+
+    points = with_roles(_rows(rows, where))
+    findings = observe(Evidence(points))
+    return View(findings_frame(findings), listing(findings, len(points), int(unstable(points).sum())))
+
+
+def paths(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:
+    """Return which paths of flexible networks are worth taking, by batch, device, compiler and algorithm.
+
+    Parameters and errors are as for :func:`table`; rows without a path are an error, too.
+    """
+    from dlas.analysis import paths as analysis
+    from dlas.analysis.repeats import merge_repeats
+    from dlas.face.tables.paths import listing
+
+    found = analysis.require(merge_repeats(_rows(rows, where)).reset_index(drop=True))
+    places = analysis.places(found)
+    return View(places, listing(places, analysis.changes(found)))
+
+
+def choose(
+    folders: Folders, *, to: str | os.PathLike[str] | None = None, where: str | Sequence[str] = ()
+) -> View:
+    """Write the table for ``per_layer`` that makes a network fastest, and return it with what it gains.
+
+    Parameters
+    ----------
+    folders : path or paths
+    to : path, optional
+        The file; by default ``choices.toml`` in the first folder.
+    where
+        As for :func:`table`.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot be compared, or the file cannot be written.
+    """
+    from dlas.face.tables.choices import choose as chosen
+
+    paths = paths_of(folders)
+    return chosen(paths, patterns(where), Path(to) if to is not None else paths[0] / "choices.toml")
+
+
+def import_rows(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> pd.DataFrame:
+    """Write the rows of a table from elsewhere into a new folder, and return them as :func:`dlas.read` does.
+
+    Parameters
+    ----------
+    path : path
+        ``*.csv``, ``*.csv.xz`` or ``*.parquet``, with the columns that ``dlas.export`` writes, or some of
+        them: a part that does not exist here is a name, and ``machine`` is a column.
+    folder : path
+        It must not hold rows.
+
+    Raises
+    ------
+    InputError
+        If the file is no such table; nothing has been written then.
+    """
+    from dlas.analysis.importing.rows import import_rows as write
+
+    write(path, folder)
+    return read(folder)
+
+
+def report(
+    folders: Folders,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    where: str | Sequence[str] = (),
+    files: bool = False,
+    predictors: Sequence[str | os.PathLike[str]] = (),
+) -> Path:
+    """Write one HTML page that shows everything, and return its path.
+
+    Parameters
+    ----------
+    folders : path or paths
+    out : path, optional
+        The page; by default ``report.html`` in the first folder.
+    where
+        As for :func:`table`.
+    files : bool
+        Also write every figure (SVG, PDF, PNG) and table (Markdown, CSV, LaTeX) into ``<page>_files``.
+    predictors : sequence of path
+        Folders that :func:`dlas.fit` wrote, whose evaluations the page shows.
+
+    Raises
+    ------
+    InputError
+        If a folder holds no rows, a filter names what does not exist, the rows are of two tasks, or a
+        file cannot be written.
+    """
+    from dlas.face.reporting import report as write
+
+    paths = paths_of(folders)
+    page = Path(out) if out is not None else paths[0] / "report.html"
+    write(paths, page, patterns(where), files_beside(page) if files else None, [*map(Path, predictors)])
+    return page
+
+
+def files_beside(page: Path) -> Path:
+    """Return the folder for the figures and tables of a page."""
+    return page.with_name(f"{page.stem}_files")
+
+
+def _rows(
+    rows: Folders | pd.DataFrame, where: str | Sequence[str], predictions: bool = False
+) -> pd.DataFrame:
+    """Return the rows that match every filter; of folders, their predictions too where asked for."""
+    frame = rows if isinstance(rows, pd.DataFrame) else read(rows, predictions=predictions)
+    return select(frame, patterns(where))
+
+
+def patterns(where: str | Sequence[str]) -> Sequence[str]:
+    """Return the filters in an argument that is one or several."""
+    return [where] if isinstance(where, str) else where
+
+
+def paths_of(folders: Folders) -> list[Path]:
+    """Return the folders in an argument that is one or several."""
+    return [Path(folders)] if isinstance(folders, str | os.PathLike) else list(map(Path, folders))

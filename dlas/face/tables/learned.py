@@ -1,0 +1,87 @@
+"""What predictors are asked for as tables to look at and to compute with: errors, curves, predictions."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from dlas.face.tables import predictors as tables
+from dlas.face.tables.view import View
+from dlas.prediction.learning.curves import curves_of_settings
+from dlas.prediction.learning.points import Points, points_of
+from dlas.prediction.learning.predictions import as_rows, bounded, predict
+from dlas.prediction.learning.settings import Evaluated
+from dlas.prediction.learning.splits import Criterion
+from dlas.prediction.learning.stored import Stored
+from dlas.stack import Predictor
+from dlas.sweep.engine.planned import Examples
+from dlas.sweep.rows.predictions import MEASURED, write_predictions
+
+Say = Callable[[str], None]
+
+
+def evaluated_view(target: str, criterion: Criterion, points: Points, evaluated: Sequence[Evaluated]) -> View:
+    """Return the scores of all settings as a table to look at and to compute with."""
+    shown: list[RenderableType] = []
+    for each in evaluated:
+        shown.append(tables.evaluation(each.name, target, str(criterion), each.evaluations, each.floor))
+        if each.gains:
+            shown.append(tables.gained(each.evaluations[0].name, str(criterion), each.gains))
+    if line := tables.left_out(points.left_out):
+        shown.append(Text(line, style="dim"))
+    return View(tables.scores_frame(evaluated), Group(*shown))
+
+
+def curves_view(
+    predictors: Mapping[str, Predictor],
+    points: Points,
+    target: str,
+    criterion: Criterion,
+    counts: Sequence[int],
+    seed: int,
+    say: Say,
+) -> View:
+    """Return the errors of all settings by the number of rows."""
+    found = curves_of_settings(predictors, points, target, criterion, counts, seed, say)
+    shown: list[RenderableType] = [tables.curves(each, target, str(criterion)) for each in found]
+    if line := tables.left_out(points.left_out):
+        shown.append(Text(line, style="dim"))
+    return View(tables.curves_frame(found), Group(*shown))
+
+
+def predicted_view(
+    known: Stored,
+    made: Examples,
+    out: str | os.PathLike[str] | None,
+    within: Mapping[str, float],
+    anyway: bool,
+    name: str = "",
+) -> View:
+    """Return planned points with predictions, of a network of some name; write them if asked for it."""
+    points = Points.of(made.points)
+    found = predict(known, points, anyway)
+    kept = bounded(found, within)
+    if out is not None:
+        every = as_rows([each.row for each in made.points], found, known)
+        write_predictions(Path(out), [point for point, keep in zip(every, kept, strict=True) if keep])
+    frame = found.frame(points)[kept].reset_index(drop=True)
+    if name:
+        frame["model"] = name
+    made.failed.update(filter(None, found.refused))
+    return View(frame, tables.predicted(frame, known.record.target, len(points), made.failed))
+
+
+def beside_measured(known: Stored, frame: pd.DataFrame, within: Mapping[str, float], anyway: bool) -> View:
+    """Return rows with predictions beside what was measured."""
+    target = known.record.target
+    points = points_of(frame[frame["status"].eq("ok") & frame[target].notna()])
+    found = predict(known, points, anyway)
+    beside = found.frame(points).assign(**{MEASURED: points.frame[target]})[bounded(found, within)]
+    refused = Counter(filter(None, found.refused))
+    return View(beside.reset_index(drop=True), tables.predicted(beside, target, len(points), refused))

@@ -1,0 +1,177 @@
+"""The points of a study by the values that tell them apart: parts, and options of parts."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.prediction.adaptive.share.trends import UNTUNED, Trend, trends
+from dlas.stack import PART_AXES
+from dlas.sweep.rows.labels import options
+from dlas.sweep.study import parts
+from dlas.sweep.study.parts import LIBRARY
+from dlas.sweep.study.point import NONE, Choice, Point
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+
+ABSENT = -1
+"""Code of a point whose part has no such option."""
+CHOSEN = ("algorithm", "compiler")
+"""Axes on which one looks for the fastest; the points that differ in them alone are rivals."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A part's name or an option, of which the points of a study have several values.
+
+    Parameters
+    ----------
+    name : str
+        ``algorithm``, ``compression.level``, ``batch``.
+    values : tuple of str
+        The different values as text.
+    codes : array [n] of int
+        The place of each point's value among them, or :data:`ABSENT`.
+    places : array [n] or None
+        For numbers, where each lies between the least, 0, and the largest, 1, on a scale of ratios; NaN
+        where absent.  None for texts.
+    kin : bool
+        Whether it says what values of another factor have in common, and is no choice of its own.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    codes: Codes
+    places: Array | None
+    kin: bool = False
+
+
+@dataclass(frozen=True)
+class Space:
+    """The points of a study.
+
+    Parameters
+    ----------
+    points : tuple of Point
+    factors : tuple of Factor
+        What tells them apart: choices, then what choices have in common.
+    trends : tuple of Trend
+        What their latencies usually grow with.
+    rivals : array [n] of int
+        Number of each point's group of rivals, which differ in algorithm and compiler alone.
+    architectures : array [n] of int
+        Number of each point's model on its dataset.
+    """
+
+    points: tuple[Point, ...]
+    factors: tuple[Factor, ...]
+    trends: tuple[Trend, ...]
+    rivals: Codes
+    architectures: Codes
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def choices(self) -> tuple[Factor, ...]:
+        """The factors whose values were chosen."""
+        return tuple(factor for factor in self.factors if not factor.kin)
+
+    @classmethod
+    def of(cls, points: Sequence[Point]) -> Space:
+        """Return the space of points."""
+        told = [_values(point) for point in points]
+        names = dict.fromkeys(name for values in told for name in values)
+        factors = [_factor(name, [values.get(name, MISSING) for values in told]) for name in names]
+        factors.append(_kinds(points))
+        others = [axis for axis in (*PART_AXES, "batch", "task") if axis not in CHOSEN]
+        return cls(
+            points=tuple(points),
+            factors=tuple(factor for factor in factors if len(factor.values) > 1),
+            trends=trends(points),
+            rivals=_numbered([tuple(getattr(point, axis) for axis in others) for point in points]),
+            architectures=_numbered([(point.dataset, point.model) for point in points]),
+        )
+
+
+def _values(point: Point) -> dict[str, Any]:
+    """Return the parts and options of a point by name; a network that was not compressed has level 0."""
+    found: dict[str, Any] = {}
+    for axis in PART_AXES:
+        found |= _of_choice(axis, getattr(point, axis))
+    return {**found, "batch": point.batch, "task": point.task}
+
+
+@functools.cache
+def _of_choice(axis: str, choice: Choice) -> Mapping[str, Any]:
+    """Return a part's name and its options, the defaults too."""
+    named = {axis: "+".join(link.name for link in choice.chain) or choice.name}
+    if choice == NONE and axis == "compression":
+        return {**named, "compression.level": 0.0}
+    return named | {f"{axis}.{name}": value for name, value in options(_content(axis, choice)).items()}
+
+
+def _content(axis: str, choice: Choice) -> dict[str, Any]:
+    """Return a part as rows store it, its defaults included."""
+    if choice.chain:
+        return {"name": choice.name, "chain": [_content(axis, link) for link in choice.chain]}
+    known = {} if choice.name == LIBRARY else parts.find(axis, choice.name).options()
+    defaults = {name: value for name, value in known.items() if value is not MISSING}
+    return {**defaults, **choice.content()}
+
+
+def _factor(name: str, values: Sequence[Any]) -> Factor:
+    """Return the factor of values, ``MISSING`` where a point's part has no such option."""
+    different = tuple(dict.fromkeys(str(value) for value in values if value is not MISSING))
+    numbers = {text: place for place, text in enumerate(different)}
+    codes = [ABSENT if value is MISSING else numbers[str(value)] for value in values]
+    return Factor(name, different, np.array(codes, dtype=np.intp), _places(values))
+
+
+def _kinds(points: Sequence[Point]) -> Factor:
+    """Return whether compilers schedule kernels, with threads alone or well, or bring their own."""
+    kinds: dict[str, str] = {}
+    for point in points:
+        name = point.compiler.name
+        if name not in kinds:
+            own = parts.find("compiler", name).cls.own_kernels
+            kinds[name] = "own kernels" if own else name if name == UNTUNED else "scheduled"
+    factor = _factor("kind of compiler", [kinds[point.compiler.name] for point in points])
+    return replace(factor, kin=True)
+
+
+def _places(values: Sequence[Any]) -> Array | None:
+    """Return where numbers lie between the least and the largest; None where they are no numbers, or one."""
+    present = [value for value in values if value is not None and value is not MISSING]
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
+        return None
+    if len(set(present)) < 2:
+        return None
+    numbers = np.array([math.nan if value is None or value is MISSING else float(value) for value in values])
+    scaled = _scaled(numbers)
+    low, high = np.nanmin(scaled), np.nanmax(scaled)
+    return np.asarray((scaled - low) / (high - low), dtype=np.float64)
+
+
+def _scaled(numbers: Array) -> Array:
+    """Return numbers on a scale on which equal ratios are equal distances.
+
+    Of shares below 1, such as pruning levels, what is left counts: from 0.9 to 0.95 it is halved.
+    """
+    low, high = np.nanmin(numbers), np.nanmax(numbers)
+    if low >= 0 and high < 1:
+        return np.asarray(-np.log1p(-numbers), dtype=np.float64)
+    return np.asarray(np.log(numbers) if low > 0 else np.arcsinh(numbers), dtype=np.float64)
+
+
+def _numbered(keys: Sequence[Any]) -> Codes:
+    """Return a number for each key, the same for equal ones."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)

@@ -1,0 +1,143 @@
+"""What latencies usually grow with, known of points before one is measured: work, and how it is computed.
+
+Each is a number of every point and a usual slope.  How far a slope is from what is usual, in general and for
+one part or another, is fitted with all else (:mod:`dlas.prediction.adaptive.share.covariance`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dlas.stack import Algorithm, TuningCompiler
+from dlas.sweep.study import parts
+from dlas.sweep.study.axes import DEFAULTS
+from dlas.sweep.study.parts import LIBRARY
+from dlas.sweep.study.point import Choice, Point
+
+Array = npt.NDArray[np.float64]
+
+CHANNELS = "channels left"
+UNTUNED = str(DEFAULTS["compiler"][0])
+"""The compiler that schedules with threads alone."""
+SLOPES = {
+    "multiply-adds": (0.9, 0.3),
+    "batch": (0.9, 0.2),
+    "threads": (-0.6, 0.4),
+    "weights left": (0.8, 0.3),
+    CHANNELS: (1.2, 0.5),
+    "without a schedule": (3.0, 1.0),
+    "searched": (-0.1, 0.2),
+    "chosen by layer": (-0.3, 0.3),
+}
+"""For each trend its usual slope and the standard deviation around it.
+
+Time grows a little less than multiply-adds and batches, and falls less than threads multiply.  Code with
+threads alone is some twenty times slower, a search gains a little over a good schedule, and so does the best
+algorithm for each layer over one for all.
+"""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A number of each point, with which the logarithm of its latency usually changes.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`SLOPES`.
+    values : array [n]
+        Logarithms, or 1 where something holds and 0 where not; less their mean, and 0 where unknown.
+    """
+
+    name: str
+    values: Array
+
+    @property
+    def slope(self) -> float:
+        """By how much the logarithm of a latency usually changes with the values."""
+        return SLOPES[self.name][0]
+
+    @property
+    def doubt(self) -> float:
+        """The standard deviation of slopes around the usual one."""
+        return SLOPES[self.name][1]
+
+
+def trends(points: Sequence[Point]) -> tuple[Trend, ...]:
+    """Return the trends in which points differ; multiply-adds are known of measured networks alone."""
+    found = {
+        "batch": [math.log(point.batch) for point in points],
+        "threads": [_threads(point.hardware) for point in points],
+        "weights left": [_left(point.compression, masked=True) * _skips_zeros(point) for point in points],
+        CHANNELS: [_left(point.compression, masked=False) for point in points],
+        "without a schedule": [float(point.compiler.name == UNTUNED) for point in points],
+        "searched": [float(_searches(point.compiler.name)) for point in points],
+        "chosen by layer": [float(_overrides(point.algorithm.name, "delegates")) for point in points],
+    }
+    each = (Trend(name, centred(np.array(values))) for name, values in found.items())
+    return tuple(trend for trend in each if trend.values.any())
+
+
+def centred(values: Array) -> Array:
+    """Return values less their mean, 0 where one is NaN, and where all are equal."""
+    known = values[~np.isnan(values)]
+    if not len(known) or known.min() == known.max():
+        return np.zeros(len(values))
+    return np.asarray(np.nan_to_num(values - known.mean()), dtype=np.float64)
+
+
+def _threads(hardware: Choice) -> float:
+    """Return the logarithm of the threads that a study asks for, NaN where it does not."""
+    threads = dict(hardware.options).get("threads")
+    return math.log(threads) if isinstance(threads, int) and threads > 0 else math.nan
+
+
+def _left(compression: Choice, masked: bool) -> float:
+    """Return the logarithm of the share that pruning leaves.
+
+    Parameters
+    ----------
+    compression : Choice
+    masked : bool
+        Of weights, by techniques that set them to zero; or else of channels, by those that remove them.
+    """
+    logarithm = 0.0
+    for link in compression.chain or (compression,):
+        given = {**parts.find("compression", link.name).options(), **dict(link.options)}
+        level = given.get("level")
+        if isinstance(level, int | float) and 0 <= level < 1 and _masks(link.name) == masked:
+            logarithm += math.log1p(-level)
+    return logarithm
+
+
+@functools.cache
+def _masks(technique: str) -> bool:
+    """Return whether a technique sets weights to zero and leaves the network its shape."""
+    from dlas.axes.compression.pruning.masked import MaskedPruning  # it imports torch
+
+    return issubclass(parts.find("compression", technique).cls, MaskedPruning)
+
+
+def _skips_zeros(point: Point) -> bool:
+    """Return whether an algorithm's loops depend on which weights are zero."""
+    return _overrides(point.algorithm.name, "for_weight")
+
+
+@functools.cache
+def _overrides(algorithm: str, method: str) -> bool:
+    """Return whether an algorithm has a method of its own; a runtime's kernels have none."""
+    if algorithm == LIBRARY:
+        return False
+    return getattr(parts.find("algorithm", algorithm).cls, method) is not getattr(Algorithm, method)
+
+
+@functools.cache
+def _searches(compiler: str) -> bool:
+    """Return whether a compiler searches for schedules."""
+    return issubclass(parts.find("compiler", compiler).cls, TuningCompiler)
