@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 EITHER = (
     "give what to predict: a study, a folder with rows, an ONNX file, or module:Class of a torch module; or "
-    "--model with a part of the axis 'model'"
+    "`model=`, a part of the axis 'model'"
 )
 
 
@@ -89,8 +89,8 @@ def fit(
     criterion = criterion_of(hold_out, points)
     if criterion.of_settings and not criterion.of_alike:
         raise InputError(
-            f"--hold-out {criterion}: a predictor is fitted to each machine, number of threads, compiler and "
-            "algorithm by itself; `dlas evaluate` tells how wrong one is on others"
+            f"`hold_out={str(criterion)!r}`: a predictor is fitted to each machine, number of threads, "
+            "compiler and algorithm by itself; `dlas evaluate` tells how wrong one is on others"
         )
     evaluated = evaluate_settings({part: predictor}, points, target, criterion, seed, say)
     stored.write(folder, *fit_settings(part, predictor, evaluated, target, criterion, seed, say))
@@ -218,7 +218,7 @@ def predict(
     if network is None and isinstance(study, str | os.PathLike) and Path(study).is_dir():
         if out is not None:
             raise InputError(
-                f"{str(study)!r} is a folder with rows, which are measured: --out is for studies"
+                f"{str(study)!r} is a folder with rows, which are measured: `out=` is for studies"
             )
         return beside_measured(known, select(read(study), where), within or {}, anyway)
     display = ConsoleDisplay.of(progress)
