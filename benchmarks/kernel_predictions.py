@@ -128,7 +128,7 @@ def print_told(folder: Path) -> None:
     """Print what share of the networks' time was told before they were built, the least by compiler."""
     with Session.open("forked") as session:
         made = session.plan(as_study(STUDY), kernels=True).required()
-    told = {row.id: own for row, own in zip(made.rows, made.kernels, strict=True)}
+    told = {each.row.id: each.kernels for each in made.points}
     shares: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
     for row in read_rows(folder):
         if row.status == "ok" and row.id in told:

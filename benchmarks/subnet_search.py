@@ -19,7 +19,6 @@ import numpy as np
 from dlas.networks.subnets.written import SPACES
 from dlas.prediction.adaptive.evolution.estimators import (
     MEASURE,
-    Array,
     Costs,
     Measurement,
     Scores,
@@ -35,6 +34,7 @@ from dlas.prediction.adaptive.evolution.evolution import (
 )
 from dlas.prediction.adaptive.evolution.space import Candidate, StudySpace
 from dlas.prediction.adaptive.evolution.strategy import MEASURED, judge_of
+from dlas.stack.types import Floats
 from dlas.sweep.engine.session import Session
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.reading import as_study
@@ -142,7 +142,7 @@ def measuring(costs: Costs, space: StudySpace, given: argparse.Namespace, sessio
     if not isinstance(costs, Measurement):
         return costs
 
-    def measured(points: Sequence[Point]) -> tuple[Array, Array]:
+    def measured(points: Sequence[Point]) -> tuple[Floats, Floats]:
         rows = session.measure(space.small, points, given.out / MEASURED)
         costs.rows.update({row.id: row for row in rows})
         return costs(points)

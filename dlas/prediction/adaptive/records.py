@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 import pydantic
 
 from dlas.bench.store import toml
+from dlas.bench.store.records import Strict, read_model
 from dlas.bench.store.replacing import make_folder, replacing
 from dlas.errors import InputError
 
@@ -17,13 +18,7 @@ LONGEST = 300
 """Characters of an option that a message quotes."""
 
 
-class RunModel(pydantic.BaseModel):
-    """A part of the file: no other keys, no conversions, no infinite numbers."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class RunRequest(RunModel):
+class RunRequest(Strict):
     """What a loop was asked for; a folder goes on only with the same."""
 
     @classmethod
@@ -75,7 +70,7 @@ class RunRequest(RunModel):
         )
 
 
-class RunRecord(RunModel):
+class RunRecord(Strict):
     """How far a loop is.
 
     Attributes
@@ -92,10 +87,10 @@ class RunRecord(RunModel):
     finished: bool = False
 
 
-R = TypeVar("R", bound=RunRecord)
+RecordT = TypeVar("RecordT", bound=RunRecord)
 
 
-def read_record(path: Path, model: type[R]) -> R:
+def read_record(path: Path, model: type[RecordT]) -> RecordT:
     """Return the record in a file, which may come from elsewhere.
 
     Raises
@@ -103,19 +98,7 @@ def read_record(path: Path, model: type[R]) -> R:
     InputError
         If it is damaged.
     """
-    try:
-        with path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error.strerror}") from None
-    if len(text) > MOST_BYTES:
-        raise InputError(f"{path} has over {MOST_BYTES:,} bytes")
-    try:
-        return model.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise InputError(f"{path}: {place or 'the file'}: {problem['msg']}") from None
+    return read_model(path, model, MOST_BYTES)
 
 
 def write_record(path: Path, record: RunRecord) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlas.prediction.adaptive.device.committee import PARTS, Array, Committee, choose, seconds_to_measure
+from dlas.prediction.adaptive.device.committee import PARTS, Committee, choose, seconds_to_measure
 from dlas.prediction.learning.points import Points, read_points
 from dlas.prediction.predictors.additive import Additive
 from dlas.prediction.predictors.extra_trees import ExtraTrees
 from dlas.stack import Fitted, Samples
+from dlas.stack.types import Floats
 from tests.fixtures.rows import write
 from tests.fixtures.training_rows import training_row, training_rows
 
@@ -59,10 +60,10 @@ class Guess(Fitted):
 
     share: float
 
-    def predict(self, samples: Samples) -> Array:
+    def predict(self, samples: Samples) -> Floats:
         return np.ones(len(samples))
 
-    def unknown(self, samples: Samples) -> Array:
+    def unknown(self, samples: Samples) -> Floats:
         return np.full(len(samples), self.share)
 
     def save(self, folder: Path) -> None:

@@ -16,12 +16,13 @@ from dlas.prediction.learning.features.kernels import COLUMNS
 from dlas.prediction.learning.fitting import Tried
 from dlas.prediction.learning.gains import MEAN, gains
 from dlas.prediction.learning.metrics import WITHIN
-from dlas.prediction.learning.points import planned_points, read_points
+from dlas.prediction.learning.points import Points, read_points
 from dlas.prediction.learning.splits import Fold
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels
 from dlas.prediction.predictors.fitted.kernel_sums import KernelSum
 from dlas.prediction.predictors.mean import Mean
 from dlas.stack import Samples, Workspace
+from dlas.sweep.rows.example import Example
 from dlas.sweep.rows.labels import MISSING
 from tests.fixtures.kernel_rows import board, kernel_rows
 from tests.fixtures.rows import write
@@ -152,8 +153,7 @@ def test_a_point_on_several_devices_has_the_facts_of_each() -> None:
         list(kernel_rows(board("Board", name, clock_max_hz=clock))) for name, clock in CLOCKS.items()
     )
     assert first.id == second.id
-    networks = [{row.batch: row.layers} for row in (first, second)]
-    points = planned_points([first, second], networks, [row.layers for row in (first, second)])
+    points = Points.of([Example(row, {row.batch: row.layers}, row.layers) for row in (first, second)])
     assert [facts["clock_max_hz"] for facts in points.devices()] == list(CLOCKS.values())
     assert points.take(np.array([1])).devices()[0]["clock_max_hz"] == CLOCKS["two"]
 

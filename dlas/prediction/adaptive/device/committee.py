@@ -21,10 +21,10 @@ from dlas.prediction.learning.splits import Criterion, folds
 from dlas.prediction.predictors.additive import Additive
 from dlas.prediction.predictors.fitted.least_squares import relative_rates
 from dlas.stack import Fitted, Predictor
+from dlas.stack.types import Floats
 
 PARTS = 4
 """Parts of the networks; a member is fitted without each."""
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Committee:
 
     members: tuple[tuple[Predictor, Fitted], ...]
     target: str
-    errors: Array
+    errors: Floats
 
     @classmethod
     def of(
@@ -78,7 +78,7 @@ class Committee:
             members.append((other, fit(other, known.samples(other, target, groups), seed, quiet)))
         return cls(tuple(members), target, errors)
 
-    def disagreement(self, candidates: Points) -> Array:
+    def disagreement(self, candidates: Points) -> Floats:
         """Return the standard deviation [n] of the logarithms of what the members predict of each point.
 
         They all guess alike at kernels of kinds that they hardly know, so that what those may take more or
@@ -100,7 +100,7 @@ class Committee:
         return np.asarray(np.hypot(np.std(np.log(said), axis=0), guessed))
 
 
-def seconds_to_measure(known: Points, seconds: Array, candidates: Points) -> Array:
+def seconds_to_measure(known: Points, seconds: Floats, candidates: Points) -> Floats:
     """Return how long measuring each candidate would take [n], by what others took.
 
     It is a sum of a network's costs as its latency is, with rates of its own.
@@ -120,6 +120,6 @@ def seconds_to_measure(known: Points, seconds: Array, candidates: Points) -> Arr
     return np.asarray(np.maximum(asked @ relative_rates(fitted, seconds), seconds.min()))
 
 
-def choose(disagreement: Array, seconds: Array, count: int) -> npt.NDArray[np.intp]:
+def choose(disagreement: Floats, seconds: Floats, count: int) -> npt.NDArray[np.intp]:
     """Return the places of the candidates that a committee disagrees most on for the seconds they cost."""
     return np.argsort(-disagreement / seconds, kind="stable")[:count]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-import numpy.typing as npt
-
 from dlas.prediction.adaptive.device.budget import FIRST
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.prediction.learning.metrics import Scores
 from dlas.prediction.learning.points import Points
+from dlas.stack.types import Floats
 from dlas.sweep.rows.labels import duration, points
-
-Array = npt.NDArray[np.float64]
 
 
 def as_drawn(count: int) -> str:
@@ -53,7 +49,7 @@ def standing(
     return ", ".join(pieces) + (f"; no more points: {reason}" if reason else "")
 
 
-def chosen(disagreement: Array, others: Array, seconds: Array) -> str:
+def chosen(disagreement: Floats, others: Floats, seconds: Floats) -> str:
     """Return the line that says which candidates are measured next.
 
     Parameters

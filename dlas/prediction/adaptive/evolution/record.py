@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import pydantic
 
-from dlas.prediction.adaptive.records import RunModel, RunRecord, RunRequest, read_record
+from dlas.bench.store.records import Strict
+from dlas.prediction.adaptive.records import RunRecord, RunRequest, read_record
 from dlas.sweep.rows.labels import MISSING, duration, number_of
 
 FILE = "search.json"
@@ -48,7 +49,7 @@ class SearchRequest(RunRequest):
     seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)]
 
 
-class CostRecord(RunModel):
+class CostRecord(Strict):
     """What a candidate costs.
 
     Attributes
@@ -64,7 +65,7 @@ class CostRecord(RunModel):
     measured: Finite | None = None
 
 
-class FoundRecord(RunModel):
+class FoundRecord(Strict):
     """A candidate that was found.
 
     Attributes

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from dlas.prediction.adaptive.share.gaussian_process import GaussianProcess
 from dlas.prediction.adaptive.share.posterior import Posterior, some
 from dlas.prediction.adaptive.share.space import Codes, Space
+from dlas.stack.types import Floats
 
-Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 TRIES = 20
@@ -92,7 +92,7 @@ def cover(
     return chosen
 
 
-def best(posterior: Posterior, places: Codes, space: Space, least: Array, of_rivals: float) -> int:
+def best(posterior: Posterior, places: Codes, space: Space, least: Floats, of_rivals: float) -> int:
     """Return the point among some whose measurement is worth most.
 
     What it tells of all points counts, as a share of the most that any of them tells; and likewise what it
@@ -157,7 +157,7 @@ def select_batch(
     return chosen
 
 
-def fastest(latencies: Array, rivals: Codes) -> Codes:
+def fastest(latencies: Floats, rivals: Codes) -> Codes:
     """Return the place of the fastest of each group of rivals; points without a latency are never it.
 
     Parameters
@@ -177,7 +177,7 @@ def _padded(mask: Mask) -> Mask:
     return np.append(mask, False)
 
 
-def _count(space: Space, masks: Sequence[Mask], points: Codes) -> Array:
+def _count(space: Space, masks: Sequence[Mask], points: Codes) -> Floats:
     """Return how many values of each point are in the masks."""
     pairs = zip(masks, space.choices, strict=True)
     counts = [mask[factor.codes[points]].astype(np.float64) for mask, factor in pairs]

@@ -14,12 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.prediction.adaptive.share.space import Codes, Factor, Space
 from dlas.prediction.adaptive.share.trends import Trend
-
-Array = npt.NDArray[np.float64]
+from dlas.stack.types import Floats
 
 LEVEL_VARIANCE = 25.0
 """Variance of what all points share: it is hardly known before a point is measured."""
@@ -55,7 +53,7 @@ class Covariance:
     trends: Sequence[Trend]
 
     @classmethod
-    def of(cls, space: Space, work: Array) -> Covariance:
+    def of(cls, space: Space, work: Floats) -> Covariance:
         """Return the covariance of a space's points.
 
         Parameters
@@ -73,7 +71,7 @@ class Covariance:
         count = len(self.factors) + len(self.trends)
         return ["noise", *["effect"] * count, *["pair"] * count, *["reach"] * numbers]
 
-    def usual(self) -> tuple[Array, Array]:
+    def usual(self) -> tuple[Floats, Floats]:
         """Return what the parameters are before anything is measured, and their standard deviations."""
         middles = np.log([USUAL[name] for name in self.names])
         own = [EFFECTS.get(factor.name, _effect(factor)) for factor in self.factors]
@@ -83,12 +81,12 @@ class Covariance:
         middles[1 + len(own) : 1 + len(own) + len(pairs)] = np.log(pairs)
         return middles, np.array([DOUBT[name] for name in self.names])
 
-    def means(self, rows: Codes) -> Array:
+    def means(self, rows: Codes) -> Floats:
         """Return what is usual of some points' logarithms of latencies, up to what all points share."""
         usual = (trend.slope * trend.values[rows] for trend in self.trends)
         return np.asarray(sum(usual, np.zeros(len(rows))), dtype=np.float64)
 
-    def between(self, parameters: Array, rows: Codes, columns: Codes) -> Array:
+    def between(self, parameters: Floats, rows: Codes, columns: Codes) -> Floats:
         """Return the covariance of some points with others, without noise, [rows, columns]."""
         count, (effects, pairs) = len(self.factors), self._variances(parameters)
         result = np.full((len(rows), len(columns)), LEVEL_VARIANCE)
@@ -106,7 +104,7 @@ class Covariance:
         result += (total**2 - squares) / 2 + total * slopes
         return result
 
-    def variances(self, parameters: Array, rows: Codes) -> Array:
+    def variances(self, parameters: Floats, rows: Codes) -> Floats:
         """Return the variance of some points, without noise."""
         count, (effects, pairs) = len(self.factors), self._variances(parameters)
         own, total = effects[:count].sum(), pairs[:count].sum()
@@ -115,7 +113,7 @@ class Covariance:
         in_pairs = (total**2 - (pairs[:count] ** 2).sum()) / 2 + total * slopes
         return np.asarray(LEVEL_VARIANCE + own + single + in_pairs, dtype=np.float64)
 
-    def with_slopes(self, parameters: Array, rows: Codes) -> tuple[Array, list[Array]]:
+    def with_slopes(self, parameters: Floats, rows: Codes) -> tuple[Floats, list[Floats]]:
         """Return the covariance of measured points, noise included, and its derivative by each parameter."""
         count, (effects, pairs) = len(self.factors), self._variances(parameters)
         noise = np.exp(2 * parameters[0]) * np.eye(len(rows))
@@ -135,13 +133,13 @@ class Covariance:
                 derivatives.append((single[place] + in_pairs[place]) * np.nan_to_num(apart))
         return result, derivatives
 
-    def _variances(self, parameters: Array) -> tuple[Array, Array]:
+    def _variances(self, parameters: Floats) -> tuple[Floats, Floats]:
         """Return the variances of the effects, alone and in pairs, of each factor and each trend."""
         count = len(self.factors) + len(self.trends)
         single, pairs = parameters[1 : 1 + count], parameters[1 + count : 1 + 2 * count]
         return np.exp(2 * single), np.exp(2 * pairs)
 
-    def _alike(self, parameters: Array, rows: Codes, columns: Codes) -> Iterator[Array]:
+    def _alike(self, parameters: Floats, rows: Codes, columns: Codes) -> Iterator[Floats]:
         """Yield for each factor how alike its values are, from 0 to 1, [rows, columns]."""
         for place, factor in enumerate(self.factors):
             if factor.places is None:
@@ -153,7 +151,7 @@ class Covariance:
             both = absent[rows][:, None] & absent[columns][None, :]
             yield np.where(np.isnan(near), both.astype(np.float64), near)
 
-    def _apart(self, parameters: Array, place: int, rows: Codes, columns: Codes) -> Array:
+    def _apart(self, parameters: Floats, place: int, rows: Codes, columns: Codes) -> Floats:
         """Return how many reaches numbers are apart, NaN where a point has none."""
         factor = self.factors[place]
         assert factor.places is not None

@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import minimize
 from scipy.stats import t
@@ -22,8 +21,7 @@ from scipy.stats import t
 from dlas.prediction.adaptive.share.covariance import Covariance
 from dlas.prediction.adaptive.share.space import Codes
 from dlas.prediction.learning.intervals import LEVEL
-
-Array = npt.NDArray[np.float64]
+from dlas.stack.types import Floats
 
 FARTHEST = 3.0
 """Standard deviations that a parameter may be from what is usual."""
@@ -63,21 +61,21 @@ class GaussianProcess:
     """
 
     covariance: Covariance
-    parameters: Array
+    parameters: Floats
     rows: Codes
-    logarithms: Array
+    logarithms: Floats
     middle: float
-    factor: Array
-    weights: Array
-    errors: Array
-    deviations: Array
+    factor: Floats
+    weights: Floats
+    errors: Floats
+    deviations: Floats
 
     @property
     def noise(self) -> float:
         """Variance of a measurement."""
         return float(np.exp(2 * self.parameters[0]))
 
-    def predict(self, rows: Codes) -> tuple[Array, Array]:
+    def predict(self, rows: Codes) -> tuple[Floats, Floats]:
         """Return the means and the variances of logarithms of latencies, the noise of measuring left out."""
         means, variances = np.zeros((2, len(rows)))
         for start in range(0, len(rows), AT_ONCE):
@@ -90,13 +88,13 @@ class GaussianProcess:
             )
         return means, np.maximum(variances, 0.0)
 
-    def joint(self, rows: Codes) -> Array:
+    def joint(self, rows: Codes) -> Floats:
         """Return the covariance of logarithms of latencies after what was measured, [rows, rows]."""
         across = self.covariance.between(self.parameters, self.rows, rows)
         known = solve_triangular(self.factor, across, lower=True)
         return np.asarray(self.covariance.between(self.parameters, rows, rows) - known.T @ known)
 
-    def half_widths(self, variances: Array) -> Array:
+    def half_widths(self, variances: Floats) -> Floats:
         """Return half of the widths of intervals that cover :data:`LEVEL` of new measurements.
 
         The process says how sure it is of each point; how far it can be trusted in that follows from the
@@ -108,7 +106,7 @@ class GaussianProcess:
         return np.asarray(quantile * scale * np.sqrt(variances + self.noise), dtype=np.float64)
 
 
-def fit(covariance: Covariance, rows: Codes, logarithms: Array) -> GaussianProcess:
+def fit(covariance: Covariance, rows: Codes, logarithms: Floats) -> GaussianProcess:
     """Return the process of the parameters that what was measured makes most likely.
 
     Parameters
@@ -126,7 +124,7 @@ def fit(covariance: Covariance, rows: Codes, logarithms: Array) -> GaussianProce
     unusual = logarithms[some] - covariance.means(rows[some])
     above = unusual - unusual.mean()
 
-    def cost(parameters: Array) -> tuple[float, Array]:
+    def cost(parameters: Floats) -> tuple[float, Floats]:
         matrix, slopes = covariance.with_slopes(parameters, rows[some])
         lower, _ = cho_factor(matrix, lower=True)
         inverse = cho_solve((lower, True), np.eye(len(some)))
@@ -142,7 +140,7 @@ def fit(covariance: Covariance, rows: Codes, logarithms: Array) -> GaussianProce
     return _fitted(covariance, found.x, rows, logarithms)
 
 
-def _fitted(covariance: Covariance, parameters: Array, rows: Codes, logarithms: Array) -> GaussianProcess:
+def _fitted(covariance: Covariance, parameters: Floats, rows: Codes, logarithms: Floats) -> GaussianProcess:
     """Return the process of some parameters."""
     noise = np.exp(2 * parameters[0]) * np.eye(len(rows))
     matrix = covariance.between(parameters, rows, rows) + noise

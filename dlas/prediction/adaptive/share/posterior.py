@@ -8,8 +8,7 @@ import numpy.typing as npt
 from dlas.prediction.adaptive.share.covariance import Covariance
 from dlas.prediction.adaptive.share.gaussian_process import GaussianProcess
 from dlas.prediction.adaptive.share.space import Codes, Space
-
-Array = npt.NDArray[np.float64]
+from dlas.stack.types import Floats
 
 MOST_CANDIDATES = 1_000
 """Of more points, so many are looked at, at random."""
@@ -32,7 +31,7 @@ class Posterior:
         Variance of a measurement.
     """
 
-    def __init__(self, rows: Codes, means: Array, matrix: Array, noise: float) -> None:
+    def __init__(self, rows: Codes, means: Floats, matrix: Floats, noise: float) -> None:
         self.rows, self.means, self._matrix, self._noise = rows, means, matrix, noise
         self._positions = {place: position for position, place in enumerate(rows.tolist())}
 
@@ -66,7 +65,7 @@ class Posterior:
         """Return the sum of the variances."""
         return float(np.trace(self._matrix))
 
-    def variance_reduction(self, places: Codes) -> Array:
+    def variance_reduction(self, places: Codes) -> Floats:
         """Return how much variance measuring each of some points takes away from all.
 
         A point that is not looked at takes nothing away.
@@ -75,7 +74,7 @@ class Posterior:
         reduction = (columns**2).sum(axis=0) / self._variances(places)
         return np.asarray(np.where(known, reduction, 0.0))
 
-    def knowledge_gradient(self, places: Codes, rivals: Codes, least: Array) -> Array:
+    def knowledge_gradient(self, places: Codes, rivals: Codes, least: Floats) -> Floats:
         """Return by how much measuring each of some points is expected to shorten what looks fastest.
 
         It is the knowledge gradient: a measurement changes what is expected of all points that are like it,
@@ -102,7 +101,7 @@ class Posterior:
         if len(starts) == len(order) and np.isinf(bound).all():
             return np.zeros(len(places))
 
-        def fastest(means: Array) -> Array:
+        def fastest(means: Floats) -> Floats:
             return np.minimum(np.minimum.reduceat(means[order], starts, axis=0), bound)
 
         now = fastest(self.means[:, None])
@@ -113,12 +112,12 @@ class Posterior:
             after += weight * fastest(self.means[:, None] + node * shifts)[told].sum(axis=0)
         return np.asarray(np.where(known, np.maximum(now[told].sum() - after, 0.0), 0.0))
 
-    def _columns(self, places: Codes) -> tuple[Array, npt.NDArray[np.bool_]]:
+    def _columns(self, places: Codes) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """Return the covariance of all points with some, [rows, places], and which of these are looked at."""
         at = np.array([self._positions.get(place, -1) for place in places.tolist()], dtype=np.intp)
         return self._matrix[:, at], at >= 0
 
-    def _variances(self, places: Codes) -> Array:
+    def _variances(self, places: Codes) -> Floats:
         """Return the variance of a measurement of each of some points."""
         at = np.array([self._positions.get(place, -1) for place in places.tolist()], dtype=np.intp)
         return np.asarray(np.diag(self._matrix)[at] + self._noise)

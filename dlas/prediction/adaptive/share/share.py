@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.errors import InputError, Unfinished
 from dlas.prediction.adaptive.share.acquisition import cover, select_batch
@@ -19,10 +18,9 @@ from dlas.prediction.adaptive.share.outcomes import PointOutcome, doubt, tallies
 from dlas.prediction.adaptive.share.posterior import Posterior
 from dlas.prediction.adaptive.share.space import Codes, Space
 from dlas.prediction.adaptive.share.trends import CHANNELS, centred
+from dlas.stack.types import Floats
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.labels import shortened
-
-Array = npt.NDArray[np.float64]
 
 MOST_TRIES = 3
 """A value is given up when so many points with it came to nothing."""
@@ -58,9 +56,9 @@ class RestPredictions:
     """
 
     rows: Codes
-    seconds: Array
-    low: Array
-    high: Array
+    seconds: Floats
+    low: Floats
+    high: Floats
     doubts: list[str]
     left_out: dict[int, str]
     error: float | None
@@ -223,7 +221,7 @@ def process_of(space: Space, known: Mapping[int, PointOutcome]) -> GaussianProce
     return fit(Covariance.of(space, _work(space, known)), rows, logarithms)
 
 
-def _work(space: Space, known: Mapping[int, PointOutcome]) -> Array:
+def _work(space: Space, known: Mapping[int, PointOutcome]) -> Floats:
     """Return the logarithm of each point's multiply-adds less their mean, 0 where they are not known.
 
     They are those of its model on its dataset, before compression: what compression changes is an effect of

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from dlas.prediction.adaptive.share.trends import UNTUNED, Trend, trends
 from dlas.stack import PART_AXES
+from dlas.stack.types import Floats
 from dlas.sweep.rows.labels import options
 from dlas.sweep.study import parts
 from dlas.sweep.study.parts import LIBRARY
 from dlas.sweep.study.point import NONE, Choice, Point
 
-Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 
 ABSENT = -1
@@ -49,7 +49,7 @@ class Factor:
     name: str
     values: tuple[str, ...]
     codes: Codes
-    places: Array | None
+    places: Floats | None
     kin: bool = False
 
 
@@ -147,7 +147,7 @@ def _kinds(points: Sequence[Point]) -> Factor:
     return replace(factor, kin=True)
 
 
-def _places(values: Sequence[Any]) -> Array | None:
+def _places(values: Sequence[Any]) -> Floats | None:
     """Return where numbers lie between the least and the largest; None where they are no numbers, or one."""
     present = [value for value in values if value is not None and value is not MISSING]
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
@@ -160,7 +160,7 @@ def _places(values: Sequence[Any]) -> Array | None:
     return np.asarray((scaled - low) / (high - low), dtype=np.float64)
 
 
-def _scaled(numbers: Array) -> Array:
+def _scaled(numbers: Floats) -> Floats:
     """Return numbers on a scale on which equal ratios are equal distances.
 
     Of shares below 1, such as pruning levels, what is left counts: from 0.9 to 0.95 it is halved.

@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.stack import Algorithm, TuningCompiler
+from dlas.stack.types import Floats
 from dlas.sweep.study import parts
 from dlas.sweep.study.axes import DEFAULTS
 from dlas.sweep.study.parts import LIBRARY
 from dlas.sweep.study.point import Choice, Point
-
-Array = npt.NDArray[np.float64]
 
 CHANNELS = "channels left"
 UNTUNED = str(DEFAULTS["compiler"][0])
@@ -56,7 +54,7 @@ class Trend:
     """
 
     name: str
-    values: Array
+    values: Floats
 
     @property
     def slope(self) -> float:
@@ -84,7 +82,7 @@ def trends(points: Sequence[Point]) -> tuple[Trend, ...]:
     return tuple(trend for trend in each if trend.values.any())
 
 
-def centred(values: Array) -> Array:
+def centred(values: Floats) -> Floats:
     """Return values less their mean, 0 where one is NaN, and where all are equal."""
     known = values[~np.isnan(values)]
     if not len(known) or known.min() == known.max():
