@@ -61,7 +61,7 @@ def deploy(
     to : path
         The folder to write, which :func:`dlas.load` takes; it must not exist, or be empty.
     where : sequence of str
-        Filters, as :func:`dlas.sweep.rows.frame.select` takes them, of the rows to choose from.
+        Filters, such as ``batch=1``, of the rows to choose from.
     cache : Path, optional
         The artifact cache; by default ``$DLAS_CACHE``.
     say : callable

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 EITHER = (
     "give what to predict: a study, a folder with rows, an ONNX file, or module:Class of a torch module; or "
-    "--model with a part of the axis 'model'"
+    "`model=`, a part of the axis 'model'"
 )
 
 
@@ -58,13 +58,15 @@ def fit(
     to : path
         The predictor's folder; it must not exist.
     hold_out : str, optional
-        What is held out in turn: ``model``, ``compression.level``, ``batch``, ...; or
-        ``model=resnet50,googlenet``, or ``model=30%``. By default models where there are three or more.
+        What is held out in turn: ``model``, ``compression.level``, ``batch``, ...; in ten parts:
+        ``network/10``; a share: ``model=30%``; or those that are named: ``model=resnet50,googlenet``. By
+        default models where there are three or more.
     options : mapping, optional
-        The predictor's options.
+        The predictor's options: ``{"trees": 100}``.
     where : str or sequence of str
-        Filters, such as ``task=training``.
+        Use the rows that match: ``task=training``.
     seed : int
+        Of all random numbers.
     say : callable
         Takes lines of progress.
 
@@ -87,8 +89,8 @@ def fit(
     criterion = criterion_of(hold_out, points)
     if criterion.of_settings and not criterion.of_alike:
         raise InputError(
-            f"--hold-out {criterion}: a predictor is fitted to each machine, number of threads, compiler and "
-            "algorithm by itself; `dlas evaluate` tells how wrong one is on others"
+            f"`hold_out={str(criterion)!r}`: a predictor is fitted to each machine, number of threads, "
+            "compiler and algorithm by itself; `dlas evaluate` tells how wrong one is on others"
         )
     evaluated = evaluate_settings({part: predictor}, points, target, criterion, seed, say)
     stored.write(folder, *fit_settings(part, predictor, evaluated, target, criterion, seed, say))
@@ -114,7 +116,7 @@ def evaluate(
         Names of parts, which are fitted with their default options; parts with options, as studies write
         them; or folders that :func:`fit` wrote, whose options are taken.
     row_counts : sequence of int
-        Fit to so many rows of those that are not held out, drawn at random, and return the errors by these
+        Fit to so many rows of those that are not held out, drawn at random, and tell the errors by these
         numbers.
     """
     from dlas.face.tables.learned import curves_view, evaluated_view
@@ -167,8 +169,18 @@ def predict(
         Without a study, the network to predict in each setting that the predictor was fitted to: a part of
         the axis ``model`` by its name or as a mapping with its options; an ONNX file; a torch module, or
         ``"mine.py:Net"``, which is imported.
-    batch, size, threads, compiler, hardware
-        Of ``model``, as for :meth:`FittedPredictor.predict`.
+    batch : int or sequence of int
+        Of a network; by default 1, of training steps the least batch that was fitted.
+    size : int, optional
+        Height and width of a network's images, by default those that it is for: what its file says, 299 for
+        ``inception_v3``, 32 for networks for CIFAR-10, 224 for a torch module and for most others.
+    threads : int, optional
+        Of a network; by default each number of threads that was fitted.
+    compiler : str, optional
+        Of a network, with its options, ``metaschedule(trials=64)``, or without; by default each that was
+        fitted.
+    hardware : str or mapping, optional
+        The part whose programs tell a network's kernels, by default this machine's processors.
     out : path, optional
         For a study, the folder to write ``predictions.jsonl`` into, for ``dlas.read(out, predictions=True)``.
     within : mapping of str to float, optional
@@ -206,7 +218,7 @@ def predict(
     if network is None and isinstance(study, str | os.PathLike) and Path(study).is_dir():
         if out is not None:
             raise InputError(
-                f"{str(study)!r} is a folder with rows, which are measured: --out is for studies"
+                f"{str(study)!r} is a folder with rows, which are measured: `out=` is for studies"
             )
         return beside_measured(known, select(read(study), where), within or {}, anyway)
     display = ConsoleDisplay.of(progress)

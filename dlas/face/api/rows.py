@@ -34,11 +34,12 @@ def table(
     rows : path, paths or DataFrame
         Folders that ``dlas run`` wrote, or what :func:`dlas.read` returned.
     where : str or sequence of str
-        Filters, such as ``model=cifar_*``.
+        Keep the rows that match: ``model=cifar_*``, ``compression.level=0.8``, or a condition: ``"algorithm
+        == 'gemm' and batch > 1"``.
     sort : str
         ``latency``, ``accuracy``, ``error``, ``memory``, ``size``, ... or an axis.
     every : bool
-        Show all lines, not the first thousand; ``.frame`` has all.
+        Show all lines, also where there are thousands.
 
     Raises
     ------
@@ -70,11 +71,11 @@ def compare(
     rows, where
         As for :func:`table`.
     axis : str
-        One of the six layers, ``batch`` or ``seed``.
+        The axis whose values are compared: one of the six layers, ``batch`` or ``seed``.
     baseline : str, optional
         The value that the others are divided by.
     every : bool
-        Show all lines of very many.
+        Show all lines, also where there are very many.
 
     Raises
     ------
@@ -124,7 +125,7 @@ def choose(
     ----------
     folders : path or paths
     to : path, optional
-        The file; by default ``choices.toml`` in the first folder.
+        The table to write; by default ``choices.toml`` in the first folder.
     where
         As for :func:`table`.
 
@@ -145,10 +146,11 @@ def import_rows(path: str | os.PathLike[str], folder: str | os.PathLike[str]) ->
     Parameters
     ----------
     path : path
-        ``*.csv``, ``*.csv.xz`` or ``*.parquet``, with the columns that ``dlas.export`` writes, or some of
-        them: a part that does not exist here is a name, and ``machine`` is a column.
+        A table of measurements, ``*.csv``, ``*.csv.xz`` or ``*.parquet``, with the columns that
+        :func:`dlas.export` writes, or some of them: a part that does not exist here is a name, and
+        ``machine`` is a column.
     folder : path
-        It must not hold rows.
+        A new folder for the rows; it must not hold any.
 
     Raises
     ------

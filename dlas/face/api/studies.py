@@ -56,11 +56,12 @@ def run(
     jobs : int
         Network and build steps at a time.
     retry : str or collection of str
-        Run rows of this status again: ``failed``, ``timeout``, ...
+        Run rows of this status again: ``failed``, ``timeout``, ``wrong``, ...
     where : str or collection of str
         Run the points that match: ``"algorithm=gemm"``, or ``"algorithm == 'gemm' and batch > 1"``.
     sample : int, optional
-        Draw so many points at random: in place of the study's own number, or from its cross product.
+        Draw so many points at random, from ``[sample]`` axes or from the cross product, in place of the
+        study's own number.
     cache : path, optional
         Artifact cache; by default ``$DLAS_CACHE``, or else ``~/.cache/dlas``.
     cache_gib : float
@@ -132,7 +133,7 @@ def explore(
         Folder for ``results.jsonl``, as :func:`dlas.run` writes it, and for ``predictions.jsonl``, in which
         predictions of other studies stay.
     share : float
-        Of the points that can be measured here, above 0 and at most 1.
+        Of the points that can be measured here, above 0 and at most 1; a larger one extends a smaller one.
     jobs, retry, cache, cache_gib, keep_builds, in_process, progress
         As for :func:`dlas.run`.
 
@@ -195,7 +196,7 @@ def search(
     study : Study, mapping or path
         It draws; every axis that it does not draw has one value.
     out : path
-        Folder for ``search.json``, and for the rows of the winners.
+        Folder for ``search.json``, and for the rows of the winners; a search that is there goes on.
     estimator : path or str, or several
         What tells costs: a predictor's folder, tables of ``dlas blocks`` or Once-for-All, or ``"measure"``;
         one for each bound.
@@ -204,7 +205,10 @@ def search(
         accuracy, or ``"accuracy"``, by which each network is made and evaluated.
     within : mapping of str to float
         The most that each cost may be: ``{"latency_s": 0.03}``.
-    population, generations : int
+    population : int
+        Candidates of a generation.
+    generations : int
+        How often a population is replaced.
     parents : float
         Share of the population that has children.
     mutation : float
@@ -274,11 +278,17 @@ def blocks(
     to : path
         Folder for ``160_lookup_table.yaml``, ... as Once-for-All has them, and for rows: ``rows/160``, ...
     sizes : sequence of int
-        Of images, each a table.
+        Heights of images, each a table.
     width : {1.0, 1.2}
-    compiler, hardware, algorithm : str or mapping
-        As studies name them; by default ``local_cpu`` has one thread.
+        1.0 or 1.2.
+    compiler : str or mapping
+        What runs the blocks.
+    hardware : str or mapping
+        Where they run; ``local_cpu`` has one thread if nothing else is said.
+    algorithm : str or mapping
+        Of a compiler that takes one.
     seed : int
+        Of all random numbers.
     cache, steps, progress
         As for :func:`dlas.run`.
     say : callable
@@ -335,9 +345,10 @@ def fit_device(
         it stay.
     minutes : float
         All that it may take.  A call that goes on may have more.
-    hardware, compiler : str or mapping
-        As studies name them, by name or with options; the compiler must tell the kernels of programs that it
-        has not run.
+    hardware : str or mapping
+        The device, as studies name it, by name or with options.
+    compiler : str or mapping
+        What runs the networks; it must tell the kernels of programs that it has not run.
     threads : int, optional
         By default 1, of hardware that takes a number.
     algorithm : str or mapping, optional
@@ -347,7 +358,8 @@ def fit_device(
     target : str
         ``latency_s``, or ``latency_min_s`` for what an inference takes undisturbed.
     unseen : sequence of (str or mapping)
-        Networks that it is tried on, and never fitted to, each on the images that it is for.
+        Networks that it is tried on, and never fitted to, each on the images that it is for; by default five
+        of torchvision.
     seed : int
         Of all random numbers.
     cache, steps, progress

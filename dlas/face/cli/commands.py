@@ -23,8 +23,8 @@ from typer.core import TyperCommand
 from dlas.errors import InputError, Unfinished
 from dlas.face.cli.signatures import REQUIRED, Parameter, parameters
 from dlas.face.cli.values import NOTATIONS, Notation
-from dlas.face.console import terminal
 from dlas.face.exports import exported
+from dlas.face.spelling import SPELLING
 
 Value = TypeVar("Value")
 LEFT_OUT = ("predictions", "progress", "say", "steps")
@@ -163,14 +163,14 @@ class Command(TyperCommand):
     def invoke(self, context: Any) -> Any:
         """Run the command."""
         spelling = partial(with_dashes, options=options_of(self.params))
-        before = terminal.SPELLING.set(spelling)
+        before = SPELLING.set(spelling)
         try:
             return super().invoke(context)
         except (InputError, Unfinished) as error:
             error.args = (spelling(str(error)),)
             raise
         finally:
-            terminal.SPELLING.reset(before)
+            SPELLING.reset(before)
 
 
 def options_of(given: Iterable[Any]) -> dict[str, str]:

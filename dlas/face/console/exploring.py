@@ -38,7 +38,7 @@ def summary(strategy: ShareStrategy, rest: RestPredictions) -> RenderableType:
         if timed < ENOUGH * cover:
             lines.append(
                 f"few: {points(timed)} with a time, and it takes {cover:,} to have every value once. "
-                "Predictions are rough, and what looks fastest may not be; a larger --share goes on from here"
+                "Predictions are rough, and what looks fastest may not be; a larger share goes on from here"
             )
     doubtful = sum(map(bool, rest.doubts))
     if doubtful:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
 
 from dlas.errors import unknown
+from dlas.face.spelling import spelled
 
 WIDTH = 200
 """Columns where the output is not a terminal."""
 
 
-SPELLING: ContextVar[Callable[[str], str]] = ContextVar("SPELLING", default=str)
-"""How messages name parameters: as Python does, and in a command as its options."""
 CONSOLES: dict[str, dict[str, Any]] = {
     "auto": {},
     "rich": {"force_terminal": True},
@@ -56,13 +53,13 @@ def show_json(value: object) -> None:
 def warn(message: str) -> None:
     """Print a warning on standard error."""
     Console(stderr=True, soft_wrap=True).print(
-        f"[yellow]warning:[/yellow] {escape(SPELLING.get()(message))}", highlight=False
+        f"[yellow]warning:[/yellow] {escape(spelled(message))}", highlight=False
     )
 
 
 def say(message: str) -> None:
     """Print a message as it is."""
-    console().print(SPELLING.get()(message), highlight=False, markup=False)
+    console().print(spelled(message), highlight=False, markup=False)
 
 
 def progress(message: str) -> None:

@@ -26,7 +26,7 @@ from dlas.sweep.rows.predictions import PREDICTED
 from dlas.sweep.rows.short_labels import with_short_labels
 
 SUFFIXES = (".html", ".htm")
-FIGURES = "`--files` writes its figures as PDF, SVG and PNG, and its tables as Markdown, CSV and LaTeX"
+FIGURES = "`files=True` writes its figures as PDF, SVG and PNG, and its tables as Markdown, CSV and LaTeX"
 
 
 def report(

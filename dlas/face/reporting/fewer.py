@@ -6,6 +6,7 @@ import math
 
 import pandas as pd
 
+from dlas.face.spelling import spelled
 from dlas.sweep.rows.labels import rows
 
 MOST_ROWS = 12_000
@@ -40,5 +41,5 @@ def fewer(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     kept = frame[networks % every == 0]
     return kept, (
         f"Of {rows(len(frame))} of {count:,} networks this page shows {len(kept):,}: those of one network in "
-        f"{every}; --where chooses others."
+        f"{every}; {spelled('`where=` chooses others')}."
     )

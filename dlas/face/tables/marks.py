@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 from rich.text import Text
 
+from dlas.face.spelling import spelled
 from dlas.sweep.rows.columns import UNSAID
 from dlas.sweep.rows.labels import points, shortened
 
@@ -67,8 +68,8 @@ def first_shown(shown: int, total: int, what: str) -> list[Text]:
     """Return a line that says that the first of very many lines are shown; none where all are."""
     if shown == total:
         return []
-    told = f"the first {shown:,} of {total:,} {what}; --where chooses some of them, --all shows all"
-    return [Text(told, "bold")]
+    others = spelled("`where=` chooses some of them, `every=True` shows all")
+    return [Text(f"the first {shown:,} of {total:,} {what}; {others}", "bold")]
 
 
 def shared_values(values: Mapping[str, Any]) -> str:

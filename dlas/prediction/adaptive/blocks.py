@@ -38,7 +38,7 @@ def block_studies(
         If an argument is invalid.
     """
     if width not in WIDTHS:
-        raise InputError(f"--width {width:g}: expected {' or '.join(map(str, WIDTHS))}")
+        raise InputError(f"`width={width:g}`: expected {' or '.join(map(str, WIDTHS))}")
     for size in sizes:
         check_size(size)
     device = {"name": "local_cpu", "threads": 1} if hardware == "local_cpu" else hardware

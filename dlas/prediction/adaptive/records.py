@@ -34,7 +34,7 @@ class RunRequest(Strict):
             return cls.model_validate(options)
         except pydantic.ValidationError as error:
             problem = error.errors()[0]
-            raise InputError(f"--{problem['loc'][0]} {problem['input']!r}: {problem['msg']}") from None
+            raise InputError(f"`{problem['loc'][0]}={problem['input']!r}`: {problem['msg']}") from None
 
     def options(self) -> dict[str, str]:
         """Return the options of the command, by name."""
@@ -42,7 +42,7 @@ class RunRequest(Strict):
         for name, value in self:
             several = value if isinstance(value, list) else [] if value is None else [value]
             if several:
-                found[name] = " ".join(f"--{name} {typed(each)}" for each in several)
+                found[name] = " ".join(f"`{name}={typed(each)}`" for each in several)
         return found
 
     def check_goes_on(self, before: RunRequest, folder: Path, what: str = "an unfinished run") -> None:
@@ -59,7 +59,7 @@ class RunRequest(Strict):
             return
         told = [
             " ".join(
-                shown if len(shown := own.get(name, f"no --{name}")) <= LONGEST else f"another {name}"
+                shown if len(shown := own.get(name, f"no `{name}=`")) <= LONGEST else f"another {name}"
                 for name in differing
             )
             for own in (there, here)

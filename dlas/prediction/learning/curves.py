@@ -93,8 +93,8 @@ def curves_of_settings(
         fewest = min(predictor.fewest for predictor in predictors.values())
         told = ",".join(map(str, counts))
         raise InputError(
-            f"--rows {told}: expected numbers from {fewest}, which a predictor takes, to {left}, which are "
-            f"left where {criterion} is held out"
+            f"`row_counts={told}`: expected numbers from {fewest}, which a predictor takes, to {left}, which "
+            f"are left where {criterion} is held out"
         )
     return found
 

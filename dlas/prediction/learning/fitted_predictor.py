@@ -60,17 +60,8 @@ class FittedPredictor:
             Folders that ``dlas run`` wrote, or what :func:`dlas.read` returned of them; or a network: a torch
             module, the path of an ONNX file, or a part of the axis ``model``, ``{"name": "resnet50"}``. ONNX
             Runtime runs an ONNX file on one image.
-        batch : int or sequence of int
-            Of a network; by default 1, of training steps the least batch that was fitted.
-        size : int, optional
-            Height and width of a network's images, by default those that it is for: what its file says, 299
-            for ``inception_v3``, 32 for networks for CIFAR-10, 224 for a torch module and for most others.
-        threads : int, optional
-            Of a network; by default each number of threads that was fitted.
-        compiler : str, optional
-            Likewise, with its options, ``metaschedule(trials=64)``, or without.
-        hardware : str or mapping, optional
-            The part whose programs tell a network's kernels, by default this machine's processors.
+        batch, size, threads, compiler, hardware
+            Of a network, as for :func:`dlas.predict`.
         anyway : bool
             Predict rows of a machine, compiler, ... that was never fitted too, without an interval.
         cache, steps

@@ -74,14 +74,14 @@ def values_of(points: Points, criterion: Criterion) -> list[str]:
         return _devices(points)
     if criterion.column not in points.frame:
         raise InputError(
-            f"--hold-out {criterion.column!r} is no column; there are: {', '.join(map(str, points.frame))}"
+            f"`hold_out={criterion.column!r}` is no column; there are: {', '.join(map(str, points.frame))}"
         )
     column = points.frame[criterion.column]
     if criterion.column.startswith("compression."):
         column = column.where(~points.frame["compression"].eq("none"), 0)
     if column.isna().any():
         row = points.frame["id"][column.isna()].iloc[0]
-        raise InputError(f"--hold-out {criterion.column}: row {row} has no value in this column")
+        raise InputError(f"`hold_out={criterion.column!r}`: row {row} has no value in this column")
     return [format(value, "g") if isinstance(value, float) else str(value) for value in column]
 
 

@@ -68,7 +68,7 @@ class NetworkOptions:
         """
         for name, values in (("batch", self.batches), ("size", () if self.size is None else (self.size,))):
             if any(value < 1 for value in values):
-                raise InputError(f"--{name} {min(values)}: a whole number above 0 is expected")
+                raise InputError(f"`{name}={min(values)}`: a whole number above 0 is expected")
 
     def refuse_any(self) -> None:
         """Refuse whatever was asked, because studies and rows say it themselves.
@@ -79,7 +79,7 @@ class NetworkOptions:
         """
         if given := [name for name, value in vars(self).items() if value not in ((), None)]:
             raise InputError(
-                f"--{given[0]} is for one network; studies and rows say it themselves, and --where chooses "
+                f"`{given[0]}=` is for one network; studies and rows say it themselves, and `where=` chooses "
                 "among their points"
             )
 
@@ -268,4 +268,4 @@ def _there(setting: SettingRecord, row: Row) -> str:
     """Return what gives the kernels of another machine, where its profile is known and another."""
     if setting.hardware in ("", row.hardware["name"]):
         return ""
-    return f"; --hardware {setting.hardware} gives those that they have there"
+    return f"; `hardware={setting.hardware}` gives those that they have there"

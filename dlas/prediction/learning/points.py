@@ -213,7 +213,7 @@ def usable_points(
     chosen = every.take(select(every.frame, where).index.to_numpy())
     numeric = [name for name in map(str, chosen.frame) if pd.api.types.is_numeric_dtype(chosen.frame[name])]
     if target not in numeric:
-        raise InputError(f"--target {target!r} is no column of numbers; there are: {', '.join(numeric)}")
+        raise InputError(f"`target={target!r}` is no column of numbers; there are: {', '.join(numeric)}")
     frame = chosen.frame
     _check_known(frame, target)
     reasons = pd.Series("", frame.index, dtype="string")

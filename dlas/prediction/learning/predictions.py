@@ -23,8 +23,8 @@ MARGIN = 1e-9
 MOST_UNKNOWN = 0.1
 """Share of a prediction that may stand for kernels of kinds that were never fitted."""
 REFUSED = (
-    f"over {MOST_UNKNOWN:.0%} of it are kernels of kinds that were never fitted; --anyway predicts it by the "
-    "values that they move, without an interval"
+    f"over {MOST_UNKNOWN:.0%} of it are kernels of kinds that were never fitted; asked for anyway, it is "
+    "predicted by the values that they move, without an interval"
 )
 UNKNOWN_FACTOR = 3.0
 """What an unknown kernel may take is this much more or less, which widens intervals."""
@@ -134,13 +134,13 @@ def check_within(stored: Stored, within: Mapping[str, float], anyway: bool = Fal
     """
     for name in within:
         if name != stored.record.target:
-            raise InputError(f"--within {name}=...: this predictor predicts {stored.record.target}")
+            raise InputError(f"`within={name}=...`: this predictor predicts {stored.record.target}")
     if within and anyway:
-        raise InputError("--within needs intervals, and what --anyway predicts has none")
+        raise InputError("`within=` needs intervals, and what `anyway=True` predicts has none")
     if within and any(setting.half_width is None for setting in stored.record.settings):
         raise InputError(
-            "--within needs intervals, and this predictor has none: too few groups were held out when it was "
-            "fitted; choose another --hold-out, or fit it to more networks"
+            "`within=` needs intervals, and this predictor has none: too few groups were held out when it "
+            "was fitted; choose others to hold out, or fit it to more networks"
         )
 
 
@@ -265,7 +265,9 @@ def _most_similar(stored: Stored, key: tuple[str, ...], points: Points, anyway: 
 
     best = max(stored.fitted, key=agreeing)
     if not anyway:
-        raise InputError(f"{_difference(stored, best, key, points)}; --anyway predicts without an interval")
+        raise InputError(
+            f"{_difference(stored, best, key, points)}; `anyway=True` predicts without an interval"
+        )
     return best
 
 

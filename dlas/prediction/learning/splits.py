@@ -36,7 +36,7 @@ NETWORK_AXES = ("dataset", "model", "compression", "network")
 
 @dataclass(frozen=True)
 class Criterion:
-    """What ``--hold-out`` names: a column, and which of its values are held out.
+    """What ``hold_out`` names: a column, and which of its values are held out.
 
     Parameters
     ----------
@@ -70,18 +70,18 @@ class Criterion:
         named = tuple(value.strip() for value in values.split(",") if value.strip())
         if not column or (equals and not named):
             raise InputError(
-                f"--hold-out {text!r}: expected a column, column=value,value, column=30% or column/10, "
+                f"`hold_out={text!r}`: expected a column, column=value,value, column=30% or column/10, "
                 "such as model, model=resnet50,googlenet, compression.level=30% or network/10"
             )
         if not equals and (in_parts := PARTS.fullmatch(column)):
             if int(in_parts[2]) < 2:
-                raise InputError(f"--hold-out {text!r}: expected two parts or more")
+                raise InputError(f"`hold_out={text!r}`: expected two parts or more")
             return cls(in_parts[1], parts=int(in_parts[2]))
         if not (share := SHARE.fullmatch(values)):
             return cls(column, named)
         percent = float(share[1])
         if not 0 < percent < 100:
-            raise InputError(f"--hold-out {text!r}: expected a share between 0 % and 100 %")
+            raise InputError(f"`hold_out={text!r}`: expected a share between 0 % and 100 %")
         return cls(column, share=percent / 100)
 
     def in_turn(self) -> Criterion:
@@ -143,12 +143,12 @@ def folds(criterion: Criterion, groups: Sequence[str], seed: int = 0) -> Iterato
     values = sorted(set(groups), key=_order)
     if len(values) < 2:
         raise InputError(
-            f"--hold-out {criterion.column}: all rows have the value {values[0]!r}, so none can be held out"
+            f"`hold_out={criterion.column!r}`: all rows have the value {values[0]!r}, so none can be held out"
         )
     for name, held in _held_out(criterion, values, seed):
         away = np.array([group in held for group in groups])
         if away.all():
-            raise InputError(f"--hold-out {criterion.column}: nothing is left to fit on")
+            raise InputError(f"`hold_out={criterion.column!r}`: nothing is left to fit on")
         yield Fold(name, np.flatnonzero(~away), np.flatnonzero(away))
 
 
@@ -171,7 +171,7 @@ def check_leaks(fold: Fold, ids: Sequence[str], networks: Sequence[str]) -> None
         if (other := fitted.get(networks[place])) is not None:
             raise InputError(
                 f"rows {ids[other]} and {ids[place]} have the same network, and {fold.name} would hold out "
-                "one of them alone; --hold-out network holds out whole networks"
+                "one of them alone; `hold_out='network'` holds out whole networks"
             )
 
 
@@ -190,7 +190,7 @@ def _held_out(criterion: Criterion, values: Sequence[str], seed: int) -> Iterato
     elif criterion.named:
         for name in criterion.named:
             if name not in values:
-                raise unknown(f"value of {criterion.column} in --hold-out", name, values)
+                raise unknown(f"value of {criterion.column} in `hold_out=`", name, values)
         yield str(criterion), frozenset(criterion.named)
     else:
         for value in values:

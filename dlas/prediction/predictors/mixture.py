@@ -62,7 +62,7 @@ class Mixture(Predictor):
             if base.columns != samples.columns:
                 raise InputError(
                     f"base {name!r} sums other costs: {len(base.columns)} columns in place of "
-                    f"{len(samples.columns)}; fit it with --set costs=stage"
+                    f"{len(samples.columns)}; fit it with costs = 'stage'"
                 )
             devices.append(Rates.read(base.folder))
         said = np.column_stack([device.predict(samples) for device in devices])

@@ -143,5 +143,5 @@ def test_a_table_is_measured_and_predicts(tmp_path: Path, monkeypatch: pytest.Mo
     assert all(name in text for name in few)
     with pytest.raises(InputError, match="images of 100x100"):
         dlas.blocks(tmp_path / "u", sizes=[100])
-    with pytest.raises(InputError, match=r"--width 1.1: expected 1.0 or 1.2"):
+    with pytest.raises(InputError, match=r"`width=1.1`: expected 1.0 or 1.2"):
         dlas.blocks(tmp_path / "u", width=1.1)

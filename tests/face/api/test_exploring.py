@@ -153,7 +153,7 @@ def test_rows_of_another_machine_are_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "out", [row(hardware=hardware, device={"cpu": "there"})])
     with pytest.raises(InputError, match=r"from another machine: there.*") as refused:
         dlas.explore({"axes": {**AXES, "hardware": hardware}}, folder, **OPTIONS)
-    assert "--anyway" not in str(refused.value) and "what follows from the rows" in str(refused.value)
+    assert "anyway" not in str(refused.value) and "what follows from the rows" in str(refused.value)
     assert [path.name for path in folder.iterdir()] == ["results.jsonl"]
 
 

@@ -120,7 +120,7 @@ def test_a_filter_may_be_one_text(fitted: Path, predicted: Path) -> None:
 def test_bounds_need_intervals_and_the_predicted_quantity(fitted: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs intervals"):
         dlas.predict(fitted, STUDY, within={"latency_s": 0.05}, cache=tmp_path)
-    with pytest.raises(InputError, match="what --anyway predicts has none"):
+    with pytest.raises(InputError, match="what `anyway=True` predicts has none"):
         dlas.predict(fitted, STUDY, within={"latency_s": 0.05}, anyway=True, cache=tmp_path)
     with pytest.raises(InputError, match="this predictor predicts latency_s"):
         dlas.predict(fitted, STUDY, within={"energy_j": 1}, cache=tmp_path)

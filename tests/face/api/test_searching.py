@@ -129,7 +129,7 @@ def test_an_interrupted_search_goes_on_and_ends_alike(
         search(made, tmp_path / "out")
     assert found(tmp_path / "out")["generation"] == 3 and not found(tmp_path / "out")["finished"]
     monkeypatch.setattr(EvolutionarySearch, "breeding", breeding)
-    with pytest.raises(InputError, match=r"holds a search with --mutation 0.1, and this one has --mut"):
+    with pytest.raises(InputError, match=r"holds a search with `mutation=0.1`, and this one has `mut"):
         search(made, tmp_path / "out", mutation=0.2)
     search(made, tmp_path / "out")
     for name in ("population", "front", "generation"):
@@ -272,13 +272,13 @@ def test_a_table_tells_costs_without_intervals(made: Path, tmp_path: Path) -> No
     ("given", "message"),
     [
         ({"most": 1e-4}, "none of .* candidates that were drawn keeps it; the nearest, .*subnet=.* has"),
-        ({"estimator": "nowhere"}, "--estimator 'nowhere': there is no such folder"),
-        ({"estimator": ["measure", "measure"]}, "--estimator 'measure': another one tells latency_s"),
-        ({"maximise": "nowhere"}, "--maximise 'nowhere': there is no such predictor"),
+        ({"estimator": "nowhere"}, "`estimator='nowhere'`: there is no such folder"),
+        ({"estimator": ["measure", "measure"]}, "`estimator='measure'`: another one tells latency_s"),
+        ({"maximise": "nowhere"}, "`maximise='nowhere'`: there is no such predictor"),
         ({"maximise": "nowhere.pth"}, "there is no such file"),
-        ({"population": 1}, "--population 1: "),
-        ({"winners": -1}, "--winners -1: expected a number from 0 on"),
-        ({"most": -1.0}, "--within -1.0: "),
+        ({"population": 1}, "`population=1`: "),
+        ({"winners": -1}, "`winners=-1`: expected a number from 0 on"),
+        ({"most": -1.0}, "`within=-1.0`: "),
         ({"study": {**STUDY, "axes": {**AXES, "dataset": {**IMAGES, "size": 241}}}}, "images of 241x241"),
         (
             {"study": {**STUDY, "axes": {**AXES, "model": {**AXES["model"], "space": "compofa"}}}},
@@ -305,7 +305,7 @@ def test_a_table_tells_costs_without_intervals(made: Path, tmp_path: Path) -> No
             "predicts inference, and the study's task is training",
         ),
         ({"maximise": "phone"}, "predicts latency_s, of which less is better"),
-        ({"parents": 0.0}, "--parents 0.0: "),
+        ({"parents": 0.0}, "`parents=0.0`: "),
         ({"study": {**STUDY, "sample": None}}, r"needs a table \[sample\]"),
         (
             {"study": {**STUDY, "axes": {**AXES, "batch": [1, 2]}}},
@@ -441,9 +441,9 @@ def test_several_bounds_are_kept_at_once(made: Path, tmp_path: Path) -> None:
         dlas.search(
             STUDY, tmp_path / "o", estimator=both, within={"latency_s": 0.03, "energy_j": 1.0}, **given
         )
-    with pytest.raises(InputError, match="tells energy_j; give --within energy_j"):
+    with pytest.raises(InputError, match="tells energy_j; give `within=energy_j"):
         dlas.search(STUDY, tmp_path / "o", estimator=both, within={"latency_s": 0.03}, **given)
-    with pytest.raises(InputError, match="no --estimator tells it; these are told: latency_s"):
+    with pytest.raises(InputError, match="no `estimator=` tells it; these are told: latency_s"):
         dlas.search(
             STUDY, tmp_path / "o", estimator=both[0], within={"latency_s": 0.03, "energy_j": 60.0}, **given
         )

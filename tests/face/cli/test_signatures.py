@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from pathlib import Path
 
 import pytest
 
+import dlas
 from dlas.errors import InputError
 from dlas.face.cli.commands import options_of, with_dashes
 from dlas.face.cli.signatures import REQUIRED, parameters
 from dlas.face.cli.values import bounds_of, numbers_of
 from dlas.face.exports import EXPORTS
+from dlas.face.spelling import SPELLING
+from dlas.face.tables.marks import first_shown
+from tests.fixtures.commands import Command
+from tests.fixtures.rows import row, write
 
 CALLED = [
     "blocks",
@@ -87,3 +93,20 @@ def test_numbers_and_bounds() -> None:
             bounds_of("within", texts)
     with pytest.raises(InputError, match=r"^`batch='1,x'`: "):
         numbers_of("batch", "1,x")
+
+
+def test_texts_are_spelled_for_who_reads_them(tmp_path: Path, dlas_here: Command) -> None:
+    write(tmp_path / "rows", [row(batch=batch) for batch in (1, 2)])
+    with pytest.raises(InputError, match="unknown batch in `where=` '3'"):
+        dlas.table(tmp_path / "rows", where="batch=3")
+    refused = dlas_here("table", "rows", "--where", "batch=3")
+    assert refused.returncode == 2 and "unknown batch in --where '3'" in refused.stderr
+    assert first_shown(1, 2, "lines")[0].plain.endswith(
+        "`where=` chooses some of them, `every=True` shows all"
+    )
+    before = SPELLING.set(lambda text: with_dashes(text, {"where": "--where", "every": "--all"}))
+    try:
+        (shown,) = first_shown(1, 2, "lines")
+        assert shown.plain.endswith("--where chooses some of them, --all shows all")
+    finally:
+        SPELLING.reset(before)

@@ -141,7 +141,7 @@ def test_a_finished_folder_says_so_and_other_options_are_refused(made: Made, tmp
     started = Made(tmp_path / "mine")
     with pytest.raises(KeyboardInterrupt):
         started.command(6, interrupted=2)
-    with pytest.raises(InputError, match=r"--compiler onnxruntime, and this one has --compiler torch_eager"):
+    with pytest.raises(InputError, match=r"`compiler=onnxruntime`, and this one has `compiler=torch_eager`"):
         opened(started.folder, ASKED.model_copy(update={"compiler": "torch_eager"}))
 
 

@@ -42,20 +42,20 @@ def test_a_search_takes_longer_than_a_compiler_and_that_than_a_runtime() -> None
 
 def test_too_few_minutes_are_refused_with_those_that_it_takes() -> None:
     needed = (4 * FIRST + end_s(4.0, 5, 20.0)) / 60
-    with pytest.raises(InputError, match=rf"--minutes 1: {FIRST} points.*at least 5 minutes with onnx"):
+    with pytest.raises(InputError, match=rf"`minutes=1`: {FIRST} points.*at least 5 minutes with onnx"):
         check_minutes(1, "onnxruntime", 4.0, 5)
     assert 4 < needed <= 5
     check_minutes(5, "onnxruntime", 4.0, 5)
     for minutes in (float("nan"), float("inf"), -1.0, 0.0):
-        with pytest.raises(InputError, match=f"--minutes {minutes:g}: expected a number above 0"):
+        with pytest.raises(InputError, match=f"`minutes={minutes:g}`: expected a number above 0"):
             check_number(minutes)
     check_number(0.5)
 
 
 def test_a_slower_pace_than_usual_stops_with_the_minutes_that_go_on() -> None:
-    with pytest.raises(Unfinished, match=r"10 s here, and 5 points.*--minutes \d+ goes on") as told:
+    with pytest.raises(Unfinished, match=r"10 s here, and 5 points.*`minutes=\d+` goes on") as told:
         check_pace(clock(3, before_s=60.0), 5, 10.0, 1)
-    minutes = int(str(told.value).partition("with --minutes ")[2].split()[0])
+    minutes = int(str(told.value).partition("with `minutes=")[2].partition("`")[0])
     check_pace(clock(minutes, before_s=60.0), 5, 10.0, 1)
     with pytest.raises(Unfinished):
         check_pace(clock(minutes - 1, before_s=60.0), 5, 10.0, 1)

@@ -45,13 +45,13 @@ def test_the_seconds_of_an_unfinished_run_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "there", "here"),
     [
-        ({"compiler": "torch_eager"}, "--compiler onnxruntime", "--compiler torch_eager"),
-        ({"threads": 2, "seed": 1}, "--threads 1 --seed 0", "--threads 2 --seed 1"),
-        ({"algorithm": "gemm"}, "no --algorithm", "--algorithm gemm"),
+        ({"compiler": "torch_eager"}, "`compiler=onnxruntime`", "`compiler=torch_eager`"),
+        ({"threads": 2, "seed": 1}, "`threads=1` `seed=0`", "`threads=2` `seed=1`"),
+        ({"algorithm": "gemm"}, "no `algorithm=`", "`algorithm=gemm`"),
         (
             {"unseen": ["resnet18", "vgg16"]},
-            "--unseen resnet18",
-            "--unseen resnet18 --unseen vgg16",
+            "`unseen=resnet18`",
+            "`unseen=resnet18` `unseen=vgg16`",
         ),
     ],
 )
@@ -89,10 +89,11 @@ def test_parts_with_options_are_kept_and_told_as_the_command_takes_them(tmp_path
     run = DeviceRun(asked=asked(hardware=board, threads=None, unseen=[{"name": "resnet18"}, "vgg16"]))
     save(tmp_path, run)
     assert opened(tmp_path, run.asked) == run
-    option, typed = shlex.split(run.asked.options()["hardware"])
-    assert option == "--hardware" and part_of(typed) == board
+    option, _, value = run.asked.options()["hardware"].strip("`").partition("=")
+    (typed,) = shlex.split(value)
+    assert option == "hardware" and part_of(typed) == board
     with pytest.raises(
-        InputError, match=r"an unfinished run with --hardware .*pi 4.*, and this one has --hard"
+        InputError, match=r"an unfinished run with `hardware=.*pi 4.*, and this one has `hard"
     ):
         opened(tmp_path, ASKED)
     words = shlex.split(predicting(tmp_path, board))
@@ -121,10 +122,10 @@ def test_a_damaged_file_is_one_message(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"threads": 0}, "--threads 0: Input should be greater than or equal to 1"),
-        ({"seed": -1}, "--seed -1"),
-        ({"target": "energy_j"}, "--target 'energy_j': Input should be 'latency_s' or 'latency_min_s'"),
-        ({"unseen": []}, "--unseen"),
+        ({"threads": 0}, "`threads=0`: Input should be greater than or equal to 1"),
+        ({"seed": -1}, "`seed=-1`"),
+        ({"target": "energy_j"}, "`target='energy_j'`: Input should be 'latency_s' or 'latency_min_s'"),
+        ({"unseen": []}, "`unseen="),
     ],
 )
 def test_options_out_of_range_are_refused(changed: dict[str, Any], said: str) -> None:

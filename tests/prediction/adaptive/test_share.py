@@ -229,17 +229,17 @@ def test_everything_measured_leaves_nothing_to_predict(space: Space, truth: list
 
 @pytest.mark.parametrize("share", [0, -0.1, 1.01, math.nan])
 def test_a_share_that_is_none_is_refused(share: float) -> None:
-    with pytest.raises(InputError, match=r"--share .*: expected a share above 0 and at most 1"):
+    with pytest.raises(InputError, match=r"`share=.*`: expected a share above 0 and at most 1"):
         budget_of(share, 10)
 
 
 def test_a_share_too_small_for_every_value_says_how_many_points_it_takes(space: Space) -> None:
     needed = len(first_share(space, 0))
-    with pytest.raises(InputError, match=rf"--share 0\.001 of .* points is 1 point, and it takes {needed}"):
+    with pytest.raises(InputError, match=rf"`share=0\.001` of .* points is 1 point, and it takes {needed}"):
         check_covers(space, 0.001, needed)
     with pytest.raises(InputError) as refused:
         check_covers(space, 0.001, needed)
-    check_covers(space, float(str(refused.value).rpartition("give --share ")[2].split()[0]), needed)
+    check_covers(space, float(str(refused.value).rpartition("give `share=")[2].partition("`")[0]), needed)
 
 
 def test_the_slopes_of_the_covariance_are_its_slopes(space: Space) -> None:

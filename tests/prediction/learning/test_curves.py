@@ -42,7 +42,7 @@ def test_errors_are_told_by_the_number_of_rows(rows: Path) -> None:
 
 
 def test_numbers_and_predictors_that_cannot_be_are_refused(rows: Path) -> None:
-    with pytest.raises(InputError, match=r"--rows 5,1000: expected numbers from 20.* to 36"):
+    with pytest.raises(InputError, match=r"`row_counts=5,1000`: expected numbers from 20.* to 36"):
         dlas.evaluate(rows, predictors=["additive"], row_counts=[1000, 5], **ASKED)
     with pytest.raises(InputError, match=r"\{'costs': 'stage'\} has no name"):
         dlas.evaluate(rows, predictors=[{"costs": "stage"}], **ASKED)

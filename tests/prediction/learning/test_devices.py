@@ -96,7 +96,7 @@ def test_one_predictor_is_for_all_instances_and_for_others(alike: list[Path], tm
 
 
 def test_rows_without_an_instance_are_named(different: list[Path]) -> None:
-    with pytest.raises(InputError, match=r"--hold-out instance: row \w+ has no value in this column"):
+    with pytest.raises(InputError, match=r"`hold_out='instance'`: row \w+ has no value in this column"):
         dlas.evaluate(different, predictors=["additive"], target=TARGET, hold_out="instance")
 
 

@@ -155,7 +155,7 @@ def test_too_few_rows_are_told_with_the_reasons(tmp_path: Path) -> None:
 def test_a_target_that_no_row_has_is_refused(rows: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="without energy_j"):
         dlas.fit("additive", rows, target="energy_j", to=tmp_path / "p")
-    with pytest.raises(InputError, match="--target 'watts' is no column"):
+    with pytest.raises(InputError, match="`target='watts'` is no column"):
         dlas.fit("additive", rows, target="watts", to=tmp_path / "p")
 
 

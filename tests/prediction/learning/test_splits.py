@@ -52,12 +52,12 @@ def test_parts_hold_out_every_value_once() -> None:
 
 @pytest.mark.parametrize("text", ["", "=3", "model=", "model=0%", "model=100%", "model/1", "model/0"])
 def test_bad_criteria_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(InputError, match="--hold-out"):
+    with pytest.raises(InputError, match="`hold_out="):
         Criterion.parse(text)
 
 
 def test_an_unknown_value_lists_those_that_exist() -> None:
-    with pytest.raises(InputError, match=r"unknown value of batch in --hold-out '3'.*0, 0\.5, 10, 2"):
+    with pytest.raises(InputError, match=r"unknown value of batch in `hold_out=` '3'.*0, 0\.5, 10, 2"):
         list(folds(Criterion.parse("batch=3"), GROUPS))
 
 

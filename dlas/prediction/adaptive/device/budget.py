@@ -69,7 +69,7 @@ def check_number(minutes: float) -> None:
     InputError
     """
     if not 0 < minutes < math.inf:
-        raise InputError(f"--minutes {minutes:g}: expected a number above 0, such as 30")
+        raise InputError(f"`minutes={minutes:g}`: expected a number above 0, such as 30")
 
 
 def check_minutes(minutes: float, compiler: str, point_s: float, networks: int) -> None:
@@ -83,7 +83,7 @@ def check_minutes(minutes: float, compiler: str, point_s: float, networks: int) 
     needed = _minutes(point_s * FIRST + end_s(point_s, networks, USUAL_FIT_S))
     if minutes < needed:
         raise InputError(
-            f"--minutes {minutes:g}: {points(FIRST)}, the fewest that a predictor is fitted to, and "
+            f"`minutes={minutes:g}`: {points(FIRST)}, the fewest that a predictor is fitted to, and "
             f"{number_of(networks, 'network')} that it is then tried on take at least {needed} minutes "
             f"with {compiler}"
         )
@@ -110,9 +110,9 @@ def check_pace(budget: LoopBudget, measured: int, point_s: float, networks: int)
     left = point_s * max(0, FIRST - measured) + end_s(point_s, networks, USUAL_FIT_S)
     if left > budget.left_s:
         raise Unfinished(
-            f"--minutes {budget.minutes:g} is too few: a point takes {duration(point_s)} here, and "
+            f"`minutes={budget.minutes:g}` is too few: a point takes {duration(point_s)} here, and "
             f"{points(measured)} of {FIRST} are measured; the same command with "
-            f"--minutes {_minutes(budget.spent_s + left)} goes on"
+            f"`minutes={_minutes(budget.spent_s + left)}` goes on"
         )
 
 

@@ -100,7 +100,7 @@ def drawn_study(asked: DeviceRequest) -> Study:
     model: type[Model] = parts.find("model", name).cls
     options = model.drawn(np.random.default_rng(0))
     if not options:
-        raise InputError(f"--model {name!r} draws no networks; these parts do: {listed(_drawing())}")
+        raise InputError(f"`model={name!r}` draws no networks; these parts do: {listed(_drawing())}")
     axes = {
         "dataset": {"name": "random", "size": list(model.image_sizes), "classes": CLASSES, "images": 2},
         "model": {"name": name, **dict.fromkeys(options, "drawn"), **given},
@@ -139,19 +139,19 @@ def check_device(asked: DeviceRequest, drawn: Study, never_seen: Study) -> None:
     compiler: type[Backend] = parts.find("compiler", name).cls
     if compiler.kernels is Backend.kernels:
         raise InputError(
-            f"--compiler {name!r} does not tell which kernels its programs run before they have "
+            f"`compiler={name!r}` does not tell which kernels its programs run before they have "
             f"run, and the predictor adds up kernels; these tell: {listed(_telling())}"
         )
     if compiler.own_kernels and asked.algorithm is not None:
         raise InputError(
-            f"--algorithm {named('algorithm', asked.algorithm)[0]!r}: {name} has kernels of its own, and "
+            f"`algorithm={named('algorithm', asked.algorithm)[0]!r}`: {name} has kernels of its own, and "
             "takes none"
         )
     try:
         first = next(drawn.points())
     except TooFewDraws as error:
         raise InputError(
-            f"--model {named('model', asked.model)[0]!r} draws {error.found} different points, and a "
+            f"`model={named('model', asked.model)[0]!r}` draws {error.found} different points, and a "
             f"predictor is fitted to {FIRST} or more"
         ) from None
     for study in (drawn, never_seen):
@@ -189,7 +189,7 @@ def named(option: str, part: PartOption) -> tuple[str, dict[str, Any]]:
     options: dict[str, Any] = {"name": part} if isinstance(part, str) else dict(part)
     name = options.pop("name", None)
     if not isinstance(name, str):
-        raise InputError(f"--{option} {part!r}: expected a part's name, or a table with a name")
+        raise InputError(f"`{option}={part!r}`: expected a part's name, or a table with a name")
     return name, options
 
 
@@ -215,9 +215,9 @@ def _hardware(asked: DeviceRequest) -> dict[str, Any]:
     name, options = named("hardware", asked.hardware)
     takes = "threads" in parts.find("hardware", name).options()
     if asked.threads is not None and not takes:
-        raise InputError(f"--threads {asked.threads}: {name} takes no number of threads")
+        raise InputError(f"`threads={asked.threads}`: {name} takes no number of threads")
     if asked.threads is not None and "threads" in options:
-        raise InputError(f"--threads {asked.threads}: --hardware says threads = {options['threads']!r}")
+        raise InputError(f"`threads={asked.threads}`: `hardware=` says threads = {options['threads']!r}")
     if takes:
         options.setdefault("threads", asked.threads or 1)
     return _one("hardware", name, options)

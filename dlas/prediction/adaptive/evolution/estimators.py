@@ -230,16 +230,16 @@ def costs_of(
     for text in texts:
         quantity, costs = _told(text, space, session)
         if quantity in found:
-            raise InputError(f"--estimator {text!r}: another one tells {quantity}, too")
+            raise InputError(f"`estimator={text!r}`: another one tells {quantity}, too")
         if quantity not in within:
-            raise InputError(f"--estimator {text!r} tells {quantity}; give --within {quantity}=...")
+            raise InputError(f"`estimator={text!r}` tells {quantity}; give `within={quantity}=...`")
         if isinstance(costs, PredictorSource):
             check_within(costs.known, {quantity: within[quantity]})
         found[quantity] = costs
     for quantity in within:
         if quantity not in found:
             raise InputError(
-                f"--within {quantity}=...: no --estimator tells it; these are told: {listed([*found])}"
+                f"`within={quantity}=...`: no `estimator=` tells it; these are told: {listed([*found])}"
             )
     return {quantity: found[quantity] for quantity in within}
 
@@ -253,7 +253,7 @@ def _told(text: str, space: StudySpace, session: Session) -> tuple[str, Costs]:
         found = PredictorSource.of(path, space, session)
         if "task" in found.differing:
             task, asked = found.differing["task"]
-            raise InputError(f"--estimator {text!r} predicts {task}, and the study's task is {asked}")
+            raise InputError(f"`estimator={text!r}` predicts {task}, and the study's task is {asked}")
         if found.differing:
             told = "; ".join(
                 f"{name} {mine}, not {value}"
@@ -268,13 +268,13 @@ def _told(text: str, space: StudySpace, session: Session) -> tuple[str, Costs]:
     if path.exists():
         return LATENCY, TableSource(text, read_tables(text))
     raise InputError(
-        f"--estimator {text!r}: there is no such folder; expected a predictor that `dlas fit` wrote, a table "
+        f"`estimator={text!r}`: there is no such folder; expected a predictor that `dlas fit` wrote, a table "
         f"that `dlas blocks` wrote, or {MEASURE!r}"
     )
 
 
 def scores_of(text: str, space: StudySpace, session: Session) -> Scores:
-    """Return what ``--maximise`` names.
+    """Return what ``maximise`` names.
 
     Parameters
     ----------
@@ -299,10 +299,10 @@ def scores_of(text: str, space: StudySpace, session: Session) -> Scores:
         found = PredictorSource.of(path, space, session)
         target = found.known.record.target
         if target.endswith(COSTS):
-            raise InputError(f"--maximise {text!r} predicts {target}, of which less is better; give a score")
+            raise InputError(f"`maximise={text!r}` predicts {target}, of which less is better; give a score")
         return lambda points: found(points)[0]
     raise InputError(
-        f"--maximise {text!r}: there is no such predictor; expected a folder that `dlas fit` wrote, a file "
+        f"`maximise={text!r}`: there is no such predictor; expected a folder that `dlas fit` wrote, a file "
         f"of weights ({', '.join(WEIGHTS)}), or {TRUE!r}"
     )
 
@@ -321,7 +321,7 @@ def _true(space: StudySpace, points: Sequence[Point], session: Session) -> Float
     known = {row.id: row.accuracy for row in made.rows if row.status == "ok"}
     if known and all(accuracy is None for accuracy in known.values()):
         raise InputError(
-            f"--maximise {TRUE!r}: networks that are not trained on labelled images have none; give a "
+            f"`maximise={TRUE!r}`: networks that are not trained on labelled images have none; give a "
             "predictor or a file of weights"
         )
     found = [known.get(point.id) for point in points]

@@ -196,18 +196,18 @@ class EvolutionStrategy(SteppedStrategy):
         bounds = " and ".join(f"{name}={most:g}" for name, most in self.asked.within.items())
         if not math.isfinite(nearest.excess):
             raise InputError(
-                f"--within {bounds}: no cost of {drawn:,} candidates that were drawn is known: the study "
+                f"`within={bounds}`: no cost of {drawn:,} candidates that were drawn is known: the study "
                 "skips them, or their networks could not be made or measured; `dlas run` tells why"
             )
         if nearest.excess <= 1:
             raise InputError(
-                f"--maximise {self.asked.maximise!r}: of {drawn:,} candidates that were drawn none that "
+                f"`maximise={self.asked.maximise!r}`: of {drawn:,} candidates that were drawn none that "
                 "keeps the bounds has a score: their networks could not be made; `dlas run` tells why"
             )
         named = zip(self.asked.within, nearest.costs, strict=True)
         costs = ", ".join(f"{name}={cost.value:.4g} (at most {cost.high:.4g})" for name, cost in named)
         raise InputError(
-            f"--within {bounds}: none of {drawn:,} candidates that were drawn keeps it; the nearest, "
+            f"`within={bounds}`: none of {drawn:,} candidates that were drawn keeps it; the nearest, "
             f"{self._label(nearest.candidate)}, has {costs}"
         )
 
@@ -289,7 +289,7 @@ def search(
         If an estimator does not exist, nothing keeps the bounds, or the folder holds something else.
     """
     if winners < 0:
-        raise InputError(f"--winners {winners}: expected a number from 0 on")
+        raise InputError(f"`winners={winners}`: expected a number from 0 on")
     before = earlier_search(folder, space, asked)
     if before is not None and is_complete(before, winners):
         say(f"{folder} is finished: {before.generation} generations")
@@ -319,7 +319,7 @@ def earlier_search(folder: Path, space: StudySpace, asked: SearchRequest) -> Sea
     if not holds_search(folder):
         check_appendable(folder)
         if holds_rows(folder):
-            raise InputError(f"{str(folder)!r} holds rows and no search; give another --out")
+            raise InputError(f"{str(folder)!r} holds rows and no search; give another `out=`")
         return None
     found = read_search(folder)
     asked.check_goes_on(found.asked, folder, "a search")

@@ -74,7 +74,7 @@ def budget_of(share: float, total: int) -> int:
         If the share is not above 0 and at most 1.
     """
     if not 0 < share <= 1:
-        raise InputError(f"--share {share:g}: expected a share above 0 and at most 1, such as 0.1")
+        raise InputError(f"`share={share:g}`: expected a share above 0 and at most 1, such as 0.1")
     return max(1, math.ceil(share * total - 1e-9))
 
 
@@ -97,8 +97,8 @@ def check_covers(space: Space, share: float, needed: int) -> None:
     if needed > budget:
         enough = _rounded_up(needed / len(space))
         raise InputError(
-            f"--share {share:g} of {counted(len(space))} is {counted(budget)}, and it takes {needed:,} to "
-            f"measure every value of every axis once: give --share {enough:g} or more"
+            f"`share={share:g}` of {counted(len(space))} is {counted(budget)}, and it takes {needed:,} to "
+            f"measure every value of every axis once: give `share={enough:g}` or more"
         )
 
 

@@ -37,7 +37,7 @@ from dlas.sweep.study.point import Choice, Point
 from dlas.sweep.study.study import Study
 
 TARGET = "latency_s"
-OTHER_FOLDER = "Give another --out: what follows from the rows of one machine holds for no other."
+OTHER_FOLDER = "Give another `out=`: what follows from the rows of one machine holds for no other."
 
 
 class ShareStrategy(SteppedStrategy):

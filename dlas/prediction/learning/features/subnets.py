@@ -96,7 +96,7 @@ class Subnets:
             found = listed([f"{batch:g}" for batch in batches])
             raise InputError(
                 f"features {family!r} do not tell the batch, and points have {found}: choose one, as in "
-                "--where batch=1"
+                '`where="batch=1"`'
             )
 
     def by_width(self) -> Iterator[tuple[Shapes, npt.NDArray[np.intp]]]:
