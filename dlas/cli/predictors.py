@@ -198,7 +198,7 @@ def predict(
         anyway=anyway,
         cache=cache,
         jobs=jobs,
-        steps="forked",
+        steps="spawned",  # reading a predictor may run kernels here, whose threads a fork would lack
     )
     terminal.show(view.shown)
     if out is not None:
