@@ -25,13 +25,13 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sweep."""
     folder = tmp_path_factory.mktemp("sweep")
     swept(folder, '"untuned", "onnxruntime"')
+    assert not list((folder / "cache" / "build").iterdir()), "sweeps drop builds"
     return folder
 
 
 @pytest.fixture(scope="module")
 def home(sweep: Path) -> Path:
     """The deployed row of a compiler that builds with TVM."""
-    assert not list((sweep / "cache" / "build").iterdir()), "sweeps drop builds"
     done = commands.dlas(sweep, "deploy", "out", row_of(sweep, "untuned").id, "--to", "new/home")
     assert done.returncode == 0, done.stderr
     assert row_of(sweep, "untuned").id in done.stdout

@@ -50,6 +50,7 @@ def predict(
     ] = None,
 ) -> None:
     """Predict a network, or the points of a study, without building or measuring them."""
-    terminal.show(call(steps="forked").shown)
+    # Reading a predictor may have run kernels here.
+    terminal.show(call(steps="spawned").shown)
     if out is not None:
         terminal.say(f"written: {out / 'predictions.jsonl'}")
