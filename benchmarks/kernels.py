@@ -16,10 +16,10 @@ from pathlib import Path
 from dlas.axes.models.torchvision import Torchvision
 from dlas.networks.operators import at_batch
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import Backend, Facts, Hardware, Layer, Network
+from dlas.stack import Backend, Facts, Hardware, Layer, Network, Operator
 from dlas.sweep.engine.row import merged_layers
 from dlas.sweep.study import parts
-from dlas.testing.kernels import Key, Matched, match
+from dlas.testing.kernels import KernelMatch, Key, match
 from dlas.testing.networks import random_images
 
 NETWORKS = (
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def tell(
-    compiler: Backend, network: Network, operators: list[Layer], device: Hardware
+    compiler: Backend, network: Network, operators: list[Operator], device: Hardware
 ) -> tuple[list[Layer], float]:
     """Return the kernels that a compiler tells for one image, and the seconds that it takes."""
     started = time.perf_counter()
@@ -77,7 +77,7 @@ def measured(compiler: Backend, network: Network, device: Hardware) -> list[Laye
 
 def line(compiler: str, name: str, told: list[Layer], seconds: float, ran: list[Layer]) -> str:
     """Return a line of the table."""
-    found: Matched = match(told, ran)
+    found: KernelMatch = match(told, ran)
     return (
         f"| {compiler} | {name} | {len(told)} | {len(ran)} | {found.share:.2%} | {seconds * 1e3:.1f} | "
         f"{shown(found.missing)} |"

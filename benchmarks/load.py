@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dlas
-from dlas.deployment.routing import POLICIES, Policy, Route, Served, State
+from dlas.deployment.routing import POLICIES, DeployedPaths, Policy, Route, State
 from dlas.deployment.run import Refused
 from dlas.sweep.rows.labels import MISSING
 
@@ -117,7 +117,7 @@ class Site:
     batch: int
 
     @classmethod
-    def of(cls, network: Served, batch: int = 0) -> Site:
+    def of(cls, network: DeployedPaths, batch: int = 0) -> Site:
         """Return a deployed network that runs up to ``batch`` images at once; 0 for as many as were measured.
 
         Raises
@@ -206,7 +206,7 @@ def servers(site: Site) -> dict[str, Policy]:
     }
 
 
-def opened(folder: Path) -> Served:
+def opened(folder: Path) -> DeployedPaths:
     """Return a deployed flexible network.
 
     Raises
@@ -218,7 +218,7 @@ def opened(folder: Path) -> Served:
         network = dlas.load(folder)
     except (Refused, OSError) as error:
         raise typer.BadParameter(str(error)) from None
-    if not isinstance(network, Served):
+    if not isinstance(network, DeployedPaths):
         raise typer.BadParameter(
             f"{str(folder)!r} holds one network; `dlas deploy FOLDER --paths --to SERVED` writes all paths"
         )

@@ -77,7 +77,7 @@ def _compare(
 ) -> None:
     # Here, since TVM reads the number of threads once.
     from dlas.axes.compilers.programs.paths import join, write_joined
-    from dlas.deployment.runtimes.tvm import Program
+    from dlas.deployment.runtimes.tvm import TvmDeployment
     from dlas.sweep.study import parts
 
     compiler = parts.make("compiler", "hand", {})
@@ -101,9 +101,9 @@ def _compare(
         f"parameters {together.parameters / legacy.parameters:.3f})"
     )
     images = np.random.default_rng(0).standard_normal((batch, 3, size, size)).astype(np.float32)
-    program = Program(root / "joined", threads, {"function": min(networks)})
+    program = TvmDeployment(root / "joined", threads, {"function": min(networks)})
     served = {path: program.entry(path, images.shape) for path in timed}
-    alone = {path: Program(root / path, threads, {}).entry("main", images.shape) for path in timed}
+    alone = {path: TvmDeployment(root / path, threads, {}).entry("main", images.shape) for path in timed}
     for path in timed:
         assert np.array_equal(served[path](images), alone[path](images)), f"{path} is another"
     print("every timed path equals its static build bit for bit")
@@ -209,9 +209,9 @@ def switched(folder: Path, paths: Sequence[str], images: Any, threads: int, swit
     images : ndarray
     threads, switches : int
     """
-    from dlas.deployment.runtimes.tvm import Program
+    from dlas.deployment.runtimes.tvm import TvmDeployment
 
-    program = Program(folder, threads, {"function": paths[0]})
+    program = TvmDeployment(folder, threads, {"function": paths[0]})
     entries = [program.entry(path, images.shape) for path in paths]
     for number in range(WARM_UP * len(entries)):
         entries[number % len(entries)](images)

@@ -22,8 +22,8 @@ from dlas.prediction.learning.fitting import fit, values_of
 from dlas.prediction.learning.points import Points, read_points
 from dlas.prediction.learning.predictions import predict
 from dlas.prediction.learning.splits import Criterion
-from dlas.prediction.learning.stored import Stored, read
-from dlas.stack import Layer, Predictor
+from dlas.prediction.learning.stored import StoredPredictor, read
+from dlas.stack import Operator, Predictor
 from dlas.sweep.study import parts
 
 ROWS = Path("experiments/training-cost/rows")
@@ -99,7 +99,7 @@ def speeds() -> None:
 def planned(count: int) -> Points:
     """Return points that were not measured: the networks of the rows at other batch sizes."""
     points = read_points([ROWS], "latency_min_s")
-    by_network: dict[str | None, dict[int, Sequence[Layer]]] = {}
+    by_network: dict[str | None, dict[int, Sequence[Operator]]] = {}
     for own, batch in zip(points.facts, points.frame["batch"], strict=True):
         by_network.setdefault(own.network, {})[batch] = own.operators[batch]
     first = points.take(np.flatnonzero(~points.frame.duplicated("network")))
@@ -110,7 +110,7 @@ def planned(count: int) -> Points:
     return Points(frame, tuple(facts[place] for place in places), points.left_out)
 
 
-def seconds(stored: Stored, points: Points) -> float:
+def seconds(stored: StoredPredictor, points: Points) -> float:
     """Return how long predicting the points takes."""
     started = time.perf_counter()
     predict(stored, points)

@@ -23,7 +23,7 @@ from rich.table import Table
 from dlas.bench.processes.workers import WorkerPool
 from dlas.face.console import terminal
 from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
-from dlas.lowering.kernels.tail import Step
+from dlas.lowering.kernels.tail import EpilogueStep
 from dlas.lowering.tuning.local_runner import LocalRunner
 from dlas.lowering.tuning.tuner import SearchSettings, TuningResult, tune
 from dlas.stack import Bench, Conv, Hardware, Workspace
@@ -35,7 +35,10 @@ LAYERS = (
     Conv("128x28x28, 3x3 / 2", 1, 64, 56, 56, 128, 3, 3, strides=(2, 2), padding=SAME),
     Conv("256x14x14, 3x3", 1, 256, 14, 14, 256, 3, 3, padding=SAME),
 )
-BIAS_AND_RELU = (Step("relax.add", (("value", 0), ("operand", 0))), Step("relax.nn.relu", (("value", 1),)))
+BIAS_AND_RELU = (
+    EpilogueStep("relax.add", (("value", 0), ("operand", 0))),
+    EpilogueStep("relax.nn.relu", (("value", 1),)),
+)
 FULL = {"own": 32, "rules": 256, "seeds": 5, "rounds": 15}
 SMOKE = {"own": 3, "rules": 2, "seeds": 2, "rounds": 3}
 LIMIT_S = 120.0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import is_typeddict
 
+from dlas.stack import Computation, Layer, Operator, ScheduleChoice
 from dlas.sweep.rows import results, schema
 from dlas.sweep.rows.files import PACKED_FILE
 from dlas.sweep.rows.results import Row
@@ -34,6 +35,8 @@ GROUPS = {
     "Provenance": "device environment artifacts imported key schema",
 }
 """Fields by heading."""
+TAKEN: dict[type, tuple[type, ...]] = {Layer: (Operator, Computation, ScheduleChoice)}
+"""The types whose fields others have, too: types of mappings do not tell what they inherit from."""
 ABOVE = f"""\
 # The fields of a row
 
@@ -89,10 +92,12 @@ def mappings() -> list[type]:
 
 
 def entries(kind: type) -> list[Entry]:
-    """Return the fields in the docstring of a class."""
-    about = inspect.getdoc(kind) or ""
-    listed = re.split(r"\n(?:Parameters|Attributes)\n-+\n", about)[1]
-    return [entry for piece in re.split(r"\n(?=\S)", listed) for entry in _parsed(piece)]
+    """Return the fields in the docstring of a class and of those that it takes fields from."""
+    found = []
+    for part in (*TAKEN.get(kind, ()), kind):
+        listed = re.split(r"\n(?:Parameters|Attributes)\n-+\n", inspect.getdoc(part) or "")[1]
+        found += [entry for piece in re.split(r"\n(?=\S)", listed) for entry in _parsed(piece)]
+    return found
 
 
 def _parsed(piece: str) -> Iterator[Entry]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from tvm import te, tirx
 from tvm.ir import Expr
 from tvm.ir.transform import Pass
@@ -21,7 +20,6 @@ from dlas.sparse.compressed.remaining import compact_conv, remaining
 from dlas.sparse.compressed.scatter import FINISHED, REMOVED, scattered
 from dlas.stack import Algorithm, Array, Conv, Decisions, Tail, Target
 
-Indices = npt.NDArray[np.int32]
 DENSE: dict[str, type[Algorithm]] = {"spatial_pack": SpatialPack, "gemm": Gemm, "direct": Direct}
 
 

@@ -75,7 +75,7 @@ class ComparedRow:
 
 
 @dataclass(frozen=True)
-class Matched:
+class MatchedGroup:
     """A group of rows that differ only on the axis, by their value on it."""
 
     key: Mapping[str, str | None]
@@ -91,9 +91,9 @@ class Comparison:
     axis, baseline : str
     values : list of str
         Those with a time in some group, the baseline first.
-    groups : list of Matched
+    groups : list of MatchedGroup
         Groups in which the baseline and another value have a time.
-    unmatched : list of Matched
+    unmatched : list of MatchedGroup
         All other groups.
     never : list of str
         Values without any time.
@@ -115,8 +115,8 @@ class Comparison:
     axis: str
     baseline: str
     values: list[str]
-    groups: list[Matched]
-    unmatched: list[Matched]
+    groups: list[MatchedGroup]
+    unmatched: list[MatchedGroup]
     never: list[str]
     total: int
     library: int = 0
@@ -148,7 +148,7 @@ class Comparison:
         return frame.astype(dict.fromkeys(speedups, float))
 
     @property
-    def complete(self) -> list[Matched]:
+    def complete(self) -> list[MatchedGroup]:
         """The groups in which every value has a time."""
         return [group for group in self.groups if all(_ok(group, value) for value in self.values)]
 
@@ -255,7 +255,7 @@ def _baseline(axis: str, labels: Sequence[str], requested: str | None, timed: Ma
     return min(labels, key=lambda label: (-timed.get(label, 0), label not in plain, natural(label)))
 
 
-def _groups(frame: pd.DataFrame, axis: str) -> list[Matched]:
+def _groups(frame: pd.DataFrame, axis: str) -> list[MatchedGroup]:
     """Return the rows in groups that match, in the order of their first rows."""
     names = [name for name in identity((axis,)) if name != "algorithm"]
     keys = {name: _texts(frame[name]) for name in identity((axis,))}
@@ -266,7 +266,7 @@ def _groups(frame: pd.DataFrame, axis: str) -> list[Matched]:
             key = {name: texts[(own or shared)[0]] for name, texts in keys.items()}
             by_value = {str(values[line]): rows[line] for line in (*own, *shared)}
             ordered = sorted(by_value.items(), key=lambda item: item[1].row)
-            matched.append(Matched(key, dict(ordered)))
+            matched.append(MatchedGroup(key, dict(ordered)))
     return sorted(matched, key=lambda group: min(row.row for row in group.rows.values()))
 
 
@@ -303,15 +303,17 @@ def _texts(column: pd.Series) -> list[str | None]:
     return [None if pd.isna(value) else str(value) for value in column]
 
 
-def _ok(group: Matched, value: str) -> bool:
+def _ok(group: MatchedGroup, value: str) -> bool:
     return value in group.rows and group.rows[value].ok
 
 
-def _has_ratio(group: Matched) -> bool:
+def _has_ratio(group: MatchedGroup) -> bool:
     return any(row.ratio is not None for row in group.rows.values())
 
 
-def _with_ratios(frame: pd.DataFrame, axis: str, matched: Sequence[Matched], baseline: str) -> list[Matched]:
+def _with_ratios(
+    frame: pd.DataFrame, axis: str, matched: Sequence[MatchedGroup], baseline: str
+) -> list[MatchedGroup]:
     """Return the groups with the speed-ups over the baseline of all values that have a time."""
     pairs = [
         (number, value)

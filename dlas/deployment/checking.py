@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dlas.deployment.loading import load
-from dlas.deployment.routing import Served
+from dlas.deployment.routing import DeployedPaths
 from dlas.deployment.run import Refused, check_outputs
 
 IMAGES = "images"
@@ -32,7 +32,7 @@ def check(folder: Path, expected: Path, tolerance: float) -> None:
         Names the first path that differs by more.
     """
     network = load(folder)
-    assert isinstance(network, Served)
+    assert isinstance(network, DeployedPaths)
     with np.load(expected, allow_pickle=False) as arrays:
         images = arrays[IMAGES]
         for batch, functions in network.routes.functions.items():

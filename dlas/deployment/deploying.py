@@ -20,7 +20,7 @@ from dlas.analysis.winners import fastest_id
 from dlas.bench.store.cache import Cache, default_root
 from dlas.deployment import run
 from dlas.deployment.packing import check_packable
-from dlas.deployment.remaking import Built, built
+from dlas.deployment.remaking import CachedBuild, built
 from dlas.deployment.writing import write
 from dlas.errors import InputError
 from dlas.stack import INFERENCE
@@ -175,7 +175,7 @@ def new_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _checked(row: Row, store: Cache, made: Built, folder: Path) -> str:
+def _checked(row: Row, store: Cache, made: CachedBuild, folder: Path) -> str:
     """Run the deployed program in a process of its own; return by how much it differs from its network.
 
     Raises

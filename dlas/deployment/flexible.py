@@ -15,7 +15,7 @@ import numpy as np
 
 from dlas.analysis.pareto import undominated
 from dlas.analysis.paths import ALL, COMPRESSION
-from dlas.axes.compilers.programs.paths import Joined, join, write_joined
+from dlas.axes.compilers.programs.paths import JointModule, join, write_joined
 from dlas.axes.compilers.programs.tvm import ScheduledNetwork, TvmCompiler
 from dlas.bench.store.cache import Artifact, Cache, default_root
 from dlas.deployment.deploying import check_free, check_point, check_row, new_folder, run_child
@@ -41,7 +41,7 @@ CHECKED_IMAGES = 64
 
 
 @dataclass(frozen=True)
-class Entry:
+class PathEntry:
     """A path with one batch size, as its row measured it.
 
     Parameters
@@ -183,7 +183,7 @@ def _setting(row: Row) -> str:
     return json.dumps(_described(row), sort_keys=True)
 
 
-def _entries(rows: Sequence[Row], store: Cache, say: Say) -> list[Entry]:
+def _entries(rows: Sequence[Row], store: Cache, say: Say) -> list[PathEntry]:
     """Return the rows with their networks; those that the cache has dropped are made again.
 
     Raises
@@ -206,11 +206,11 @@ def _entries(rows: Sequence[Row], store: Cache, say: Say) -> list[Entry]:
         artifacts = artifacts or _artifacts(store, planner.plan(point).artifacts())
         if artifacts is None:
             raise InputError("the cache is too small: it dropped a network at once")
-        entries.append(Entry(row, point, *artifacts))
+        entries.append(PathEntry(row, point, *artifacts))
     return entries
 
 
-def changes(entries: Sequence[Entry], store: Cache) -> list[str]:
+def changes(entries: Sequence[PathEntry], store: Cache) -> list[str]:
     """Return in what the program may differ from the builds that were measured."""
     planner = Planner(MeasureSettings(), store.root)
     keys = ((planner.plan(entry.point).artifacts(), entry.row.artifacts) for entry in entries)
@@ -226,7 +226,7 @@ def _artifacts(store: Cache, keys: Mapping[str, Any]) -> tuple[Artifact, Artifac
         return None
 
 
-def _build(entries: Sequence[Entry], store: Cache, folder: Path, say: Say) -> Joined:
+def _build(entries: Sequence[PathEntry], store: Cache, folder: Path, say: Say) -> JointModule:
     """Compile all entries as one library."""
     target = entries[0].point.device.target()
 
@@ -241,7 +241,7 @@ def _build(entries: Sequence[Entry], store: Cache, folder: Path, say: Say) -> Jo
     return joined
 
 
-def _scheduled(entry: Entry, store: Cache) -> ScheduledNetwork:
+def _scheduled(entry: PathEntry, store: Cache) -> ScheduledNetwork:
     """Return an entry's network, lowered and scheduled exactly as in a build of its own."""
     point, compiler = entry.point, entry.point.compiler_part
     assert isinstance(compiler, TvmCompiler)
@@ -251,7 +251,7 @@ def _scheduled(entry: Entry, store: Cache) -> ScheduledNetwork:
         return compiler.schedule(network, point.algorithm_part, point.device.target(), point.batch, folder)
 
 
-def _routes(entries: Sequence[Entry]) -> Routes:
+def _routes(entries: Sequence[PathEntry]) -> Routes:
     """Return the functions of all entries, and the Pareto set of each batch size."""
     batches = sorted({entry.row.batch for entry in entries})
     first = entries[0].row
@@ -267,7 +267,7 @@ def _routes(entries: Sequence[Entry]) -> Routes:
     return Routes(functions, measured, device, others)
 
 
-def _measured(entries: Sequence[Entry]) -> tuple[list[Route], list[Route]]:
+def _measured(entries: Sequence[PathEntry]) -> tuple[list[Route], list[Route]]:
     """Return the paths that none is better than, and the others, the fastest first.
 
     Where no path has an accuracy, none is better than another.  A path whose time is unstable is left out:
@@ -289,7 +289,7 @@ def _measured(entries: Sequence[Entry]) -> tuple[list[Route], list[Route]]:
     return [route for route in routes if route.path in kept], others
 
 
-def _check(entries: Sequence[Entry], store: Cache, folder: Path) -> None:
+def _check(entries: Sequence[PathEntry], store: Cache, folder: Path) -> None:
     """Compare every path with its network, in a process of its own.
 
     Raises

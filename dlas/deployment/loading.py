@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from dlas.deployment import run
-from dlas.deployment.routing import ROUTES, Routes, Served
-from dlas.deployment.run import Deployed, Refused
+from dlas.deployment.routing import ROUTES, DeployedPaths, Routes
+from dlas.deployment.run import DeployedNetwork, Refused
 
 RUNTIMES = ("onnxruntime", "openvino", "torch", "tvm")
 
 
-def load(folder: str | os.PathLike[str], threads: int | None = None) -> Deployed:
+def load(folder: str | os.PathLike[str], threads: int | None = None) -> DeployedNetwork:
     """Return a deployed network: call it on images.
 
     Nothing is imported from the folder but, for TVM, its compiled library.
@@ -28,9 +28,9 @@ def load(folder: str | os.PathLike[str], threads: int | None = None) -> Deployed
 
     Returns
     -------
-    Deployed
+    DeployedNetwork
         Maps images, float32 [n, c, h, w], to outputs [n, classes].  A flexible network is a
-        :class:`dlas.deployment.routing.Served`, whose ``run`` takes a path or a policy.
+        :class:`dlas.deployment.routing.DeployedPaths`, whose ``run`` takes a path or a policy.
 
     Raises
     ------
@@ -42,6 +42,6 @@ def load(folder: str | os.PathLike[str], threads: int | None = None) -> Deployed
     if description["runtime"] not in RUNTIMES:
         raise Refused(f"{str(folder)!r} is for {description['runtime']!r}, not one of {', '.join(RUNTIMES)}")
     routed = (Path(folder) / ROUTES).is_file()
-    network = partial(Served, routes=Routes.read(Path(folder))) if routed else Deployed
+    network = partial(DeployedPaths, routes=Routes.read(Path(folder))) if routed else DeployedNetwork
     runtime = importlib.import_module(f"dlas.deployment.runtimes.{description['runtime']}")
     return run.opened(Path(folder), description, runtime.Program, threads, network)

@@ -25,7 +25,7 @@ from dlas.stack import Backend, Network
 
 
 @dataclass(frozen=True)
-class Packed:
+class ProgramFolder:
     """A program in a folder.
 
     Parameters
@@ -49,7 +49,7 @@ class Packed:
     tolerance: float = 0.0
 
 
-TVM = Packed("tvm", ("apache-tvm", "apache-tvm-ffi", "numpy"), native=True)
+TVM = ProgramFolder("tvm", ("apache-tvm", "apache-tvm-ffi", "numpy"), native=True)
 """A program that TVM built."""
 
 
@@ -67,7 +67,9 @@ def check_packable(name: str, compiler: Backend) -> None:
         )
 
 
-def pack(compiler: Backend, network: Callable[[], Network], batch: int, build: Path, folder: Path) -> Packed:
+def pack(
+    compiler: Backend, network: Callable[[], Network], batch: int, build: Path, folder: Path
+) -> ProgramFolder:
     """Write a program and ``program.py``, which loads it, into ``folder``.
 
     Parameters
@@ -85,20 +87,20 @@ def pack(compiler: Backend, network: Callable[[], Network], batch: int, build: P
         packed = TVM
     elif isinstance(compiler, OnnxRuntime):
         _copy(onnxruntime_files.FILES, build, folder)
-        packed = Packed("onnxruntime", ("onnxruntime", "numpy"), {"saturating": compiler.saturating})
+        packed = ProgramFolder("onnxruntime", ("onnxruntime", "numpy"), {"saturating": compiler.saturating})
     elif isinstance(compiler, OpenVino):
         _copy(openvino_files.FILES, build, folder)
-        packed = Packed("openvino", ("openvino", "numpy"), {"properties": read_properties(build)})
+        packed = ProgramFolder("openvino", ("openvino", "numpy"), {"properties": read_properties(build)})
     else:
         assert isinstance(compiler, TorchRuntime)
         _export(network(), batch, folder / torch_files.FILES[0])
         options = {"channels_last": compiler.channels_last, "compile": isinstance(compiler, TorchCompile)}
-        packed = Packed("torch", ("torch", "numpy"), options)
+        packed = ProgramFolder("torch", ("torch", "numpy"), options)
     copy_runtime(packed, folder)
     return packed
 
 
-def copy_runtime(packed: Packed, folder: Path) -> None:
+def copy_runtime(packed: ProgramFolder, folder: Path) -> None:
     """Write ``program.py``, which loads a program in its runtime."""
     source = Path(__file__).with_name("runtimes") / f"{packed.runtime}.py"
     shutil.copyfile(source, folder / "program.py")

@@ -28,7 +28,7 @@ RESCHEDULED = (
 
 
 @dataclass(frozen=True)
-class Built:
+class CachedBuild:
     """A row's network and build in the cache.
 
     Parameters
@@ -43,7 +43,7 @@ class Built:
     notes: list[str]
 
 
-def built(row: Row, point: Point, cache: Cache, say: Say) -> Built:
+def built(row: Row, point: Point, cache: Cache, say: Say) -> CachedBuild:
     """Return the network and the build of a row; what the cache has dropped is made again.
 
     Raises
@@ -63,7 +63,7 @@ def built(row: Row, point: Point, cache: Cache, say: Say) -> Built:
     notes = [CHANGED] if build.key != row.artifacts.get("build") else []
     if _schedules(build.facts["layers"]) != _schedules(row.layers):
         notes.append(RESCHEDULED)
-    return Built(network, build, notes)
+    return CachedBuild(network, build, notes)
 
 
 def _cached(cache: Cache, keys: Mapping[str, Any]) -> tuple[Artifact, Artifact] | None:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dlas.deployment.run import Array, Deployed, Refused
-from dlas.deployment.runtimes.tvm import FILES, Program
+from dlas.deployment.run import Array, DeployedNetwork, Refused
+from dlas.deployment.runtimes.tvm import FILES, TvmDeployment
 
 ROUTES = "routes.json"
 FORMAT = 1
@@ -238,18 +238,18 @@ def library_digest(folder: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class Served(Deployed):
+class DeployedPaths(DeployedNetwork):
     """A deployed flexible network: called, it takes its legacy network's path; :meth:`run` takes any.
 
     Parameters
     ----------
     description : mapping
         What ``deployed.json`` holds.
-    program : Program
+    program : TvmDeployment
     routes : Routes
     """
 
-    def __init__(self, description: Mapping[str, Any], program: Program, routes: Routes) -> None:
+    def __init__(self, description: Mapping[str, Any], program: TvmDeployment, routes: Routes) -> None:
         super().__init__(description, program)
         self.routes = routes
         self._served = program

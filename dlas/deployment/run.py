@@ -43,7 +43,7 @@ class Refused(ValueError):
     """The program cannot run here, or not on these images; the message says why."""
 
 
-class Program(Protocol):
+class RuntimeProgram(Protocol):
     """A loaded program, for images of the one shape that it was compiled for."""
 
     def bind(self, images: Array) -> Callable[[], Any]:
@@ -53,21 +53,21 @@ class Program(Protocol):
         """Return the outputs for ``images``."""
 
 
-Opener = Callable[[Path, int, dict[str, Any]], Program]
+Opener = Callable[[Path, int, dict[str, Any]], RuntimeProgram]
 """Opens the program in a folder, with a number of threads and the runtime's options."""
 
 
-class Deployed:
+class DeployedNetwork:
     """A deployed network: call it on images.
 
     Parameters
     ----------
     description : mapping
         What ``deployed.json`` holds.
-    program : Program
+    program : RuntimeProgram
     """
 
-    def __init__(self, description: Mapping[str, Any], program: Program) -> None:
+    def __init__(self, description: Mapping[str, Any], program: RuntimeProgram) -> None:
         self.shape: tuple[int, ...] = tuple(description["input"])
         """What it was compiled for: batch, channels, height, width."""
         self.labels: list[str] = description["labels"]
@@ -115,7 +115,7 @@ class Deployed:
             yield np.ascontiguousarray(np.resize(images[start : start + batch], (batch, *image)))
 
 
-def load(folder: str | os.PathLike[str], threads: int | None = None) -> Deployed:
+def load(folder: str | os.PathLike[str], threads: int | None = None) -> DeployedNetwork:
     """Return a deployed network, after checking its files and this machine.
 
     Parameters
@@ -173,8 +173,8 @@ def opened(
     description: dict[str, Any],
     opener: Opener,
     threads: int | None = None,
-    network: Callable[[dict[str, Any], Any], Deployed] = Deployed,
-) -> Deployed:
+    network: Callable[[dict[str, Any], Any], DeployedNetwork] = DeployedNetwork,
+) -> DeployedNetwork:
     """Return the network of a checked folder.
 
     Raises

@@ -18,10 +18,10 @@ from dlas.bench.measuring.machine import Machine
 from dlas.bench.store.cache import Artifact, Cache
 from dlas.deployment import run
 from dlas.deployment.extensions import extensions
-from dlas.deployment.packing import Packed, pack
+from dlas.deployment.packing import ProgramFolder, pack
 from dlas.deployment.pictures import labels, preparation
 from dlas.deployment.readme import readme
-from dlas.deployment.remaking import Built
+from dlas.deployment.remaking import CachedBuild
 from dlas.sweep.engine.steps.artifacts import restore_network
 from dlas.sweep.engine.steps.samples import load_sample
 from dlas.sweep.rows.results import Row
@@ -31,7 +31,7 @@ EXAMPLE_IMAGES = 4
 """Images of the example, or a batch if that has more."""
 
 
-def write(row: Row, point: Point, store: Cache, made: Built, folder: Path) -> None:
+def write(row: Row, point: Point, store: Cache, made: CachedBuild, folder: Path) -> None:
     """Write all files of a deployed row.
 
     Parameters
@@ -40,7 +40,7 @@ def write(row: Row, point: Point, store: Cache, made: Built, folder: Path) -> No
     point : Point
         The row's.
     store : Cache
-    made : Built
+    made : CachedBuild
         Its network and build.
     folder : Path
         Empty.
@@ -62,7 +62,7 @@ def write_rest(
     store: Cache,
     network: Artifact,
     folder: Path,
-    packed: Packed,
+    packed: ProgramFolder,
     notes: Sequence[str] = (),
 ) -> None:
     """Write all files of a deployed folder beside those of its program.
@@ -77,7 +77,7 @@ def write_rest(
         The row's network.
     folder : Path
         Holds the program.
-    packed : Packed
+    packed : ProgramFolder
         What the program needs.
     notes : sequence of str
         In what the build may differ from the one that was measured.
@@ -98,7 +98,7 @@ def write_rest(
     (folder / run.HASHES).write_text("".join(hashes))
 
 
-def _description(row: Row, point: Point, network: Artifact, packed: Packed) -> dict[str, Any]:
+def _description(row: Row, point: Point, network: Artifact, packed: ProgramFolder) -> dict[str, Any]:
     """Return what ``run.py`` has to know of a program."""
     facts, target = network.facts, point.device.target()
     names = labels(point.dataset.name, point.dataset_part, facts["classes"])

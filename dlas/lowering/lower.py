@@ -1,45 +1,38 @@
-"""Lower a network to one TVM module in which every 2-D convolution is the algorithm's kernel.
+"""The passes from a network to one TVM module in which every 2-D convolution is the algorithm's kernel.
 
-Each convolution first becomes one kernel, with the operators that follow it as its
-tail.  Everything else goes through TVM's own legalisation and fusion.  Weights become
-parameters of ``main``, so that a built library holds code only.
+Weights become parameters of ``main``, so that a built library holds code only.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 
-import numpy as np
 import tvm
-from tvm import relax, tirx
+from tvm import tirx
 
+from dlas.lowering.graph.graph import Graph
 from dlas.lowering.graph.half_precision import in_halves
-from dlas.lowering.graph.importing import as_array, import_network
+from dlas.lowering.graph.importing import import_network
 from dlas.lowering.graph.quantised.rewriting import in_integers
-from dlas.lowering.graph.reshapes import in_rows, multiplies_rows
-from dlas.lowering.graph.simplify import FUSES_BEHIND, Graph, is_constant, shape_of, simplify
+from dlas.lowering.graph.reshapes import in_rows
+from dlas.lowering.graph.simplify import simplify
 from dlas.lowering.kernels.attention import schedule_attention
-from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel, read_conv
+from dlas.lowering.kernels.convolutions import ConvolutionKernel
 from dlas.lowering.kernels.described import KernelLayers
-from dlas.lowering.kernels.edges import Edges
+from dlas.lowering.kernels.emitter import Emitter
 from dlas.lowering.kernels.fusing import fuse_operators
 from dlas.lowering.kernels.kernel import Kernel, schedule_kernel
-from dlas.lowering.kernels.layouts import PLAIN, Layouts
-from dlas.lowering.kernels.products.linear import LinearKernel, linear, pack_linear
-from dlas.lowering.kernels.regions import Region, find_regions, unreadable
-from dlas.lowering.kernels.tail import Operand
+from dlas.lowering.kernels.products.linear import linear_kernels
+from dlas.lowering.kernels.regions import find_regions
 from dlas.lowering.operators.layout_changes import schedule_changes
 from dlas.lowering.operators.pooling import schedule_pooling
 from dlas.lowering.operators.schedule import schedule_operators
-from dlas.stack import GENERIC, Algorithm, Array, Edge, Layer, Network, Target, stored_type
+from dlas.stack import GENERIC, Algorithm, Array, Edge, Layer, Network, Target
 
 
 @dataclass
-class Lowered:
+class LoweredNetwork:
     """A network as one module, not yet scheduled.
 
     Parameters
@@ -71,7 +64,7 @@ class Lowered:
     edges: list[Edge]
 
 
-def lower(network: Network, algorithm: Algorithm, batch: int, target: Target = GENERIC) -> Lowered:
+def lower(network: Network, algorithm: Algorithm, batch: int, target: Target = GENERIC) -> LoweredNetwork:
     """Return ``network`` for inputs [batch, c, h, w], its convolutions computed by ``algorithm``.
 
     ``target`` is the one to schedule for: an algorithm may choose by it.
@@ -81,43 +74,44 @@ def lower(network: Network, algorithm: Algorithm, batch: int, target: Target = G
     Unsupported
         If the network cannot be imported, or the algorithm names layers that it lacks.
     """
-    return lower_graph(simplify(import_network(network, batch)), algorithm, target)
+    # TVM's importers know the operators of torch and ONNX; layers keep the names that they have there.
+    program = import_network(network, batch)
+    # Weights are known now: what follows from them alone is computed once, not in every inference.
+    graph = simplify(program)
+    return lower_graph(graph, algorithm, target)
 
 
-def lower_graph(graph: Graph, algorithm: Algorithm, target: Target = GENERIC) -> Lowered:
+def lower_graph(graph: Graph, algorithm: Algorithm, target: Target = GENERIC) -> LoweredNetwork:
     """Return an imported network with its convolutions computed by ``algorithm``."""
     algorithm.check_layers(tuple(graph.names.values()))
-    typed = in_halves(graph) if graph.halves else in_integers(graph)
-    quantised = typed is not graph and not graph.halves
-    graph = in_rows(typed)
-    emitter = _Emitter(algorithm, target, graph.linear)
-    regions = {region.output: region for region in find_regions(graph)}
-    replaced = {variable for region in regions.values() for variable in region.variables}
-    for variable, function in graph.operators.items():
-        emitter.values[variable] = emitter.builder.add_func(function, variable.name_hint)
-    with emitter.builder.function("main"):
-        with emitter.builder.dataflow():
-            for variable, value in graph.bindings:
-                if variable in regions:
-                    emitter.convolution(regions[variable], graph.names[regions[variable].convolution])
-                elif variable not in replaced:
-                    emitter.operator(variable, value, graph.names.get(variable))
-            emitter.edges.read(graph.output, None)
-            output = emitter.builder.emit_output(emitter.plain(graph.output))
-        emitter.builder.emit_func_output(output, params=[graph.images, *emitter.parameters])
-    fused = fuse_operators(emitter.builder.get(), target)
-    module = fused.module
-    kernels: dict[str, Kernel] = {**emitter.kernels, **_linear_kernels(module)}
+    # Numbers of 16 bits stay so in memory, and sums are float32: in 16 bits they would lose too much.
+    graph = in_halves(graph)
+    # Quantised numbers stand around float operators: bytes are multiplied as bytes instead.
+    graph = in_integers(graph)
+    # Linear layers and operators behind them have rows [m, k]: reshapes between would keep them apart.
+    graph = in_rows(graph)
+    # A convolution takes the elementwise operators behind it: its result is read from registers.
+    regions = find_regions(graph)
+    # The algorithm writes the kernels; layouts change only where one reads what another wrote otherwise.
+    emitter = Emitter(graph, algorithm=algorithm, target=target, regions=regions)
+    written = emitter.emit_main()
+    # All other operators become loops that TVM writes and fuses: it knows many more than are known here.
+    fused = fuse_operators(written, target)
+    # Linear layers have a space of their own, together with what TVM fused behind them.
+    kernels: dict[str, Kernel] = {**emitter.kernels, **linear_kernels(fused.module)}
+    # Rows say what each kernel computes, which loops do not tell any more.
     operators = KernelLayers(kernels, emitter.layouts, emitter.panels, emitter.stock).describe(fused)
-    for name, kernel in kernels.items():
-        module.update_func(module.get_global_var(name), kernel.function)
+    # Kernels are marked as such, linear ones too: a build replaces none of them.
+    module = _with_kernels(fused.module, kernels)
     arrays = {parameter.name: array for parameter, array in emitter.parameters.items()}
-    coverage = _coverage(emitter.layers, emitter.kernels, quantised)
-    return Lowered(module, arrays, kernels, emitter.layers, operators, coverage, emitter.edges.reads)
+    coverage = _coverage(emitter.layers, emitter.kernels, graph.quantised)
+    return LoweredNetwork(module, arrays, kernels, emitter.layers, operators, coverage, emitter.edges.reads)
 
 
 def schedule(
-    lowered: Lowered, target: Target, scheduled: Callable[[Kernel, Target], tirx.PrimFunc] = schedule_kernel
+    lowered: LoweredNetwork,
+    target: Target,
+    scheduled: Callable[[Kernel, Target], tirx.PrimFunc] = schedule_kernel,
 ) -> tvm.IRModule:
     """Return the module with every loop nest scheduled: ready for ``relax.build``.
 
@@ -125,145 +119,24 @@ def schedule(
     operators get one common parallel and vectorised schedule.
     """
     module = tvm.IRModule(dict(lowered.module.functions), attrs=lowered.module.attrs)
-    for variable in module.get_global_vars():
-        kernel = lowered.kernels.get(variable.name_hint)
-        if kernel is not None:
-            module.update_func(variable, scheduled(kernel, target))
-    for written in (schedule_changes, schedule_pooling, schedule_attention, schedule_operators):
-        module = written(module, target)
+    # Kernels have schedules of their own; what is scheduled stays as it is in all later passes.
+    for name, kernel in lowered.kernels.items():
+        module.update_func(module.get_global_var(name), scheduled(kernel, target))
+    # Layout changes are transposed in registers: loops would gather element by element.
+    module = schedule_changes(module, target)
+    # Pooling takes maxima over the rows of windows first, right before the row that needs them.
+    module = schedule_pooling(module, target)
+    # Products of run-time values are tiled like linear layers, and softmax stays in a row.
+    module = schedule_attention(module, target)
+    # One common schedule, parallel outside and vectorised inside, suits all that is left.
+    return schedule_operators(module, target)
+
+
+def _with_kernels(module: tvm.IRModule, kernels: Mapping[str, Kernel]) -> tvm.IRModule:
+    """Return a module with the PrimFuncs of kernels in place."""
+    for name, kernel in kernels.items():
+        module.update_func(module.get_global_var(name), kernel.function)
     return module
-
-
-@dataclass
-class _Emitter:
-    """Writes the new ``main``, binding by binding.
-
-    It notes whose weight a parameter is (``panels``), and convolutions that are TVM's own (``stock``).
-    """
-
-    algorithm: Algorithm
-    target: Target
-    linear: Mapping[relax.Var, str]
-    builder: relax.BlockBuilder = field(default_factory=relax.BlockBuilder)
-    parameters: dict[relax.Var, Array] = field(default_factory=dict)
-    kernels: dict[str, ConvolutionKernel] = field(default_factory=dict)
-    layers: list[Layer] = field(default_factory=list)
-    panels: dict[str, str] = field(default_factory=dict)
-    stock: dict[relax.Var, Layer] = field(default_factory=dict)
-    values: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
-    edges: Edges = field(default_factory=Edges)
-
-    def __post_init__(self) -> None:
-        self.layouts = Layouts(self.builder)
-
-    def of(self, expression: relax.Expr) -> relax.Expr:
-        """Return an expression in terms of the new function, with constants as parameters."""
-        if isinstance(expression, relax.Tuple):
-            return relax.Tuple([self.of(item) for item in expression.fields])
-        if expression not in self.values and is_constant(expression):
-            array = as_array(expression)
-            # Legalisation needs the values of small integers (indices, shapes).
-            if array.size == 1 or not np.issubdtype(array.dtype, np.floating):
-                return expression
-            self.values[expression] = self.parameter(f"constant{len(self.parameters)}", array)
-        return self.values.get(expression, expression)
-
-    def parameter(self, name: str, array: Array) -> relax.Var:
-        """Return a new parameter of ``main`` that holds ``array``."""
-        variable = relax.Var(name, relax.TensorType(array.shape, str(array.dtype)))
-        self.parameters[variable] = np.ascontiguousarray(array)
-        return variable
-
-    def operator(self, variable: relax.Var, value: relax.Expr, layer: str | None) -> None:
-        """Emit any other operator; a convolution among them (``layer`` names it) is recorded as declined."""
-        self.edges.passed(variable, value)
-        emitted = self._emitted(variable, value)
-        self.values[variable] = emitted
-        if layer is not None:
-            self.stock[emitted] = _stock_layer(layer, value)
-            self.layers.append(self.stock[emitted])
-
-    def _emitted(self, variable: relax.Var, value: relax.Expr) -> relax.Var:
-        if multiplies_rows(value):
-            return self._linear(value, self.linear.get(variable))
-        if isinstance(value, relax.Call):
-            arguments = [self.of(argument) for argument in value.args]
-            followed = self.layouts.follow(value, arguments)
-            if followed is not None:
-                return followed
-            arguments = [self.layouts.read(argument, PLAIN) for argument in arguments]
-            value = relax.Call(value.op, arguments, value.attrs, value.ty_args)
-        elif isinstance(value, relax.TupleGetItem):
-            value = relax.TupleGetItem(self.of(value.tuple_value), value.index)
-        else:
-            value = self.plain(value)
-        return self.builder.emit(value)
-
-    def _linear(self, call: relax.Call, layer: str | None) -> relax.Var:
-        """Emit a linear layer with its weight in panels."""
-        packed = pack_linear(as_array(call.args[1]), self.target)
-        panels = self.parameter(f"linear{len(self.parameters)}", packed)
-        if layer is not None:
-            self.panels[panels.name] = layer
-        accumulator, outputs = str(call.ty.dtype), shape_of(call)[-1]
-        compute = partial(linear, outputs=outputs, target=self.target, accumulator=accumulator)
-        kernel = {"primfunc_name_hint": "linear", "primfunc_attrs": {"op_pattern": FUSES_BEHIND}}
-        return self.builder.emit_te(compute, self.plain(call.args[0]), panels, **kernel)
-
-    def plain(self, expression: relax.Expr) -> relax.Expr:
-        """Return an expression in terms of the new function, in NCHW."""
-        return self.layouts.read(self.of(expression), PLAIN)
-
-    def convolution(self, region: Region, layer: str) -> None:
-        """Emit a convolution and its tail as one kernel."""
-        operands = [as_array(o) if is_constant(o) else o for o in region.operands]
-        conv = read_conv(layer, region)
-        weight = as_array(region.call.args[1])
-        name = self._kernel_name(layer)
-        kernel = make_kernel(self.algorithm, conv, weight, name, region.steps, operands, self.target)
-        self.kernels[kernel.name] = kernel
-        self.layers.append(kernel.describe())
-        self._record(region, layer)
-        written = kernel.conv.output_layout
-        arguments = [
-            self.layouts.read(self.of(region.input.x), kernel.conv.input_layout),
-            *(self.parameter(f"{kernel.name}.{i}", array) for i, array in enumerate(kernel.packed)),
-            *(self._operand(f"{kernel.name}.tail{i}", o, written) for i, o in enumerate(kernel.operands)),
-        ]
-        function = self.builder.add_func(kernel.function, kernel.name)
-        output = relax.TensorType(kernel.conv.output_shape, stored_type(kernel.conv.output_type))
-        self.values[region.output] = self.layouts.emit(
-            relax.call_tir(function, arguments, out_ty=output), written, kernel.conv.k
-        )
-
-    def _record(self, region: Region, layer: str) -> None:
-        """Record what a convolution and its tail read and write."""
-        self.edges.read(region.input.x, layer)
-        for operand in region.operands:
-            self.edges.read(operand, layer, "output")
-        self.edges.wrote(region.output, layer)
-
-    def _operand(self, name: str, operand: Operand, layout: str) -> relax.Expr:
-        """Return an operand of a tail as an argument; arrays are in their layout already."""
-        if isinstance(operand, np.ndarray):
-            return self.parameter(name, operand)
-        return self.layouts.read(self.of(operand), layout)
-
-    def _kernel_name(self, layer: str) -> str:
-        """Return a unique PrimFunc name made of the layer's."""
-        plain = "conv_" + re.sub(r"\W", "_", layer)
-        name, count = plain, 1
-        while name in self.kernels:
-            count += 1
-            name = f"{plain}_{count}"
-        return name
-
-
-def _stock_layer(name: str, call: relax.Call) -> Layer:
-    """Return the layer entry of a convolution that TVM's own operator computes."""
-    filters = shape_of(call.args[1])[call.attrs.kernel_layout.index("O")]
-    macs = math.prod(shape_of(call)) * math.prod(shape_of(call.args[1])) // filters
-    return {"name": name, "algorithm": "stock", "declined": unreadable(call), "macs": macs}
 
 
 def _coverage(
@@ -283,13 +156,3 @@ def _coverage(
 
 def _share_of_macs(some: Sequence[Layer], layers: Sequence[Layer]) -> float:
     return sum(layer["macs"] for layer in some) / sum(layer["macs"] for layer in layers)
-
-
-def _linear_kernels(module: tvm.IRModule) -> dict[str, LinearKernel]:
-    """Return the kernels of linear layers in a module whose operators are fused, by name."""
-    found = (
-        LinearKernel.read(variable.name_hint, function)
-        for variable, function in module.functions_items()
-        if isinstance(function, tirx.PrimFunc)
-    )
-    return {kernel.name: kernel for kernel in found if kernel is not None}

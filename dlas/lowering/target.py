@@ -19,7 +19,7 @@ def tvm_target(target: Target) -> tvm.target.Target:
     return tvm.target.Target(dict(target.description))
 
 
-class Built(Protocol):
+class Executable(Protocol):
     """What TVM has built."""
 
     def export_library(self, file_name: str, **options: object) -> object:
@@ -27,7 +27,7 @@ class Built(Protocol):
         ...
 
 
-def write_library(built: Built, path: Path, target: Target) -> None:
+def write_library(built: Executable, path: Path, target: Target) -> None:
     """Write what TVM has built as a library that the target's C compiler links."""
     linking = {"fcompile": cc.cross_compiler(target.linker)} if target.linker else {}
     built.export_library(str(path), **linking)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from dlas.errors import Unsupported
-from dlas.stack import Layer, Network
+from dlas.stack import Network, Operator
 
 OPERATORS_FILE = "operators.json"
-Operators = Mapping[int, Sequence[Layer]]
+Operators = Mapping[int, Sequence[Operator]]
 """A network's operators in the order in which they run, by the batch that they are for."""
 
 
@@ -41,7 +41,7 @@ def read_operators(folder: Path) -> Operators:
     return {int(batch): layers for batch, layers in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
-def by_batch(operators_at: Callable[[int], Sequence[Layer]]) -> Operators:
+def by_batch(operators_at: Callable[[int], Sequence[Operator]]) -> Operators:
     """Return what :func:`at_batch` needs of a network that takes any batch.
 
     Parameters
@@ -57,7 +57,7 @@ def by_batch(operators_at: Callable[[int], Sequence[Layer]]) -> Operators:
     return {1: one, 2: two, 3: three} if _shape(two) == _shape(three) else {1: one}
 
 
-def at_batch(operators: Operators, batch: int) -> list[Layer]:
+def at_batch(operators: Operators, batch: int) -> list[Operator]:
     """Return the operators of one inference of ``batch`` images, in order and without times.
 
     Parameters
@@ -83,15 +83,10 @@ def at_batch(operators: Operators, batch: int) -> list[Layer]:
     return [_grown(*pair, steps) for pair in zip(operators[before], operators[last], strict=True)]
 
 
-def as_kernel(operator: Layer, fused: Sequence[str] = ()) -> Layer:
-    """Return an operator as rows tell kernels: with what is computed in the same one."""
-    return {**without_reads(operator), "fused": list(fused)}
-
-
-def without_reads(operator: Layer) -> Layer:
+def without_reads(operator: Operator) -> Operator:
     """Return an operator without what it reads, which rows do not tell."""
     told = {name: value for name, value in operator.items() if name not in ("reads", "views")}
-    return cast(Layer, told)
+    return cast(Operator, told)
 
 
 def _grown(before: Any, last: Any, steps: int) -> Any:

@@ -28,7 +28,7 @@ Kept = Mapping[str, tuple[torch.Tensor, ...]]
 
 
 @dataclass(frozen=True)
-class Origin:
+class SeededConstruction:
     """The construction that a network's weights come from.
 
     Parameters
@@ -44,7 +44,7 @@ class Origin:
     construct: Callable[[], nn.Module]
     kept: Kept = field(default_factory=dict)
 
-    def narrowed(self, kept: Kept) -> Origin:
+    def narrowed(self, kept: Kept) -> SeededConstruction:
         """Return the origin of the network with only the rows and columns ``kept`` of what it has now."""
         before = {name: self.kept.get(name, ()) for name in kept}
         composed = {
@@ -57,7 +57,7 @@ class Origin:
         return replace(self, kept={**self.kept, **composed})
 
 
-def save_state(module: nn.Module, origin: Origin | None, folder: Path) -> None:
+def save_state(module: nn.Module, origin: SeededConstruction | None, folder: Path) -> None:
     """Write a module's tensors, without those that its origin gives bit for bit.
 
     Beside them ``origin.json`` says what was left out and how it is made again.
@@ -85,7 +85,7 @@ def save_state(module: nn.Module, origin: Origin | None, folder: Path) -> None:
     (folder / ORIGIN_FILE).write_text(json.dumps(told, indent=1))
 
 
-def saved_origin(folder: Path, construct: Callable[[int], nn.Module]) -> Origin | None:
+def saved_origin(folder: Path, construct: Callable[[int], nn.Module]) -> SeededConstruction | None:
     """Return the origin that :func:`save_state` wrote; None where every tensor was stored.
 
     Parameters
@@ -102,16 +102,16 @@ def saved_origin(folder: Path, construct: Callable[[int], nn.Module]) -> Origin 
         for name, index in sorted(load_file(folder / KEPT_FILE).items()):
             layer = name.partition(".")[2]
             kept[layer] = (*kept.get(layer, ()), index)
-    return Origin(seed, lambda: construct(seed), kept)
+    return SeededConstruction(seed, lambda: construct(seed), kept)
 
 
-def complete_state(folder: Path, origin: Origin | None, dense: nn.Module) -> State:
+def complete_state(folder: Path, origin: SeededConstruction | None, dense: nn.Module) -> State:
     """Return all tensors that :func:`save_state` wrote or left out.
 
     Parameters
     ----------
     folder : Path
-    origin : Origin, optional
+    origin : SeededConstruction, optional
     dense : torch.nn.Module
         As the origin constructs it.
 

@@ -31,7 +31,7 @@ CHECKPOINT = "training.ckpt"
 AfterStep = Callable[[nn.Module], None]
 
 
-class Diverged(ArithmeticError):
+class Divergence(ArithmeticError):
     """The loss or a weight stopped being a finite number."""
 
 
@@ -71,7 +71,7 @@ def fit(
 
     Raises
     ------
-    Diverged
+    Divergence
         If the loss or a weight is not finite at the end of an epoch.
     """
     if channels_last_is_safe(module):  # it trains 1.2 to 1.7 times as fast on CPUs
@@ -171,9 +171,9 @@ class _Learner(lightning.LightningModule):
         self.curve.append(right)
         self.workspace.say(f"epoch {epoch} of {self.recipe.epochs}, validation accuracy {right:.1%}")
 
-    def _diverged(self, epoch: int, what: str) -> Diverged:
+    def _diverged(self, epoch: int, what: str) -> Divergence:
         rate = f"learning rate {self.recipe.learning_rate:g}"
-        return Diverged(f"training diverged: {what} in epoch {epoch} of {self.recipe.epochs} with {rate}")
+        return Divergence(f"training diverged: {what} in epoch {epoch} of {self.recipe.epochs} with {rate}")
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["identity"], checkpoint["curve"] = self.identity, self.curve

@@ -10,7 +10,7 @@ can be used where neither is installed.  Parts import interfaces from ``dlas.sta
 """
 
 from dlas.errors import InputError, MissingData, Unsupported, unknown
-from dlas.stack.algorithm import Algorithm, Decisions
+from dlas.stack.algorithm import Algorithm, AlgorithmChooser, AlgorithmMaker, Decisions
 from dlas.stack.array import Array
 from dlas.stack.bfloat16 import (
     BFLOAT16,
@@ -26,7 +26,17 @@ from dlas.stack.compression import Compression
 from dlas.stack.convolution import CHANGE_LAYOUT, Conv, Tail, blocked_shape, channel_block
 from dlas.stack.dataset import Arrays, Data, Dataset, Images, Labels, Split
 from dlas.stack.hardware import Hardware, MeasureSettings
-from dlas.stack.layer import Edge, Layer, Types, describe_layer
+from dlas.stack.layer import (
+    Computation,
+    Edge,
+    Layer,
+    NetworkOperator,
+    Operator,
+    ScheduleChoice,
+    TensorView,
+    Types,
+    describe_layer,
+)
 from dlas.stack.model import Model, Workspace
 from dlas.stack.network import INDEX_BYTES, Facts, Network, Outputs, SavedNetwork, csr_bytes
 from dlas.stack.part import PART_AXES, Part
@@ -47,6 +57,8 @@ __all__ = [
     "TASKS",
     "TRAINING",
     "Algorithm",
+    "AlgorithmChooser",
+    "AlgorithmMaker",
     "Array",
     "Arrays",
     "Backend",
@@ -54,6 +66,7 @@ __all__ = [
     "Build",
     "Compiler",
     "Compression",
+    "Computation",
     "Conv",
     "Data",
     "Dataset",
@@ -71,6 +84,8 @@ __all__ = [
     "MissingData",
     "Model",
     "Network",
+    "NetworkOperator",
+    "Operator",
     "Outputs",
     "Part",
     "Predictor",
@@ -78,9 +93,11 @@ __all__ = [
     "Runtime",
     "Samples",
     "SavedNetwork",
+    "ScheduleChoice",
     "Split",
     "Tail",
     "Target",
+    "TensorView",
     "TrainingStep",
     "TuningCompiler",
     "Types",

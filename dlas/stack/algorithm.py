@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dlas.stack.array import Array
 from dlas.stack.convolution import Conv, Tail
@@ -134,3 +135,26 @@ class Algorithm(Part, ABC):
     def passes(self, conv: Conv, target: Target) -> Sequence[Pass]:
         """Return TIR passes to run on the scheduled kernel."""
         return ()
+
+
+AlgorithmMaker = Callable[[str, Mapping[str, Any]], Algorithm]
+"""Returns the algorithm of a name in studies with some options; raises InputError where there is none."""
+
+
+@dataclass(frozen=True)
+class AlgorithmChooser(Algorithm):
+    """An algorithm that takes another one, by its name, for each convolution: :meth:`for_layer` returns it.
+
+    Whoever makes a chooser hands it ``make``, which is no option.
+    """
+
+    make: AlgorithmMaker = field(kw_only=True, repr=False, compare=False)
+    """Makes the algorithms among which it chooses."""
+
+    @abstractmethod
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        """Return the algorithm for this convolution, never the chooser itself."""
+
+    def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
+        """Raise: the algorithm that :meth:`for_layer` returns computes the layer."""
+        raise TypeError(f"{type(self).__name__} computes nothing itself; ask for_layer for {conv.name!r}")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dlas.errors import Unsupported
 from dlas.stack.algorithm import Algorithm
 from dlas.stack.dataset import Images, Labels
-from dlas.stack.layer import Edge, Layer
+from dlas.stack.layer import Edge, Layer, Operator
 from dlas.stack.network import Network
 from dlas.stack.part import Part
 from dlas.stack.target import Target
@@ -130,7 +130,7 @@ class Backend(Part, ABC):
     def kernels(
         self,
         network: Callable[[], Network],
-        operators: Sequence[Layer],
+        operators: Sequence[Operator],
         algorithm: Callable[[], Algorithm],
         target: Target,
         batch: int,
@@ -141,8 +141,8 @@ class Backend(Part, ABC):
         ----------
         network : callable
             Restores the network; one that does not lower does not call it.
-        operators : sequence of Layer
-            Of the network at this batch, with ``reads`` and ``views``.
+        operators : sequence of Operator
+            Of the network at this batch: each a :class:`dlas.stack.NetworkOperator`.
         algorithm : callable
             Makes the algorithm; a runtime with kernels of its own does not call it.
         target : Target

@@ -1,4 +1,4 @@
-"""The layers that builds and programs report, as rows hold them."""
+"""Operators of networks, and the layers that builds and programs report, as rows hold them."""
 
 from __future__ import annotations
 
@@ -33,16 +33,14 @@ class Types(TypedDict, total=False):
     output: str
 
 
-class Layer(TypedDict, total=False):
-    """An operator of the network: a convolution of the build, or another that the program runs.
+class Computation(TypedDict, total=False):
+    """What an operator computes, and on what.
 
-    Sizes that an operator lacks are left out.  Convolutions and pooling have all of ``n`` to ``dilation``
+    Sizes that it lacks are left out.  Convolutions and pooling have all of ``n`` to ``dilation``
     but pooling ``k``; linear layers have ``n`` rows of ``c`` inputs and ``k`` outputs.
 
     Attributes
     ----------
-    name : str
-        The layer's name in the network; of other operators the kernel's.
     operator : str
         What it computes: the name in ONNX's operator set where it has one there, such as ``Conv``,
         ``Gemm`` or ``Add``, else the runtime's own; ``LayoutChange`` where TVM copies a tensor into another
@@ -54,23 +52,6 @@ class Layer(TypedDict, total=False):
         Shapes of the tensors that it reads, without weights and other stored ones.
     output : list of int
         Shape of the tensor that it writes.
-    reads : list of (int or None)
-        Of a network's operators, not in rows: for each of the ``inputs`` the place of the operator that wrote
-        it; null for the images, and what is computed from sizes alone.
-    views : list of list of Layer
-        Beside ``reads``: the views that were taken of each input since it was written, with their shapes.
-    latency_s : float, s
-        Median of the profiled runs, seconds (``openvino``: mean); the profiler's cost is in it, and
-        :mod:`dlas.sweep.rows.layer_times` takes it out (torch's is taken out where it is measured).
-        Null where the runtime cannot time its layers.
-    backward_s : float, s
-        The same of its backward pass, in training steps.
-    algorithm : str
-        The algorithm that computes it; ``library`` for a runtime's own kernel.
-    options : mapping
-        That algorithm's options where they differ from their defaults.
-    declined : str
-        Why the requested algorithm does not compute it. Null where it does.
     n : int
         Batch.
     c : int
@@ -115,35 +96,12 @@ class Layer(TypedDict, total=False):
         Multiply-adds of the dense convolution, the whole batch.
     nonzeros : int
         Weights that are not zero.
-    kernel : str
-        Name of the kernel in the build.
-    decisions : mapping or str
-        Decisions of the schedule: a point of the algorithm's own space, or a shortened trace. Null where the
-        algorithm follows fixed rules.
-    space : str
-        Space that was searched.
-    trials : int
-        Programs tried for this kernel.
-    valid_trials : int
-        Trials that compiled and computed the right result.
-    trial : int
-        Number of the trial that was chosen.
-    tuned_s : float, s
-        Time of a call of the chosen program, measured on its own during tuning.
     """
 
-    name: str
     operator: str | None
     fused: Sequence[str]
     inputs: Sequence[Sequence[int]]
     output: Sequence[int]
-    reads: Sequence[int | None]
-    views: Sequence[Sequence[Layer]]
-    latency_s: float | None
-    backward_s: float | None
-    algorithm: str
-    options: Mapping[str, Any]
-    declined: str | None
     n: int
     c: int
     h: int
@@ -166,13 +124,110 @@ class Layer(TypedDict, total=False):
     types: Types
     macs: int
     nonzeros: int
-    kernel: str
+
+
+class Operator(Computation):
+    """An operator of a network, or several in one kernel: what is computed.
+
+    Attributes
+    ----------
+    name : str
+        The layer's name in the network; of other operators the kernel's.
+    """
+
+    name: str
+
+
+class TensorView(TypedDict):
+    """A view of a tensor, such as a reshape, which computes nothing.
+
+    Attributes
+    ----------
+    operator : str
+        Its name in torch or ONNX.
+    output : list of int
+        Its shape.
+    """
+
+    operator: str
+    output: Sequence[int]
+
+
+class NetworkOperator(Operator):
+    """An operator that knows who wrote what it reads, as a network's operators do.
+
+    Attributes
+    ----------
+    reads : list of (int or None)
+        For each of the ``inputs`` the place of the operator that wrote it; null for the images, and what is
+        computed from sizes alone.
+    views : list of list of TensorView
+        The views that were taken of each input since it was written.
+    """
+
+    reads: Sequence[int | None]
+    views: Sequence[Sequence[TensorView]]
+
+
+class ScheduleChoice(TypedDict, total=False):
+    """The schedule that was chosen for a kernel, and the search that found it.
+
+    Attributes
+    ----------
+    decisions : mapping or str
+        Decisions of the schedule: a point of the algorithm's own space, or a shortened trace. Null where the
+        algorithm follows fixed rules.
+    space : str
+        Space that was searched.
+    trials : int
+        Programs tried for this kernel.
+    valid_trials : int
+        Trials that compiled and computed the right result.
+    trial : int
+        Number of the trial that was chosen.
+    tuned_s : float, s
+        Time of a call of the chosen program, measured on its own during tuning.
+    """
+
     decisions: dict[str, Any] | str | None
     space: str
     trials: int
     valid_trials: int
     trial: int
     tuned_s: float
+
+
+class Layer(Operator, ScheduleChoice, total=False):
+    """An operator of the network: a convolution of the build, or another that the program runs.
+
+    What it computes, what was chosen for it, and its times.  Sizes that an operator lacks are left out.
+    Convolutions and pooling have all of ``n`` to ``dilation`` but pooling ``k``; linear layers have ``n``
+    rows of ``c`` inputs and ``k`` outputs.
+
+    Attributes
+    ----------
+    latency_s : float, s
+        Median of the profiled runs, seconds (``openvino``: mean); the profiler's cost is in it, and
+        :mod:`dlas.sweep.rows.layer_times` takes it out (torch's is taken out where it is measured).
+        Null where the runtime cannot time its layers.
+    backward_s : float, s
+        The same of its backward pass, in training steps.
+    algorithm : str
+        The algorithm that computes it; ``library`` for a runtime's own kernel.
+    options : mapping
+        That algorithm's options where they differ from their defaults.
+    declined : str
+        Why the requested algorithm does not compute it. Null where it does.
+    kernel : str
+        Name of the kernel in the build.
+    """
+
+    latency_s: float | None
+    backward_s: float | None
+    algorithm: str
+    options: Mapping[str, Any]
+    declined: str | None
+    kernel: str
 
 
 class Edge(TypedDict):

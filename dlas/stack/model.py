@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dlas.stack.dataset import Data
-from dlas.stack.layer import Layer
+from dlas.stack.layer import Operator
 from dlas.stack.network import Facts, Network
 from dlas.stack.part import Part
 
@@ -51,7 +51,7 @@ class Model(Part, ABC):
         """
         return None
 
-    def operators(self, shape: tuple[int, int, int], classes: int, batch: int) -> Sequence[Layer]:
+    def operators(self, shape: tuple[int, int, int], classes: int, batch: int) -> Sequence[Operator]:
         """Return the operators of an inference where they follow from the options; by default none.
 
         They describe networks of rows from elsewhere, which nobody makes here.

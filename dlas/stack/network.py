@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dlas.stack.dataset import Images
-from dlas.stack.layer import Layer
+from dlas.stack.layer import Operator
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Network(ABC):
     def reference(self, images: Images) -> npt.NDArray[np.float32]:
         """Return the outputs [n, classes] that a build is compared with."""
 
-    def operators(self) -> Mapping[int, Sequence[Layer]]:
+    def operators(self) -> Mapping[int, Sequence[Operator]]:
         """Return the operators of one inference in order, by batch; empty if they are not known.
 
         One that takes any batch tells those of 1 and 2 at least: :mod:`dlas.networks.operators` derives

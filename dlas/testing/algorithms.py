@@ -13,7 +13,7 @@ from tvm_ffi import structural_equal
 from dlas.axes.compilers.programs.tvm import build_module
 from dlas.lowering.kernels.convolutions import ConvolutionKernel, algorithm_name
 from dlas.lowering.kernels.kernel import schedule_kernel
-from dlas.lowering.lower import Lowered, lower_graph, schedule
+from dlas.lowering.lower import LoweredNetwork, lower_graph, schedule
 from dlas.stack import Algorithm, Array, Target
 from dlas.testing.cases import CASES, Case, expected, graph, tensors
 from dlas.testing.faults import describe_fault
@@ -135,7 +135,7 @@ def _check_case(
     return None
 
 
-def lower_case(algorithm: Algorithm, case: Case, seed: int = 0, target: Target = HOST) -> Lowered:
+def lower_case(algorithm: Algorithm, case: Case, seed: int = 0, target: Target = HOST) -> LoweredNetwork:
     """Return a case as a network, computed by ``algorithm``."""
     return lower_graph(graph(case, tensors(case, seed)), algorithm, target)
 
@@ -159,14 +159,16 @@ def _check_tail(kernel: ConvolutionKernel, case: Case) -> None:
     assert len(operators) == fused, f"the tail is not in the kernel, which has {operators or 'none of it'}"
 
 
-def _check_same_program(lowered: Lowered, scheduled: Any, again: Lowered, target: Target) -> None:
+def _check_same_program(
+    lowered: LoweredNetwork, scheduled: Any, again: LoweredNetwork, target: Target
+) -> None:
     """Compare two scheduled modules; equal modules compile to equal code."""
     same = all(map(np.array_equal, lowered.parameters.values(), again.parameters.values()))
     assert same and structural_equal(scheduled, schedule(again, target)), "two builds are two programs"
 
 
 def _points(
-    lowered: Lowered, kernel: ConvolutionKernel, target: Target, most: int
+    lowered: LoweredNetwork, kernel: ConvolutionKernel, target: Target, most: int
 ) -> Iterator[tuple[str, Any]]:
     """Yield points spread over the design space, described in words, with their scheduled modules."""
     space = kernel.algorithm.space(kernel.conv, target)

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 from tvm import relax
 
-from dlas.lowering.graph.simplify import Graph
+from dlas.lowering.graph.graph import Graph
 from dlas.stack import Array, Conv
 
 ACTIVATIONS: dict[str, tuple[Callable[[relax.Expr], relax.Expr], Callable[[torch.Tensor], torch.Tensor]]] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import dlas.testing
-from dlas.bench.processes.events import Ended, Task
+from dlas.bench.processes.events import ChildEnd, Task
 from dlas.bench.processes.interface import Channel, Runner
 from dlas.bench.processes.outcome import signal_name
 from dlas.stack import Conv
@@ -25,7 +25,7 @@ PLACE = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<functi
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """How a check ended.
 
     Parameters
@@ -46,7 +46,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Check:
+class ChildCheck:
     """What one child checks: the arguments of :func:`run_check`, and how a finding names it."""
 
     arguments: Mapping[str, Any]
@@ -58,38 +58,38 @@ class Check:
         return Task(f"{__name__}:run_check", dict(self.arguments), SECONDS)
 
 
-def checks(axis: str, name: str, options: Mapping[str, Any]) -> list[Check]:
+def checks(axis: str, name: str, options: Mapping[str, Any]) -> list[ChildCheck]:
     """Return the checks of a part: one for each convolution for an algorithm, and else a single one."""
     arguments = {"axis": axis, "name": name, "options": dict(options)}
     if axis != "algorithm":
-        return [Check(arguments, name)]
+        return [ChildCheck(arguments, name)]
     from dlas.testing.cases import CASES
 
     return [
-        Check({**arguments, "case": case.conv.name}, case.conv.name, ", ".join(shapes(case.conv)))
+        ChildCheck({**arguments, "case": case.conv.name}, case.conv.name, ", ".join(shapes(case.conv)))
         for case in CASES
     ]
 
 
-def findings(todo: Sequence[Check], runner: Runner, logs: Path) -> Iterator[Finding]:
+def findings(todo: Sequence[ChildCheck], runner: Runner, logs: Path) -> Iterator[CheckResult]:
     """Yield the finding of every check, in the order in which they end.
 
     Parameters
     ----------
-    todo : sequence of Check
+    todo : sequence of ChildCheck
     runner : Runner
         Runs each check in a child of its own.
     logs : Path
         A folder for the output of the checks.
     """
-    waiting, running = list(enumerate(todo)), dict[int, tuple[Check, Path]]()
+    waiting, running = list(enumerate(todo)), dict[int, tuple[ChildCheck, Path]]()
     while waiting or running:
         while waiting and len(running) < AT_A_TIME:
             number, check = waiting.pop(0)
             log = logs / f"{number}.log"
             running[runner.start([check.task()], log=log, memory=MEMORY_BYTES)] = check, log
         for event in runner.events(1.0):
-            if isinstance(event, Ended):
+            if isinstance(event, ChildEnd):
                 yield _finding(*running.pop(event.job), event)
 
 
@@ -124,10 +124,10 @@ def shapes(conv: Conv) -> Iterator[str]:
             yield f"{field.name} {value}"
 
 
-def _finding(check: Check, log: Path, end: Ended) -> Finding:
+def _finding(check: ChildCheck, log: Path, end: ChildEnd) -> CheckResult:
     if end.complete:
         (reason,) = end.results
-        return Finding(check.what, check.shapes, "declined" if reason else "right", reason or "")
+        return CheckResult(check.what, check.shapes, "declined" if reason else "right", reason or "")
     if end.raised is not None:
         # The message names the convolution, as the finding does.
         reason = end.raised.text.rpartition(f" on {check.what!r}: ")[2]
@@ -138,7 +138,7 @@ def _finding(check: Check, log: Path, end: Ended) -> Finding:
     else:
         ending = f"killed by {signal_name(-end.exit)}" if end.exit < 0 else f"left with exit code {end.exit}"
         reason = ending + _place(log)
-    return Finding(check.what, check.shapes, "wrong", reason)
+    return CheckResult(check.what, check.shapes, "wrong", reason)
 
 
 def _place(log: Path) -> str:

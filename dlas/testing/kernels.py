@@ -20,7 +20,7 @@ Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Matched:
+class KernelMatch:
     """How the kernels that were told agree with those that ran.
 
     Parameters
@@ -38,7 +38,7 @@ class Matched:
     extra: Counter[Key]
 
 
-def match(told: Sequence[Layer], ran: Sequence[Layer]) -> Matched:
+def match(told: Sequence[Layer], ran: Sequence[Layer]) -> KernelMatch:
     """Match each layer that ran with a kernel that was told, of the same operators and sizes.
 
     Parameters
@@ -58,7 +58,7 @@ def match(told: Sequence[Layer], ran: Sequence[Layer]) -> Matched:
             found_s += seconds
         else:
             missing[key] += 1
-    return Matched(found_s / total_s if total_s else 1.0, missing, +left)
+    return KernelMatch(found_s / total_s if total_s else 1.0, missing, +left)
 
 
 def key_of(layer: Layer) -> Key:

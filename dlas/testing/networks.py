@@ -66,7 +66,7 @@ class TinyModel(CifarModel):
         return Tiny(shape[0], classes)
 
 
-class Staged(nn.Module):
+class TwoStages(nn.Module):
     """A stem and two stages of two blocks, as residual networks have."""
 
     def __init__(self, channels: int, classes: int) -> None:
@@ -95,7 +95,7 @@ class StagedModel(CifarModel):
 
     def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
         """Return the network with random weights."""
-        return Staged(shape[0], classes)
+        return TwoStages(shape[0], classes)
 
 
 def noise(shape: tuple[int, int, int] = SHAPE, classes: int = CLASSES) -> Data:

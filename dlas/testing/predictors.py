@@ -15,7 +15,7 @@ from dlas.errors import InputError
 from dlas.networks.subnets.written import draw
 from dlas.prediction.learning.features import OF_OPTIONS, columns
 from dlas.prediction.learning.features.kernels import COLUMNS
-from dlas.prediction.learning.features.subnets import DEVICE, Options, Told
+from dlas.prediction.learning.features.subnets import DEVICE, Options, SubnetOptions
 from dlas.stack import Fitted, Kernels, Predictor, Samples
 from dlas.testing.faults import checking
 from dlas.testing.networks import workspace
@@ -56,7 +56,7 @@ def made_up(predictor: Predictor, target: str, seed: int = 0) -> Samples:
     for family in predictor.families(target):
         if family in OF_OPTIONS:
             of_family = [name.partition(".")[0] == family for name in names]
-            told = Told(_drawn_subnets(np.random.default_rng(seed)))
+            told = SubnetOptions(_drawn_subnets(np.random.default_rng(seed)))
             features[:, of_family] = OF_OPTIONS[family].values(told)
     rates = rng.uniform(0.5, 2, len(names)) * 1e-9
     measured = (1e-3 + features @ rates) * rng.normal(1, 0.02, ROWS)

@@ -24,7 +24,7 @@ MOST_BLOCKS = 4
 
 
 @dataclass(frozen=True)
-class Panel:
+class Blocking:
     """A point of the design space.
 
     Parameters
@@ -87,7 +87,7 @@ def least_cost(conv: Conv, size: int, target: Target) -> float:
     return _by_cost(conv, size, target)[0][1]
 
 
-def _by_cost(conv: Conv, size: int, target: Target) -> list[tuple[Panel, float]]:
+def _by_cost(conv: Conv, size: int, target: Target) -> list[tuple[Blocking, float]]:
     """Return the points of the design space with their costs, the least first."""
     grid, unit = TileGrid.of(conv, size), vector_unit(target)
     panels = _panels(conv, grid, unit, target.threads)
@@ -95,12 +95,12 @@ def _by_cost(conv: Conv, size: int, target: Target) -> list[tuple[Panel, float]]
     return sorted(costs, key=lambda pair: pair[1])
 
 
-def _panels(conv: Conv, grid: TileGrid, unit: VectorUnit, threads: int) -> list[Panel]:
+def _panels(conv: Conv, grid: TileGrid, unit: VectorUnit, threads: int) -> list[Blocking]:
     """Return the panels whose register tiles fit in the registers."""
     blocks = -(-conv.k // grid.filters) // conv.groups
     vectors = -(-grid.filters // unit.lanes)
     return [
-        Panel(panel, tiles, filters, parts)
+        Blocking(panel, tiles, filters, parts)
         for panel in divisors(grid.count, grid.count)
         for tiles in divisors(panel, MOST_TILES)
         for filters in divisors(blocks, MOST_BLOCKS)

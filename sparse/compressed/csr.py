@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.stack import Array, csr_bytes
-
-Indices = npt.NDArray[np.int32]
+from dlas.stack.array import Int32Array, Int64Array
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,8 @@ class Csr:
     """
 
     values: Array
-    columns: Indices
-    starts: Indices
+    columns: Int32Array
+    starts: Int32Array
     width: int
 
     @classmethod
@@ -95,12 +93,12 @@ class Csr:
         return len(self.starts) - 1
 
     @property
-    def lengths(self) -> Indices:
+    def lengths(self) -> Int32Array:
         """Entries of each row [rows]."""
         return np.diff(self.starts)
 
     @property
-    def row_of_each(self) -> npt.NDArray[np.int64]:
+    def row_of_each(self) -> Int64Array:
         """The row of each entry [entries]."""
         return np.repeat(np.arange(self.rows), self.lengths)
 
@@ -122,7 +120,7 @@ class Csr:
         return matrix
 
 
-def balanced_order(lengths: Array) -> Indices:
+def balanced_order(lengths: Array) -> Int32Array:
     """Return an order of rows in which any run of neighbours has about its share of the entries.
 
     Threads compute runs of rows, and their number is unknown when a weight is packed.  So
@@ -135,7 +133,7 @@ def balanced_order(lengths: Array) -> Indices:
     return _dealt(np.argsort(-lengths, kind="stable")).astype(np.int32)
 
 
-def _dealt(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _dealt(rows: Int64Array) -> Int64Array:
     """Split rows, the longest first, in two halves: the first has rows 0 and 3 of every four."""
     if len(rows) < 3:
         return rows

@@ -20,17 +20,17 @@ from tvm.s_tir.schedule import LoopRV
 
 from dlas.schedules.loops.dot_intrinsics import interleaved, repeated
 from dlas.schedules.loops.dot_products import DotProducts
-from dlas.sparse.compressed.csr import Indices
 from dlas.sparse.compressed.guards import bindings, substituted
 from dlas.stack import Array
+from dlas.stack.array import Int32Array
 
 MARK = "dlas.entries_by_dot_products"
 """Annotation of a loop over lanes whose only content is a loop over the terms of a dot product."""
 
 
 def by_entries(
-    values: Array, offsets: Indices, starts: Indices, terms: int
-) -> tuple[Array, Indices, Indices]:
+    values: Array, offsets: Int32Array, starts: Int32Array, terms: int
+) -> tuple[Array, Int32Array, Int32Array]:
     """Return compressed rows with ``terms`` entries together: what is missing in a row's last are zeros.
 
     Parameters
@@ -61,7 +61,9 @@ def by_entries(
     return together, read.reshape(-1, terms), ends.astype(np.int32)
 
 
-def entry_by_entry(values: Array, offsets: Indices, starts: Indices) -> tuple[Array, Indices, Indices]:
+def entry_by_entry(
+    values: Array, offsets: Int32Array, starts: Int32Array
+) -> tuple[Array, Int32Array, Int32Array]:
     """Return compressed rows without the zeros that :func:`by_entries` added."""
     groups, height, terms = values.shape
     apart = values.transpose(0, 2, 1).reshape(groups * terms, height)

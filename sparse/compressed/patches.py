@@ -16,7 +16,8 @@ from typing import ClassVar
 import numpy as np
 
 from dlas.schedules.loops.vectors import divisors
-from dlas.sparse.compressed.planes import WIDEST, Band, Indices, Planes
+from dlas.sparse.compressed.planes import WIDEST, Band, Planes
+from dlas.stack.array import Int64Array
 
 CROSSING = 0.5
 """Cost of an unaligned load, relative to a vector multiply-add."""
@@ -45,7 +46,7 @@ class Patches(Planes):
         across = self.steps(0)[0] * band.pitch % (WIDEST // 2) != 0
         return super().price(band) * (1 + CROSSING * float(across.mean()))
 
-    def steps(self, axis: int) -> tuple[Indices, Indices]:
+    def steps(self, axis: int) -> tuple[Int64Array, Int64Array]:
         """Return how many rows further each weight reads, and in which phase: one a column of the kernel."""
         if axis == 0:
             return super().steps(axis)

@@ -21,8 +21,8 @@ from tvm.ir import Expr
 
 from dlas.schedules.loops.vectors import divisors
 from dlas.stack import Conv
+from dlas.stack.array import Int64Array
 
-Indices = npt.NDArray[np.int64]
 WIDEST = 16
 """Elements of 32 bits in the widest vector."""
 COPY = 1.2
@@ -119,7 +119,7 @@ class Planes:
         wide = self.across[1]
         return (band, 0) if wide == 1 else (band // wide, band % wide)
 
-    def steps(self, axis: int) -> tuple[Indices, Indices]:
+    def steps(self, axis: int) -> tuple[Int64Array, Int64Array]:
         """Return how many rows (axis 0) or columns (axis 1) further each weight reads, and in which phase."""
         weights, conv = (self.conv.r, self.conv.s)[axis], self.conv
         further, phase = np.divmod(np.arange(weights) * conv.dilation[axis], conv.strides[axis])

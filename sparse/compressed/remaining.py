@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.stack import Array, Conv
+from dlas.stack.array import Int32Array
 
-Indices = npt.NDArray[np.int32]
 BLOCKS = (16, 8, 4)
 """Filters are padded to a multiple of the largest that they fill by more than half."""
 
 
-def remaining(weight: Array, conv: Conv) -> tuple[Indices, Indices]:
+def remaining(weight: Array, conv: Conv) -> tuple[Int32Array, Int32Array]:
     """Return the remaining channels and filters of each group that has nonzeros.
 
     Parameters

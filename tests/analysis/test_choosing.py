@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from dlas.analysis.choosing.layers import fastest, layer_times
-from dlas.axes.choosers.per_layer import PerLayer, write
+from dlas.axes.choosers.per_layer import write
 from dlas.errors import InputError
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
 from dlas.stack import GENERIC, Conv
 from dlas.sweep.rows.results import Row
+from dlas.sweep.study import parts
 from tests.fixtures.rows import CPU, failing, row
 
 Times = dict[str, float]
@@ -114,6 +115,6 @@ def test_rows_without_times_are_refused() -> None:
 def test_the_choice_is_what_per_layer_reads(tmp_path: Path) -> None:
     rows = [timed("direct", {"a": 3.0, "b.0#2": 1.0}), timed("gemm", {"a": 2.0, "b.0#2": 2.0})]
     write(tmp_path / "choices.toml", fastest_by_layer(rows))
-    chosen = PerLayer(str(tmp_path / "choices.toml"))
+    chosen = parts.make("algorithm", "per_layer", {"path": str(tmp_path / "choices.toml")})
     convs = [Conv(name, 1, 4, 8, 8, 4, 3, 3) for name in ("a", "b.0#2")]
     assert [chosen.for_layer(conv, GENERIC) for conv in convs] == [Gemm(), Direct()]

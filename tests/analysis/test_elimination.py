@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlas.analysis.choosing.elimination import Cost, cheapest, descend, total
+from dlas.analysis.choosing.elimination import CostFactor, cheapest, descend, total
 
 NAMES = "abcde"
 
 
 @st.composite
-def costs(draw: st.DrawFn) -> list[Cost]:
+def costs(draw: st.DrawFn) -> list[CostFactor]:
     """Return costs of up to five variables with up to three values, each on its own and in groups."""
     extents = {name: draw(st.integers(1, 3)) for name in NAMES[: draw(st.integers(1, 5))]}
     groups = draw(
@@ -25,12 +25,12 @@ def costs(draw: st.DrawFn) -> list[Cost]:
         shape = [extents[name] for name in group]
         values = [0.0 if len(group) == 1 else draw(entries) for _ in range(int(np.prod(shape)))]
         values = [draw(st.sampled_from([0.0, 1.0, 5.0])) for _ in values] if len(group) == 1 else values
-        found.append(Cost(tuple(group), np.array(values).reshape(shape)))
+        found.append(CostFactor(tuple(group), np.array(values).reshape(shape)))
     return found
 
 
 @given(costs())
-def test_nothing_is_cheaper_than_the_cheapest(found: list[Cost]) -> None:
+def test_nothing_is_cheaper_than_the_cheapest(found: list[CostFactor]) -> None:
     chosen = cheapest(found)
     assert chosen is not None
     names = [cost.variables[0] for cost in found if len(cost.variables) == 1]
@@ -41,7 +41,7 @@ def test_nothing_is_cheaper_than_the_cheapest(found: list[Cost]) -> None:
 
 
 @given(costs())
-def test_no_single_change_is_cheaper_than_where_a_descent_ends(found: list[Cost]) -> None:
+def test_no_single_change_is_cheaper_than_where_a_descent_ends(found: list[CostFactor]) -> None:
     names = dict.fromkeys(name for cost in found for name in cost.variables)
     chosen = descend(found, dict.fromkeys(names, 0))
     assert total(found, chosen) <= total(found, dict.fromkeys(names, 0))
@@ -52,7 +52,7 @@ def test_no_single_change_is_cheaper_than_where_a_descent_ends(found: list[Cost]
 
 def test_a_table_too_large_is_not_made() -> None:
     table = np.random.default_rng(0).random((2,) * 6)
-    found = [Cost(tuple("abcdef"), table)]
+    found = [CostFactor(tuple("abcdef"), table)]
     assert cheapest(found, most=63) is None
     chosen = cheapest(found, most=64)
     assert chosen is not None and total(found, chosen) == pytest.approx(table.min())

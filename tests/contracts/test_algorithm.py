@@ -12,7 +12,7 @@ import pytest
 import torch
 from tvm import relax, te, tirx
 
-from dlas.lowering.kernels.tail import Chain
+from dlas.lowering.kernels.tail import Epilogue
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
 from dlas.stack import Algorithm, Conv, Decisions, Tail, Target
@@ -76,7 +76,7 @@ class Forgets(Direct):
     """Leaves the tail out."""
 
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
-        return super().compute(x, packed, conv, Chain())
+        return super().compute(x, packed, conv, Epilogue())
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 
 import dlas
 from benchmarks.load import RATES, Site, arrivals, serve, servers
-from dlas.deployment.routing import ROUTES, Served
+from dlas.deployment.routing import ROUTES, DeployedPaths
 from dlas.deployment.run import check_files
 from dlas.sweep.rows.results import read_rows
 from tests.fixtures import commands
@@ -46,7 +46,7 @@ def test_the_paths_of_a_study_are_deployed_and_served(tmp_path: Path) -> None:
     home = tmp_path / "served"
     check_files(home)
     network = dlas.load(home)
-    assert isinstance(network, Served) and network.paths == PATHS and network.shape == (4, 3, 8, 8)
+    assert isinstance(network, DeployedPaths) and network.paths == PATHS and network.shape == (4, 3, 8, 8)
     expected = np.load(home / "example_outputs.npy")
     images = np.load(home / "example.npy")
     np.testing.assert_allclose(network(images), expected, rtol=0, atol=1e-4 * np.abs(expected).max())

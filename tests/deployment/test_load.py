@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import dlas
 from benchmarks import load
 from benchmarks.load import CHEAPEST, RATES, STATIC, Outcome, Site, always, arrivals, serve, servers
-from dlas.deployment.routing import POLICIES, Route, Routes, Served, State
-from dlas.deployment.run import Deployed
+from dlas.deployment.routing import POLICIES, DeployedPaths, Route, Routes, State
+from dlas.deployment.run import DeployedNetwork
 from tests.fixtures.flexible import Recorded
 
 BATCH, STATIC_S = 8, 8e-3
@@ -62,14 +62,14 @@ def test_with_little_to_do_routing_takes_the_static_networks_path() -> None:
 # ---------------------------------------------------------------- on a deployed network
 
 
-def deployed(paths: str = "00 01 10 11") -> tuple[Served, Recorded]:
+def deployed(paths: str = "00 01 10 11") -> tuple[DeployedPaths, Recorded]:
     """Return a network whose legacy path is not in the Pareto set, since 01 is as accurate and faster."""
     program = Recorded()
     functions = {size: {path: f"{path}_{size}" for path in paths.split()} for size in (1, BATCH, 16)}
     best = [KNOWN["11"], Route("01", 0.99, *list(vars(KNOWN["01"]).values())[2:])]
     others = {size: [KNOWN["00"], KNOWN["10"]] for size in (1, BATCH)}
     routes = Routes(functions, {1: best[1:], BATCH: best, 16: []}, {}, others)
-    return Served({"input": [4, 3, 8, 8], "labels": ["0"]}, program, routes), program  # type: ignore[arg-type]
+    return DeployedPaths({"input": [4, 3, 8, 8], "labels": ["0"]}, program, routes), program  # type: ignore[arg-type]
 
 
 def test_the_static_network_is_the_legacy_path_also_where_another_is_better() -> None:
@@ -84,7 +84,7 @@ def test_the_static_network_is_the_legacy_path_also_where_another_is_better() ->
     assert program.ran == ["10_1", f"00_{BATCH}"]
 
 
-def run(monkeypatch: pytest.MonkeyPatch, network: Deployed, *words: str) -> tuple[int, str]:
+def run(monkeypatch: pytest.MonkeyPatch, network: DeployedNetwork, *words: str) -> tuple[int, str]:
     """Run the benchmark on a network as if it had been loaded from a folder."""
     monkeypatch.setattr(dlas, "load", lambda folder: network)
     app = typer.Typer()
@@ -124,7 +124,7 @@ def test_values_that_a_load_does_not_have_are_refused(
 def test_a_folder_without_paths_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code, printed = run(monkeypatch, deployed("01 11")[0], "--batch", str(BATCH))
     assert code == 2 and "path '00', the static network, is not among 01, 11" in printed
-    one = Deployed({"input": [1, 3, 8, 8], "labels": ["0"]}, Recorded())  # type: ignore[arg-type]
+    one = DeployedNetwork({"input": [1, 3, 8, 8], "labels": ["0"]}, Recorded())  # type: ignore[arg-type]
     code, printed = run(monkeypatch, one)
     assert code == 2 and "'served' holds one network" in printed
     monkeypatch.undo()

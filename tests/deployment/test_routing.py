@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from dlas.bench.store.cache import Artifact, Cache
-from dlas.deployment.flexible import Entry, changes, path_rows
+from dlas.deployment.flexible import PathEntry, changes, path_rows
 from dlas.deployment.remaking import CHANGED
-from dlas.deployment.routing import ROUTES, Route, Routes, Served, State, policy_of
+from dlas.deployment.routing import ROUTES, DeployedPaths, Route, Routes, State, policy_of
 from dlas.deployment.run import Refused
 from dlas.errors import InputError
 from dlas.stack import MeasureSettings
@@ -34,12 +34,12 @@ DEVICE = {"hardware": "local_cpu", "machine": "some", "threads": 1}
 SHAPE = (3, 8, 8)
 
 
-def served() -> tuple[Served, Recorded]:
+def served() -> tuple[DeployedPaths, Recorded]:
     program = Recorded()
     description = {"input": [4, *SHAPE], "labels": ["0"]}
     functions = {batch: dict(paths) for batch, paths in FUNCTIONS.items()}
     routes = Routes(functions, {2: ALL, 4: ALL}, DEVICE)
-    return Served(description, program, routes), program  # type: ignore[arg-type]
+    return DeployedPaths(description, program, routes), program  # type: ignore[arg-type]
 
 
 def images(count: int) -> Any:
@@ -223,4 +223,4 @@ def test_a_program_of_other_code_than_was_measured_says_so(tmp_path: Path) -> No
     network = Artifact("network", "key", tmp_path, {}, {})
     for build, notes in ((key, []), ("another", [CHANGED])):
         measured = path_row("00", 4, 0.9, artifacts={"build": build})
-        assert changes([Entry(measured, point, network, None)], Cache(tmp_path)) == notes
+        assert changes([PathEntry(measured, point, network, None)], Cache(tmp_path)) == notes

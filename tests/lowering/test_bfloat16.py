@@ -14,7 +14,7 @@ from dlas.axes.compression.bfloat16 import Bfloat16
 from dlas.lowering.graph.bfloat16 import NARROW, WIDEN
 from dlas.lowering.kernels.convolutions import ConvolutionKernel
 from dlas.lowering.kernels.kernel import Kernel, schedule_kernel
-from dlas.lowering.lower import Lowered, lower, lower_graph, schedule
+from dlas.lowering.lower import LoweredNetwork, lower, lower_graph, schedule
 from dlas.networks.onnx.network import OnnxNetwork
 from dlas.schedules.loops.dot_forms import ByDotProducts
 from dlas.schedules.loops.dot_products import IN_BFLOAT16, dot_products
@@ -48,7 +48,7 @@ def test_kernels_round_as_arrays_are_rounded() -> None:
     np.testing.assert_array_equal(computed(WIDEN, found, "float32"), from_bfloat16(found))
 
 
-def lowered_in_bfloat16(name: str, case: Case, arrays: dict[str, Array], target: Target) -> Lowered:
+def lowered_in_bfloat16(name: str, case: Case, arrays: dict[str, Array], target: Target) -> LoweredNetwork:
     """Return one convolution as a network in bfloat16."""
     algorithm = parts.make("algorithm", name, {})
     return lower_graph(replace(graph(case, arrays), halves=BFLOAT16), algorithm, target)

@@ -16,9 +16,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from dlas.axes.compilers.programs.tvm import TvmProgram, write_program
-from dlas.lowering.graph.simplify import bindings_of
-from dlas.lowering.kernels.fusing import called_kernel
-from dlas.lowering.lower import Lowered, lower, schedule
+from dlas.lowering.graph.graph import bindings_of, called_kernel
+from dlas.lowering.lower import LoweredNetwork, lower, schedule
 from dlas.networks.exporting import as_onnx
 from dlas.networks.onnx.network import OnnxNetwork
 from dlas.networks.operator_names import LAYOUT_CHANGE, RELAX, TOPI, of_topi
@@ -49,17 +48,17 @@ class Kinds(nn.Module):
 
 
 @pytest.fixture(scope="module", params=["plain", "blocked"])
-def lowered(request: pytest.FixtureRequest) -> Lowered:
+def lowered(request: pytest.FixtureRequest) -> LoweredNetwork:
     algorithm = Direct() if request.param == "plain" else SpatialPack(layout="blocked")
     return lower(network(Kinds(), SHAPE), algorithm, 2, HOST)
 
 
-def of(lowered: Lowered, operator: str) -> dict[str, Any]:
+def of(lowered: LoweredNetwork, operator: str) -> dict[str, Any]:
     """Return the first kernel of an operator."""
     return dict(next(layer for layer in lowered.operators if layer["operator"] == operator))
 
 
-def test_every_kernel_that_runs_is_told_once_and_named(lowered: Lowered) -> None:
+def test_every_kernel_that_runs_is_told_once_and_named(lowered: LoweredNetwork) -> None:
     calls = [called_kernel(value) for _, value in bindings_of(lowered.module["main"])]
     assert [layer["kernel"] for layer in lowered.operators] == [call for call in calls if call]
     assert len({layer["name"] for layer in lowered.operators}) == len(lowered.operators)
@@ -68,7 +67,7 @@ def test_every_kernel_that_runs_is_told_once_and_named(lowered: Lowered) -> None
     assert shapes and all(2 <= len(shape) <= 4 and math.prod(shape) > 0 for shape in shapes)
 
 
-def test_shapes_and_parameters_are_those_of_the_network_in_every_layout(lowered: Lowered) -> None:
+def test_shapes_and_parameters_are_those_of_the_network_in_every_layout(lowered: LoweredNetwork) -> None:
     conv, pool, average = (of(lowered, name) for name in ("Conv", "MaxPool", "AveragePool"))
     assert (conv["name"], conv["inputs"], conv["output"]) == ("conv", [[2, 16, 12, 12]], [2, 32, 12, 12])
     assert conv["bias"] and conv["fused"] == ["Relu"]

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from dlas.lowering.graph.from_torch import FRESH, VIEWS, operator
-from dlas.lowering.graph.importing import as_array, as_constant
+from dlas.lowering.graph.graph import as_array, as_constant
 from dlas.lowering.lower import lower
 from dlas.networks.torch.network import TorchNetwork
 from dlas.schedules.direct import Direct

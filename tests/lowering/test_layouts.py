@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from tvm import te
 
 from dlas.lowering.kernels.layouts import block_array
-from dlas.lowering.lower import Lowered, lower
+from dlas.lowering.lower import LoweredNetwork, lower
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import CHANGE_LAYOUT, Algorithm, Conv, Tail, blocked_shape, channel_block
 from tests.fixtures.lowering import Net, run
@@ -46,7 +46,7 @@ class Blocks(Algorithm):
         return tail(te.compute(conv.output_shape, point, name="conv"))
 
 
-def changes(lowered: Lowered) -> int:
+def changes(lowered: LoweredNetwork) -> int:
     """Return how many kernels of a module move values between layouts."""
     return str(lowered.module["main"].script()).count(f"call_tir({CHANGE_LAYOUT}")
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from dlas.lowering.kernels.kernel import schedule_kernel
 from dlas.lowering.kernels.products.linear import LinearKernel, pack_linear
 from dlas.lowering.kernels.products.tiles import whole_rows
-from dlas.lowering.lower import Lowered, lower
+from dlas.lowering.lower import LoweredNetwork, lower
 from dlas.lowering.target import tvm_target
 from dlas.lowering.tuning.tuner import SearchSettings, tune
 from dlas.schedules.direct import Direct
@@ -42,13 +42,15 @@ class Rows(nn.Module):
         return self.behind(y).flatten(1)
 
 
-def lowered_rows(lead: tuple[int, int, int], inputs: int, outputs: int, target: Target = HOST) -> Lowered:
+def lowered_rows(
+    lead: tuple[int, int, int], inputs: int, outputs: int, target: Target = HOST
+) -> LoweredNetwork:
     """Return the lowered network of one linear layer on [*lead, inputs]."""
     batch, *rows = lead
     return lower(network(Rows(inputs, outputs), (rows[0], rows[1], inputs)), Direct(), batch, target)
 
 
-def linear_kernel(lowered: Lowered) -> LinearKernel:
+def linear_kernel(lowered: LoweredNetwork) -> LinearKernel:
     (kernel,) = lowered.kernels.values()
     assert isinstance(kernel, LinearKernel)
     return kernel

@@ -14,9 +14,9 @@ from tvm import s_tir, te, tirx
 
 from dlas.axes.compilers.programs.tvm import build_module, write_program
 from dlas.errors import Unsupported
-from dlas.lowering.graph.simplify import OPAQUE
-from dlas.lowering.kernels.tail import Chain, Step, fold_affine
-from dlas.lowering.lower import Lowered, lower, schedule
+from dlas.lowering.graph.graph import OPAQUE
+from dlas.lowering.kernels.tail import Epilogue, EpilogueStep, fold_affine
+from dlas.lowering.lower import LoweredNetwork, lower, schedule
 from dlas.lowering.operators.schedule import schedule_operator, schedule_operators
 from dlas.lowering.operators.vectorise import width
 from dlas.lowering.target import tvm_target
@@ -36,7 +36,7 @@ class NoDepthwise(Direct):
 
 
 @pytest.fixture(scope="module")
-def lowered() -> Lowered:
+def lowered() -> LoweredNetwork:
     return lower(network(), Direct(), 2)
 
 
@@ -48,7 +48,7 @@ def prim_functions(module: tvm.IRModule) -> dict[str, tirx.PrimFunc]:
     }
 
 
-def test_one_kernel_a_convolution_with_the_layers_name(lowered: Lowered) -> None:
+def test_one_kernel_a_convolution_with_the_layers_name(lowered: LoweredNetwork) -> None:
     assert sorted(layer["name"] for layer in lowered.layers) == sorted(LAYERS)
     kernels = [layer["kernel"] for layer in lowered.layers]
     assert len(set(kernels)) == len(LAYERS)
@@ -56,7 +56,7 @@ def test_one_kernel_a_convolution_with_the_layers_name(lowered: Lowered) -> None
     assert "conv_stem_0" in kernels
 
 
-def test_batch_norm_bias_residual_and_activation_are_in_the_kernel(lowered: Lowered) -> None:
+def test_batch_norm_bias_residual_and_activation_are_in_the_kernel(lowered: LoweredNetwork) -> None:
     fused = {layer["name"]: layer["fused"] for layer in lowered.layers}
     assert all(layer["bias"] for layer in lowered.layers)
     assert fused["stem.0"] == ["Relu"]
@@ -66,7 +66,7 @@ def test_batch_norm_bias_residual_and_activation_are_in_the_kernel(lowered: Lowe
     assert fused["squeeze"] == ["Sigmoid"]
 
 
-def test_layers_tell_shapes_and_counts(lowered: Lowered) -> None:
+def test_layers_tell_shapes_and_counts(lowered: LoweredNetwork) -> None:
     stem = next(layer for layer in lowered.layers if layer["name"] == "stem.0")
     assert (stem["n"], stem["c"], stem["k"], stem["p"], stem["q"]) == (2, 3, 16, 10, 10)
     assert stem["strides"] == (2, 2) and stem["padding"] == (1, 1, 1, 1)
@@ -76,7 +76,7 @@ def test_layers_tell_shapes_and_counts(lowered: Lowered) -> None:
     assert set(stem["types"].values()) == {"float32"}
 
 
-def test_everything_the_algorithm_takes_is_covered(lowered: Lowered) -> None:
+def test_everything_the_algorithm_takes_is_covered(lowered: LoweredNetwork) -> None:
     assert lowered.coverage == {"convolutions": 1.0, "macs": 1.0}
 
 
@@ -149,7 +149,7 @@ def test_sigmoid_is_exact_to_rounding_and_at_its_ends(tmp_path: Path) -> None:
     calls = network(use, shape)
     actual, expected = run(lower(calls, Direct(), 1), tmp_path, x), calls.reference(x)
     np.testing.assert_allclose(actual, expected, rtol=4e-7, atol=1e-37)
-    bare = Chain((Step("relax.sigmoid", (("value", 0),)),))
+    bare = Epilogue((EpilogueStep("relax.sigmoid", (("value", 0),)),))
     ends = te.placeholder((4,), "float32", "ends")
     function = te.create_prim_func([ends, bare(ends)]).with_attr("global_symbol", "main")
     output = tvm.runtime.tensor(np.zeros(4, np.float32))
@@ -205,10 +205,10 @@ def test_leading_scales_and_shifts_fold_into_weight_and_bias() -> None:
     weight = np.arange(6, dtype=np.float32).reshape(3, 2, 1, 1)
     scale, shift = np.full((3, 1, 1), 2, np.float32), np.ones((1, 3, 1, 1), np.float32)
     steps = [
-        Step("relax.add", (("value", 0), ("operand", 0))),
-        Step("relax.multiply", (("operand", 1), ("value", 1))),
-        Step("relax.subtract", (("number", 5.0), ("value", 2))),
-        Step("relax.nn.relu", (("value", 3),)),
+        EpilogueStep("relax.add", (("value", 0), ("operand", 0))),
+        EpilogueStep("relax.multiply", (("operand", 1), ("value", 1))),
+        EpilogueStep("relax.subtract", (("number", 5.0), ("value", 2))),
+        EpilogueStep("relax.nn.relu", (("value", 3),)),
     ]
     folded, rest, operands = fold_affine(weight, conv, steps, [shift, scale])
     assert np.array_equal(folded, -2 * weight)
@@ -221,8 +221,8 @@ def test_leading_scales_and_shifts_fold_into_weight_and_bias() -> None:
 def test_a_scale_that_is_read_again_is_not_folded() -> None:
     conv = Conv("layer", 1, 1, 4, 4, 1, 1, 1)
     steps = [
-        Step("relax.add", (("value", 0), ("number", 3.0))),
-        Step("relax.multiply", (("value", 0), ("value", 1))),
+        EpilogueStep("relax.add", (("value", 0), ("number", 3.0))),
+        EpilogueStep("relax.multiply", (("value", 0), ("value", 1))),
     ]
     weight = np.ones((1, 1, 1, 1), np.float32)
     assert fold_affine(weight, conv, steps, [])[1] == tuple(steps)
@@ -279,7 +279,7 @@ def test_an_operator_whose_schedule_does_not_compile_runs_as_it_is(
 
 
 @pytest.mark.parametrize("target", [CUDA, OPENCL], ids=["cuda", "opencl"])
-def test_gpu_kernels_give_every_point_a_thread(target: Target, lowered: Lowered) -> None:
+def test_gpu_kernels_give_every_point_a_thread(target: Target, lowered: LoweredNetwork) -> None:
     functions = prim_functions(schedule(lowered, target))
     assert all("threadIdx.x" in function.script() for function in functions.values())
     assert "T.sblock_alloc_buffer" in functions["conv_depthwise"].script()
@@ -297,7 +297,7 @@ def test_operators_that_tvm_has_no_gpu_schedule_for(target: Target) -> None:
         schedule_operators(network_of("cumulative sum"), target)
 
 
-def test_kernels_are_fused_with_nothing_else(lowered: Lowered) -> None:
+def test_kernels_are_fused_with_nothing_else(lowered: LoweredNetwork) -> None:
     functions = prim_functions(lowered.module)
     assert all(functions[name].attrs["op_pattern"] == OPAQUE for name in lowered.kernels)
     assert not any(name.startswith("fused_conv") for name in functions)

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from dlas.axes.compilers.programs.tvm import TvmProgram, write_program
-from dlas.lowering.lower import Lowered, lower, schedule
+from dlas.lowering.lower import LoweredNetwork, lower, schedule
 from dlas.schedules.direct import Direct
 from dlas.testing.algorithms import HOST
 from tests.fixtures.small_network import error, images, network
@@ -32,7 +32,7 @@ class Pads(nn.Module):
         return self.use(self.conv, x).flatten(1)
 
 
-def lowered_rightly(module: nn.Module, folder: Path) -> Lowered:
+def lowered_rightly(module: nn.Module, folder: Path) -> LoweredNetwork:
     padded, x = network(module, SHAPE), images(2, SHAPE)
     lowered = lower(padded, Direct(), 2)
     write_program(lowered, schedule(lowered, HOST), HOST, folder)

@@ -17,7 +17,7 @@ from dlas.networks.onnx.operators import graph_operators
 from dlas.networks.operators import OPERATORS_FILE, at_batch, read_operators, save_operators
 from dlas.networks.torch.network import TorchNetwork
 from dlas.networks.torch.recording import record
-from dlas.stack import Facts, Layer, Network
+from dlas.stack import Facts, Network, NetworkOperator, Operator
 from tests.fixtures.small_network import network
 
 KINDS = [
@@ -47,13 +47,13 @@ def graph(batch: int | None) -> OnnxNetwork:
     return OnnxNetwork(as_onnx(small, batch), small.facts)
 
 
-def kept(given: Network, folder: Path, batch: int) -> list[Layer]:
+def kept(given: Network, folder: Path, batch: int) -> list[Operator]:
     """Return the operators at a batch after writing and reading them."""
     save_operators(given, folder)
     return at_batch(read_operators(folder), batch)
 
 
-def run(module: nn.Module, batch: int, shape: tuple[int, int, int]) -> list[Layer]:
+def run(module: nn.Module, batch: int, shape: tuple[int, int, int]) -> list[NetworkOperator]:
     """Return the operators that an inference of a batch dispatches."""
     images = torch.rand(batch, *shape)
     with torch.inference_mode():

@@ -14,7 +14,7 @@ from dlas.networks.counting import count_macs
 from dlas.networks.subnets import written
 from dlas.networks.subnets.blocks import read_key
 from dlas.networks.subnets.flexible import LARGEST, SMALLEST
-from dlas.networks.subnets.modules import Flattened, part, subnet
+from dlas.networks.subnets.modules import FlatOutput, part, subnet
 from dlas.networks.subnets.shapes import ofa, operators, small
 from dlas.networks.subnets.tables import block_times, read_tables, write_tables
 from dlas.networks.subnets.written import EXAMPLE, SPACES, Space, parse, text_of
@@ -124,7 +124,7 @@ def test_blocks_are_named_as_in_the_published_tables_and_read_back(size: int) ->
     assert len(set(names)) == 96
     for name in names[:: 1 if size == 112 else 17]:
         known = read_key(name)
-        made = Flattened(part(known)).eval()
+        made = FlatOutput(part(known)).eval()
         assert made(torch.zeros(1, *known.read)).shape == (1, known.values), name
     if size == 160:
         gated = "expanded_conv-input:10x10x136-output:5x5x192-expand:408-kernel:5-stride:2-idskip:0-se:1-hs:1"

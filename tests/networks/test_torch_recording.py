@@ -12,7 +12,7 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from dlas.networks.convolutions import library_layers
 from dlas.networks.torch.recording import Recording, record
-from dlas.stack import Layer
+from dlas.stack import Operator
 from tests.fixtures.small_network import network
 
 
@@ -25,7 +25,7 @@ def recorded(module: nn.Module, *shape: int) -> Recording:
     return found
 
 
-def layers(module: nn.Module, *shape: int) -> dict[str, Layer]:
+def layers(module: nn.Module, *shape: int) -> dict[str, Operator]:
     """Return the operators of one inference by name."""
     found = recorded(module, *shape).layers
     assert len({layer["name"] for layer in found}) == len(found)
@@ -134,7 +134,7 @@ def test_convolutions_are_described_as_builds_describe_them() -> None:
     ids=["max", "average", "adaptive", "global", "linear", "without bias", "same padding", "norm"],
 )
 def test_operators_have_their_parameters(
-    module: nn.Module, shape: tuple[int, ...], name: str, expected: Layer
+    module: nn.Module, shape: tuple[int, ...], name: str, expected: Operator
 ) -> None:
     found = layers(module, *shape)[name]
     assert {key: found.get(key) for key in expected} == expected

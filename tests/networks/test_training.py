@@ -18,7 +18,7 @@ from dlas.axes.datasets.digits import random_affine
 from dlas.axes.models.cifar_resnet18 import CifarResnet18
 from dlas.networks.channels_last import channels_last_is_safe
 from dlas.networks.recipes import RECIPES, Recipe
-from dlas.networks.training import CHECKPOINT, Diverged, fit
+from dlas.networks.training import CHECKPOINT, Divergence, fit
 from dlas.stack import Arrays, Data, Images, Labels, Workspace
 from dlas.sweep.study import parts
 from tests.fixtures.commands import WARM
@@ -155,7 +155,7 @@ def test_after_step_runs_after_every_step(tmp_path: Path) -> None:
 
 
 def test_divergence_is_said_and_leaves_no_checkpoint(tmp_path: Path) -> None:
-    with pytest.raises(Diverged, match="loss is nan in epoch 1 of 4 with learning rate 1e\\+30"):
+    with pytest.raises(Divergence, match="loss is nan in epoch 1 of 4 with learning rate 1e\\+30"):
         train(tmp_path, learning_rate=1e30, schedule="constant")
     assert not list(tmp_path.iterdir())
 

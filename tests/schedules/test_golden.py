@@ -12,13 +12,16 @@ import pytest
 
 from dlas.lowering.kernels.convolutions import make_kernel
 from dlas.lowering.kernels.kernel import schedule_kernel
-from dlas.lowering.kernels.tail import Step
+from dlas.lowering.kernels.tail import EpilogueStep
 from dlas.stack import Conv, Target
 from dlas.sweep.study import parts
 
 GOLDEN = Path(__file__).parent / "golden"
 TARGET = Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 4}, threads=4)
-BIAS_AND_RELU = (Step("relax.add", (("value", 0), ("operand", 0))), Step("relax.nn.relu", (("value", 1),)))
+BIAS_AND_RELU = (
+    EpilogueStep("relax.add", (("value", 0), ("operand", 0))),
+    EpilogueStep("relax.nn.relu", (("value", 1),)),
+)
 CONVOLUTIONS = {
     "padded": Conv("padded", 1, 16, 14, 14, 32, 3, 3, padding=(1, 1, 1, 1)),
     "depthwise": Conv("depthwise", 2, 8, 9, 9, 8, 3, 3, strides=(2, 2), padding=(1, 1, 1, 1), groups=8),

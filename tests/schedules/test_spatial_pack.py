@@ -11,7 +11,7 @@ import tvm
 
 from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
 from dlas.lowering.kernels.kernel import schedule_kernel
-from dlas.lowering.kernels.tail import Step
+from dlas.lowering.kernels.tail import EpilogueStep
 from dlas.schedules.gemm import Gemm
 from dlas.schedules.loops.registers import a_row
 from dlas.schedules.loops.vectors import vector_unit
@@ -23,7 +23,7 @@ from tests.fixtures.convolutions import SQUARE
 from tests.fixtures.targets import AVX2, AVX512, NEON
 
 TARGETS = [pytest.param(AVX512, id="avx512"), pytest.param(AVX2, id="avx2"), pytest.param(NEON, id="neon")]
-BIAS = (Step("relax.add", (("value", 0), ("operand", 0))),)
+BIAS = (EpilogueStep("relax.add", (("value", 0), ("operand", 0))),)
 
 
 def kernel_of(conv: Conv) -> ConvolutionKernel:

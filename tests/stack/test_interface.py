@@ -16,7 +16,7 @@ from tvm import relax, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from dlas.lowering.graph.simplify import Graph
+from dlas.lowering.graph.graph import Graph
 from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
 from dlas.lowering.kernels.kernel import schedule_kernel
 from dlas.lowering.lower import lower_graph, schedule

@@ -21,7 +21,7 @@ MOST = 2**20
 
 
 @dataclass(frozen=True)
-class Cost:
+class CostFactor:
     """A cost that depends on some variables.
 
     Parameters
@@ -39,12 +39,12 @@ class Cost:
         return float(self.table[tuple(chosen[variable] for variable in self.variables)])
 
 
-def total(costs: Iterable[Cost], chosen: Mapping[str, int]) -> float:
+def total(costs: Iterable[CostFactor], chosen: Mapping[str, int]) -> float:
     """Return the total cost of chosen values."""
     return sum(cost.at(chosen) for cost in costs)
 
 
-def cheapest(costs: Sequence[Cost], most: int = MOST) -> dict[str, int] | None:
+def cheapest(costs: Sequence[CostFactor], most: int = MOST) -> dict[str, int] | None:
     """Return the values of smallest total cost; None if that needs a table of more than ``most`` entries."""
     waiting, decided = list(costs), []
     extents = {v: n for cost in costs for v, n in zip(cost.variables, cost.table.shape, strict=True)}
@@ -60,7 +60,7 @@ def cheapest(costs: Sequence[Cost], most: int = MOST) -> dict[str, int] | None:
         own = [cost for cost in waiting if variable in cost.variables]
         joint = _joint(own, (variable, *others), extents)
         waiting = [cost for cost in waiting if variable not in cost.variables]
-        waiting.append(Cost(others, joint.min(axis=0)))
+        waiting.append(CostFactor(others, joint.min(axis=0)))
         decided.append((variable, others, joint.argmin(axis=0)))
         for name in others:
             scopes[name] = (scopes[name] | set(others)) - {variable}
@@ -70,7 +70,9 @@ def cheapest(costs: Sequence[Cost], most: int = MOST) -> dict[str, int] | None:
     return chosen
 
 
-def _joint(costs: Sequence[Cost], scope: tuple[str, ...], extents: Mapping[str, int]) -> npt.NDArray[Any]:
+def _joint(
+    costs: Sequence[CostFactor], scope: tuple[str, ...], extents: Mapping[str, int]
+) -> npt.NDArray[Any]:
     """Return the sum of costs as one table over all their variables."""
     table = np.zeros([extents[variable] for variable in scope])
     for cost in costs:
@@ -80,7 +82,7 @@ def _joint(costs: Sequence[Cost], scope: tuple[str, ...], extents: Mapping[str, 
     return table
 
 
-def descend(costs: Sequence[Cost], start: Mapping[str, int]) -> dict[str, int]:
+def descend(costs: Sequence[CostFactor], start: Mapping[str, int]) -> dict[str, int]:
     """Return a local optimum from ``start``: no change of a single variable makes it cheaper."""
     chosen, settled = dict(start), False
     while not settled:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dlas.analysis.choosing.elimination import Cost, cheapest, descend, total
+from dlas.analysis.choosing.elimination import CostFactor, cheapest, descend, total
 from dlas.analysis.matching import identity
 from dlas.errors import InputError
 from dlas.stack import CHANGE_LAYOUT
@@ -26,7 +26,7 @@ from dlas.sweep.study import parts
 
 
 @dataclass(frozen=True)
-class Gain:
+class ChoiceGain:
     """A choice of algorithms compared with the best single algorithm.
 
     Parameters
@@ -45,12 +45,12 @@ class Gain:
     predicted_s: float
 
 
-def gained(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> Gain:
+def gained(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> ChoiceGain:
     """Return the gain of a choice over the fastest single algorithm."""
     best = measured.singles[0]
     before, after = measured.seconds(measured.of(best)), measured.seconds(chosen)
     remaining = 1 - (before - after) / max(best.operators_s, before)
-    return Gain(before, after, best.latency_s, best.latency_s * remaining)
+    return ChoiceGain(before, after, best.latency_s, best.latency_s * remaining)
 
 
 SAME = identity(("algorithm", "seed"))
@@ -307,7 +307,8 @@ def fastest(measured: LayerTimes) -> tuple[dict[str, Candidate], bool]:
     """
     options = {layer: _best_by_layouts(candidates) for layer, candidates in measured.layers.items()}
     costs = [
-        Cost((layer,), np.array([c.latency_s for c in candidates])) for layer, candidates in options.items()
+        CostFactor((layer,), np.array([c.latency_s for c in candidates]))
+        for layer, candidates in options.items()
     ]
     costs += _costs_of_changes(measured, options)
     places = cheapest(costs)
@@ -332,7 +333,9 @@ def _place(options: Sequence[Candidate], candidate: Candidate) -> int:
     return next(i for i, option in enumerate(options) if option.layouts == candidate.layouts)
 
 
-def _costs_of_changes(measured: LayerTimes, options: Mapping[str, Sequence[Candidate]]) -> Iterator[Cost]:
+def _costs_of_changes(
+    measured: LayerTimes, options: Mapping[str, Sequence[Candidate]]
+) -> Iterator[CostFactor]:
     """Yield the cost of changing each value's layout, for all layouts of its writer and its readers."""
     values: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
     for edge in measured.edges:
@@ -346,4 +349,4 @@ def _costs_of_changes(measured: LayerTimes, options: Mapping[str, Sequence[Candi
         for at in np.ndindex(table.shape):
             chosen = {layer: options[layer][i] for layer, i in zip(layers, at, strict=True)}
             table[at] = changing_s(changes(edges, layouts_of(chosen)), measured.seconds_a_byte)
-        yield Cost(layers, table)
+        yield CostFactor(layers, table)

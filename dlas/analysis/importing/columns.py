@@ -30,7 +30,7 @@ REQUIRED = ("dataset", "model", "compiler", "hardware", MACHINE)
 
 
 @dataclass(frozen=True)
-class Column:
+class SourceColumn:
     """A column of a file.
 
     Parameters
@@ -48,7 +48,7 @@ class Column:
     unit: tuple[float, float] = (1, 1)
 
 
-def columns_of(file: str, header: Iterable[str]) -> dict[str, Column]:
+def columns_of(file: str, header: Iterable[str]) -> dict[str, SourceColumn]:
     """Return the columns of a file by their names in the table of rows.
 
     Parameters
@@ -64,7 +64,7 @@ def columns_of(file: str, header: Iterable[str]) -> dict[str, Column]:
         If there is no such column, its unit is missing, two are the same quantity, or a column that
         must be there is not.
     """
-    found: dict[str, Column] = {}
+    found: dict[str, SourceColumn] = {}
     for written in header:
         column = _column(file, written)
         if column.name in found:
@@ -80,15 +80,15 @@ def columns_of(file: str, header: Iterable[str]) -> dict[str, Column]:
     return found
 
 
-def _column(file: str, written: str) -> Column:
+def _column(file: str, written: str) -> SourceColumn:
     """Return the column of a name."""
     axis, dot, option = written.partition(".")
     if written in COLUMNS or (axis in PART_AXES and dot and option):
-        return Column(written, written)
+        return SourceColumn(written, written)
     quantity, _, suffix = written.rpartition("_")
     for unit, others in UNITS.items():
         if f"{quantity}_{unit}" in COLUMNS and suffix in others:
-            return Column(written, f"{quantity}_{unit}", others[suffix])
+            return SourceColumn(written, f"{quantity}_{unit}", others[suffix])
         if f"{written}_{unit}" in COLUMNS:
             expected = ", ".join(f"{written}_{other}" for other in others)
             raise InputError(f"{file}: column {written!r} says no unit: one of {expected} is expected")

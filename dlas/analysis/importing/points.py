@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dlas.analysis.importing.columns import Column
-from dlas.analysis.importing.tables import Table
+from dlas.analysis.importing.columns import SourceColumn
+from dlas.analysis.importing.tables import SourceTable
 from dlas.analysis.importing.values import option_values
 from dlas.errors import InputError
 from dlas.stack import PART_AXES
@@ -27,17 +27,17 @@ MOST_READINGS = 4096
 Cells = tuple[Any, ...]
 
 
-class Points:
+class PointReader:
     """Reads the points of a table; equal cells are read once.
 
     Parameters
     ----------
-    table : Table
-    columns : mapping of str to Column
+    table : SourceTable
+    columns : mapping of str to SourceColumn
         The table's columns by their names in the table of rows.
     """
 
-    def __init__(self, table: Table, columns: Mapping[str, Column]) -> None:
+    def __init__(self, table: SourceTable, columns: Mapping[str, SourceColumn]) -> None:
         self._table = table
         self._ids = table.columns[columns["id"].written] if "id" in columns else None
         self._columns = {axis: _columns_of(axis, columns) for axis in PART_AXES}
@@ -85,14 +85,14 @@ class Points:
         return known[cells]
 
 
-def _columns_of(axis: str, columns: Mapping[str, Column]) -> list[Column]:
+def _columns_of(axis: str, columns: Mapping[str, SourceColumn]) -> list[SourceColumn]:
     """Return the columns that say the part of an axis: its name, then its options."""
     named = columns.get(f"{axis}_name") or columns.get(axis)
     options = [column for name, column in columns.items() if name.startswith(f"{axis}.")]
     return [*([named] if named else []), *options]
 
 
-def _cells(table: Table, columns: list[Column]) -> list[Cells]:
+def _cells(table: SourceTable, columns: list[SourceColumn]) -> list[Cells]:
     """Return the cells that say each row's part of an axis; lists, which cannot be looked up, as text."""
     texts = [
         [str(cell) if isinstance(cell, list | dict) else cell for cell in table.columns[column.written]]
@@ -108,7 +108,7 @@ def _to_front(readings: list[Choice], choice: Choice) -> None:
         readings.insert(0, choice)
 
 
-def _readings(axis: str, cells: Mapping[Column, Any], checked: bool) -> Iterator[Choice]:
+def _readings(axis: str, cells: Mapping[SourceColumn, Any], checked: bool) -> Iterator[Choice]:
     """Yield the ways to read a part, the likeliest first.
 
     Parameters

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dlas.analysis.importing.columns import columns_of
-from dlas.analysis.importing.points import Points
-from dlas.analysis.importing.tables import Table, read_table
+from dlas.analysis.importing.points import PointReader
+from dlas.analysis.importing.tables import SourceTable, read_table
 from dlas.analysis.importing.values import values_of
 from dlas.bench.store.replacing import make_folder, replacing
 from dlas.errors import InputError
@@ -23,7 +23,7 @@ from dlas.sweep.rows.files import FILE, check_appendable
 from dlas.sweep.rows.finding import point_label
 from dlas.sweep.rows.records import FIELDS
 from dlas.sweep.rows.results import Row
-from dlas.sweep.rows.schema import Imported
+from dlas.sweep.rows.schema import ImportSource
 
 OF_POINTS = {"batch": 1, "seed": 0, "task": INFERENCE}
 """Fields of a point other than its parts, and what they are in a file that does not say."""
@@ -83,12 +83,12 @@ def import_rows(path: str | os.PathLike[str], folder: str | os.PathLike[str]) ->
     return Import(len(rows), dict(Counter(row.device["machine"] for row in rows if "machine" in row.device)))
 
 
-def rows_of(table: Table, digest: str) -> list[Row]:
+def rows_of(table: SourceTable, digest: str) -> list[Row]:
     """Return the rows of a table.
 
     Parameters
     ----------
-    table : Table
+    table : SourceTable
     digest : str
         The SHA-256 hash of its file, by which a row says where it is from.
 
@@ -100,20 +100,20 @@ def rows_of(table: Table, digest: str) -> list[Row]:
     columns = columns_of(str(table.file), table.columns)
     read = [*PLACES, *OF_POINTS, "latency_s", SAMPLES]
     values = {name: values_of(table, columns[name]) for name in read if name in columns}
-    points = Points(table, columns)
+    points = PointReader(table, columns)
     rows = [
         _row(table, points, row, {name: value for name in values if (value := values[name][row]) is not None})
         for row in range(len(table.numbers))
     ]
     _check_ids(table, rows)
-    origin: Imported = {"file": table.file.name, "sha256": digest}
+    origin: ImportSource = {"file": table.file.name, "sha256": digest}
     for row, number in zip(rows, table.numbers, strict=True):
-        place: Imported = {"line": number} if table.counted == "line" else {"row": number}
+        place: ImportSource = {"line": number} if table.counted == "line" else {"row": number}
         row.imported = origin | place | (row.imported or {})
     return rows
 
 
-def _row(table: Table, points: Points, number: int, values: dict[str, Any]) -> Row:
+def _row(table: SourceTable, points: PointReader, number: int, values: dict[str, Any]) -> Row:
     """Return one row, without its origin."""
     others = {name: values.pop(name, default) for name, default in OF_POINTS.items()}
     row_id, point = points.at(number, **others)
@@ -137,7 +137,7 @@ def _put(fields: dict[str, Any], place: tuple[str, ...], value: Any) -> None:
     fields[last] = value
 
 
-def _check_row(table: Table, number: int, values: Mapping[str, Any]) -> None:
+def _check_row(table: SourceTable, number: int, values: Mapping[str, Any]) -> None:
     """Refuse a row with a result that lacks its time or its machine, or contradicts its samples."""
     samples, latency_s = values.get(SAMPLES), values.get("latency_s")
     if values["status"] == "ok" and not samples and latency_s is None:
@@ -150,7 +150,7 @@ def _check_row(table: Table, number: int, values: Mapping[str, Any]) -> None:
         raise InputError(f"{table.place(number, 'latency_s')}: {problem}")
 
 
-def _check_ids(table: Table, rows: Sequence[Row]) -> None:
+def _check_ids(table: SourceTable, rows: Sequence[Row]) -> None:
     """Refuse two rows of one point."""
     seen: dict[str, int] = {}
     for number, row in enumerate(rows):

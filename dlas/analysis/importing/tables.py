@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dlas.errors import InputError, unknown
-from dlas.sweep.rows.files import Bounds, lines
+from dlas.sweep.rows.files import ReadingLimits, lines
 
 SUFFIXES = (".csv", ".csv.xz", ".parquet")
 MOST_CELLS = 50_000_000
 """Most cells of a table, of which each empty one takes eight bytes; half a million rows of all columns."""
-BOUNDS = Bounds(total_bytes=1 << 30)
+BOUNDS = ReadingLimits(total_bytes=1 << 30)
 
 
 @dataclass(frozen=True)
-class Table:
+class SourceTable:
     """The cells of a table.
 
     Parameters
@@ -46,7 +46,7 @@ class Table:
         return f"{place}, column {column!r}" if column else place
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> SourceTable:
     """Return the cells of a file.
 
     Raises
@@ -71,7 +71,7 @@ def read_table(path: Path) -> Table:
     return table
 
 
-def _csv(path: Path) -> Table:
+def _csv(path: Path) -> SourceTable:
     reader = csv.reader(_unmarked(lines(path, BOUNDS)), strict=True)
     numbers: list[int] = []
     try:
@@ -91,7 +91,7 @@ def _csv(path: Path) -> Table:
                 column.append(cell if cell.strip() else None)
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: {error}") from None
-    return Table(path, dict(zip(header, columns, strict=True)), numbers, "line")
+    return SourceTable(path, dict(zip(header, columns, strict=True)), numbers, "line")
 
 
 def _unmarked(texts: Iterator[str]) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _check_cells(path: Path, cells: int) -> None:
         raise InputError(f"{path} has more than {MOST_CELLS:,} cells: import it in pieces")
 
 
-def _parquet(path: Path) -> Table:
+def _parquet(path: Path) -> SourceTable:
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -135,7 +135,7 @@ def _parquet(path: Path) -> Table:
             rows = file.metadata.num_rows
     except pa.ArrowException as error:
         raise InputError(f"{path} cannot be read as Parquet: {error}") from None
-    return Table(path, columns, list(range(1, rows + 1)), "row")
+    return SourceTable(path, columns, list(range(1, rows + 1)), "row")
 
 
 def _check_parquet(path: Path, metadata: Any) -> None:

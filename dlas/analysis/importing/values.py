@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from dlas.analysis.importing.columns import Column
-from dlas.analysis.importing.tables import Table
+from dlas.analysis.importing.columns import SourceColumn
+from dlas.analysis.importing.tables import SourceTable
 from dlas.bench.store import toml
 from dlas.errors import InputError
 from dlas.stack import TASKS
@@ -39,7 +39,7 @@ NAMES = {"status": STATUSES, "task": TASKS}
 Read = Callable[[Any], Any]
 
 
-def values_of(table: Table, column: Column) -> list[Any]:
+def values_of(table: SourceTable, column: SourceColumn) -> list[Any]:
     """Return the values of a column, None for empty cells.
 
     Raises
@@ -92,7 +92,7 @@ def _lists(cell: str) -> Sequence[Any]:
         return []
 
 
-def _reader(column: Column) -> Read:
+def _reader(column: SourceColumn) -> Read:
     """Return the function that reads the cells of a column."""
     name = column.name
     if name == SAMPLES:

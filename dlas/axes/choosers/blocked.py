@@ -20,7 +20,7 @@ WEIGHT_BYTES = 4
 
 
 @dataclass(frozen=True)
-class Blocked(Algorithm):
+class BlockedConvolution(Algorithm):
     """Compute each layer with the blocked algorithm that costs least: ``winograd`` or ``spatial_pack``.
 
     Winograd multiplies up to four times less, and its filters take up to four times as

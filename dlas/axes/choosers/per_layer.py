@@ -14,25 +14,23 @@ import tomli_w
 from dlas.bench.store import toml
 from dlas.bench.store.replacing import replacing
 from dlas.errors import InputError, Unsupported, unknown
-from dlas.stack import Algorithm, Conv, Part, Tail, Target
-from dlas.sweep.study import parts
-from dlas.sweep.study.point import Choice
+from dlas.stack import Algorithm, AlgorithmChooser, AlgorithmMaker, Conv, Part, Target
 
-DIRECT = Choice("direct")
+DIRECT = "direct"
 AGAIN = re.compile(r"#\d+$")
 """Suffix of the name of a layer's second, third, ... call."""
 
 
 @dataclass(frozen=True)
-class Table:
+class LayerTable:
     """The content of a file: algorithms by layer, and the algorithm of all other layers."""
 
-    layers: Mapping[str, Choice]
-    default: Choice = DIRECT
+    layers: Mapping[str, Algorithm]
+    default: Algorithm
 
 
 @dataclass(frozen=True)
-class PerLayer(Algorithm):
+class PerLayer(AlgorithmChooser):
     """Compute each layer with the algorithm that a file names for it.
 
     The file is TOML::
@@ -63,7 +61,7 @@ class PerLayer(Algorithm):
 
     def delegates(self) -> Sequence[Part]:
         """Return every algorithm in the table, once."""
-        return tuple(self._algorithms.values())
+        return tuple(dict.fromkeys((self._table.default, *self._table.layers.values())))
 
     def check_layers(self, names: Collection[str]) -> None:
         """Refuse a table that names layers the network does not have."""
@@ -75,25 +73,18 @@ class PerLayer(Algorithm):
     def for_layer(self, conv: Conv, target: Target) -> Algorithm:
         """Return the algorithm that the table names for ``conv.name``."""
         layers = self._table.layers
-        choice = layers.get(conv.name) or layers.get(AGAIN.sub("", conv.name)) or self._table.default
-        return self._algorithms[choice].for_layer(conv, target)
-
-    def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
-        """Raise: the algorithm that :meth:`for_layer` returns computes the layer."""
-        raise TypeError(f"per_layer computes nothing itself; ask for_layer for {conv.name!r}")
+        algorithm = layers.get(conv.name) or layers.get(AGAIN.sub("", conv.name)) or self._table.default
+        return algorithm.for_layer(conv, target)
 
     @cached_property
-    def _table(self) -> Table:
-        return read(Path(self.path).expanduser()) if self.path else Table({})
-
-    @cached_property
-    def _algorithms(self) -> dict[Choice, Algorithm]:
-        choices = dict.fromkeys((self._table.default, *self._table.layers.values()))
-        return {choice: choice.make("algorithm") for choice in choices}
+    def _table(self) -> LayerTable:
+        if not self.path:
+            return LayerTable({}, self.make(DIRECT, {}))
+        return read(Path(self.path).expanduser(), self.make)
 
 
-def read(path: Path) -> Table:
-    """Return the table in a file.
+def read(path: Path, make: AlgorithmMaker) -> LayerTable:
+    """Return the table in a file, its algorithms made by ``make``.
 
     Raises
     ------
@@ -108,8 +99,9 @@ def read(path: Path) -> Table:
         layers = raw.get("layers")
         if not isinstance(layers, dict) or not layers:
             raise InputError('it names no layer: [layers] holds lines like "layer1.0.conv1" = "gemm"')
-        default = _choice("default", raw["default"]) if "default" in raw else DIRECT
-        return Table({name: _choice(f"layer {name!r}", entry) for name, entry in layers.items()}, default)
+        default = _algorithm("default", raw.get("default", DIRECT), make)
+        named = {name: _algorithm(f"layer {name!r}", entry, make) for name, entry in layers.items()}
+        return LayerTable(named, default)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -141,17 +133,17 @@ def write(path: Path, layers: Mapping[str, Mapping[str, Any]], comment: str = ""
         raise InputError(f"cannot write the table of layers {str(path)!r}: {error.strerror}") from None
 
 
-def _choice(what: str, entry: Any) -> Choice:
+def _algorithm(what: str, entry: Any, make: AlgorithmMaker) -> Algorithm:
     """Return the algorithm of one entry: a name, or a table of name and options."""
     table = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(table, dict) or not isinstance(table.get("name"), str):
         dotted = '; a layer with dots in its name needs quotes: "layer1.0.conv1" = "gemm"'
         hint = dotted if isinstance(entry, dict) else ""
         raise InputError(f"{what}: {entry!r} is neither an algorithm's name nor a table with a name{hint}")
-    name = table["name"]
     try:
-        if issubclass(parts.find("algorithm", name).cls, PerLayer):
-            raise InputError("a table cannot name another table")
-        return Choice.checked("algorithm", name, {key: table[key] for key in table if key != "name"})
+        algorithm = make(table["name"], {key: table[key] for key in table if key != "name"})
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
+    if isinstance(algorithm, PerLayer):
+        raise InputError(f"{what}: a table cannot name another table")
+    return algorithm

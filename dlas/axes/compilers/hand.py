@@ -9,7 +9,7 @@ from tvm import tirx
 
 from dlas.axes.compilers.programs.tvm import KernelScheduler, TvmCompiler
 from dlas.lowering.kernels.kernel import Kernel, schedule_kernel
-from dlas.stack import Layer, Target
+from dlas.stack import ScheduleChoice, Target
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Hand(TvmCompiler):
         return _best_guess
 
 
-def _best_guess(kernel: Kernel, target: Target) -> tuple[tirx.PrimFunc, Layer]:
+def _best_guess(kernel: Kernel, target: Target) -> tuple[tirx.PrimFunc, ScheduleChoice]:
     points = kernel.space(target)
     decisions = dict(points[0]) if points else None
     return schedule_kernel(kernel, target, decisions), {"decisions": decisions}

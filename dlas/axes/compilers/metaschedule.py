@@ -18,13 +18,13 @@ from pydantic import Field
 from tvm import tirx
 
 from dlas.axes.compilers.programs.tvm import KernelScheduler, TvmCompiler
-from dlas.lowering.graph.simplify import OPAQUE
+from dlas.lowering.graph.graph import OPAQUE
 from dlas.lowering.kernels.kernel import Kernel
 from dlas.lowering.lower import lower
 from dlas.lowering.tuning.selection import curve
 from dlas.lowering.tuning.tuner import SearchSettings, TuningResult, tune
 from dlas.lowering.tuning.workload import Workload
-from dlas.stack import Algorithm, Bench, Layer, Network, Target, TuningCompiler
+from dlas.stack import Algorithm, Bench, Network, ScheduleChoice, Target, TuningCompiler
 
 SELECTED = "tuning.json"
 """The schedules that :meth:`MetaSchedule.tune` selected, for :meth:`MetaSchedule.scheduler`."""
@@ -99,7 +99,7 @@ class MetaSchedule(TvmCompiler, TuningCompiler):
         """Return the schedules that :meth:`tune` wrote into ``folder``."""
         selected = {entry["kernel"]: entry for entry in json.loads((folder / SELECTED).read_text())}
 
-        def scheduled(kernel: Kernel, target: Target) -> tuple[tirx.PrimFunc, Layer]:
+        def scheduled(kernel: Kernel, target: Target) -> tuple[tirx.PrimFunc, ScheduleChoice]:
             entry = selected[kernel.name]
             return apply_trace(kernel, target, entry), entry["summary"]
 

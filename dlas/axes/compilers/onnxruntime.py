@@ -13,7 +13,7 @@ from dlas.axes.compilers.programs.onnxruntime_kernels import block_of, kernels_o
 from dlas.errors import Unsupported
 from dlas.networks.convolutions import library_layers
 from dlas.networks.onnx.network import adds_bytes_in_32_bits
-from dlas.stack import Algorithm, Build, Layer, Network, Program, Runtime, Target
+from dlas.stack import Algorithm, Build, Layer, Network, Operator, Program, Runtime, Target
 
 SATURATING = "saturating = true"
 
@@ -52,7 +52,7 @@ class OnnxRuntime(Runtime):
     def kernels(
         self,
         network: Callable[[], Network],
-        operators: Sequence[Layer],
+        operators: Sequence[Operator],
         algorithm: Callable[[], Algorithm],
         target: Target,
         batch: int,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlas.axes.compilers.programs.torch import TorchProgram, TorchRuntime, is_pruned, module_of, torch_device
-from dlas.networks.operators import as_kernel
-from dlas.stack import Algorithm, Layer, Network, Program, Target
+from dlas.networks.operators import without_reads
+from dlas.stack import Algorithm, Layer, Network, Operator, Program, Target
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class TorchEager(TorchRuntime):
     def kernels(
         self,
         network: Callable[[], Network],
-        operators: Sequence[Layer],
+        operators: Sequence[Operator],
         algorithm: Callable[[], Algorithm],
         target: Target,
         batch: int,
     ) -> list[Layer]:
         """Return the operators themselves: none is computed together with another."""
-        return [as_kernel(operator) for operator in operators]
+        return [{**without_reads(operator), "fused": []} for operator in operators]
 
     def load(self, folder: Path, network: Callable[[], Network], target: Target) -> Program:
         """Return the module on its device."""

@@ -9,11 +9,11 @@ from tvm import tirx
 
 from dlas.axes.compilers.programs.tvm import KernelScheduler, TvmCompiler
 from dlas.lowering.kernels.kernel import Kernel, schedule_kernel
-from dlas.stack import Layer, Target
+from dlas.stack import ScheduleChoice, Target
 
 
 @dataclass(frozen=True)
-class Untuned(TvmCompiler):
+class MinimalSchedules(TvmCompiler):
     """Compile with TVM, without a search for better schedules.
 
     Convolutions have their algorithm's minimal schedule, threads alone.  Linear layers and all
@@ -29,5 +29,5 @@ class Untuned(TvmCompiler):
         return _minimal
 
 
-def _minimal(kernel: Kernel, target: Target) -> tuple[tirx.PrimFunc, Layer]:
+def _minimal(kernel: Kernel, target: Target) -> tuple[tirx.PrimFunc, ScheduleChoice]:
     return schedule_kernel(kernel, target), {}

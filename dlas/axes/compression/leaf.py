@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from dlas.axes.compression.flexible.module import DEEP, SHALLOW, Flexible, flexible
+from dlas.axes.compression.flexible.module import DEEP, SHALLOW, FlexibleModule, flexible
 from dlas.axes.compression.flexible.network import ALL, FlexibleNetwork, flexible_origin
 from dlas.axes.compression.flexible.recipes import recipe_for
 from dlas.axes.compression.flexible.scoring import path_accuracies, path_macs, undominated
@@ -256,7 +256,9 @@ class Leaf(Compression):
         return int(np.random.SeedSequence((seed, 1 + stage)).generate_state(1)[0])
 
 
-def _train(module: Flexible, data: Data, recipe: Recipe, paths: Sequence[str], workspace: Workspace) -> None:
+def _train(
+    module: FlexibleModule, data: Data, recipe: Recipe, paths: Sequence[str], workspace: Workspace
+) -> None:
     """Train the shallow phases on paths; the legacy network is frozen meanwhile."""
     from dlas.axes.compression.flexible.loss import PathLoss
     from dlas.networks.training import fit  # here, because importing Lightning takes seconds
@@ -270,7 +272,7 @@ def _train(module: Flexible, data: Data, recipe: Recipe, paths: Sequence[str], w
         module.legacy.requires_grad_(True)
 
 
-def _calibrate(module: Flexible, data: Data) -> None:
+def _calibrate(module: FlexibleModule, data: Data) -> None:
     """Set the statistics of the shallow phases' batch norms from a few images that take all of them.
 
     An untrained network keeps those that it is constructed with, as its own phases do: to its random features

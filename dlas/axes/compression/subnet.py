@@ -10,7 +10,7 @@ from torch import nn
 
 from dlas.networks.scoring import batches, score
 from dlas.networks.subnets.drawn import DrawnSubnet, SubnetText
-from dlas.networks.subnets.flexible import Flexible
+from dlas.networks.subnets.flexible import SharedWeights
 from dlas.networks.subnets.modules import subnet
 from dlas.networks.subnets.shapes import small
 from dlas.networks.subnets.written import Space, parse
@@ -44,7 +44,7 @@ class Subnet(DrawnSubnet, Compression):
         Unsupported
             If the network holds no subnetworks.
         """
-        if not isinstance(network, TorchNetwork) or not isinstance(network.module, Flexible):
+        if not isinstance(network, TorchNetwork) or not isinstance(network.module, SharedWeights):
             raise Unsupported("only the model 'supernet' holds subnetworks")
         whole = network.module
         module = whole.extracted(self.subnet)

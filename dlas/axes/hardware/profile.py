@@ -21,7 +21,7 @@ _AMOUNT = re.compile(r"\w+_(hz|bytes|cores|levels|flops)|cores|boards")
 """Facts that must be positive numbers, by their name's unit."""
 
 
-class Server(pydantic.BaseModel):
+class ServerAddress(pydantic.BaseModel):
     """Where `dlas serve` on a board is reached, and what links libraries for it.
 
     Parameters
@@ -80,7 +80,7 @@ class Profile(pydantic.BaseModel):
         Why it cannot be used.
     target : mapping
         A TVM target, as ``tvm.target.Target`` takes it; empty if the driver detects it.
-    rpc : Server, optional
+    rpc : ServerAddress, optional
         Where a board is reached.
     facts : mapping
         Further properties, in SI units with the unit as the name's suffix.
@@ -93,7 +93,7 @@ class Profile(pydantic.BaseModel):
     driver: Name
     unsupported: Text | None = None
     target: dict[str, Any] = Field(default_factory=dict)
-    rpc: Server | None = None
+    rpc: ServerAddress | None = None
     facts: dict[Name, Fact] = Field(default_factory=dict)
 
     def __hash__(self) -> int:
@@ -146,7 +146,7 @@ def _problem(error: pydantic.ValidationError) -> str:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"] if part not in ("int", "float", "str"))
     if first["type"] == "extra_forbidden":
-        model = Server if first["loc"][0] == "rpc" else Profile
+        model = ServerAddress if first["loc"][0] == "rpc" else Profile
         keys = [name for name in model.model_fields if name != "name"]
         return f"unknown key {key!r} (there are: {', '.join(keys)})"
     if first["type"] == "missing":

@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 from torch import nn
 
 from dlas.networks.subnets.blocks import TablePart, read_key
-from dlas.networks.subnets.modules import Flattened, part
+from dlas.networks.subnets.modules import FlatOutput, part
 from dlas.networks.torch.model import TorchModel
 
 
@@ -46,4 +46,4 @@ class OfaBlock(TorchModel):
         if shape != known.read or classes != known.values:
             channels, height, width = known.read
             raise ValueError(f"it reads {channels}x{height}x{width} and writes {known.values} values")
-        return Flattened(part(known))
+        return FlatOutput(part(known))

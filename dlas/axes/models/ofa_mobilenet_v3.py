@@ -14,7 +14,7 @@ from dlas.networks.subnets.modules import subnet as made
 from dlas.networks.subnets.shapes import LEAST_SIZE, MOST_SIZE, WIDTHS, check_size, ofa, operators
 from dlas.networks.subnets.written import Space, parse
 from dlas.networks.torch.model import TorchModel
-from dlas.stack import Layer
+from dlas.stack import Operator
 
 
 def _known_width(width: float) -> float:
@@ -65,7 +65,7 @@ class OfaMobilenetV3(DrawnSubnet, TorchModel):
             raise ValueError(f"expected images of equal sides of {LEAST_SIZE} to {MOST_SIZE}")
         return made(ofa(self.width), parse(self.subnet), channels, classes)
 
-    def operators(self, shape: tuple[int, int, int], classes: int, batch: int) -> Sequence[Layer]:
+    def operators(self, shape: tuple[int, int, int], classes: int, batch: int) -> Sequence[Operator]:
         """Return the operators of an inference.
 
         Raises

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from dlas.networks.subnets.flexible import Flexible
+from dlas.networks.subnets.flexible import SharedWeights
 from dlas.networks.torch.model import Epochs, RecipeName, TorchModel
 
 
@@ -34,4 +34,4 @@ class Supernet(TorchModel):
 
     def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
         """Return the network with random weights."""
-        return Flexible(shape[0], classes)
+        return SharedWeights(shape[0], classes)

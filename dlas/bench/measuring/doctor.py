@@ -37,7 +37,7 @@ WANTED_GIB = 5
 
 
 @dataclass(frozen=True)
-class Check:
+class SystemCheck:
     """One question and its answer.
 
     Parameters
@@ -58,7 +58,7 @@ class Check:
     advice: str = ""
 
 
-def checks(machine: Machine | None = None) -> list[Check]:
+def checks(machine: Machine | None = None) -> list[SystemCheck]:
     """Run every check on this machine; takes a few seconds, mostly for TVM."""
     machine = machine or Machine()
     return [
@@ -75,7 +75,7 @@ def checks(machine: Machine | None = None) -> list[Check]:
     ]
 
 
-def packages() -> Check:
+def packages() -> SystemCheck:
     """Compare the installed packages with the ones that this project requires."""
     needed = required()
     wrong = []
@@ -87,18 +87,18 @@ def packages() -> Check:
             wrong.append(f"{requirement.name} is {installed}, not {requirement.specifier}")
     if wrong:
         advice = "install with `pip install -c constraints.txt -e .` in the checkout, or reinstall dlas"
-        return Check("packages", "fail", "; ".join(wrong), advice)
+        return SystemCheck("packages", "fail", "; ".join(wrong), advice)
     shown = [f"{name} {version(name)}" for name in ("torch", *TVM_PINS, "onnxruntime")]
-    return Check("packages", "ok", f"all {len(needed)} as required, with {', '.join(shown)}")
+    return SystemCheck("packages", "ok", f"all {len(needed)} as required, with {', '.join(shown)}")
 
 
-def extras() -> Check:
+def extras() -> SystemCheck:
     """Look for the optional packages; without them some parts are unavailable."""
     missing = [name for name in EXTRAS if version(name) is None]
     if missing:
         advice = f"for the parts that need them: pip install 'dlas[{','.join(missing)}]'"
-        return Check("optional packages", "warn", f"{', '.join(missing)} not installed", advice)
-    return Check("optional packages", "ok", ", ".join(f"{name} {version(name)}" for name in EXTRAS))
+        return SystemCheck("optional packages", "warn", f"{', '.join(missing)} not installed", advice)
+    return SystemCheck("optional packages", "ok", ", ".join(f"{name} {version(name)}" for name in EXTRAS))
 
 
 def required() -> list[Requirement]:
@@ -111,22 +111,22 @@ def required() -> list[Requirement]:
     return [Requirement(line) for line in lines if line.strip()]
 
 
-def torchvision() -> Check:
+def torchvision() -> SystemCheck:
     """Compare torch with the one that torchvision was built for."""
     name = "torchvision's torch"
     if version("torchvision") is None or version("torch") is None:
-        return Check(name, "fail", "torch or torchvision is missing", "install both")
+        return SystemCheck(name, "fail", "torch or torchvision is missing", "install both")
     lines = [Requirement(line) for line in metadata.requires("torchvision") or []]
     (required_torch,) = [line.specifier for line in lines if line.name == "torch"]
     finding = (
         f"torchvision {version('torchvision')} wants torch {required_torch}; torch is {version('torch')}"
     )
     if required_torch.contains(version("torch") or "", prereleases=True):
-        return Check(name, "ok", finding)
-    return Check(name, "fail", finding, "install the pair that constraints.txt names")
+        return SystemCheck(name, "ok", finding)
+    return SystemCheck(name, "fail", finding, "install the pair that constraints.txt names")
 
 
-def tvm_ffi(interpreter: str = sys.executable) -> Check:
+def tvm_ffi(interpreter: str = sys.executable) -> SystemCheck:
     """Check, in a separate process, that apache-tvm and apache-tvm-ffi match."""
     pins = " ".join(str(line).replace(" ", "") for line in required() if line.name in TVM_PINS)
     advice = f"pip install {pins}"
@@ -135,16 +135,16 @@ def tvm_ffi(interpreter: str = sys.executable) -> Check:
             [interpreter, "-c", PROBE], capture_output=True, text=True, timeout=120, check=False
         )
     except subprocess.TimeoutExpired:
-        return Check("TVM", "fail", "tvm.ir.save_json hung for two minutes", advice)
+        return SystemCheck("TVM", "fail", "tvm.ir.save_json hung for two minutes", advice)
     if probe.returncode == 0 and probe.stdout.endswith("saved"):
-        return Check("TVM", "ok", f"apache-tvm {version('apache-tvm')} saves and loads")
+        return SystemCheck("TVM", "ok", f"apache-tvm {version('apache-tvm')} saves and loads")
     lines = probe.stderr.strip().splitlines()
     how = f"died of signal {-probe.returncode}" if probe.returncode < 0 else (lines or ["failed"])[-1]
     finding = f"tvm.ir.save_json {how} (apache-tvm-ffi {version('apache-tvm-ffi')})"
-    return Check("TVM", "fail", finding, advice)
+    return SystemCheck("TVM", "fail", finding, advice)
 
 
-def threads(machine: Machine) -> Check:
+def threads(machine: Machine) -> SystemCheck:
     """Compare the cores of the machine with those that this process may use."""
     allowed, cores, quota = machine.allowed(), machine.cores(), machine.quota()
     everything = machine.cores(machine.online())
@@ -153,37 +153,37 @@ def threads(machine: Machine) -> Check:
         finding += f", a quota of {quota:g} processors"
     if quota is not None and quota < len(cores):
         advice = "a quota stops threads in mid-run: lift it, or study threads well below it"
-        return Check("threads", "warn", finding, advice)
+        return SystemCheck("threads", "warn", finding, advice)
     if len(cores) < len(everything):
-        return Check(
+        return SystemCheck(
             "threads", "warn", finding, "others may have the rest: expect their noise, or lift the affinity"
         )
-    return Check("threads", "ok", finding)
+    return SystemCheck("threads", "ok", finding)
 
 
-def clocks(machine: Machine) -> Check:
+def clocks(machine: Machine) -> SystemCheck:
     """Check whether the clock may change during a measurement."""
     return clocks_of(machine.describe())
 
 
-def clocks_of(described: Mapping[str, Any]) -> Check:
+def clocks_of(described: Mapping[str, Any]) -> SystemCheck:
     """Check the clock of a machine as :meth:`Machine.describe` describes it."""
     if described.get("governor") is None:
         finding = "the kernel shows no clocks" + (
             " (a virtual machine)" if described.get("hypervisor") else ""
         )
-        return Check(
+        return SystemCheck(
             "clocks", "warn", finding, "they cannot be held: trust ratios within one run, not absolute times"
         )
     boost = described.get("boost")
     finding = f"governor {described['governor']}, boost {_on_off(boost)}"
     if described["governor"] == "performance" and boost is not True:
-        return Check("clocks", "ok", finding)
+        return SystemCheck("clocks", "ok", finding)
     advice = "for steady times: cpupower frequency-set -g performance, and switch boost off"
-    return Check("clocks", "warn", finding, advice)
+    return SystemCheck("clocks", "warn", finding, advice)
 
 
-def load(machine: Machine, seconds: float = 0.5) -> Check:
+def load(machine: Machine, seconds: float = 0.5) -> SystemCheck:
     """Measure for ``seconds`` how much of the processors other processes use."""
     before = disturbance.read(machine)
     time.sleep(seconds)
@@ -191,33 +191,33 @@ def load(machine: Machine, seconds: float = 0.5) -> Check:
     others = disturbance.fraction([disturbed.others_s], [disturbed.capacity_s])
     stolen = disturbance.fraction([disturbed.steal_s], [disturbed.capacity_s])
     if others is None or stolen is None:
-        return Check("load", "warn", "the kernel does not tell", "measure on Linux with /proc mounted")
+        return SystemCheck("load", "warn", "the kernel does not tell", "measure on Linux with /proc mounted")
     finding = f"others use {others:.0%} of the processors, {stolen:.0%} stolen by a hypervisor"
     average = machine.load_average()
     if average is not None:
         finding += f"; load average {average:g}"
     if others > LIMITS["load"] or stolen > LIMITS["steal"]:
-        return Check("load", "warn", finding, "stop what else is running, or rows will be marked noisy")
-    return Check("load", "ok", finding)
+        return SystemCheck("load", "warn", finding, "stop what else is running, or rows will be marked noisy")
+    return SystemCheck("load", "ok", finding)
 
 
-def disk(name: str, folder: Path) -> Check:
+def disk(name: str, folder: Path) -> SystemCheck:
     """Compare the free disk under a folder, which need not exist yet, with the space that a study takes."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free / 2**30
     finding = f"{free:.0f} GiB free under {folder}"
     if not existing.is_dir():
-        return Check(name, "fail", f"{existing} is a file", "choose a folder")
+        return SystemCheck(name, "fail", f"{existing} is a file", "choose a folder")
     if not os.access(existing, os.W_OK):
-        return Check(name, "fail", f"{existing} cannot be written", "choose another folder")
+        return SystemCheck(name, "fail", f"{existing} cannot be written", "choose another folder")
     if free < 1:
-        return Check(name, "fail", finding, "a study would stop: free some, or choose another folder")
+        return SystemCheck(name, "fail", finding, "a study would stop: free some, or choose another folder")
     if free < WANTED_GIB:
-        return Check(name, "warn", finding, f"a study of a hundred points takes up to {WANTED_GIB} GiB")
-    return Check(name, "ok", finding)
+        return SystemCheck(name, "warn", finding, f"a study of a hundred points takes up to {WANTED_GIB} GiB")
+    return SystemCheck(name, "ok", finding)
 
 
-def compiler() -> Check:
+def compiler() -> SystemCheck:
     """Look for the C++ compiler and the headers that torch.compile needs."""
     preferred = os.environ.get("CXX")
     paths = map(shutil.which, filter(None, (preferred, "g++", "clang++")))
@@ -225,12 +225,12 @@ def compiler() -> Check:
     header = Path(sysconfig.get_paths()["include"]) / "Python.h"
     without = "without it torch_compile is unsupported, everything else works"
     if path is None:
-        return Check("C++ compiler", "warn", f"no {preferred or 'g++'}", f"install g++: {without}")
+        return SystemCheck("C++ compiler", "warn", f"no {preferred or 'g++'}", f"install g++: {without}")
     if not header.exists():
-        return Check(
+        return SystemCheck(
             "C++ compiler", "warn", f"{path}, but no {header}", f"install Python's headers: {without}"
         )
-    return Check("C++ compiler", "ok", path)
+    return SystemCheck("C++ compiler", "ok", path)
 
 
 def _on_off(value: bool | None) -> str:

@@ -101,7 +101,7 @@ def ask_driver() -> Gpu:
     ------
     NoGpu
     """
-    spec = find_spec("dlas.measuring.cuda_driver")
+    spec = find_spec(".cuda_driver", __package__)
     assert spec is not None and spec.origin is not None
     command = [sys.executable, "-I", spec.origin]
     try:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas.bench.measuring.machine import use_threads
-from dlas.bench.processes.events import Finished, Raised, Said, Start, Task, TurnAsked, decode, encode
+from dlas.bench.processes.events import Said, Start, Task, TaskError, TaskReturn, TurnRequest, decode, encode
 from dlas.bench.processes.forking import fork
 from dlas.bench.processes.interface import Channel
 from dlas.bench.processes.outcome import describe_exception
@@ -42,10 +42,10 @@ class PipeChannel(Channel):
 
     def turn(self) -> None:
         """Give the device to the other points of a comparison; return when it is this point's turn again."""
-        self.send(TurnAsked(self._job))
+        self.send(TurnRequest(self._job))
         self._connection.recv_bytes()
 
-    def send(self, message: Said | TurnAsked | Finished | Raised) -> None:
+    def send(self, message: Said | TurnRequest | TaskReturn | TaskError) -> None:
         """Send one message."""
         self._connection.send_bytes(encode(message))
 
@@ -68,7 +68,7 @@ def _be_child(connection: Connection) -> int:
     code = 0
     try:
         for task in start.tasks:
-            channel.send(Finished(run_task(task, channel)))
+            channel.send(TaskReturn(run_task(task, channel)))
     except BaseException as error:
         traceback.print_exc()
         channel.send(describe_exception(error))

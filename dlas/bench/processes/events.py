@@ -89,21 +89,21 @@ class Said:
 
 
 @dataclass(frozen=True)
-class TurnAsked:
+class TurnRequest:
     """From a child: it waits for its next turn."""
 
     job: int
 
 
 @dataclass(frozen=True)
-class Finished:
+class TaskReturn:
     """From a child: a task's JSON-able result."""
 
     value: Any
 
 
 @dataclass(frozen=True)
-class Raised:
+class TaskError:
     """From a child: a task ended with an exception.
 
     Parameters
@@ -125,8 +125,8 @@ class Raised:
 
 
 @dataclass(frozen=True)
-class TaskEnded:
-    """A task has returned its result, which comes with :class:`Ended`.
+class TaskEnd:
+    """A task has returned its result, which comes with :class:`ChildEnd`.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class TaskEnded:
 
 
 @dataclass(frozen=True)
-class Ended:
+class ChildEnd:
     """From the server: a child has ended.
 
     Parameters
@@ -158,7 +158,7 @@ class Ended:
         Results of the tasks that succeeded.
     seconds, waited : sequence of float
         Of each task that started, how long it worked, and how long it was paused or waited for its turn.
-    raised : Raised or None
+    raised : TaskError or None
         The exception that ended the last one.
     """
 
@@ -168,7 +168,7 @@ class Ended:
     seconds: Sequence[float] = ()
     waited: Sequence[float] = ()
     stopped: Literal["timeout", "memory"] | None = None
-    raised: Raised | None = None
+    raised: TaskError | None = None
 
     @property
     def complete(self) -> bool:
@@ -177,12 +177,24 @@ class Ended:
 
 
 Command = Start | GiveTurn | Pause | Resume
-Event = Said | TurnAsked | TaskEnded | Ended
+Event = Said | TurnRequest | TaskEnd | ChildEnd
 """Messages that a sweep receives."""
-Message = Command | Event | Finished | Raised
+Message = Command | Event | TaskReturn | TaskError
 CLASSES: dict[str, type] = {
     cls.__name__: cls
-    for cls in (Task, Start, GiveTurn, Pause, Resume, Said, TurnAsked, Finished, Raised, TaskEnded, Ended)
+    for cls in (
+        Task,
+        Start,
+        GiveTurn,
+        Pause,
+        Resume,
+        Said,
+        TurnRequest,
+        TaskReturn,
+        TaskError,
+        TaskEnd,
+        ChildEnd,
+    )
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dlas.bench.measuring.machine import use_threads
 from dlas.bench.processes.child import run_task
-from dlas.bench.processes.events import Ended, Event, Raised, Start, Task, TaskEnded
+from dlas.bench.processes.events import ChildEnd, Event, Start, Task, TaskEnd, TaskError
 from dlas.bench.processes.interface import Channel, Runner
 from dlas.bench.processes.outcome import describe_exception
 
@@ -96,7 +96,7 @@ def _run(start: Start) -> list[Event]:
     channel = _PrintingChannel(Path(start.log))
     results: list[Any] = []
     seconds: list[float] = []
-    error: Raised | None = None
+    error: TaskError | None = None
     for task in start.tasks:
         began = time.monotonic()
         try:
@@ -111,9 +111,9 @@ def _run(start: Start) -> list[Event]:
         seconds.append(time.monotonic() - began)
         if error:
             break
-    done = [TaskEnded(start.job, task, seconds[task], 0.0) for task in range(len(results))]
+    done = [TaskEnd(start.job, task, seconds[task], 0.0) for task in range(len(results))]
     waited = [0.0] * len(seconds)
-    return [*done, Ended(start.job, int(error is not None), results, seconds, waited, raised=error)]
+    return [*done, ChildEnd(start.job, int(error is not None), results, seconds, waited, raised=error)]
 
 
 def _append(log: Path, text: str) -> None:

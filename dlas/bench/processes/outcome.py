@@ -6,7 +6,7 @@ import errno
 import signal
 from dataclasses import dataclass
 
-from dlas.bench.processes.events import Ended, Raised
+from dlas.bench.processes.events import ChildEnd, TaskError
 from dlas.errors import PointError, Unreachable
 
 MOST_CHARACTERS = 2000
@@ -42,14 +42,14 @@ class Outcome:
 OK = Outcome("ok")
 
 
-def failure(step: str, end: Ended, seconds: float, memory: int) -> Outcome:
+def failure(step: str, end: ChildEnd, seconds: float, memory: int) -> Outcome:
     """Return the outcome of a step that gave no result.
 
     Parameters
     ----------
     step : str
         The step's name, for the reason.
-    end : Ended
+    end : ChildEnd
     seconds, memory : float, int
         The limits that the step ran under.
 
@@ -70,22 +70,22 @@ def failure(step: str, end: Ended, seconds: float, memory: int) -> Outcome:
     return Outcome("failed", f"{step} left with exit code {end.exit} and no result")
 
 
-def describe_exception(error: BaseException) -> Raised:
+def describe_exception(error: BaseException) -> TaskError:
     """Return the event that reports the exception that ended a step."""
     name = type(error).__name__
     text = str(error) or name
     if isinstance(error, Unreachable):
-        return Raised(name, text, cause="device")
+        return TaskError(name, text, cause="device")
     if isinstance(error, PointError):
-        return Raised(name, text, error.status, "artifact" if error.damaged_artifact else "code")
+        return TaskError(name, text, error.status, "artifact" if error.damaged_artifact else "code")
     if isinstance(error, MemoryError):
-        return Raised(name, text, cause="memory")
+        return TaskError(name, text, cause="memory")
     if isinstance(error, OSError) and error.errno in FULL:
-        return Raised(name, text, cause="disk")
-    return Raised(name, text)
+        return TaskError(name, text, cause="disk")
+    return TaskError(name, text)
 
 
-def _by_exception(step: str, error: Raised) -> Outcome:
+def _by_exception(step: str, error: TaskError) -> Outcome:
     if error.cause == "disk":
         raise DiskFull(error.text)
     text = error.text.strip()[:MOST_CHARACTERS]

@@ -38,7 +38,7 @@ class ServerDied(Exception):
         super().__init__("the process that starts the steps was killed, perhaps because memory ran out")
 
 
-class Server(Runner):
+class WorkerServer(Runner):
     """The sweep's side of the server; each job runs in a child of its own.
 
     Parameters

@@ -16,18 +16,18 @@ from typing import Any, Literal
 
 from dlas.bench.processes.child import fork_child
 from dlas.bench.processes.events import (
+    ChildEnd,
     Command,
-    Ended,
     Event,
-    Finished,
     GiveTurn,
     Message,
     Pause,
-    Raised,
     Said,
     Start,
-    TaskEnded,
-    TurnAsked,
+    TaskEnd,
+    TaskError,
+    TaskReturn,
+    TurnRequest,
     decode,
     encode,
 )
@@ -61,7 +61,7 @@ class Job:
         Results of its tasks so far.
     seconds, waited : list of float
         How long each of its tasks worked, and how long it stood still.
-    raised : Raised or None
+    raised : TaskError or None
         The exception that ended it.
     stopped : str or None
         The limit that it was killed for.
@@ -82,16 +82,16 @@ class Job:
     results: list[Any] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     waited: list[float] = field(default_factory=list)
-    raised: Raised | None = None
+    raised: TaskError | None = None
     stopped: Literal["timeout", "memory"] | None = None
     started: float = field(default_factory=time.monotonic)
     next_exact_check: float = 0.0
 
-    def finish_task(self, value: object) -> TaskEnded:
+    def finish_task(self, value: object) -> TaskEnd:
         """Store a task's result, start the clock of the next task, and return the event that says so."""
         self.results.append(value)
         self.stop_watch()
-        return TaskEnded(self.number, len(self.results) - 1, self.seconds[-1], self.waited[-1])
+        return TaskEnd(self.number, len(self.results) - 1, self.seconds[-1], self.waited[-1])
 
     def stop_watch(self) -> None:
         """Record how long a task worked and how long it stood still."""
@@ -233,12 +233,12 @@ class Serving:
             message: Message = decode(job.connection.recv_bytes())
         except (EOFError, OSError):
             return False
-        if isinstance(message, Finished):
+        if isinstance(message, TaskReturn):
             self._send(job.finish_task(message.value))
-        elif isinstance(message, Raised):
+        elif isinstance(message, TaskError):
             job.raised = message
-        elif isinstance(message, Said | TurnAsked):
-            if isinstance(message, TurnAsked):
+        elif isinstance(message, Said | TurnRequest):
+            if isinstance(message, TurnRequest):
                 job.pause()  # a runtime's idle threads may spin into another point's turn
             self._send(message)
         return True
@@ -256,7 +256,7 @@ class Serving:
         del self.jobs[job.number]
         code = os.waitstatus_to_exitcode(status)
         durations = job.seconds, job.waited
-        self._send(Ended(job.number, code, job.results, *durations, job.stopped, job.raised))
+        self._send(ChildEnd(job.number, code, job.results, *durations, job.stopped, job.raised))
 
     def _check_limits(self) -> None:
         self.last_check = now = time.monotonic()

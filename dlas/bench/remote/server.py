@@ -62,7 +62,7 @@ class Caller:
         return header + handshake.key_length(self.content[:header])
 
 
-class Server:
+class BoardServer:
     """A server that outlives whatever its sessions do.
 
     Parameters

@@ -16,7 +16,7 @@ VNNI = {"avx512_vnni", "avx_vnni"}
 """Linux's names of the instructions of x86 that add products of bytes in 32 bits."""
 
 
-class Program:
+class OnnxRuntimeDeployment:
     """A session with the settings that the network was measured with.
 
     Parameters
@@ -51,6 +51,10 @@ class Program:
     def run(self, images: Array) -> Array:
         """Return the outputs for ``images``."""
         return np.asarray(self._session.run(None, {self._input: images})[0])
+
+
+Program = OnnxRuntimeDeployment
+"""What ``run.py`` and :func:`dlas.load` open."""
 
 
 def _adds_bytes_in_32_bits() -> bool:

@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 FILES = ("model.onnx",)
 
 
-class Program:
+class OpenVinoDeployment:
     """A compiled graph with the settings that the network was measured with.
 
     Parameters
@@ -45,3 +45,7 @@ class Program:
         """Return the outputs for ``images``."""
         self.bind(images)()
         return np.array(self._request.get_output_tensor().data)
+
+
+Program = OpenVinoDeployment
+"""What ``run.py`` and :func:`dlas.load` open."""

@@ -24,7 +24,7 @@ PLAIN = re.compile(
 """Members of an exported program that are read without unpickling, as long as the sample inputs are empty."""
 
 
-class Program:
+class TorchDeployment:
     """A loaded module.
 
     Parameters
@@ -62,6 +62,10 @@ class Program:
     def run(self, images: Array) -> Array:
         """Return the outputs for ``images``."""
         return np.asarray(self.bind(images)().float())
+
+
+Program = TorchDeployment
+"""What ``run.py`` and :func:`dlas.load` open."""
 
 
 def check_plain(path: Path) -> None:

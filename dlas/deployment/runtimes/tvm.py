@@ -27,7 +27,7 @@ MAIN = "main"
 """The function of a library that holds one."""
 
 
-class Program:
+class TvmDeployment:
     """A loaded library.
 
     Parameters
@@ -97,6 +97,10 @@ class Program:
             return outputs
 
         return run
+
+
+Program = TvmDeployment
+"""What ``run.py`` and :func:`dlas.load` open."""
 
 
 def read_tensors(path: Path) -> dict[str, Array]:

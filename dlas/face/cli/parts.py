@@ -18,7 +18,7 @@ from dlas.face.cli.values import option_of
 from dlas.face.console import terminal
 
 if TYPE_CHECKING:
-    from dlas.testing.children import Check, Finding
+    from dlas.testing.children import CheckResult, ChildCheck
 
 AXES = ("dataset", "model", "compression", "algorithm", "compiler", "hardware")
 
@@ -83,7 +83,7 @@ def check(
         terminal.console().print(f"{shown}: keeps the contract of a {axis}", highlight=False, markup=False)
 
 
-def _findings(todo: Sequence[Check], in_process: bool) -> Iterator[Finding]:
+def _findings(todo: Sequence[ChildCheck], in_process: bool) -> Iterator[CheckResult]:
     """Yield the findings of all checks, with a bar of progress on a terminal."""
     from dlas.sweep.engine.session import Session
     from dlas.testing.children import findings
@@ -104,7 +104,7 @@ def _findings(todo: Sequence[Check], in_process: bool) -> Iterator[Finding]:
         )
 
 
-def _print_convolutions(shown: str, found: Sequence[Finding]) -> None:
+def _print_convolutions(shown: str, found: Sequence[CheckResult]) -> None:
     """Print how many convolutions an algorithm computes rightly, and which it declines."""
     outcomes = Counter(finding.outcome for finding in found)
     line = f"{shown}: right on {outcomes['right']} of {outcomes.total()} convolutions"

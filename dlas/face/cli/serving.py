@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dlas.bench.remote.address import PORT
-from dlas.bench.remote.server import LONGEST_S, Server
+from dlas.bench.remote.server import LONGEST_S, BoardServer
 from dlas.bench.remote.tokens import default_path, read_or_make
 from dlas.face.console import terminal
 
@@ -30,7 +30,7 @@ def serve(
     """Run programs on this board for studies that run elsewhere, until it is interrupted."""
     path = default_path(key)
     path = token_file.expanduser() if token_file else path
-    server = Server(key, read_or_make(path), host, port, terminal.say, longest)
+    server = BoardServer(key, read_or_make(path), host, port, terminal.say, longest)
     import tvm.rpc  # noqa: F401  # once for all sessions, which are forked
 
     if not _loopback(host):

@@ -30,7 +30,7 @@ from dlas.sweep.rows.labels import (
     times_as_fast,
 )
 from dlas.sweep.rows.results import Row
-from dlas.sweep.rows.schema import CompiledAccuracy, Imported
+from dlas.sweep.rows.schema import CompiledAccuracy, ImportSource
 
 UNITS = {"s": "s", "bytes": "B", "hz": "Hz", "j": "J"}
 """Units by the last word of a key."""
@@ -137,7 +137,7 @@ def _times(row: Row) -> Iterator[tuple[str, str]]:
         yield "samples", f"{count}{calls}{bound}; the samples themselves were not imported"
 
 
-def _origin(imported: Imported) -> str:
+def _origin(imported: ImportSource) -> str:
     """Return the file that a row was imported from, and where in it the row stands."""
     line, row = imported.get("line"), imported.get("row")
     place = f", line {line:,}" if line else f", row {row:,}" if row else ""
@@ -225,7 +225,7 @@ def _agreement(accuracy: CompiledAccuracy) -> str:
     )
 
 
-def _amounts(mapping: object, prefix: str = "") -> Iterator[tuple[str, str]]:
+def _amounts(mapping: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield the values of a nested mapping with their units, by their keys joined by dots."""
     for name, value in flat(mapping, prefix):
         yield name, _worded(name.rpartition(".")[2], value)

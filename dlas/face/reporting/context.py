@@ -21,7 +21,7 @@ from dlas.analysis.winners import Standing, standings
 from dlas.face.reporting.palette import colours
 from dlas.face.tables.columns import maybe
 from dlas.face.tables.table import Where
-from dlas.prediction.learning.stored import Stored
+from dlas.prediction.learning.stored import StoredPredictor
 from dlas.stack import PART_AXES
 from dlas.sweep.rows.columns import AXES, MACHINE, UNSAID
 from dlas.sweep.rows.details import Details
@@ -52,7 +52,7 @@ class Context:
         What the labels of ``points`` leave out.
     fewer : str
         Which rows are left out because they are very many, as a sentence.
-    predictors : sequence of Stored
+    predictors : sequence of StoredPredictor
         Predictors to show.
     predictions : DataFrame, optional
         Points that were predicted and have no row.
@@ -64,7 +64,7 @@ class Context:
     details: Details = field(default_factory=Details)
     abbreviations: Abbreviations = field(default_factory=Abbreviations)
     fewer: str = ""
-    predictors: Sequence[Stored] = ()
+    predictors: Sequence[StoredPredictor] = ()
     predictions: pd.DataFrame | None = None
 
     @cached_property

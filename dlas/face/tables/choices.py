@@ -11,7 +11,7 @@ from rich.text import Text
 
 from dlas.analysis.choosing.layers import (
     Candidate,
-    Gain,
+    ChoiceGain,
     LayerTimes,
     changes,
     changing_s,
@@ -81,7 +81,7 @@ def _named(algorithm: str) -> str:
     return label(json.loads(algorithm))
 
 
-def _prediction(measured: LayerTimes, gain: Gain) -> str:
+def _prediction(measured: LayerTimes, gain: ChoiceGain) -> str:
     best = _named(measured.singles[0].algorithm)
     return (
         f"Predicted: {milliseconds(gain.predicted_s)} ms an inference, "
@@ -124,7 +124,9 @@ def _next(candidates: Mapping[str, Candidate], chosen: Candidate) -> Candidate |
     return min(others, key=lambda candidate: candidate.latency_s, default=None)
 
 
-def _below(measured: LayerTimes, chosen: Mapping[str, Candidate], gain: Gain, proven: bool) -> Iterator[str]:
+def _below(
+    measured: LayerTimes, chosen: Mapping[str, Candidate], gain: ChoiceGain, proven: bool
+) -> Iterator[str]:
     changed = changes(measured.edges, layouts_of(chosen))
     if changed and measured.seconds_a_byte:
         rate, took = 1e-9 / measured.seconds_a_byte, changing_s(changed, measured.seconds_a_byte)

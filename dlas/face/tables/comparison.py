@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from dlas.analysis.compare import ComparedRow, Comparison, Matched
+from dlas.analysis.compare import ComparedRow, Comparison, MatchedGroup
 from dlas.analysis.matching import natural
 from dlas.face.tables.columns import NOTHING, names, numbers, table_of
 from dlas.face.tables.marks import NOISY, Notes, first_shown, shared_values
@@ -62,7 +62,7 @@ def grid(comparison: Comparison, most: int | None = None) -> Grid:
 
 def _table(
     comparison: Comparison,
-    groups: Sequence[Matched],
+    groups: Sequence[MatchedGroup],
     varying: Sequence[str],
     unit: str,
     notes: Notes,
@@ -83,7 +83,7 @@ def _table(
     return table_of(strips, "comparison")
 
 
-def _keys(groups: Sequence[Matched]) -> tuple[list[str], str]:
+def _keys(groups: Sequence[MatchedGroup]) -> tuple[list[str], str]:
     """Return the columns in which the groups differ, and a text of the values that they share."""
     keys = list(groups[0].key) if groups else []
     varying = [name for name in keys if len({group.key.get(name) for group in groups}) > 1]

@@ -16,9 +16,9 @@ from dlas.face.tables.view import View
 from dlas.prediction.learning.curves import curves_of_settings
 from dlas.prediction.learning.points import Points, points_of
 from dlas.prediction.learning.predictions import as_rows, bounded, predict
-from dlas.prediction.learning.settings import Evaluated
+from dlas.prediction.learning.settings import SettingEvaluation
 from dlas.prediction.learning.splits import Criterion
-from dlas.prediction.learning.stored import Stored
+from dlas.prediction.learning.stored import StoredPredictor
 from dlas.stack import Predictor
 from dlas.sweep.engine.planned import Examples
 from dlas.sweep.rows.predictions import MEASURED, write_predictions
@@ -26,7 +26,9 @@ from dlas.sweep.rows.predictions import MEASURED, write_predictions
 Say = Callable[[str], None]
 
 
-def evaluated_view(target: str, criterion: Criterion, points: Points, evaluated: Sequence[Evaluated]) -> View:
+def evaluated_view(
+    target: str, criterion: Criterion, points: Points, evaluated: Sequence[SettingEvaluation]
+) -> View:
     """Return the scores of all settings as a table to look at and to compute with."""
     shown: list[RenderableType] = []
     for each in evaluated:
@@ -56,7 +58,7 @@ def curves_view(
 
 
 def predicted_view(
-    known: Stored,
+    known: StoredPredictor,
     made: Examples,
     out: str | os.PathLike[str] | None,
     within: Mapping[str, float],
@@ -77,7 +79,9 @@ def predicted_view(
     return View(frame, tables.predicted(frame, known.record.target, len(points), made.failed))
 
 
-def beside_measured(known: Stored, frame: pd.DataFrame, within: Mapping[str, float], anyway: bool) -> View:
+def beside_measured(
+    known: StoredPredictor, frame: pd.DataFrame, within: Mapping[str, float], anyway: bool
+) -> View:
     """Return rows with predictions beside what was measured."""
     target = known.record.target
     points = points_of(frame[frame["status"].eq("ok") & frame[target].notna()])

@@ -24,10 +24,10 @@ from dlas.face.tables.table import Table
 from dlas.face.tables.text import Grid, titled
 from dlas.prediction.learning.curves import Curves
 from dlas.prediction.learning.evaluation import CLOSE, Evaluation, KernelScores
-from dlas.prediction.learning.gains import Gain, Range
+from dlas.prediction.learning.gains import Range, TransferGain
 from dlas.prediction.learning.intervals import LEVEL, fewest_groups
 from dlas.prediction.learning.metrics import WITHIN, Scores
-from dlas.prediction.learning.settings import Evaluated
+from dlas.prediction.learning.settings import SettingEvaluation
 from dlas.sweep.rows.columns import AXES, INSTANCE, MACHINE
 from dlas.sweep.rows.labels import MISSING, number_of, points, shortened, shown_in
 from dlas.sweep.rows.predictions import MEASURED, UNKNOWN, bound_names
@@ -96,7 +96,7 @@ def curves(found: Curves, target: str, hold_out: str) -> Grid:
     return titled(table_of(strips, "curves", title), Text(floor_in_words(found.floor), style="dim"))
 
 
-def gained(predictor: str, hold_out: str, gains: Sequence[Gain]) -> Grid:
+def gained(predictor: str, hold_out: str, gains: Sequence[TransferGain]) -> Grid:
     """Return the table of what fitting to several devices gains over one, by model.
 
     Parameters
@@ -104,7 +104,7 @@ def gained(predictor: str, hold_out: str, gains: Sequence[Gain]) -> Grid:
     predictor : str
     hold_out : str
         What makes a device: ``instance``.
-    gains : sequence of Gain
+    gains : sequence of TransferGain
         At least one.
     """
     within = [
@@ -178,7 +178,7 @@ def predicted(frame: pd.DataFrame, target: str, total: int, failed: Mapping[str,
     return Grid(table_of(strips, "predicted"), below=below)
 
 
-def scores_frame(evaluated: Sequence[Evaluated]) -> pd.DataFrame:
+def scores_frame(evaluated: Sequence[SettingEvaluation]) -> pd.DataFrame:
     """Return the scores of every predictor in every setting, one line each and one for each group."""
     lines = [
         {"setting": each.name, "predictor": one.name, "held_out": name, **asdict(scores)}

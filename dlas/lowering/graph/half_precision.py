@@ -8,27 +8,28 @@ Processors without arithmetic in 16 bits convert where they load and store.  Sum
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 from tvm import relax
 
 from dlas.lowering.graph.bfloat16 import from_bfloat16, to_bfloat16
-from dlas.lowering.graph.importing import as_array, as_constant
-from dlas.lowering.graph.simplify import (
+from dlas.lowering.graph.graph import (
     RESHAPES,
     WEIGHTED,
     Graph,
     Readers,
-    bindings_of,
+    as_array,
+    as_constant,
     is_call,
     is_constant,
     live,
     readers_of,
     shape_of,
+    unreadable,
 )
-from dlas.lowering.kernels.regions import unreadable
+from dlas.lowering.graph.rewriter import Rewriter
 from dlas.stack import BFLOAT16, Array
 from dlas.stack import bfloat16 as numbers
 
@@ -38,7 +39,7 @@ MOVES = frozenset({*RESHAPES, "relax.permute_dims", "relax.strided_slice", "rela
 
 
 @dataclass(frozen=True)
-class Stored:
+class StorageFormat:
     """How numbers of 16 bits are stored.
 
     Parameters
@@ -72,78 +73,60 @@ def _rounded_to_bits(array: Array) -> Array:
     return numbers.to_bfloat16(array + np.float32(0))
 
 
-STORED = {
-    FLOAT16: Stored(
+FORMATS = {
+    FLOAT16: StorageFormat(
         narrow=partial(relax.op.astype, dtype=FLOAT16),
         widen=partial(relax.op.astype, dtype="float32"),
         constant=_rounded,
         value=lambda array: array.astype(np.float32),
         moves=MOVES | {"relax.nn.max_pool2d"},
     ),
-    BFLOAT16: Stored(to_bfloat16, from_bfloat16, _rounded_to_bits, numbers.from_bfloat16, bits=True),
+    BFLOAT16: StorageFormat(to_bfloat16, from_bfloat16, _rounded_to_bits, numbers.from_bfloat16, bits=True),
 }
 """By the type's name."""
 
 
 def in_halves(graph: Graph) -> Graph:
-    """Return a float32 network whose stored numbers have 16 bits, and whose operators compute in float32.
+    """Return a network whose stored numbers have 16 bits, and whose operators compute in float32.
 
     Weights and inputs of convolutions and linear layers are stored, and values with several readers.
+    A network whose numbers are to be stored in float32 is returned as it is.
     """
-    assert graph.halves is not None
-    builder = relax.BlockBuilder()
-    with builder.function("main", [graph.images]):
-        rewriter = _Rewriter(graph, builder, readers_of(graph), STORED[graph.halves])
-        for variable, value in graph.bindings:
-            rewriter.write(variable, value)
-        output = rewriter.wide(graph.output)
-        builder.emit_func_output(output)
-    found = live(bindings_of(builder.get()["main"]), output)
-    return replace(graph, bindings=found, output=output, names=rewriter.names, linear=rewriter.linear)
+    if graph.halves is None:
+        return graph
+    return live(_HalfRewriter(graph, readers=readers_of(graph), stored=FORMATS[graph.halves]).write())
 
 
-@dataclass
-class _Rewriter:
-    """Writes a network binding by binding; maps its variables to float32 values, 16 bits, or both."""
+@dataclass(kw_only=True)
+class _HalfRewriter(Rewriter):
+    """Maps variables to float32 values, to those of 16 bits (``halves``), or both."""
 
-    graph: Graph
-    builder: relax.BlockBuilder
     readers: Readers
-    stored: Stored
-    values: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
+    stored: StorageFormat
     halves: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
-    names: dict[relax.Var, str] = field(default_factory=dict)
-    linear: dict[relax.Var, str] = field(default_factory=dict)
 
-    def write(self, variable: relax.Var, value: relax.Expr) -> None:
-        """Write one binding."""
-        if not isinstance(value, relax.Call):
-            self.values[variable] = self.wide(value)
-        elif is_call(value, "relax.astype") and value.ty.dtype == value.args[0].ty.dtype:
-            if value.args[0] in self.halves:
-                self.halves[variable] = self.halves[value.args[0]]
-            else:
-                self.values[variable] = self.wide(value.args[0])
-        elif is_call(value) and value.op.name in WEIGHTED and is_constant(value.args[1]):
-            self.values[variable] = self._product(value)
+    def visit(self, variable: relax.Var, value: relax.Expr) -> None:
+        """Write one binding, in 16 bits where it computes nothing with a number."""
+        if _keeps_type(value) and value.args[0] in self.halves:
+            self.halves[variable] = self.halves[value.args[0]]
         elif is_call(value) and value.op.name in self.stored.moves and _in_float(variable):
-            arguments = [self.half(argument) for argument in value.args]
-            self.halves[variable] = self._emit(value, arguments)
+            self.halves[variable] = self.emit_call(value, [self.half(argument) for argument in value.args])
         else:
-            self.values[variable] = self._emit(value, [self.wide(argument) for argument in value.args])
-        for named, of in ((self.names, self.graph.names), (self.linear, self.graph.linear)):
-            if variable in of:
-                named[self.values[variable]] = of[variable]
+            super().visit(variable, value)
 
-    def wide(self, expression: relax.Expr) -> relax.Expr:
+    def call(self, variable: relax.Var, call: relax.Call) -> relax.Expr:
+        """Return a call in float32; a product by a stored weight reads 16 bits."""
+        if _keeps_type(call):
+            return self.of(call.args[0])
+        if is_call(call) and call.op.name in WEIGHTED and is_constant(call.args[1]):
+            return self._product(call)
+        return super().call(variable, call)
+
+    def of(self, expression: relax.Expr) -> relax.Expr:
         """Return an expression in float32, read from 16 bits where it is stored."""
-        if isinstance(expression, relax.Tuple):
-            return relax.Tuple([self.wide(item) for item in expression.fields])
-        if isinstance(expression, relax.TupleGetItem):
-            return self.builder.emit(relax.TupleGetItem(self.wide(expression.tuple_value), expression.index))
         if expression in self.halves or self._stored(expression):
             return self.builder.emit(self.stored.widen(self.half(expression)))
-        return self.values.get(expression, expression)
+        return super().of(expression)
 
     def half(self, expression: relax.Expr) -> relax.Expr:
         """Return an expression in 16 bits; what is no tensor of float32, unchanged."""
@@ -169,7 +152,7 @@ class _Rewriter:
         x, weight = (self.half(argument) for argument in call.args)
         if self.stored.bits and not _has_a_kernel(call):
             wide = as_constant(np.ascontiguousarray(self.stored.value(as_array(weight))))
-            return self._emit(call, [self.builder.emit(self.stored.widen(x)), wide])
+            return self.emit_call(call, [self.builder.emit(self.stored.widen(x)), wide])
         if call.op.name == "relax.matmul":
             return self.builder.emit(relax.op.matmul(x, weight, out_dtype="float32"))
         a = call.attrs
@@ -180,8 +163,10 @@ class _Rewriter:
         convolved = relax.op.nn.conv2d(x, weight, groups=groups, out_dtype="float32", **options, **layouts)
         return self.builder.emit(convolved)
 
-    def _emit(self, call: relax.Call, arguments: list[relax.Expr]) -> relax.Var:
-        return self.builder.emit(relax.Call(call.op, arguments, call.attrs, call.ty_args))
+
+def _keeps_type(value: relax.Expr) -> bool:
+    """Whether an expression converts a tensor to the type that it has."""
+    return is_call(value, "relax.astype") and bool(value.ty.dtype == value.args[0].ty.dtype)
 
 
 def _has_a_kernel(call: relax.Call) -> bool:

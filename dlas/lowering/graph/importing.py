@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import onnx
 import torch
 import tvm
-import tvm_ffi
 from tvm import relax, tirx
 from tvm.relax.frontend.onnx import from_onnx
 
@@ -24,12 +22,10 @@ from dlas.stack import Array, Network
 
 UNREAD = {"ConvInteger", "MatMulInteger", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul"}
 """Operators of integers, as some files have them, that have no kernels."""
-SHARED = ("float16", "float32")
-"""Types that numpy and TVM share without copies; ``relax.const`` narrows wider ones."""
 
 
 @dataclass(frozen=True)
-class Imported:
+class RelaxProgram:
     """A network as a Relax function.
 
     Parameters
@@ -60,7 +56,7 @@ class Imported:
     halves: str | None = None
 
 
-def import_network(network: Network, batch: int) -> Imported:
+def import_network(network: Network, batch: int) -> RelaxProgram:
     """Return ``network`` in Relax for inputs [batch, c, h, w].
 
     Raises
@@ -95,7 +91,7 @@ def _check_numbers(network: OnnxNetwork) -> None:
         )
 
 
-def _import_torch(module: torch.nn.Module, shape: tuple[int, ...]) -> Imported:
+def _import_torch(module: torch.nn.Module, shape: tuple[int, ...]) -> RelaxProgram:
     device = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
     with torch.no_grad(), quiet():
         program = torch.export.export(module.eval(), (torch.zeros(shape, device=device),))
@@ -111,10 +107,10 @@ def _import_torch(module: torch.nn.Module, shape: tuple[int, ...]) -> Imported:
         for variable in weights
         if variable.name in targets
     }
-    return Imported(function, weights, owners)
+    return RelaxProgram(function, weights, owners)
 
 
-def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> Imported:
+def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> RelaxProgram:
     with quiet():
         imported = from_onnx(model, shape_dict={graph_input(model).name: list(shape)})
     ranks = stored_ranks(model.graph)
@@ -126,7 +122,7 @@ def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> Imported:
         name for node, name in named if node.op_type in ("Gemm", "MatMul") and node.input[1] in ranks
     )
     written = {v: f for v, f in imported.functions_items() if isinstance(f, tvm.tirx.PrimFunc)}
-    return Imported(imported["main"], {}, {}, convolutions, linear, written)
+    return RelaxProgram(imported["main"], {}, {}, convolutions, linear, written)
 
 
 def stored_ranks(graph: onnx.GraphProto) -> dict[str, int]:
@@ -136,16 +132,3 @@ def stored_ranks(graph: onnx.GraphProto) -> dict[str, int]:
         if node.op_type in ("DequantizeLinear", "Cast") and node.input[0] in ranks:
             ranks[node.output[0]] = ranks[node.input[0]]
     return ranks
-
-
-def as_array(constant: tvm.ir.GenericConst) -> Array:
-    """Return a Relax constant's value, read-only: it may share the constant's memory."""
-    value = constant.value
-    return np.from_dlpack(value) if str(value.dtype) in SHARED else np.asarray(value.numpy())
-
-
-def as_constant(array: Array) -> tvm.ir.GenericConst:
-    """Return an array as a Relax constant that shares its memory, in any order, where possible."""
-    if array.dtype.name in SHARED and array.flags.writeable:
-        return relax.const(tvm_ffi.from_dlpack(array, require_contiguous=False))
-    return relax.const(np.ascontiguousarray(array))

@@ -8,13 +8,14 @@ residual additions behind them, so that these can be fused.  A reshape costs not
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from tvm import relax, tirx
 
+from dlas.lowering.graph.graph import Graph, is_call, is_constant, live, shape_of
+from dlas.lowering.graph.rewriter import Rewriter
 from dlas.lowering.graph.scalars import SCALARS
-from dlas.lowering.graph.simplify import Binding, Graph, is_call, is_constant, live, shape_of
 from dlas.stack import BFLOAT16_BITS
 
 PRODUCTS = {
@@ -27,12 +28,7 @@ PRODUCTS = {
 
 def in_rows(graph: Graph) -> Graph:
     """Return the network with linear layers and what follows them on rows."""
-    rewriter, builder = _Rewriter(), relax.BlockBuilder()
-    written = (each for binding in graph.bindings for each in rewriter.rewritten(*binding))
-    bindings = [(variable, builder.normalize(value)) for variable, value in written]
-    output = rewriter.of(graph.output)
-    linear = {rows: graph.linear[layer] for rows, layer in rewriter.rows.items() if layer in graph.linear}
-    return replace(graph, bindings=live(bindings, output), output=output, linear=linear)
+    return live(_RowRewriter(graph).write())
 
 
 def multiplies_rows(call: relax.Expr) -> bool:
@@ -45,59 +41,39 @@ def multiplies_rows(call: relax.Expr) -> bool:
 
 
 @dataclass
-class _Rewriter:
-    """Rewrites bindings in order.
+class _RowRewriter(Rewriter):
+    """Writes products on rows, and leaves out reshapes that change nothing.
 
     Parameters
     ----------
     origins : dict
         By variable, what it is a reshape of.
-    rows : dict
-        Variables [m, k] that linear layers and operators behind them have computed, each with the
-        variable whose value it holds.
-    same : dict
-        By variable, another that is equal.
+    rows : set
+        Variables [m, k] that linear layers and operators behind them have computed.
     """
 
     origins: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
-    rows: dict[relax.Expr, relax.Var] = field(default_factory=dict)
-    same: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
+    rows: set[relax.Expr] = field(default_factory=set)
 
-    def of(self, expression: relax.Expr) -> relax.Expr:
-        """Return an expression in terms of the variables that are left."""
-        if isinstance(expression, relax.Tuple):
-            return relax.Tuple([self.of(item) for item in expression.fields])
-        return self.same.get(expression, expression)
-
-    def rewritten(self, variable: relax.Var, value: relax.Expr) -> Iterator[Binding]:
-        """Yield the bindings that take the place of one."""
-        if isinstance(value, relax.TupleGetItem):
-            yield variable, relax.TupleGetItem(self.of(value.tuple_value), value.index)
-        elif isinstance(value, relax.Call):
-            yield from self._call(variable, value, [self.of(argument) for argument in value.args])
-        else:
-            yield variable, self.of(value)
-
-    def _call(
-        self, variable: relax.Var, call: relax.Call, arguments: Sequence[relax.Expr]
-    ) -> Iterator[Binding]:
+    def call(self, variable: relax.Var, call: relax.Call) -> relax.Expr:
+        """Return what a call computes, on rows if it is a linear layer or follows one."""
+        arguments = [self.of(argument) for argument in call.args]
         if is_call(call, "relax.reshape"):
-            yield from self._reshape(variable, arguments[0])
-        elif multiplies_rows(call):
-            yield from self._on_rows(variable, call, [arguments[0]], arguments[1:])
-        elif self._follows_rows(call, arguments):
-            yield from self._on_rows(variable, call, arguments, [])
-        else:
-            yield variable, relax.Call(call.op, arguments, call.attrs, call.ty_args)
+            return self._reshaped(arguments[0], shape_of(call))
+        if multiplies_rows(call):
+            return self._on_rows(variable, call, arguments[:1], arguments[1:])
+        if self._follows_rows(call, arguments):
+            return self._on_rows(variable, call, arguments, [])
+        return self.emit_call(call, arguments)
 
-    def _reshape(self, variable: relax.Var, x: relax.Expr) -> Iterator[Binding]:
-        """Yield the reshape of ``x`` into ``variable``; nothing where that changes nothing."""
+    def _reshaped(self, x: relax.Expr, shape: Sequence[int]) -> relax.Expr:
+        """Return ``x`` in another shape, by one reshape at most."""
         origin = self.origins.get(x, x)
-        if shape_of(origin) == shape_of(variable):
-            self.same[variable] = origin
-            return
-        self.origins[variable] = origin
-        yield variable, relax.op.reshape(origin, shape_of(variable))
+        if shape_of(origin) == tuple(shape):
+            return origin
+        reshaped = self.builder.emit(relax.op.reshape(origin, shape))
+        self.origins[reshaped] = origin
+        return reshaped
 
     def _follows_rows(self, call: relax.Call, arguments: Sequence[relax.Expr]) -> bool:
         """Whether a call is elementwise and reads rows, at its full size."""
@@ -115,26 +91,19 @@ class _Rewriter:
         call: relax.Call,
         arguments: Sequence[relax.Expr],
         others: Sequence[relax.Expr],
-    ) -> Iterator[Binding]:
-        """Yield a call of ``arguments`` as rows, and ``others`` as they are, with its result's reshape."""
-        inner = []
-        for argument in arguments:
-            if _is_row(argument):
-                inner.append(argument)
-                continue
-            given = relax.Var(f"{variable.name}_given", _in_rows(argument))
-            yield from self._reshape(given, argument)
-            inner.append(self.of(given))
-        rows = relax.Var(f"{variable.name}_rows", _in_rows(variable))
-        self.rows[rows] = variable
-        yield rows, relax.Call(call.op, [*inner, *others], call.attrs)
-        yield from self._reshape(variable, rows)
+    ) -> relax.Expr:
+        """Return a call of ``arguments`` as rows, and ``others`` as they are, in the call's shape."""
+        inner = [a if _is_row(a) else self._reshaped(a, _rows_of(a)) for a in arguments]
+        rows = self.builder.emit(relax.Call(call.op, [*inner, *others], call.attrs))
+        self.rows.add(rows)
+        self.name(variable, rows)
+        return self._reshaped(rows, shape_of(call))
 
 
-def _in_rows(value: relax.Expr) -> relax.TensorType:
-    """Return the type of a tensor's rows."""
+def _rows_of(value: relax.Expr) -> tuple[int, int]:
+    """Return the shape of a tensor's rows."""
     *lead, last = shape_of(value)
-    return relax.TensorType((math.prod(lead), last), str(value.ty.dtype))
+    return math.prod(lead), last
 
 
 def _is_row(operand: relax.Expr) -> bool:

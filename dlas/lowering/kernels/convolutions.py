@@ -11,11 +11,11 @@ import tvm
 from tvm import s_tir, te, tirx
 from tvm.ir.transform import Pass
 
-from dlas.lowering.graph.simplify import OPAQUE, shape_of
-from dlas.lowering.kernels.kernel import Kernel, Origin
+from dlas.lowering.graph.graph import OPAQUE, shape_of
+from dlas.lowering.kernels.kernel import Kernel, KernelOrigin
 from dlas.lowering.kernels.layouts import block_array, block_shape
 from dlas.lowering.kernels.regions import Region
-from dlas.lowering.kernels.tail import Chain, Operand, Step, fold_affine
+from dlas.lowering.kernels.tail import Epilogue, EpilogueStep, Operand, fold_affine
 from dlas.networks.operator_names import of_relax
 from dlas.schedules.direct import Direct
 from dlas.stack import (
@@ -51,7 +51,7 @@ class ConvolutionKernel(Kernel):
         Including the folded scales of a batch norm after the convolution.
     packed : tuple of ndarray
         The weight as ``algorithm.pack`` returns it.
-    steps : tuple of Step
+    steps : tuple of EpilogueStep
         The tail.
     operands : tuple
         What the tail reads: an ndarray in the output's layout where the value is known at
@@ -71,7 +71,7 @@ class ConvolutionKernel(Kernel):
     function: tirx.PrimFunc
     weight: Array
     packed: tuple[Array, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[EpilogueStep, ...]
     operands: tuple[Operand, ...]
     declined: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -111,14 +111,14 @@ class ConvolutionKernel(Kernel):
         return float(scaled + (BFLOAT16_STEP if BFLOAT16 in names else 0.0))
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> KernelOrigin:
         """The algorithm: its options, and the code of its schedules."""
         own = type(self.algorithm)
         options = {name: str(value) for name, value in vars(self.algorithm).items()}
         identity = {"name": algorithm_name(self.algorithm), "class": own.__qualname__, "options": options}
         # Passes and arguments of an algorithm change measurements of any schedule.
         special = own.passes is not Algorithm.passes or own.arguments is not Algorithm.arguments
-        return Origin(identity, own, special)
+        return KernelOrigin(identity, own, special)
 
     def space(self, target: Target) -> Sequence[Decisions]:
         """Return the points of the algorithm's own design space, the best guess first."""
@@ -189,7 +189,7 @@ def make_kernel(
     conv: Conv,
     weight: Array,
     name: str,
-    steps: Sequence[Step] = (),
+    steps: Sequence[EpilogueStep] = (),
     operands: Sequence[Operand] = (),
     target: Target = GENERIC,
 ) -> ConvolutionKernel:
@@ -202,7 +202,7 @@ def make_kernel(
     weight : ndarray, [k, c / groups, r, s]
     name : str
         The PrimFunc's name, an identifier.
-    steps : sequence of Step
+    steps : sequence of EpilogueStep
         The tail; leading scales and shifts are folded into weight and bias.
     operands : sequence
         What the steps read: an ndarray or constant, or a Relax variable.
@@ -234,7 +234,7 @@ def _write(
     algorithm: Algorithm,
     conv: Conv,
     packed: Sequence[Array],
-    steps: tuple[Step, ...],
+    steps: tuple[EpilogueStep, ...],
     operands: Sequence[Operand],
 ) -> tirx.PrimFunc:
     """Return the PrimFunc of (input, *packed, *operands, output)."""
@@ -244,7 +244,7 @@ def _write(
         te.placeholder(*_shape_and_type(operand, conv.output_layout), f"operand{i}")
         for i, operand in enumerate(operands)
     ]
-    result = algorithm.compute(x, arrays, conv, Chain(steps, tuple(beside)))
+    result = algorithm.compute(x, arrays, conv, Epilogue(steps, tuple(beside)))
     if isinstance(result, tvm.tirx.PrimFunc):
         return result
     return te.create_prim_func([x, *arrays, *beside, result])

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from tvm import relax
 
-from dlas.lowering.graph.simplify import bindings_of
-from dlas.lowering.kernels.fusing import Fused, Part, called_kernel
+from dlas.lowering.graph.graph import bindings_of, called_kernel
+from dlas.lowering.kernels.fusing import FusedModule, FusedOperator
 from dlas.lowering.kernels.kernel import Kernel
 from dlas.lowering.kernels.layouts import REDUCTIONS, Layouts
 from dlas.networks.layer_names import CallNames
@@ -45,7 +45,7 @@ class KernelLayers:
     stock: Mapping[relax.Var, Layer]
     _shapes: dict[relax.Expr, tuple[int, ...]] = field(default_factory=dict)
 
-    def describe(self, fused: Fused) -> list[Layer]:
+    def describe(self, fused: FusedModule) -> list[Layer]:
         """Return one layer for each kernel that ``main`` calls."""
         main, calls = fused.module["main"], CallNames()
         stored = set(main.params[1:])
@@ -64,7 +64,7 @@ class KernelLayers:
                 layers.append(layer)
         return layers
 
-    def _layer(self, kernel: str, parts: Sequence[Part], stored: Sequence[str]) -> Layer:
+    def _layer(self, kernel: str, parts: Sequence[FusedOperator], stored: Sequence[str]) -> Layer:
         """Return what a kernel computes, but for the shapes that it reads and writes."""
         layer = next((self.linear[name] for name in stored if name in self.linear), kernel)
         if kernel in self.kernels:
@@ -93,7 +93,7 @@ class KernelLayers:
         whole = value.op.name == ADAPTIVE and tuple(map(int, value.attrs.output_size)) == (1, 1)
         return "GlobalAveragePool" if whole else name
 
-    def _sizes(self, part: Part) -> dict[str, Any]:
+    def _sizes(self, part: FusedOperator) -> dict[str, Any]:
         """Return an operator's sizes and parameters."""
         call, operator, written = part.value, self._operator(part.value), self._shape(part.variable)
         if operator == LAYOUT_CHANGE:
@@ -145,7 +145,7 @@ def _lowered_before(kernel: str) -> str | None:
     return of_topi(name)
 
 
-def _most_work(parts: Sequence[Part], names: Sequence[str]) -> int:
+def _most_work(parts: Sequence[FusedOperator], names: Sequence[str]) -> int:
     """Return the position of the operator with the most work: by TVM's patterns, the first one of equals."""
     ranks = [-1 if name in FREE else part.pattern for part, name in zip(parts, names, strict=True)]
     return ranks.index(max(ranks))

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from tvm import relax
 
-from dlas.lowering.graph.simplify import is_call, is_constant, shape_of, variables
+from dlas.lowering.graph.graph import is_call, is_constant, shape_of, variables
 from dlas.lowering.kernels.layouts import follows
 from dlas.stack import Edge
 

@@ -9,7 +9,7 @@ import tvm
 from tvm import relax, s_tir, tirx
 
 from dlas.lowering.graph import scalars
-from dlas.lowering.graph.simplify import OPAQUE, RESHAPES, bindings_of
+from dlas.lowering.graph.graph import OPAQUE, RESHAPES, bindings_of, called_kernel
 from dlas.lowering.kernels.attention import legalisation
 from dlas.lowering.operators import pooling
 from dlas.lowering.operators.inline import inline_elementwise
@@ -20,7 +20,7 @@ WRITTEN = {**pooling.WRITTEN, **scalars.WRITTEN}
 
 
 @dataclass(frozen=True)
-class Part:
+class FusedOperator:
     """One of the operators that a kernel computes.
 
     Parameters
@@ -39,22 +39,22 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Fused:
+class FusedModule:
     """A network whose operators are kernels.
 
     Parameters
     ----------
     module : tvm.IRModule
         ``main`` and the PrimFuncs that it calls.
-    parts : mapping of str to tuple of Part
+    parts : mapping of str to tuple of FusedOperator
         What each PrimFunc computes, in order.
     """
 
     module: tvm.IRModule
-    parts: Mapping[str, tuple[Part, ...]]
+    parts: Mapping[str, tuple[FusedOperator, ...]]
 
 
-def fuse_operators(module: tvm.IRModule, target: Target) -> Fused:
+def fuse_operators(module: tvm.IRModule, target: Target) -> FusedModule:
     """Return a network with all but its kernels legalised and fused by TVM.
 
     Parameters
@@ -64,44 +64,46 @@ def fuse_operators(module: tvm.IRModule, target: Target) -> Fused:
     target : Target
     """
     module["main"] = module["main"].with_attr("num_input", 1)
-    transform = relax.transform
-    legalise = [transform.LegalizeOps({**WRITTEN, **legalisation(target)}), transform.AnnotateTIROpPattern()]
-    views = [transform.RewriteDataflowReshape(), transform.DeadCodeElimination()]
-    legalised = tvm.transform.Sequential(legalise)(module)
-    grouped = transform.FuseOps()(legalised)
+    # Every operator as loops: those here where TVM's own would be slow.
+    legalised = relax.transform.LegalizeOps({**WRITTEN, **legalisation(target)})(module)
+    # What may be fused follows from how each kernel reads its inputs.
+    legalised = relax.transform.AnnotateTIROpPattern()(legalised)
+    # Operators that become one kernel are a function; what is in it can only be told now.
+    grouped = relax.transform.FuseOps()(legalised)
     parts = _groups(grouped, _parts(module, legalised))
-    fused = _with_single_reshapes(transform.FuseTIR()(grouped), parts)
-    return Fused(tvm.transform.Sequential(views)(fused), parts)
+    # Each such function as the loops of all its operators.
+    fused = relax.transform.FuseTIR()(grouped)
+    # TVM takes a kernel for a view only if it is one reshape.
+    fused = _with_single_reshapes(fused, parts)
+    # Reshapes as views, which take no time.
+    fused = relax.transform.RewriteDataflowReshape()(fused)
+    # What was fused is not called any more.
+    fused = relax.transform.DeadCodeElimination()(fused)
+    return FusedModule(fused, parts)
 
 
-def called_kernel(value: relax.Expr) -> str | None:
-    """Return the name of the PrimFunc that an expression calls, None where it calls none."""
-    is_call = isinstance(value, relax.Call) and isinstance(value.op, tvm.ir.Op)
-    if not (is_call and value.op.name == "relax.call_tir"):
-        return None
-    return str(value.args[0].name_hint)
-
-
-def _parts(module: tvm.IRModule, legalised: tvm.IRModule) -> dict[str, Part]:
+def _parts(module: tvm.IRModule, legalised: tvm.IRModule) -> dict[str, FusedOperator]:
     """Return the operator that each PrimFunc of a legalised network computes.
 
     An operator that takes several PrimFuncs is the one of each.
     """
     values = dict(bindings_of(module["main"]))
-    parts: dict[str, Part] = {}
+    parts: dict[str, FusedOperator] = {}
     variable = None
     # The last PrimFunc of an operator writes its variable, so that the others are seen after it from the end.
     for written, value in reversed(bindings_of(legalised["main"])):
         variable = written if written in values else variable
         kernel = called_kernel(value)
         if kernel is not None and variable is not None:
-            parts[kernel] = Part(variable, values[variable], _pattern(legalised[kernel]))
+            parts[kernel] = FusedOperator(variable, values[variable], _pattern(legalised[kernel]))
     return parts
 
 
-def _groups(grouped: tvm.IRModule, parts: Mapping[str, Part]) -> dict[str, tuple[Part, ...]]:
+def _groups(
+    grouped: tvm.IRModule, parts: Mapping[str, FusedOperator]
+) -> dict[str, tuple[FusedOperator, ...]]:
     """Return the parts of each kernel of a network whose operators ``FuseOps`` has grouped."""
-    groups: dict[str, tuple[Part, ...]] = {kernel: (part,) for kernel, part in parts.items()}
+    groups: dict[str, tuple[FusedOperator, ...]] = {kernel: (part,) for kernel, part in parts.items()}
     for variable, function in grouped.functions_items():
         if isinstance(function, relax.Function) and variable.name_hint != "main":
             calls = [called_kernel(value) for _, value in bindings_of(function)]
@@ -111,7 +113,9 @@ def _groups(grouped: tvm.IRModule, parts: Mapping[str, Part]) -> dict[str, tuple
     return groups
 
 
-def _with_single_reshapes(module: tvm.IRModule, parts: Mapping[str, tuple[Part, ...]]) -> tvm.IRModule:
+def _with_single_reshapes(
+    module: tvm.IRModule, parts: Mapping[str, tuple[FusedOperator, ...]]
+) -> tvm.IRModule:
     """Return a network in which several reshapes in a row are one, which TVM makes a view."""
     changed = tvm.IRModule(dict(module.functions), attrs=module.attrs)
     for variable, function in module.functions_items():

@@ -15,7 +15,7 @@ from dlas.stack import Array, Decisions, Layer, Target
 
 
 @dataclass(frozen=True)
-class Origin:
+class KernelOrigin:
     """What wrote a kernel, as tuning records are identified by it.
 
     Parameters
@@ -60,7 +60,7 @@ class Kernel(ABC):
 
     @property
     @abstractmethod
-    def origin(self) -> Origin:
+    def origin(self) -> KernelOrigin:
         """What wrote the kernel."""
 
     @abstractmethod

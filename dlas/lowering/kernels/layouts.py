@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from tvm import relax, te, tirx
 
+from dlas.lowering.graph.graph import OPAQUE, is_call, shape_of
 from dlas.lowering.graph.scalars import SCALARS
-from dlas.lowering.graph.simplify import OPAQUE, is_call, shape_of
 from dlas.stack import CHANGE_LAYOUT, Array, blocked_shape, channel_block
 
 PLAIN = "NCHW"

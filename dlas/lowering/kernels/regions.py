@@ -9,18 +9,18 @@ from dataclasses import dataclass
 import tvm
 from tvm import relax, tirx
 
-from dlas.lowering.graph.scalars import FORMULAS, QUANTIZE, SCALARS, limits_of
-from dlas.lowering.graph.simplify import (
+from dlas.lowering.graph.graph import (
     Graph,
     Readers,
     as_number,
     is_call,
-    is_constant,
     readers_of,
     shape_of,
+    unreadable,
     variables,
 )
-from dlas.lowering.kernels.tail import Step, Value
+from dlas.lowering.graph.scalars import FORMULAS, QUANTIZE, SCALARS, limits_of
+from dlas.lowering.kernels.tail import EpilogueStep, Value
 
 LONGEST = 32
 """Most operators of a tail: longer ones are cut."""
@@ -32,7 +32,7 @@ Values = dict[relax.Var, relax.Expr]
 
 
 @dataclass(frozen=True)
-class Input:
+class ConvolutionInput:
     """What a convolution reads, and its padding.
 
     Parameters
@@ -65,19 +65,19 @@ class Region:
         Holds the tail's output; ``convolution`` where nothing follows.
     variables : tuple of relax.Var
         All that the kernel replaces, ``output`` last.
-    steps : tuple of Step
+    steps : tuple of EpilogueStep
     operands : tuple of relax.Expr
         What the steps read from outside.
-    input : Input
+    input : ConvolutionInput
     """
 
     convolution: relax.Var
     call: relax.Call
     output: relax.Var
     variables: tuple[relax.Var, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[EpilogueStep, ...]
     operands: tuple[relax.Expr, ...]
-    input: Input
+    input: ConvolutionInput
 
 
 def find_regions(graph: Graph) -> list[Region]:
@@ -102,18 +102,7 @@ def find_regions(graph: Graph) -> list[Region]:
     return regions
 
 
-def unreadable(call: relax.Call) -> str | None:
-    """Return why a call of ``relax.nn.conv2d`` is left to TVM, or None."""
-    attributes = call.attrs
-    layouts = (attributes.data_layout, attributes.kernel_layout, attributes.out_layout)
-    if layouts != ("NCHW", "OIHW", "NCHW"):
-        return f"layouts {', '.join(layouts)} are left to TVM"
-    if not is_constant(call.args[1]):
-        return "the weight is computed at run time"
-    return None
-
-
-def _input(call: relax.Call, values: Values, readers: Readers) -> Input:
+def _input(call: relax.Call, values: Values, readers: Readers) -> ConvolutionInput:
     """Return what a convolution reads, with a ``pad`` operator before it absorbed.
 
     That operator must have no other reader, and its padding the same value as the
@@ -121,7 +110,7 @@ def _input(call: relax.Call, values: Values, readers: Readers) -> Input:
     """
     x = call.args[0]
     top, left, bottom, right = (int(side) for side in call.attrs.padding)
-    alone = Input(x, (top, left, bottom, right))
+    alone = ConvolutionInput(x, (top, left, bottom, right))
     pad = values.get(x)
     if (
         pad is None
@@ -140,7 +129,7 @@ def _input(call: relax.Call, values: Values, readers: Readers) -> Input:
     ):
         return alone
     padding = (top + above, left + before, bottom + below, right + behind)
-    return Input(pad.args[0], padding, value if "float" in str(x.ty.dtype) else int(value), (x,))
+    return ConvolutionInput(pad.args[0], padding, value if "float" in str(x.ty.dtype) else int(value), (x,))
 
 
 def _grow(start: relax.Var, values: Values, readers: Readers, claimed: set[relax.Var]) -> list[relax.Var]:
@@ -229,7 +218,7 @@ def _readable(argument: relax.Expr) -> bool:
 
 def _as_steps(
     members: Sequence[relax.Var], values: Values
-) -> tuple[tuple[Step, ...], tuple[relax.Expr, ...]]:
+) -> tuple[tuple[EpilogueStep, ...], tuple[relax.Expr, ...]]:
     """Return a region's operators as steps, and what they read from outside."""
     position = {variable: index for index, variable in enumerate(members)}
     operands: dict[relax.Expr, int] = {}
@@ -250,5 +239,5 @@ def _as_steps(
             inputs.append(("number", float(call.attrs.alpha)))
         if call.op.name == QUANTIZE:
             inputs += [("number", limit) for limit in limits_of(call)]
-        steps.append(Step(call.op.name, tuple(inputs), str(call.ty.dtype)))
+        steps.append(EpilogueStep(call.op.name, tuple(inputs), str(call.ty.dtype)))
     return tuple(steps), tuple(operands)

@@ -8,7 +8,7 @@ convolution and as an expression inside a sparse kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -33,7 +33,7 @@ Affine: TypeAlias = npt.NDArray[np.float64] | float
 
 
 @dataclass(frozen=True)
-class Step:
+class EpilogueStep:
     """One elementwise operator.
 
     Parameters
@@ -51,19 +51,19 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Chain:
+class Epilogue:
     """The tail of one convolution; what algorithms know as ``stack.Tail``.
 
     Parameters
     ----------
-    steps : tuple of Step
+    steps : tuple of EpilogueStep
         In order; the last one computes the output.
     operands : tuple of te.Tensor
         Further tensors that the steps read: bias, residual.  Each
         has a shape that broadcasts to [n, k, p, q].
     """
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[EpilogueStep, ...] = ()
     operands: tuple[te.Tensor, ...] = ()
 
     def __call__(self, convolved: te.Tensor) -> te.Tensor:
@@ -99,7 +99,7 @@ class Chain:
         return finished
 
 
-def _apply(step: Step, values: Sequence[Expr], beside: Sequence[Expr]) -> Expr:
+def _apply(step: EpilogueStep, values: Sequence[Expr], beside: Sequence[Expr]) -> Expr:
     """Return a step's result for one element; numbers take the type of the other inputs."""
     typed = [_tensor_element(source, values, beside) for source in step.inputs]
     element_type = next(type_of(element) for element in typed if element is not None)
@@ -110,7 +110,7 @@ def _apply(step: Step, values: Sequence[Expr], beside: Sequence[Expr]) -> Expr:
     return SCALARS[step.operator](*arguments)
 
 
-def _reads(position: int, steps: Sequence[Step]) -> int:
+def _reads(position: int, steps: Sequence[EpilogueStep]) -> int:
     """Return how often a value is used, counting 2 where an operator's formula repeats it."""
     return sum(
         step.inputs.count(("value", position)) * (1 if step.operator in NAMED_ONCE else 2) for step in steps
@@ -136,22 +136,22 @@ def _broadcast(shape: Sequence[Expr], index: Sequence[Expr]) -> tuple[Expr | int
 
 
 def fold_affine(
-    weight: Array, conv: Conv, steps: Sequence[Step], operands: Sequence[Operand]
-) -> tuple[Array, tuple[Step, ...], tuple[Operand, ...]]:
+    weight: Array, conv: Conv, steps: Sequence[EpilogueStep], operands: Sequence[Operand]
+) -> tuple[Array, tuple[EpilogueStep, ...], tuple[Operand, ...]]:
     """Fold a tail's leading scales and shifts (batch norm, bias) into the weight and one bias.
 
     Parameters
     ----------
     weight : ndarray, [k, c / groups, r, s]
     conv : Conv
-    steps : sequence of Step
+    steps : sequence of EpilogueStep
     operands : sequence
         An ndarray where the operand is known at compile time, else a Relax expression.
 
     Returns
     -------
     weight : ndarray, [k, c / groups, r, s]
-    steps : tuple of Step
+    steps : tuple of EpilogueStep
         The remaining steps, after the addition of the bias where there is one.
     operands : tuple
         The operands still read, the bias [k, 1, 1] last.
@@ -170,13 +170,13 @@ def fold_affine(
     scaled = (real * scale[:, None, None, None]).astype(real.dtype)
     scaled = to_bfloat16(scaled + 0) if conv.weight_type == BFLOAT16 else scaled
     bias = shift.astype(conv.accumulator_type).reshape(-1, 1, 1)
-    add = Step("relax.add", (("value", 0), ("operand", len(operands))), conv.accumulator_type)
+    add = EpilogueStep("relax.add", (("value", 0), ("operand", len(operands))), conv.accumulator_type)
     rest = tuple(_renumber(step, 1 - folded) for step in steps[folded:])
     return scaled, *_without_unread((add, *rest), (*operands, bias))
 
 
 def _affine(
-    step: Step, position: int, conv: Conv, operands: Sequence[Operand]
+    step: EpilogueStep, position: int, conv: Conv, operands: Sequence[Operand]
 ) -> tuple[Affine, Affine] | None:
     """Return scale and shift [k] of a step that is affine in each channel with known coefficients."""
     if len(step.inputs) != 2 or step.inputs.count(("value", position)) != 1:
@@ -211,23 +211,22 @@ def _per_channel(source: Value, conv: Conv, operands: Sequence[Operand]) -> npt.
 
 
 def _without_unread(
-    steps: tuple[Step, ...], operands: tuple[Operand, ...]
-) -> tuple[tuple[Step, ...], tuple[Operand, ...]]:
+    steps: tuple[EpilogueStep, ...], operands: tuple[Operand, ...]
+) -> tuple[tuple[EpilogueStep, ...], tuple[Operand, ...]]:
     """Drop the operands that no step reads."""
     read = sorted({int(which) for step in steps for kind, which in step.inputs if kind == "operand"})
     place: dict[Value, Value] = {("operand", old): ("operand", new) for new, old in enumerate(read)}
     kept = tuple(
-        Step(step.operator, tuple(place.get(source, source) for source in step.inputs), step.result_type)
-        for step in steps
+        replace(step, inputs=tuple(place.get(source, source) for source in step.inputs)) for step in steps
     )
     return kept, tuple(operands[old] for old in read)
 
 
-def _read_later(position: int, steps: Sequence[Step]) -> bool:
+def _read_later(position: int, steps: Sequence[EpilogueStep]) -> bool:
     """Whether a value is read by more than the next step."""
     return any(("value", position) in step.inputs for step in steps[position + 1 :])
 
 
-def _renumber(step: Step, by: int) -> Step:
+def _renumber(step: EpilogueStep, by: int) -> EpilogueStep:
     inputs = tuple((kind, which + by) if kind == "value" else (kind, which) for kind, which in step.inputs)
-    return Step(step.operator, inputs, step.result_type)
+    return replace(step, inputs=inputs)

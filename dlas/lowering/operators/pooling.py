@@ -10,7 +10,7 @@ import tvm
 from tvm import relax, s_tir, te, tirx, topi
 from tvm.ir import Expr
 
-from dlas.lowering.graph.simplify import FUSES_BEHIND, shape_of
+from dlas.lowering.graph.graph import FUSES_BEHIND, shape_of
 from dlas.lowering.operators.schedule import schedule_each
 from dlas.lowering.operators.share import share
 from dlas.stack import Target

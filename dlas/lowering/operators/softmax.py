@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from tvm import relax, s_tir, te, tirx, topi
 from tvm.ir import Expr
 
+from dlas.lowering.graph.graph import FUSES_BEHIND, shape_of
 from dlas.lowering.graph.scalars import exponential
-from dlas.lowering.graph.simplify import FUSES_BEHIND, shape_of
 from dlas.lowering.operators.share import share
 from dlas.schedules.loops.transformations import output_block
 

@@ -21,7 +21,7 @@ from dlas.lowering.tuning.rules import Evolution, Rules
 from dlas.lowering.tuning.search import NoSchedule, Proposer, Search
 from dlas.lowering.tuning.selection import Budget, first_trials
 from dlas.lowering.tuning.workload import Workload, short_form
-from dlas.stack import Bench, Layer
+from dlas.stack import Bench, ScheduleChoice
 
 Space = Literal["rules", "algorithm"]
 
@@ -101,7 +101,7 @@ class TuningResult:
     count: int
     selection: Selection
 
-    def summary(self) -> Layer:
+    def summary(self) -> ScheduleChoice:
         """Return the entries of a row's layer about its search."""
         number = self.selection.number
         decisions = self.records.candidates[number].get("decisions")

@@ -1,4 +1,4 @@
-"""The operators of an ONNX graph, as layers have them: names, shapes and parameters."""
+"""The operators of an ONNX graph: names, shapes and parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from dlas.networks.layer_names import CallNames, layer_of_node
 from dlas.networks.onnx.counting import WEIGHT_OF_CONVOLUTION, WEIGHT_OF_PRODUCT, graph_input, run_for_shapes
-from dlas.stack import Layer
+from dlas.stack import Computation, NetworkOperator, TensorView
 
 VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"}
 """Operators that compute nothing."""
@@ -25,12 +25,12 @@ REDUCTIONS = {"ReduceMean": "GlobalAveragePool", "ReduceMax": "GlobalMaxPool"}
 """Global pooling by what it is called in graphs that reduce height and width."""
 
 
-def graph_operators(model: onnx.ModelProto, batch: int) -> list[Layer]:
+def graph_operators(model: onnx.ModelProto, batch: int) -> list[NetworkOperator]:
     """Return what :func:`operators_by_output` finds, without the names of tensors."""
     return [*operators_by_output(model, batch).values()]
 
 
-def operators_by_output(model: onnx.ModelProto, batch: int) -> dict[str, Layer]:
+def operators_by_output(model: onnx.ModelProto, batch: int) -> dict[str, NetworkOperator]:
     """Return the operators of one inference of ``batch`` images, in the order of the graph.
 
     What is computed from stored tensors and sizes alone is left out, and so are reshapes.
@@ -38,7 +38,7 @@ def operators_by_output(model: onnx.ModelProto, batch: int) -> dict[str, Layer]:
 
     Returns
     -------
-    dict of str to Layer
+    dict of str to NetworkOperator
         By the name of the first tensor that the operator writes.
 
     Raises
@@ -47,35 +47,40 @@ def operators_by_output(model: onnx.ModelProto, batch: int) -> dict[str, Layer]:
         If ONNX cannot infer a shape that is needed.
     """
     graph, calls = _graph(model, batch), CallNames()
-    layers: dict[str, Layer] = {}
-    origins: dict[str, tuple[int | None, list[Layer]]] = {}
+    operators: dict[str, NetworkOperator] = {}
+    origins: dict[str, tuple[int | None, list[TensorView]]] = {}
     known = {tensor.name for tensor in model.graph.initializer} | {""}
     for index, node in enumerate(model.graph.node):
         if node.op_type in SIZES or known.issuperset(node.input):
             known.update(node.output)
         elif node.op_type in VIEWS:
             before, views = origins.get(node.input[0], (None, []))
-            view: Layer = {"operator": node.op_type, "output": graph.shape(first_output(node))}
+            view: TensorView = {"operator": node.op_type, "output": graph.shape(first_output(node))}
             origins[first_output(node)] = before, [*views, view]
         else:
             convolves = node.op_type in WEIGHT_OF_CONVOLUTION
             own = layer_of_node(node, f"node{index}") if convolves else node.name or f"node{index}"
             read = [graph.shape(name) for name in node.input if name not in known]
-            layer: Layer = {"name": calls.next(own), "operator": node.op_type}
-            shapes: Layer = {"inputs": read, "output": graph.shape(first_output(node))}
-            types: Layer = {"types": {"output": graph.types.get(first_output(node), "float32")}}
+            computed: Computation = {
+                "operator": node.op_type,
+                "inputs": read,
+                "output": graph.shape(first_output(node)),
+                "types": {"output": graph.types.get(first_output(node), "float32")},
+            }
             sources = [origins.get(name, (None, [])) for name in node.input if name not in known]
-            flow: Layer = {
+            origins.update(dict.fromkeys(node.output, (len(operators), [])))
+            operators[first_output(node)] = {
+                "name": calls.next(own),
+                **computed,
+                **_parameters(node, graph),
                 "reads": [before for before, _ in sources],
                 "views": [views for _, views in sources],
             }
-            origins.update(dict.fromkeys(node.output, (len(layers), [])))
-            layers[first_output(node)] = {**layer, **shapes, **types, **_parameters(node, graph), **flow}
-    return layers
+    return operators
 
 
-def parameters_of(node: onnx.NodeProto, shapes: Mapping[str, list[int]]) -> Layer:
-    """Return a node's parameters by the fields of a layer, from the shapes of what it reads and writes."""
+def parameters_of(node: onnx.NodeProto, shapes: Mapping[str, list[int]]) -> Computation:
+    """Return a node's parameters from the shapes of what it reads and writes."""
     try:
         return _parameters(node, _Graph(shapes, {}))
     except ValueError:  # a scalar, or a stored tensor that the node takes in a form of its own
@@ -84,7 +89,7 @@ def parameters_of(node: onnx.NodeProto, shapes: Mapping[str, list[int]]) -> Laye
 
 def placed(
     attributes: Mapping[str, Any], window: Sequence[int], read: Sequence[int], written: Sequence[int]
-) -> Layer:
+) -> Computation:
     """Return strides, padding and dilation of a two-dimensional window.
 
     Parameters
@@ -159,8 +164,8 @@ def _type(kind: int) -> str:
     )
 
 
-def _parameters(node: onnx.NodeProto, graph: _Graph) -> Layer:
-    """Return an operator's parameters by the fields of a layer."""
+def _parameters(node: onnx.NodeProto, graph: _Graph) -> Computation:
+    """Return an operator's parameters."""
     kind, attributes = node.op_type, attributes_of(node)
     read, written = graph.shape(node.input[0]), graph.shape(node.output[0])
     if kind in WEIGHT_OF_CONVOLUTION:
@@ -168,7 +173,7 @@ def _parameters(node: onnx.NodeProto, graph: _Graph) -> Layer:
     if kind in WEIGHT_OF_PRODUCT:
         terms = read[0] if attributes.get("transA") else read[-1]
         rows = math.prod(written) // written[-1]
-        sums: Layer = {"n": rows, "c": terms, "k": written[-1], "macs": math.prod(written) * terms}
+        sums: Computation = {"n": rows, "c": terms, "k": written[-1], "macs": math.prod(written) * terms}
         return {**sums, "bias": len(node.input) > 2} if kind == "Gemm" else sums
     if kind == "Concat":
         return {"axis": attributes["axis"] % len(written)}
@@ -176,29 +181,29 @@ def _parameters(node: onnx.NodeProto, graph: _Graph) -> Layer:
         return {}
     if kind in POOLS:
         r, s = attributes["kernel_shape"]
-        window: Layer = {"r": r, "s": s, "p": written[2], "q": written[3]}
-        ceil: Layer = {"ceil_mode": bool(attributes.get("ceil_mode"))}
+        window: Computation = {"r": r, "s": s, "p": written[2], "q": written[3]}
+        ceil: Computation = {"ceil_mode": bool(attributes.get("ceil_mode"))}
         return {**_images(read), **window, **placed(attributes, (r, s), read, written), **ceil}
     if kind in GLOBAL_POOLS or (kind in REDUCTIONS and written == [*read[:2], 1, 1]):
-        named: Layer = {"operator": REDUCTIONS.get(kind, kind), "p": written[2], "q": written[3]}
+        named: Computation = {"operator": REDUCTIONS.get(kind, kind), "p": written[2], "q": written[3]}
         return {**_images(read), **named}
     return _images(read) if kind == "BatchNormalization" else {}
 
 
-def _convolution(node: onnx.NodeProto, attributes: Mapping[str, Any], graph: _Graph) -> Layer:
+def _convolution(node: onnx.NodeProto, attributes: Mapping[str, Any], graph: _Graph) -> Computation:
     name = node.input[WEIGHT_OF_CONVOLUTION[node.op_type]]
     read, written, weight = (graph.shape(each) for each in (node.input[0], node.output[0], name))
     bias = len(node.input) > (8 if node.op_type == "QLinearConv" else 2) and node.op_type != "ConvInteger"
-    layer: Layer = {"groups": attributes.get("group", 1), "bias": bias}
+    layer: Computation = {"groups": attributes.get("group", 1), "bias": bias}
     if len(weight) != 4:
         return layer
     k, _, r, s = weight
-    window: Layer = {"k": k, "r": r, "s": s, "p": written[2], "q": written[3]}
-    macs: Layer = {"macs": math.prod(written) * math.prod(weight[1:])}
+    window: Computation = {"k": k, "r": r, "s": s, "p": written[2], "q": written[3]}
+    macs: Computation = {"macs": math.prod(written) * math.prod(weight[1:])}
     return {**layer, **_images(read), **window, **placed(attributes, (r, s), read, written), **macs}
 
 
-def _images(read: Sequence[int]) -> Layer:
+def _images(read: Sequence[int]) -> Computation:
     """Return the letters of images [n, c, h, w]."""
     n, c, h, w = read
     return {"n": n, "c": c, "h": h, "w": w}

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from dlas.errors import InputError
 from dlas.networks.weights import read_weights
+from dlas.stack.array import Float64Array
 
 READ = 128
 MOST_LAYERS = 16
@@ -19,7 +19,6 @@ MOST_BYTES = 256 << 20
 MOST_VALUES = MOST_BYTES // 4
 """Most values of a tensor: a few bytes of a file may stand for any number of equal ones."""
 NAMED = re.compile(r"(.*?)(\d{1,6})\.(weight|bias)")
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class AccuracyNetwork:
         The first reads the 128 values of a subnetwork, the last writes its accuracy.
     """
 
-    layers: tuple[tuple[Array, Array], ...]
+    layers: tuple[tuple[Float64Array, Float64Array], ...]
 
     @classmethod
     def read(cls, path: Path) -> AccuracyNetwork:
@@ -45,7 +44,7 @@ class AccuracyNetwork:
         """
         if path.is_file() and path.stat().st_size > MOST_BYTES:
             raise InputError(f"weights {str(path)!r} have over {MOST_BYTES:,} bytes")
-        found: dict[int, dict[str, Array]] = {}
+        found: dict[int, dict[str, Float64Array]] = {}
         for name, value in read_weights(path).items():
             named = NAMED.fullmatch(name) if isinstance(name, str) else None
             if not named or named[3] in found.setdefault(int(named[2]), {}):
@@ -70,7 +69,7 @@ class AccuracyNetwork:
             raise InputError(f"{_expected(path)}: it writes {sizes} values")
         return cls(tuple((layer["weight"], layer["bias"]) for layer in layers))
 
-    def __call__(self, encoded: Array) -> Array:
+    def __call__(self, encoded: Float64Array) -> Float64Array:
         """Return the accuracies of subnetworks.
 
         Parameters
@@ -89,7 +88,7 @@ class AccuracyNetwork:
         return np.asarray(values[:, 0])
 
 
-def _array(path: Path, name: str, value: torch.Tensor) -> Array:
+def _array(path: Path, name: str, value: torch.Tensor) -> Float64Array:
     """Return the values of a tensor."""
     if not value.is_floating_point() or value.layout != torch.strided or value.numel() > MOST_VALUES:
         kind = f"{tuple(value.shape)} of {value.dtype}"

@@ -28,7 +28,7 @@ BLOCK = re.compile(r"block(\d+)\.(.*)")
 Tensors = Mapping[str, torch.Tensor]
 
 
-class Flexible(nn.Module):
+class SharedWeights(nn.Module):
     """The largest subnetwork, in whose weights all others are.
 
     In training, a batch goes through the largest, the smallest and two drawn subnetworks, and the outputs of

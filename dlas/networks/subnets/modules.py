@@ -39,7 +39,7 @@ class Gate(nn.Module):
         return x * y
 
 
-class InvertedResidual(nn.Module):
+class SubnetBlock(nn.Module):
     """A block of a subnetwork.
 
     Parameters
@@ -73,7 +73,7 @@ class InvertedResidual(nn.Module):
         return x + y if self.skips else y
 
 
-class Flattened(nn.Module):
+class FlatOutput(nn.Module):
     """A module whose output is one row of numbers an image.
 
     Parameters
@@ -93,12 +93,10 @@ class Flattened(nn.Module):
 
 def subnet(shapes: Shapes, stages: Sequence[Stage], channels: int, classes: int) -> nn.Sequential:
     """Return a subnetwork with random weights, for images of some channels."""
-    blocks = OrderedDict(
-        (f"block{at}", InvertedResidual(each)) for at, each in enumerate(shapes.blocks(stages))
-    )
+    blocks = OrderedDict((f"block{at}", SubnetBlock(each)) for at, each in enumerate(shapes.blocks(stages)))
     layers: Named = [
         *stem(shapes, channels),
-        ("first", InvertedResidual(shapes.first)),
+        ("first", SubnetBlock(shapes.first)),
         *blocks.items(),
         *expanded(shapes),
         ("pool", nn.AdaptiveAvgPool2d(1)),
@@ -141,7 +139,7 @@ def _conv(
 def part(known: TablePart) -> nn.Module:
     """Return what a name in a table of latencies stands for, with random weights."""
     if known.block is not None:
-        return InvertedResidual(known.block)
+        return SubnetBlock(known.block)
     (c, height, _), (k, out, _) = known.read, known.written
     if known.kind == "AvgPool2D":
         return nn.AdaptiveAvgPool2d(out)

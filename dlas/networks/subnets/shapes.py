@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from dlas.errors import InputError
 from dlas.networks.subnets.written import EXPANSIONS, KERNELS, STAGES, Stage
-from dlas.stack import Layer
+from dlas.stack import Operator
 
 WIDTHS = (1.0, 1.2)
 LEAST_SIZE, MOST_SIZE = 112, 240
@@ -210,7 +210,7 @@ def check_size(size: float) -> None:
 
 def operators(
     shapes: Shapes, stages: Sequence[Stage], size: int, classes: int, batch: int, channels: int = 3
-) -> list[Layer]:
+) -> list[Operator]:
     """Return the operators of a subnetwork's inference on images of some channels, as torch runs them."""
     listed = _Operators(batch)
     start = listed.conv("stem", channels, shapes.stem, size, 3, shapes.strides[0])
@@ -239,18 +239,18 @@ class _Operators:
 
     def __init__(self, batch: int) -> None:
         self.batch = batch
-        self.found: list[Layer] = []
+        self.found: list[Operator] = []
 
     def add(self, name: str, operator: str, read: list[list[int]], written: list[int], **rest: Any) -> None:
         """List an operator, whose tensors are given without the batch."""
-        layer = {
+        listed = {
             "name": name,
             "operator": operator,
             "inputs": [[self.batch, *shape] for shape in read],
             "output": [self.batch, *written],
             **rest,
         }
-        self.found.append(cast(Layer, layer))
+        self.found.append(cast(Operator, listed))
 
     def conv(
         self,

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.bench.store.replacing import make_folder, replacing
 from dlas.errors import InputError
 from dlas.networks.subnets.shapes import CLASSES, WIDTHS, ofa
+from dlas.stack.array import Float64Array
 
 NAMED = re.compile(r"(\d{1,4})_lookup_table\.ya?ml")
 SIZE = re.compile(r"Conv-input:(\d{1,4})x\1x\d+-")
@@ -27,7 +27,6 @@ MOST_BYTES = 8 << 20
 MOST_FILES = 1000
 MOST_MS = 1e9
 """Longest time of a block."""
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,9 @@ class BlockTimes:
         Of all layers that every subnetwork has.
     """
 
-    sizes: Array
-    variants: Array
-    fixed: Array
+    sizes: Float64Array
+    variants: Float64Array
+    fixed: Float64Array
 
 
 def read_tables(place: str) -> dict[int, dict[str, float]]:

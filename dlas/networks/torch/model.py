@@ -13,7 +13,7 @@ from torch import nn
 
 from dlas.errors import InputError, Unsupported
 from dlas.networks.norms import too_few_values
-from dlas.networks.origins import Origin, complete_state, saved_origin
+from dlas.networks.origins import SeededConstruction, complete_state, saved_origin
 from dlas.networks.recipes import RECIPES, Recipe
 from dlas.networks.scoring import score
 from dlas.networks.torch.network import TorchNetwork
@@ -123,7 +123,7 @@ class TorchModel(Model):
         facts = network.facts
         facts.trained = bool(path or recipe)
         if not facts.trained:
-            network.origin = Origin(workspace.seed, lambda: self._dense(facts, workspace.seed))
+            network.origin = SeededConstruction(workspace.seed, lambda: self._dense(facts, workspace.seed))
             _calibrate_norms(network.module, data, workspace.seed)
         facts.note = "untrained" if not facts.trained else f"weights from {path}" if path else None
         if facts.trained and data.labelled:

@@ -10,9 +10,9 @@ from torch import nn
 from dlas.networks.counting import count_macs, count_skippable_macs
 from dlas.networks.forward import evaluating, run_module, zeros
 from dlas.networks.operators import Operators, by_batch
-from dlas.networks.origins import Origin, save_state
+from dlas.networks.origins import SeededConstruction, save_state
 from dlas.networks.torch.recording import record
-from dlas.stack import Facts, Images, Layer, Network, Outputs, csr_bytes
+from dlas.stack import Facts, Images, Network, NetworkOperator, Outputs, csr_bytes
 
 
 def conv_weights(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -33,7 +33,7 @@ class TorchNetwork(Network):
 
     Attributes
     ----------
-    origin : Origin or None
+    origin : SeededConstruction or None
         Where the weights come from, if they follow from a seed.
     """
 
@@ -41,7 +41,7 @@ class TorchNetwork(Network):
         self.module = module.eval()
         self.facts = facts
         self.tolerance = tolerance
-        self.origin: Origin | None = None
+        self.origin: SeededConstruction | None = None
 
     def reference(self, images: Images) -> Outputs:
         """Return the module's own outputs [n, classes], in evaluation mode."""
@@ -70,7 +70,7 @@ class TorchNetwork(Network):
         """Return the operators that torch dispatches in an inference of one image, and of two."""
         return by_batch(self._operators_at)
 
-    def _operators_at(self, batch: int) -> list[Layer]:
+    def _operators_at(self, batch: int) -> list[NetworkOperator]:
         images = zeros(self.module, self.facts.shape, batch)
         with evaluating(self.module), torch.inference_mode():
             recording = record(self.module, lambda: self.module(images))

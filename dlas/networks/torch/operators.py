@@ -1,4 +1,4 @@
-"""What an operator that torch dispatches computes: its name, shapes and parameters, as layers have them."""
+"""What an operator that torch dispatches computes: its name, shapes and parameters."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import onnx
 import torch
 
 from dlas.networks.torch.parameters import PARAMETERS, number_type
-from dlas.stack import Layer
+from dlas.stack import Computation
 
-Operator = torch._ops.OpOverload
+Overload = torch._ops.OpOverload
 SAME = {
     "_convolution": "conv2d",
     "convolution": "conv2d",
@@ -80,19 +80,19 @@ CREATED = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strid
 """Operators that only allocate."""
 
 
-def plain_name(operator: Operator) -> str:
+def plain_name(operator: Overload) -> str:
     """Return the name by which a module calls an operator, such as ``add`` for ``aten.add_.Tensor``."""
     name: str = operator.overloadpacket.__name__.rstrip("_")
     return SAME.get(name, name)
 
 
 def describe_call(
-    operator: Operator,
+    operator: Overload,
     arguments: Sequence[Any],
     keywords: Mapping[str, Any],
     result: object,
     stored: Collection[int],
-) -> Layer | None:
+) -> Computation | None:
     """Return what a call computes, without a name; None if it computes nothing.
 
     Nothing is what an operator does that returns a view of what it was given or memory without
@@ -114,18 +114,18 @@ def describe_call(
         return None
     read = tensors_read(operator, arguments, keywords, stored)
     name = plain_name(operator)
-    layer: Layer = {
+    computed: Computation = {
         "operator": NAMES.get(name) or _onnx_names().get(name.replace("_", ""), name),
         "inputs": [list(tensor.shape) for tensor in read],
         "output": list(written.shape),
         "types": {"output": number_type(written)},
     }
     describe = PARAMETERS.get(name)
-    return {**layer, **describe(given, written)} if describe else layer
+    return {**computed, **describe(given, written)} if describe else computed
 
 
 def tensors_read(
-    operator: Operator, arguments: Sequence[Any], keywords: Mapping[str, Any], stored: Collection[int]
+    operator: Overload, arguments: Sequence[Any], keywords: Mapping[str, Any], stored: Collection[int]
 ) -> list[torch.Tensor]:
     """Return the tensors that a call reads, in order, without the module's own; parameters as above."""
     given = tensors(_named(operator, arguments, keywords))
@@ -140,7 +140,7 @@ def address(tensor: torch.Tensor) -> int:
         return 0  # sparse and other tensors without storage
 
 
-def _named(operator: Operator, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+def _named(operator: Overload, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call by name, defaults included."""
     schema = operator._schema.arguments
     given = {argument.name: argument.default_value for argument in schema if argument.has_default_value()}
@@ -159,7 +159,7 @@ def tensors(value: object) -> Iterator[torch.Tensor]:
             yield from tensors(each)
 
 
-def _computes_nothing(operator: Operator, read: Iterable[torch.Tensor], written: torch.Tensor) -> bool:
+def _computes_nothing(operator: Overload, read: Iterable[torch.Tensor], written: torch.Tensor) -> bool:
     if operator.overloadpacket.__name__ in CREATED:
         return True
     within = address(written)

@@ -1,4 +1,4 @@
-"""Parameters of the operators that torch dispatches, by the fields of a layer."""
+"""Parameters of the operators that torch dispatches, by the fields of a computation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from dlas.networks.operator_names import of_reduction
-from dlas.stack import Layer, Types
+from dlas.stack import Computation, Types
 
 
 def number_type(tensor: torch.Tensor) -> str:
@@ -23,7 +23,7 @@ def _pair(value: Any) -> list[int]:
     return numbers * 2 if len(numbers) == 1 else numbers
 
 
-def _images(read: torch.Tensor) -> Layer:
+def _images(read: torch.Tensor) -> Computation:
     """Return the letters of images [n, c, h, w]; none for other tensors."""
     if read.dim() != 4:
         return {}
@@ -31,11 +31,15 @@ def _images(read: torch.Tensor) -> Layer:
     return {"n": n, "c": c, "h": h, "w": w}
 
 
-def _convolution(given: Mapping[str, Any], written: torch.Tensor) -> Layer:
+def _convolution(given: Mapping[str, Any], written: torch.Tensor) -> Computation:
     read, weight = given["input"], given["weight"]
     types: Types = {"input": number_type(read), "weight": number_type(weight)}
     types |= {"accumulator": number_type(written), "output": number_type(written)}
-    layer: Layer = {"types": types, "bias": given.get("bias") is not None, "groups": int(given["groups"])}
+    layer: Computation = {
+        "types": types,
+        "bias": given.get("bias") is not None,
+        "groups": int(given["groups"]),
+    }
     if given.get("transposed"):
         layer["operator"] = "ConvTranspose"
     if read.dim() != 4:
@@ -45,11 +49,11 @@ def _convolution(given: Mapping[str, Any], written: torch.Tensor) -> Layer:
         k = per_group * layer["groups"]
     else:
         layer["macs"] = written.numel() * per_group * r * s
-    window: Layer = {"k": k, "r": r, "s": s, "p": p, "q": q}
+    window: Computation = {"k": k, "r": r, "s": s, "p": p, "q": q}
     return {**layer, **_images(read), **window, **_placed(given, (r, s))}
 
 
-def _placed(given: Mapping[str, Any], extents: tuple[int, int]) -> Layer:
+def _placed(given: Mapping[str, Any], extents: tuple[int, int]) -> Computation:
     """Return strides, padding and dilation of a window of r by s."""
     dilation = _pair(given.get("dilation", 1))
     padding = given["padding"]
@@ -62,19 +66,19 @@ def _placed(given: Mapping[str, Any], extents: tuple[int, int]) -> Layer:
     return {"strides": _pair(given["stride"]), "padding": sides, "dilation": dilation}
 
 
-def _linear(given: Mapping[str, Any], written: torch.Tensor) -> Layer:
+def _linear(given: Mapping[str, Any], written: torch.Tensor) -> Computation:
     """Return a linear layer; without a bias it is a ``MatMul`` in ONNX."""
     if "mat1" in given:
         return {**_product(given["mat1"], written), "bias": True}
-    layer: Layer = {**_product(given["input"], written), "bias": given["bias"] is not None}
+    layer: Computation = {**_product(given["input"], written), "bias": given["bias"] is not None}
     return layer if layer["bias"] else {**layer, "operator": "MatMul"}
 
 
-def _matrices(given: Mapping[str, Any], written: torch.Tensor) -> Layer:
+def _matrices(given: Mapping[str, Any], written: torch.Tensor) -> Computation:
     return _product(given["batch1"] if "batch1" in given else given["self"], written)
 
 
-def _product(read: torch.Tensor, written: torch.Tensor) -> Layer:
+def _product(read: torch.Tensor, written: torch.Tensor) -> Computation:
     """Return rows, inputs and outputs of a product of matrices, and its multiply-adds."""
     inputs = read.shape[-1]
     outputs = written.shape[-1] if written.dim() else 1
@@ -82,34 +86,34 @@ def _product(read: torch.Tensor, written: torch.Tensor) -> Layer:
     return {"n": rows, "c": inputs, "k": outputs, "macs": written.numel() * inputs}
 
 
-def _pool(given: Mapping[str, Any], written: torch.Tensor) -> Layer:
+def _pool(given: Mapping[str, Any], written: torch.Tensor) -> Computation:
     r, s = _pair(given["kernel_size"])
-    window: Layer = {"r": r, "s": s, "p": written.shape[-2], "q": written.shape[-1]}
+    window: Computation = {"r": r, "s": s, "p": written.shape[-2], "q": written.shape[-1]}
     placed = _placed({**given, "stride": given["stride"] or given["kernel_size"]}, (r, s))
     return {**_images(given["self"]), **window, **placed, "ceil_mode": bool(given["ceil_mode"])}
 
 
-def _adaptive_pool(given: Mapping[str, Any], written: torch.Tensor) -> Layer:
-    layer: Layer = {**_images(given["self"]), "p": written.shape[-2], "q": written.shape[-1]}
+def _adaptive_pool(given: Mapping[str, Any], written: torch.Tensor) -> Computation:
+    layer: Computation = {**_images(given["self"]), "p": written.shape[-2], "q": written.shape[-1]}
     return {**layer, "operator": "GlobalAveragePool"} if math.prod(written.shape[-2:]) == 1 else layer
 
 
-def _mean(given: Mapping[str, Any], written: torch.Tensor) -> Layer:
+def _mean(given: Mapping[str, Any], written: torch.Tensor) -> Computation:
     """Return a mean over height and width that keeps them as what it is in ONNX."""
     read, axes = given["self"], given.get("dim") or []
     name = of_reduction("ReduceMean", axes, read.dim(), bool(given.get("keepdim")))
     return _adaptive_pool(given, written) if name == "GlobalAveragePool" else {}
 
 
-def _norm(given: Mapping[str, Any], written: torch.Tensor) -> Layer:
+def _norm(given: Mapping[str, Any], written: torch.Tensor) -> Computation:
     return _images(written)
 
 
-def _cat(given: Mapping[str, Any], written: torch.Tensor) -> Layer:
+def _cat(given: Mapping[str, Any], written: torch.Tensor) -> Computation:
     return {"axis": int(given["dim"]) % max(written.dim(), 1)}
 
 
-PARAMETERS: dict[str, Callable[[Mapping[str, Any], torch.Tensor], Layer]] = {
+PARAMETERS: dict[str, Callable[[Mapping[str, Any], torch.Tensor], Computation]] = {
     **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution),
     "linear": _linear,
     **dict.fromkeys(("mm", "bmm", "matmul", "baddbmm"), _matrices),

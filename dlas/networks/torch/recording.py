@@ -20,8 +20,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from dlas.networks.layer_names import CallNames
-from dlas.networks.torch.operators import Operator, address, describe_call, plain_name, tensors, tensors_read
-from dlas.stack import Layer
+from dlas.networks.torch.operators import Overload, address, describe_call, plain_name, tensors, tensors_read
+from dlas.stack import Computation, NetworkOperator, Operator, TensorView
 
 LOSS = "loss"
 OPTIMIZER = "sgd"
@@ -31,7 +31,7 @@ Time = Literal["latency_s", "backward_s"]
 
 
 @dataclass(frozen=True)
-class Dispatched:
+class DispatchedOperator:
     """An operator that torch dispatched.
 
     Parameters
@@ -43,25 +43,25 @@ class Dispatched:
         What its time counts to.
     """
 
-    operator: Operator
+    operator: Overload
     layer: int | None
     time: Time
 
 
 @dataclass(frozen=True)
-class Origin:
+class TensorSource:
     """Where a tensor comes from.
 
     Parameters
     ----------
     layer : int or None
         Index of the layer that wrote it; None for what the module was given.
-    views : tuple of Layer
+    views : tuple of TensorView
         Of what the layer wrote, in order: torch's name of each, and its shape.
     """
 
     layer: int | None = None
-    views: tuple[Layer, ...] = ()
+    views: tuple[TensorView, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,18 +70,18 @@ class Recording:
 
     Parameters
     ----------
-    layers : list of Layer
+    layers : list of Operator
         Operators of the module without times, and ``loss`` and ``sgd`` of a training step.
-    dispatched : list of Dispatched
-    read : list of list of Origin
+    dispatched : list of DispatchedOperator
+    read : list of list of TensorSource
         Where the ``inputs`` of each layer come from.
     """
 
-    layers: list[Layer]
-    dispatched: list[Dispatched]
-    read: list[list[Origin]]
+    layers: list[Operator]
+    dispatched: list[DispatchedOperator]
+    read: list[list[TensorSource]]
 
-    def operators(self) -> list[Layer]:
+    def operators(self) -> list[NetworkOperator]:
         """Return the layers with ``reads`` and ``views``, which say what reads what."""
         return [
             {
@@ -134,7 +134,7 @@ class _Recorder(TorchDispatchMode):
         self._modules = {each: name for name, each in module.named_modules()}
         self._calls: list[_Call | None] = []
         self._found: list[_Found] = []
-        self._dispatched: list[Dispatched] = []
+        self._dispatched: list[DispatchedOperator] = []
         self._outside: dict[str, int] = {}
         self._makers: dict[int, int | None] = {}
         self._origins = WeakTensorKeyDictionary()
@@ -154,7 +154,7 @@ class _Recorder(TorchDispatchMode):
             after.remove()
 
     def __torch_dispatch__(
-        self, func: Operator, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self, func: Overload, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run an operator and note it."""
         # Autograd makes the node of an operator just before it has the operator dispatched.
@@ -164,7 +164,7 @@ class _Recorder(TorchDispatchMode):
         result = func(*args, **keywords)
         if node is not None:
             self.went_back = True
-            self._dispatched.append(Dispatched(func, self._behind(node), "backward_s"))
+            self._dispatched.append(DispatchedOperator(func, self._behind(node), "backward_s"))
             return result
         layer = None
         if self._calls and self._calls[-1]:
@@ -172,12 +172,12 @@ class _Recorder(TorchDispatchMode):
         elif func.namespace != "profiler":
             layer = self._beside(OPTIMIZER if self.went_back or not self._called else LOSS)
         self._makers.setdefault(made, layer)
-        self._dispatched.append(Dispatched(func, layer, "latency_s"))
+        self._dispatched.append(DispatchedOperator(func, layer, "latency_s"))
         return result
 
     def recording(self) -> Recording:
         """Return what was noted, its layers named."""
-        named: list[Layer] = [
+        named: list[Operator] = [
             {"name": name, **found.layer} for name, found in zip(self._names(), self._found, strict=True)
         ]
         return Recording(named, self._dispatched, [found.read for found in self._found])
@@ -195,14 +195,14 @@ class _Recorder(TorchDispatchMode):
         self._calls.pop()
 
     def _inside(
-        self, call: _Call, func: Operator, args: Sequence[Any], keywords: Mapping[str, Any], result: object
+        self, call: _Call, func: Overload, args: Sequence[Any], keywords: Mapping[str, Any], result: object
     ) -> int | None:
         """Return the index of an operator of the module; None if it is no layer."""
         layer = describe_call(func, args, keywords, result, self._stored)
         given = tensors_read(func, args, keywords, self._stored)
-        read = [self._origins.get(tensor, Origin()) for tensor in given]
+        read = [self._origins.get(tensor, TensorSource()) for tensor in given]
         index = len(self._found)
-        origin = Origin(index) if layer else self._view(read, func, result)
+        origin = TensorSource(index) if layer else self._view(read, func, result)
         for tensor in tensors(result) if origin else ():
             self._origins[tensor] = origin
         if layer is None:
@@ -213,13 +213,13 @@ class _Recorder(TorchDispatchMode):
         self._found.append(_Found(layer, call, plain_name(func), bool(addresses & call.parameters), read))
         return index
 
-    def _view(self, read: Sequence[Origin], func: Operator, result: object) -> Origin | None:
+    def _view(self, read: Sequence[TensorSource], func: Overload, result: object) -> TensorSource | None:
         """Return the origin of what a call returns that is no layer; None where it has read no tensor."""
         written = next(tensors(result), None)
         if not read or written is None:
             return None
-        view: Layer = {"operator": plain_name(func), "output": list(written.shape)}
-        return Origin(read[0].layer, (*read[0].views, view))
+        view: TensorView = {"operator": plain_name(func), "output": list(written.shape)}
+        return TensorSource(read[0].layer, (*read[0].views, view))
 
     def _beside(self, name: str) -> int:
         """Return the index of the layer of a step's operators outside the module."""
@@ -264,11 +264,11 @@ class _Call:
 class _Found:
     """A layer without its name, the call that it belongs to, torch's word for it, and what it reads."""
 
-    layer: Layer
+    layer: Computation
     call: _Call | None
     word: str
     reads_parameters: bool
-    read: list[Origin]
+    read: list[TensorSource]
 
     @property
     def rank(self) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dlas.stack import Layer, Model
+from dlas.stack import Model, Operator
 from dlas.sweep.rows.results import Row
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import Choice
 
 
 @dataclass(frozen=True)
-class DerivedOperators(Mapping[int, Sequence[Layer]]):
+class DerivedOperators(Mapping[int, Sequence[Operator]]):
     """Operators of a network that follow from its options, listed when they are read: they take much memory.
 
     Parameters
@@ -29,7 +29,7 @@ class DerivedOperators(Mapping[int, Sequence[Layer]]):
     classes: int
     batch: int
 
-    def __getitem__(self, batch: int) -> Sequence[Layer]:
+    def __getitem__(self, batch: int) -> Sequence[Operator]:
         if batch != self.batch:
             raise KeyError(batch)
         return self.model.operators(self.shape, self.classes, batch)

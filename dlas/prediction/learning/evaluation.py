@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlas.prediction.learning.fitting import Tried
+from dlas.prediction.learning.fitting import HeldOut
 from dlas.prediction.learning.metrics import Scores, relative_errors, score
 from dlas.stack import Samples
 from dlas.stack.types import Floats
@@ -53,13 +53,13 @@ class Evaluation:
         The predictor's.
     samples : Samples
         Of one setting.
-    tried : list of Tried
+    tried : list of HeldOut
         One for each fold.
     """
 
     name: str
     samples: Samples
-    tried: list[Tried]
+    tried: list[HeldOut]
 
     def overall(self) -> Scores:
         """Return the scores of all rows that were held out."""
@@ -106,7 +106,7 @@ class Evaluation:
         ]
         return sorted(scores, key=lambda each: (each.kind == SHORT, -each.share))
 
-    def _score(self, tried: Sequence[Tried]) -> Scores:
+    def _score(self, tried: Sequence[HeldOut]) -> Scores:
         predicted = np.concatenate([each.predicted for each in tried])
         places = np.concatenate([each.fold.tried for each in tried])
         measured = self.samples.target[places]
@@ -117,7 +117,7 @@ class Evaluation:
         return score(predicted, measured, predicted / spread, predicted * spread, groups)
 
 
-def _factor(tried: Tried) -> Floats:
+def _factor(tried: HeldOut) -> Floats:
     """Return the factor between a prediction and its bounds, for each row of a fold."""
     assert tried.half_width is not None
     return np.full(len(tried.predicted), np.exp(tried.half_width))

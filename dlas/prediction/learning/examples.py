@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dlas.prediction.learning.derived_operators import derived_operators
-from dlas.stack import Layer
+from dlas.stack import Layer, Operator
 from dlas.sweep.rows.example import Example
 from dlas.sweep.rows.layer_times import timed_layers
 from dlas.sweep.rows.results import Row, read_rows
@@ -44,12 +44,12 @@ def example_of(row: Row, folder: str = "", kernels: bool = True) -> Example:
     return Example(row, operators, _timed(row) if kernels else (), folder)
 
 
-def operators_of(row: Row) -> list[Layer]:
+def operators_of(row: Row) -> list[Operator]:
     """Return the operators of a row's network; empty where the row does not tell their shapes."""
     return inherent([layer for layer in row.layers if layer.get("inputs") and layer.get("output")])
 
 
-def inherent(operators: Sequence[Layer]) -> list[Layer]:
+def inherent(operators: Sequence[Operator]) -> list[Operator]:
     """Return the operators that inference and training have in common.
 
     Training adds copies for the backward pass and dropout; without them, a network that was only made has

@@ -12,7 +12,7 @@ import pandas as pd
 from dlas.prediction.learning.networks import NetworkOptions, planned_network
 from dlas.prediction.learning.points import Points, points_of
 from dlas.prediction.learning.predictions import predict
-from dlas.prediction.learning.stored import Stored
+from dlas.prediction.learning.stored import StoredPredictor
 from dlas.sweep.engine.progress import Display, Silent
 from dlas.sweep.engine.session import Session, Steps
 from dlas.sweep.rows.frame import read
@@ -31,12 +31,12 @@ class FittedPredictor:
 
     Parameters
     ----------
-    stored : Stored
+    stored : StoredPredictor
     display : Display
         Shows warnings.
     """
 
-    stored: Stored
+    stored: StoredPredictor
     display: Display = field(default_factory=Silent, repr=False)
 
     def predict(

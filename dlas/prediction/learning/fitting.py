@@ -40,7 +40,7 @@ class KernelTimes:
 
 
 @dataclass(frozen=True)
-class Tried:
+class HeldOut:
     """What a predictor says of rows that it was not fitted to.
 
     Parameters
@@ -116,7 +116,7 @@ def fit(predictor: Predictor, samples: Samples, seed: int = 0, say: Say = print)
 
 def cross_fit(
     predictor: Predictor, points: Points, target: str, criterion: Criterion, seed: int = 0, say: Say = print
-) -> tuple[Samples, list[Tried]]:
+) -> tuple[Samples, list[HeldOut]]:
     """Fit without each fold, and predict it.
 
     The intervals of a fold come from the groups of the other folds, each predicted by the
@@ -155,7 +155,7 @@ def cross_fit(
         widths = [_inner_width(predictor, samples.take(parts[0].fitted), criterion, seed, say)]
     else:
         widths = [_outer_width(samples, parts, predicted, place) for place in range(len(parts))]
-    return samples, [Tried(*each) for each in zip(parts, predicted, widths, kernels, strict=True)]
+    return samples, [HeldOut(*each) for each in zip(parts, predicted, widths, kernels, strict=True)]
 
 
 def _kernel_times(fitted: Fitted, tried: Samples) -> KernelTimes | None:
@@ -167,7 +167,7 @@ def _kernel_times(fitted: Fitted, tried: Samples) -> KernelTimes | None:
     return None if predicted is None else KernelTimes(timed.kinds, predicted, timed.seconds)
 
 
-def calibrated(samples: Samples, tried: Sequence[Tried]) -> float | None:
+def calibrated(samples: Samples, tried: Sequence[HeldOut]) -> float | None:
     """Return half of the width of the intervals of new groups, from all groups that were held out."""
     return _outer_width(samples, [each.fold for each in tried], [each.predicted for each in tried], None)
 

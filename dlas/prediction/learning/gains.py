@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dlas.prediction.learning.fitting import Tried, fit
+from dlas.prediction.learning.fitting import HeldOut, fit
 from dlas.prediction.learning.metrics import WITHIN, Scores, score
 from dlas.stack import Predictor, Samples
 from dlas.stack.types import Floats, Say
@@ -29,7 +29,7 @@ Range = tuple[float, float] | None
 
 
 @dataclass(frozen=True)
-class Gain:
+class TransferGain:
     """By how much predictions of a network improve with several devices, relative to those from one.
 
     Each device that was held out is compared with each of the others as the only one to be fitted to.
@@ -54,8 +54,13 @@ class Gain:
 
 
 def gains(
-    predictor: Predictor, samples: Samples, models: Sequence[str], tried: Sequence[Tried], seed: int, say: Say
-) -> list[Gain]:
+    predictor: Predictor,
+    samples: Samples,
+    models: Sequence[str],
+    tried: Sequence[HeldOut],
+    seed: int,
+    say: Say,
+) -> list[TransferGain]:
     """Return what fitting to all other devices gains, by model and in the mean.
 
     Parameters
@@ -65,14 +70,14 @@ def gains(
         The rows of all devices, each device a group.
     models : sequence of str
         Of each row.
-    tried : sequence of Tried
+    tried : sequence of HeldOut
         What was predicted of each device while it was held out, a fold each.
     seed : int
     say : callable
 
     Returns
     -------
-    list of Gain
+    list of TransferGain
         Empty where devices are fewer than :data:`FEWEST`, or no one has enough rows to be fitted to alone.
     """
     if len(tried) < FEWEST:
@@ -88,7 +93,7 @@ def gains(
 
 
 def _alone(
-    predictor: Predictor, samples: Samples, tried: Sequence[Tried], seed: int, say: Say
+    predictor: Predictor, samples: Samples, tried: Sequence[HeldOut], seed: int, say: Say
 ) -> Iterator[tuple[int, Floats]]:
     """Yield the place of each device with enough rows, and what is predicted of all rows from it alone."""
     for place, each in enumerate(tried):
@@ -99,7 +104,7 @@ def _alone(
 
 def _compared(
     samples: Samples,
-    tried: Sequence[Tried],
+    tried: Sequence[HeldOut],
     single: dict[int, Floats],
     chosen: npt.NDArray[np.bool_],
 ) -> Iterator[tuple[Scores, Scores]]:
@@ -115,8 +120,8 @@ def _compared(
                 yield several, score(predicted[rows], samples.target[rows])
 
 
-def _gain(name: str, pairs: Sequence[tuple[Scores, Scores]]) -> Gain:
-    return Gain(
+def _gain(name: str, pairs: Sequence[tuple[Scores, Scores]]) -> TransferGain:
+    return TransferGain(
         name=name,
         comparisons=len(pairs),
         within=tuple(
@@ -138,9 +143,9 @@ def _range(values: Sequence[float]) -> Range:
     return (min(known), max(known)) if known else None
 
 
-def _mean(gains: Sequence[Gain]) -> Gain:
+def _mean(gains: Sequence[TransferGain]) -> TransferGain:
     """Return the mean of the least and of the most over all models."""
-    return Gain(
+    return TransferGain(
         name=MEAN,
         comparisons=sum(gain.comparisons for gain in gains),
         within=tuple(_mean_range([gain.within[place] for gain in gains]) for place in range(len(WITHIN))),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dlas.analysis.importing.values import option_values
 from dlas.errors import InputError, listed
-from dlas.prediction.learning.stored import ANY, SettingRecord, Stored
+from dlas.prediction.learning.stored import ANY, SettingRecord, StoredPredictor
 from dlas.stack import INFERENCE
 from dlas.sweep.engine.planned import Examples
 from dlas.sweep.engine.session import Session
@@ -106,7 +106,7 @@ class NetworkOptions:
 
 
 def planned_network(
-    known: Stored,
+    known: StoredPredictor,
     network: Network,
     asked: NetworkOptions,
     session: Session,
@@ -118,7 +118,7 @@ def planned_network(
 
     Parameters
     ----------
-    known : Stored
+    known : StoredPredictor
         The predictor.
     network
         As for :func:`dlas.sweep.study.networks.named_network`.

@@ -24,7 +24,7 @@ from dlas.prediction.learning.examples import inherent, read_examples
 from dlas.prediction.learning.features import columns, matrix
 from dlas.prediction.learning.features.devices import Facts, device_features, facts_of
 from dlas.prediction.learning.features.kernels import COLUMNS, kernel_features, kind
-from dlas.stack import Kernels, Layer, Predictor, Samples
+from dlas.stack import Kernels, Layer, Operator, Predictor, Samples
 from dlas.sweep.rows.example import Example
 from dlas.sweep.rows.frame import RowTable, distinct, select
 from dlas.sweep.rows.labels import number_of
@@ -268,7 +268,7 @@ def describe_left_out(points: Points) -> str:
     return f"{number_of(total, 'row')}: {reasons or 'none left out'}"
 
 
-def digest(operators: Sequence[Layer]) -> str:
+def digest(operators: Sequence[Operator]) -> str:
     """Return sixteen hexadecimal digits, the same for networks of the same operators at any batch size."""
     content = [
         [[layer.get(name) for name in KEPT], [shape[1:] for shape in layer["inputs"]], layer["output"][1:]]

@@ -12,10 +12,10 @@ import pandas as pd
 from dlas.errors import InputError, listed
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.prediction.learning.points import SETTING, Points
-from dlas.prediction.learning.stored import ANY, SettingRecord, Stored
+from dlas.prediction.learning.stored import ANY, SettingRecord, StoredPredictor
 from dlas.stack import Samples
 from dlas.stack.types import Floats
-from dlas.sweep.rows.predictions import UNKNOWN, Bounds, PredictedPoint, bound_names
+from dlas.sweep.rows.predictions import UNKNOWN, PredictedPoint, PredictionInterval, bound_names
 from dlas.sweep.rows.results import Row
 
 MARGIN = 1e-9
@@ -72,12 +72,12 @@ class Predictions:
         return frame
 
 
-def predict(stored: Stored, points: Points, anyway: bool = False) -> Predictions:
+def predict(stored: StoredPredictor, points: Points, anyway: bool = False) -> Predictions:
     """Return the predictions of points.
 
     Parameters
     ----------
-    stored : Stored
+    stored : StoredPredictor
     points : Points
     anyway : bool
         Predict points of a setting that was never fitted with the most similar one that was,
@@ -125,7 +125,7 @@ def bound(value: Floats, unknown: Floats, half_width: float | None) -> tuple[Flo
     return known, known / factor, known * factor
 
 
-def check_within(stored: Stored, within: Mapping[str, float], anyway: bool = False) -> None:
+def check_within(stored: StoredPredictor, within: Mapping[str, float], anyway: bool = False) -> None:
     """Refuse bounds for another quantity than the predictor's, and any where it has no intervals.
 
     Raises
@@ -150,7 +150,7 @@ def bounded(found: Predictions, within: Mapping[str, float]) -> npt.NDArray[np.b
     return told if most is None else told & (found.high <= most)
 
 
-def as_rows(rows: Sequence[Row], found: Predictions, stored: Stored) -> list[PredictedPoint]:
+def as_rows(rows: Sequence[Row], found: Predictions, stored: StoredPredictor) -> list[PredictedPoint]:
     """Return predictions as they are written to a folder.
 
     Parameters
@@ -159,13 +159,13 @@ def as_rows(rows: Sequence[Row], found: Predictions, stored: Stored) -> list[Pre
         The parts and the device of each point.
     found : Predictions
         Of the same points.
-    stored : Stored
+    stored : StoredPredictor
         The predictor.
     """
     points = []
     for place, row in enumerate(rows):
         known = np.isfinite(found.low[place])
-        bounds = Bounds(
+        bounds = PredictionInterval(
             value=float(found.value[place]),
             low=float(found.low[place]) if known else None,
             high=float(found.high[place]) if known else None,
@@ -180,7 +180,7 @@ def as_rows(rows: Sequence[Row], found: Predictions, stored: Stored) -> list[Pre
 def _fill(
     found: Predictions,
     places: npt.NDArray[np.int_],
-    stored: Stored,
+    stored: StoredPredictor,
     key: tuple[str, ...],
     points: Points,
     strange: bool,
@@ -251,7 +251,9 @@ def _device_doubts(setting: SettingRecord, samples: Samples, points: Points) -> 
     return reasons
 
 
-def _most_similar(stored: Stored, key: tuple[str, ...], points: Points, anyway: bool) -> tuple[str, ...]:
+def _most_similar(
+    stored: StoredPredictor, key: tuple[str, ...], points: Points, anyway: bool
+) -> tuple[str, ...]:
     """Return the fitted setting that agrees most with one that was never fitted.
 
     Raises
@@ -271,7 +273,9 @@ def _most_similar(stored: Stored, key: tuple[str, ...], points: Points, anyway: 
     return best
 
 
-def _difference(stored: Stored, fitted: tuple[str, ...], key: tuple[str, ...], points: Points) -> str:
+def _difference(
+    stored: StoredPredictor, fitted: tuple[str, ...], key: tuple[str, ...], points: Points
+) -> str:
     """Return which values of a setting were never fitted, beside those that were."""
     names: Mapping[str, str] = {
         **{setting.setting["machine_id"]: setting.machine for setting in stored.record.settings},

@@ -12,7 +12,7 @@ from dlas.prediction.learning import stored
 from dlas.prediction.learning.evaluation import Evaluation
 from dlas.prediction.learning.features.devices import FACTS
 from dlas.prediction.learning.fitting import calibrated, check_enough, cross_fit, fit
-from dlas.prediction.learning.gains import Gain, gains
+from dlas.prediction.learning.gains import TransferGain, gains
 from dlas.prediction.learning.metrics import Scores
 from dlas.prediction.learning.noise import noise_floor
 from dlas.prediction.learning.points import SETTING, Points
@@ -27,7 +27,7 @@ BASELINES = ("mean", "flops", "nearest")
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class SettingEvaluation:
     """The rows of one setting, and what predictors say of them.
 
     Parameters
@@ -40,7 +40,7 @@ class Evaluated:
         Predictors before baselines.
     floor : float or None
         The noise floor.
-    gains : list of Gain
+    gains : list of TransferGain
         Where devices were held out in turn, what fitting to several gains over one, of the first predictor.
     """
 
@@ -48,7 +48,7 @@ class Evaluated:
     points: Points
     evaluations: list[Evaluation]
     floor: float | None
-    gains: list[Gain] = field(default_factory=list)
+    gains: list[TransferGain] = field(default_factory=list)
 
 
 def evaluate_settings(
@@ -58,7 +58,7 @@ def evaluate_settings(
     criterion: Criterion,
     seed: int = 0,
     say: Say = print,
-) -> list[Evaluated]:
+) -> list[SettingEvaluation]:
     """Return predictors and baselines on what is held out, for each setting with enough rows.
 
     Where devices are held out, or machines, their instances, numbers of threads, compilers or algorithms,
@@ -88,7 +88,7 @@ def evaluate_settings(
             first, predictor = evaluations[0], next(iter(tried.values()))
             names = own.frame["model_name"].tolist()
             gained = gains(predictor, first.samples, names, first.tried, seed, say)
-        found.append(Evaluated(name, own, evaluations, floor, gained))
+        found.append(SettingEvaluation(name, own, evaluations, floor, gained))
     if not found:
         raise InputError(
             f"no setting (machine, instance, threads, task, compiler, algorithm) has {fewest} rows: "
@@ -100,7 +100,7 @@ def evaluate_settings(
 def fit_settings(
     name: str,
     predictor: Predictor,
-    evaluated: Sequence[Evaluated],
+    evaluated: Sequence[SettingEvaluation],
     target: str,
     criterion: Criterion,
     seed: int = 0,
@@ -113,7 +113,7 @@ def fit_settings(
     name : str
         The predictor's.
     predictor : Predictor
-    evaluated : sequence of Evaluated
+    evaluated : sequence of SettingEvaluation
         What :func:`evaluate_settings` returned for it.
     target : str
     criterion : Criterion
@@ -174,7 +174,7 @@ def describe(points: Points, without: Sequence[str] = ()) -> str:
 
 def _record(
     folder: str,
-    each: Evaluated,
+    each: SettingEvaluation,
     samples: Samples,
     fitted: Fitted,
     half_width: float | None,

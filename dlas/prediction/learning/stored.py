@@ -148,7 +148,7 @@ class Record(Strict):
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredPredictor:
     """A predictor that was read from its folder."""
 
     record: Record
@@ -265,7 +265,7 @@ def check_beside(folder: Path) -> None:
             raise InputError(f"{str(path)!r} is where the predictor's arrays are to be: move it elsewhere")
 
 
-def read(folder: Path) -> Stored:
+def read(folder: Path) -> StoredPredictor:
     """Return the predictor in a folder, which may come from elsewhere.
 
     Raises
@@ -279,7 +279,7 @@ def read(folder: Path) -> Stored:
     part_class = parts.find("predictor", record.part)
     part: Predictor = part_class.make(part_class.validate(record.part, record.options))
     fitted = {_key(setting): _loaded(part, folder / setting.folder, setting) for setting in record.settings}
-    return Stored(record, hashlib.sha256(text).hexdigest(), part, fitted)
+    return StoredPredictor(record, hashlib.sha256(text).hexdigest(), part, fitted)
 
 
 def check_named(part: str) -> None:

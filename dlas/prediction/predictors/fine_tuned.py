@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from dlas.prediction.predictors.fitted.bases import Base, chosen
-from dlas.prediction.predictors.fitted.perceptrons import LAYERS, Perceptron, Scale, Target, layers
+from dlas.prediction.predictors.fitted.perceptrons import LAYERS, Perceptron, Scale, TargetScale, layers
 from dlas.prediction.predictors.subnet_mlp import SubnetMlp
 from dlas.stack import Fitted, InputError, Predictor, Samples, Workspace
 
@@ -83,7 +83,7 @@ class FineTuned(Predictor):
                 "options that it was fitted with"
             )
         known = Perceptron.read(base.folder)
-        target = Target.of(samples.target, self.target, samples.quantity)
+        target = TargetScale.of(samples.target, self.target, samples.quantity)
         return (
             self._descended(known, target, samples, workspace)
             if self.target == "as is"
@@ -101,7 +101,7 @@ class FineTuned(Predictor):
         return base
 
     def _descended(
-        self, known: Perceptron, target: Target, samples: Samples, workspace: Workspace
+        self, known: Perceptron, target: TargetScale, samples: Samples, workspace: Workspace
     ) -> Perceptron:
         """Return the base after gradient descent on its last layer."""
         from dlas.prediction.predictors.fitted.learners import GRID, Learner
@@ -123,7 +123,7 @@ class FineTuned(Predictor):
         return replace(known, weights=weights, biases=biases, target=target)
 
 
-def _solved(known: Perceptron, target: Target, samples: Samples) -> Perceptron:
+def _solved(known: Perceptron, target: TargetScale, samples: Samples) -> Perceptron:
     """Return the base with its outputs on a line, from which its last layer departs as far as rows tell."""
     from sklearn.linear_model import LinearRegression, RidgeCV
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from dlas.prediction.predictors.fitted.perceptrons import Perceptron, Scale, Target, layers, scales
+from dlas.prediction.predictors.fitted.perceptrons import Perceptron, Scale, TargetScale, layers, scales
 from dlas.stack import Fitted, Predictor, Samples, Workspace
 from dlas.stack.types import Floats
 
@@ -30,13 +30,13 @@ class Training:
     ----------
     learner : Learner
     mean, deviation : array [columns]
-    target : Target
+    target : TargetScale
     """
 
     learner: Learner
     mean: Floats
     deviation: Floats
-    target: Target
+    target: TargetScale
 
     def fitted(self) -> Perceptron:
         """Return the perceptron as it is after the epochs that are done."""
@@ -93,7 +93,7 @@ class SubnetMlp(Predictor):
         """Return the perceptron of the best settings on all rows, before its first epoch."""
         from dlas.prediction.predictors.fitted.learners import GRID, Learner, Setting, halving
 
-        target = Target.of(samples.target, self.target, samples.quantity)
+        target = TargetScale.of(samples.target, self.target, samples.quantity)
         mean, deviation = self.scales(samples)
         read, outputs = (samples.features - mean) / deviation, target.forward(samples.target)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from dlas.errors import InputError
 
 if TYPE_CHECKING:
-    from dlas.bench.measuring.doctor import Check
+    from dlas.bench.measuring.doctor import SystemCheck
 
 
-def examine(device: str | None = None) -> list[Check]:
+def examine(device: str | None = None) -> list[SystemCheck]:
     """Return the checks of this machine, or of a board.
 
     Parameters
@@ -36,7 +36,7 @@ def examine(device: str | None = None) -> list[Check]:
     return list(diagnosis.checks(profile))
 
 
-def examine_hardware(name: str) -> list[Check]:
+def examine_hardware(name: str) -> list[SystemCheck]:
     """Return the checks of what a part of the axis ``hardware`` measures on: a board, or this machine."""
     from dlas.sweep.study import parts
 

@@ -26,7 +26,7 @@ Which = tuple[str | None, str | None]
 
 
 @dataclass
-class Measured:
+class MachineRows:
     """The rows of a folder that were measured on one machine with one profile.
 
     Parameters
@@ -94,15 +94,15 @@ def _here(study: Study) -> dict[str, dict[Which, Mapping[str, Any]]]:
     return here
 
 
-def _measured(folder: Path) -> Iterator[Measured]:
+def _measured(folder: Path) -> Iterator[MachineRows]:
     """Yield the machines of a folder's rows, those with most rows first."""
     if not any(folder.glob(f"{FILE}*")):
         return
-    by_machine: dict[tuple[str, Which], Measured] = {}
+    by_machine: dict[tuple[str, Which], MachineRows] = {}
     for row in read_rows(folder):
         name = str(row.hardware.get("name"))
         if machine_id(row.device):
-            by_machine.setdefault((name, _which(row.device)), Measured(name, row.device)).count += 1
+            by_machine.setdefault((name, _which(row.device)), MachineRows(name, row.device)).count += 1
     yield from sorted(by_machine.values(), key=lambda measured: -measured.count)
 
 
@@ -118,7 +118,7 @@ def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]
     return [*differences(there, here), *apart]
 
 
-def _told(folder: Path, measured: Measured, own: Mapping[str, Any], differ: list[str]) -> str:
+def _told(folder: Path, measured: MachineRows, own: Mapping[str, Any], differ: list[str]) -> str:
     there, here = (f"{machine_name(device)} ({machine_id(device)})" for device in (measured.device, own))
     count = f"{str(folder)!r} has {rows(measured.count)} of {measured.hardware}"
     if differ:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dlas.bench.processes.events import TaskEnded
+from dlas.bench.processes.events import TaskEnd
 from dlas.stack import Hardware
 from dlas.sweep.engine.planning import Plan, Step
 from dlas.sweep.rows.schema import OtherRound
@@ -153,12 +153,12 @@ class Summary:
     measured: int = 0
 
 
-def notes(end: TaskEnded, owner: str) -> dict[str, Any]:
+def notes(end: TaskEnd, owner: str) -> dict[str, Any]:
     """Return what to note of the artifact of a step that has ended.
 
     Parameters
     ----------
-    end : TaskEnded
+    end : TaskEnd
     owner : str
         The point that it was made for, with its results folder.
     """

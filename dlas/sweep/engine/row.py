@@ -80,7 +80,7 @@ def _summary(tuning: Mapping[str, Any]) -> TuningSummary | None:
 def merged_layers(built: list[Layer], timed: list[Layer]) -> list[Layer]:
     """Return what the program ran, in its order, with what the build says of it; then the untimed."""
     by_name = {layer["name"]: layer for layer in built}
-    joined: list[Layer] = [{**by_name.pop(layer["name"], Layer()), **layer} for layer in timed]
+    joined: list[Layer] = [{**by_name.pop(layer["name"], layer), **layer} for layer in timed]
     return joined + [{**layer, "latency_s": None} for layer in by_name.values()]
 
 

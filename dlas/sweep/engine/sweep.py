@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from dlas.bench.measuring.machine import Machine
-from dlas.bench.processes.events import Ended, Event, Said, Task, TaskEnded, TurnAsked
+from dlas.bench.processes.events import ChildEnd, Event, Said, Task, TaskEnd, TurnRequest
 from dlas.bench.processes.interface import Runner
 from dlas.bench.processes.outcome import OK, Outcome, failure
 from dlas.bench.store.cache import Cache
@@ -229,16 +229,16 @@ class Sweep:
         match event:
             case Said(job=job, text=text):
                 self.progress.say(self._run_of(job), text)
-            case TurnAsked(job=job):
+            case TurnRequest(job=job):
                 self._turns.turn_asked(job)
-            case TaskEnded(job=job):
+            case TaskEnd(job=job):
                 self._task_ended(self._run_of(job), event)
-            case Ended(job=job) if job in self._jobs:
+            case ChildEnd(job=job) if job in self._jobs:
                 run, lock = self._jobs.pop(job)
                 if lock is not None:
                     lock.release()
                 self._step_ended(run, event)
-            case Ended(job=job):
+            case ChildEnd(job=job):
                 run = self._turns.member(job)
                 (self._measured if run.ready else self._step_ended)(run, event)
                 self._turns.ended(job)
@@ -247,7 +247,7 @@ class Sweep:
         """Return the point that a job works on."""
         return self._jobs[job][0] if job in self._jobs else self._turns.member(job)
 
-    def _task_ended(self, run: PointRun, end: TaskEnded) -> None:
+    def _task_ended(self, run: PointRun, end: TaskEnd) -> None:
         """Note beside a new artifact how long it took: a sweep that is interrupted now finds it there."""
         step = run.to_do[end.task]
         run.ended = end.task + 1
@@ -258,7 +258,7 @@ class Sweep:
         """Return the name of a point in this results folder, for the artifacts that are made for it."""
         return str(self.results.folder.resolve() / run.point.id)
 
-    def _step_ended(self, run: PointRun, end: Ended) -> None:
+    def _step_ended(self, run: PointRun, end: ChildEnd) -> None:
         """Store the results of the steps that ran; finish the point if one failed."""
         for step, facts, *times in zip(run.to_do, end.results, end.seconds, end.waited, strict=False):
             run.took.add(step, *times)
@@ -272,7 +272,7 @@ class Sweep:
         if run.ready and self.until != "measure":
             self._finish(run, OK)
 
-    def _measured(self, run: PointRun, end: Ended) -> None:
+    def _measured(self, run: PointRun, end: ChildEnd) -> None:
         """Finish a point whose measurement has ended, or measure it again later if its times are unstable."""
         if not end.complete:
             self._failed(run, end)
@@ -304,7 +304,7 @@ class Sweep:
         run.facts.update(found)
         run.started = run.facts.pop("started")
 
-    def _failed(self, run: PointRun, end: Ended) -> None:
+    def _failed(self, run: PointRun, end: ChildEnd) -> None:
         """Finish a point whose step failed; if only artifacts were damaged, make them again."""
         step = run.step
         run.took.add(step, end.seconds[-1], end.waited[-1])

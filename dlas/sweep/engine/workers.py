@@ -58,6 +58,6 @@ class Workers:
             from dlas.bench.processes.inline import Inline
 
             return Inline()
-        from dlas.bench.processes.server import Server
+        from dlas.bench.processes.server import WorkerServer
 
-        return Server(spawned=spawned)
+        return WorkerServer(spawned=spawned)

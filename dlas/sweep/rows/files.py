@@ -21,7 +21,7 @@ PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ReadingLimits:
     """What reading a packed file may cost.
 
     Parameters
@@ -42,7 +42,7 @@ class Bounds:
     decoder_bytes: int = 256 << 20
 
 
-BOUNDS = Bounds()
+BOUNDS = ReadingLimits()
 
 
 def results_file(folder: Path) -> Path:
@@ -105,12 +105,12 @@ def imported_from(folder: Path) -> str | None:
         return None
 
 
-def complete_lines(path: Path, bounds: Bounds = BOUNDS) -> Iterator[str]:
+def complete_lines(path: Path, bounds: ReadingLimits = BOUNDS) -> Iterator[str]:
     """Yield the lines of a plain or packed file, but not an incomplete last one; raises as :func:`lines`."""
     return (line for line in lines(path, bounds) if line.endswith("\n"))
 
 
-def lines(path: Path, bounds: Bounds = BOUNDS) -> Iterator[str]:
+def lines(path: Path, bounds: ReadingLimits = BOUNDS) -> Iterator[str]:
     """Yield the lines of a plain or packed file, each with its end.
 
     Raises
@@ -132,7 +132,7 @@ def _plain_lines(path: Path) -> Iterator[bytes]:
         yield from file
 
 
-def _packed_lines(path: Path, bounds: Bounds) -> Iterator[bytes]:
+def _packed_lines(path: Path, bounds: ReadingLimits) -> Iterator[bytes]:
     rest = b""
     for piece in _unpacked(path, bounds):
         first, *others = piece.split(b"\n")
@@ -147,7 +147,7 @@ def _packed_lines(path: Path, bounds: Bounds) -> Iterator[bytes]:
         yield rest
 
 
-def _unpacked(path: Path, bounds: Bounds) -> Iterator[bytes]:
+def _unpacked(path: Path, bounds: ReadingLimits) -> Iterator[bytes]:
     """Yield what a packed file unpacks to, in pieces."""
     size = path.stat().st_size
     # A file of a few rows may be packed better: the ratio counts from 16 MiB on.

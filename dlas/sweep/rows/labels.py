@@ -28,12 +28,12 @@ def short_id(row_id: str) -> str:
 
 
 def label(content: object) -> str:
-    """Return a short label for a part of a row.
+    """Return a short label for a part of a row, or for what it has on another axis.
 
     Parameters
     ----------
-    content : mapping
-        ``{"name": ..., option: value, ...}`` or ``{"name": ..., "chain": [...]}``.
+    content : mapping, or a plain value
+        ``{"name": ..., option: value, ...}`` or ``{"name": ..., "chain": [...]}``; a batch size.
 
     Returns
     -------
@@ -50,13 +50,11 @@ def label(content: object) -> str:
     return f"{content.get('name')}({options})" if options else str(content.get("name"))
 
 
-def options(content: object) -> dict[str, Any]:
+def options(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a part's options by name; those of a chain by ``<technique>.<option>``.
 
     Where a chain holds a technique twice, the second is ``<technique>_2``.
     """
-    if not isinstance(content, Mapping):
-        return {}
     if not content.get("chain"):
         return {key: value for key, value in content.items() if key not in ("name", "chain")}
     by_name: dict[str, Any] = {}
@@ -69,10 +67,8 @@ def options(content: object) -> dict[str, Any]:
     return by_name
 
 
-def flat(mapping: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the values of a nested mapping that are not None, by their keys joined by dots."""
-    if not isinstance(mapping, Mapping):
-        return
     for key, value in mapping.items():
         name = f"{prefix}.{key}" if prefix else str(key)
         if isinstance(value, Mapping):

@@ -12,8 +12,9 @@ Rows store what was profiled; it is corrected where rows are read.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from dlas.sweep.rows.labels import factor, milliseconds
 from dlas.sweep.rows.results import Row
@@ -24,7 +25,7 @@ LARGEST_COST = 0.9
 
 
 @dataclass(frozen=True)
-class Profile:
+class ProfiledLayers:
     """The times of a network's layers, as profiled and corrected.
 
     If the layers together take longer than the network, the same cost is taken from
@@ -66,13 +67,13 @@ class Profile:
         return taken + (f", and the rest is multiplied by {factor(self.scale)}" if self.scale < 1 else "")
 
 
-def profile(row: Row) -> Profile | None:
+def profile(row: Row) -> ProfiledLayers | None:
     """Return the times of a row's layers; None if no layer was timed."""
-    times = [_seconds(layer, "latency_s") for layer in row.layers or ()]
+    times = [_seconds(layer, "latency_s") for layer in row.layers]
     timed = [time for time in times if time is not None]
     if not timed:
         return None
-    backward = sum(_seconds(layer, "backward_s") or 0.0 for layer in row.layers or ())
+    backward = sum(_seconds(layer, "backward_s") or 0.0 for layer in row.layers)
     together = sum(timed) + backward
     latency_s = statistics.median(row.latency_s) if row.latency_s else together
     excess = max(0.0, together - latency_s)
@@ -81,17 +82,18 @@ def profile(row: Row) -> Profile | None:
     rest = together - len(timed) * cost_s
     scale = min(1.0, latency_s / rest) if excess else 1.0
     seconds = tuple(None if time is None else scale * (time - cost_s) for time in times)
-    return Profile(seconds, together, latency_s, cost_s, scale)
+    return ProfiledLayers(seconds, together, latency_s, cost_s, scale)
 
 
 def timed_layers(row: Row) -> Iterator[tuple[Layer, float]]:
     """Yield the layers that were timed with their corrected times, in seconds; their backward pass, too."""
     profiled = profile(row)
-    for layer, time_s in zip(row.layers or (), profiled.seconds if profiled else (), strict=False):
+    for layer, time_s in zip(row.layers, profiled.seconds if profiled else (), strict=False):
         if profiled and time_s is not None:
             backward_s = _seconds(layer, "backward_s")
-            corrected: Layer = {} if backward_s is None else {"backward_s": profiled.scale * backward_s}
-            yield {**layer, **corrected}, time_s
+            if backward_s is not None:
+                layer = {**layer, "backward_s": profiled.scale * backward_s}
+            yield layer, time_s
 
 
 def compared_sums(profiled_s: float, latency_s: float) -> str:
@@ -102,7 +104,7 @@ def compared_sums(profiled_s: float, latency_s: float) -> str:
     )
 
 
-def _seconds(layer: object, name: str) -> float | None:
-    """Return a time of a layer as profiled, None where there is none, as in damaged rows."""
-    time_s = layer.get(name) if isinstance(layer, Mapping) else None
+def _seconds(layer: Layer, name: Literal["latency_s", "backward_s"]) -> float | None:
+    """Return a time of a layer as profiled, None where there is none."""
+    time_s = layer.get(name)
     return float(time_s) if isinstance(time_s, int | float) and time_s >= 0 else None

@@ -70,16 +70,15 @@ def layers_frame(points: pd.DataFrame, records: Sequence[Mapping[str, Any]]) -> 
 def layer_records(line: int, row: Row) -> Iterator[dict[str, Any]]:
     """Yield a record for each layer of a row, which is this line of the table."""
     times = profile(row)
-    for index, layer in enumerate(row.layers or ()):
-        if isinstance(layer, Mapping):
-            own = layer.get("algorithm") not in (None, LIBRARY)
-            known = {
-                "line": line,
-                "number": index,
-                "latency_s": times.seconds[index] if times else None,
-                "covered": not layer.get("declined") if own else None,
-            }
-            yield known | _quantities(layer)
+    for index, layer in enumerate(row.layers):
+        own = layer.get("algorithm") not in (None, LIBRARY)
+        known = {
+            "line": line,
+            "number": index,
+            "latency_s": times.seconds[index] if times else None,
+            "covered": not layer.get("declined") if own else None,
+        }
+        yield known | _quantities(layer)
 
 
 def _quantities(layer: Mapping[str, Any]) -> dict[str, Any]:

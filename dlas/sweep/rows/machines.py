@@ -48,23 +48,21 @@ NOISE = ("(R)", "(TM)", "(r)", "(tm)", " Processor", " CPU")
 Facts = Mapping[str, Any]
 
 
-def machine_facts(device: object) -> dict[str, Any]:
+def machine_facts(device: Facts) -> dict[str, Any]:
     """Return the facts that make a machine, those that are known; empty where the device is unknown.
 
     Parameters
     ----------
     device : mapping
-        As :class:`dlas.sweep.rows.schema.Device`, or any value read from a row.
+        As :class:`dlas.sweep.rows.schema.Device`.
     """
-    if not isinstance(device, Mapping):
-        return {}
     known = device.get("cpu") or device.get("gpu") or device.get("model")
     named = NAMED if device.get("machine") else IDENTITY if known else FALLBACK
     facts = {name: device.get(name) for name in named}
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def machine_id(device: object) -> str | None:
+def machine_id(device: Facts) -> str | None:
     """Return a machine's fingerprint, the same for equal facts; None where the device is unknown."""
     facts = machine_facts(device)
     if "machine_id" in facts:
@@ -72,7 +70,7 @@ def machine_id(device: object) -> str | None:
     return fingerprint.key(**facts)[:DIGITS] if facts else None
 
 
-def machine_name(device: object) -> str | None:
+def machine_name(device: Facts) -> str | None:
     """Return a machine's short name, such as ``Intel Xeon 6/207/2, AVX-512, 16 cores``.
 
     The numbers are the processor's family, model and stepping, with ``?`` for one that is unknown.
@@ -92,14 +90,14 @@ def machine_name(device: object) -> str | None:
     return ", ".join(str(piece) for piece in pieces if piece)
 
 
-def machine_names(devices: Iterable[object]) -> dict[str, str]:
+def machine_names(devices: Iterable[Facts]) -> dict[str, str]:
     """Return the name of each machine by its fingerprint; those that share a name have theirs in it."""
     by_id = {own: machine_name(device) or own for device in devices if (own := machine_id(device))}
     shared = Counter(by_id.values())
     return {own: f"{name} ({own})" if shared[name] > 1 else name for own, name in by_id.items()}
 
 
-def differences(there: object, here: object) -> list[str]:
+def differences(there: Facts, here: Facts) -> list[str]:
     """Return in which facts two machines differ, of those that are known of both, in words."""
     ours, theirs = machine_facts(here), machine_facts(there)
     different = [name for name in ours if name in theirs and ours[name] != theirs[name]]

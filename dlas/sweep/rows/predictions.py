@@ -31,7 +31,7 @@ KEPT = (
 """Fields of a row that a predicted point has too."""
 
 
-class Bounds(TypedDict):
+class PredictionInterval(TypedDict):
     """What was predicted of one quantity.
 
     Attributes
@@ -60,7 +60,7 @@ class PredictedPoint:
     ----------
     row : Row
         Its parts and device; its status is ``predicted``, its measurements are missing.
-    predictions : dict of str to Bounds
+    predictions : dict of str to PredictionInterval
         By quantity: ``latency_s``.
     predictor : str
         SHA-256 of the predictor's record.
@@ -71,7 +71,7 @@ class PredictedPoint:
     """
 
     row: Row
-    predictions: Mapping[str, Bounds]
+    predictions: Mapping[str, PredictionInterval]
     predictor: str
     in_range: bool
     doubt: str

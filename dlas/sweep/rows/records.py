@@ -27,6 +27,7 @@ from dlas.sweep.rows.columns import (
 from dlas.sweep.rows.labels import label, options
 from dlas.sweep.rows.machines import machine_id
 from dlas.sweep.rows.results import Row
+from dlas.sweep.rows.schema import Layer
 from dlas.sweep.rows.trajectories import fine_tuning_seconds
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -60,31 +61,27 @@ def record(folder: str, row: Row) -> dict[str, Any]:
     record["drift"] = _drift(row.sentinel_s)
     record[MACHINE_ID], record["processor"] = machine_id(row.device), _processor(row.device)
     record[MACHINE] = None  # a name tells machines apart only beside the others
-    said = _of(row.imported, "derived")
-    return record | {name: said[name] for name in DERIVED if isinstance(said, Mapping) and name in said}
+    said: Mapping[str, Any] = (row.imported or {}).get("derived") or {}
+    return record | {name: said[name] for name in DERIVED if name in said}
 
 
 def _at(row: Row, place: tuple[str, ...]) -> Any:
     """Return what a row has at a place; None where it has none."""
     value = getattr(row, place[0])
-    if len(place) == 1 or value is None:
-        return value
     for key in place[1:]:
-        value = _of(value, key)
+        # Of older rows a mapping inside of another may be something else.
+        value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
-def _part_name(content: object) -> str | None:
+def _part_name(content: Mapping[str, Any]) -> str:
     """Return a part's name; for a chain, those of its techniques joined by ``+``."""
-    if not isinstance(content, Mapping):
-        return None if content is None else str(content)
-    links = content.get("chain") or [content]
-    return "+".join(str(_of(link, "name")) for link in links)
+    return "+".join(str(link.get("name")) for link in content.get("chain") or [content])
 
 
-def _processor(device: object) -> str | None:
+def _processor(device: Mapping[str, Any]) -> str | None:
     """Return ``gpu`` where the device names a GPU, which is then what was measured, or else ``cpu``."""
-    return "gpu" if _first(device, "gpu") else "cpu" if _first(device, "cpu") else None
+    return next((name for name in ("gpu", "cpu") if device.get(name)), None)
 
 
 def _drift(sentinel_s: Sequence[float] | None) -> float | None:
@@ -93,16 +90,6 @@ def _drift(sentinel_s: Sequence[float] | None) -> float | None:
     return max(times) / min(times) - 1 if times else None
 
 
-def _first_height(layers: object) -> Any:
+def _first_height(layers: Sequence[Layer]) -> int | None:
     """Return the height that the first layer with one reads."""
-    heights = [_of(layer, "h") for layer in layers] if isinstance(layers, list) else []
-    return next((height for height in heights if height is not None), None)
-
-
-def _of(mapping: object, key: str) -> Any:
-    """Return a value of a mapping; None for anything else, which older rows may hold."""
-    return mapping.get(key) if isinstance(mapping, Mapping) else None
-
-
-def _first(mapping: object, *keys: str) -> Any:
-    return next((value for key in keys if (value := _of(mapping, key))), None)
+    return next((height for layer in layers if (height := layer.get("h")) is not None), None)

@@ -9,11 +9,14 @@ missing values are null.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+import types
+import typing
 import zlib
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +26,20 @@ from dlas.errors import InputError
 from dlas.stack import INFERENCE
 from dlas.sweep.rows.files import FILE as FILE
 from dlas.sweep.rows.files import check_appendable, complete_lines, results_file
-from dlas.sweep.rows.older import with_operator
+from dlas.sweep.rows.older import renewed
 from dlas.sweep.rows.schema import (
     Artifacts,
     CompiledAccuracy,
+    CompressionResult,
     Coverage,
     Device,
     Edge,
     Environment,
-    Imported,
+    ImportSource,
     Layer,
     Measure,
     OtherRound,
     PartContent,
-    Reached,
     Seconds,
     TuningSummary,
 )
@@ -175,7 +178,7 @@ class Row:
         training.
     note : str
         A remark on the network or on how it is trained. Null where there is none.
-    reached : Reached
+    reached : CompressionResult
         What the compression reached. Empty for the dense network.
     parameters : int
         Parameters of the network.
@@ -208,7 +211,7 @@ class Row:
         The device in full. Empty where the point ended before measuring.
     environment : Environment
         Versions and host.
-    imported : Imported
+    imported : ImportSource
         The file that it was imported from. Null for a row that was measured here.
     started : str
         When its measurement began, or the last steps of a point that ended before; ISO 8601 in UTC. In rows
@@ -264,7 +267,7 @@ class Row:
     test_images: int | None = None
     compiled_accuracy: CompiledAccuracy | None = None
     note: str | None = None
-    reached: Reached = field(default_factory=Reached)
+    reached: CompressionResult = field(default_factory=CompressionResult)
     parameters: int | None = None
     nonzeros: int | None = None
     macs: int | None = None
@@ -280,13 +283,15 @@ class Row:
     measure: Measure = field(default_factory=Measure)
     device: Device = field(default_factory=Device)
     environment: Environment = field(default_factory=Environment)
-    imported: Imported | None = None
+    imported: ImportSource | None = None
     started: str | None = None
     schema: int = SCHEMA
 
     @classmethod
     def parse(cls, line: str) -> Row:
-        """Return the row in one line of a results file; unknown keys are ignored.
+        """Return the row in one line of a results file.
+
+        Unknown keys are ignored, and so is what is not a mapping or a list where there must be one.
 
         Raises
         ------
@@ -296,12 +301,14 @@ class Row:
         raw = json.loads(line)
         if not isinstance(raw, dict) or raw.get("status") not in STATUSES:
             raise ValueError("not a row: no known status")
-        _rename(raw)
-        names = {f.name for f in fields(cls)}
-        if isinstance(raw.get("layers"), list):
-            raw["layers"] = [with_operator(layer) for layer in raw["layers"]]
+        kinds = _kinds()
+        given: dict[str, Any] = {
+            key: value
+            for key, value in renewed(raw).items()
+            if key in kinds and isinstance(value, kinds[key])
+        }
         try:
-            return cls(**{key: value for key, value in raw.items() if key in names})
+            return cls(**given)
         except TypeError as error:
             raise ValueError(f"not a row: {error}") from None
 
@@ -336,11 +343,16 @@ class Row:
         return _as_json(fields) + "\n"
 
 
-def _rename(raw: dict[str, Any]) -> None:
-    """Give the values of a row of an older schema the names that they have now."""
-    schema = raw.get("schema", 1)
-    if isinstance(schema, int) and schema < 3 and raw.get("resident_bytes") is None:
-        raw["resident_bytes"] = raw.pop("peak_memory_bytes", None)
+@functools.cache
+def _kinds() -> dict[str, type]:
+    """Return ``dict`` or ``list`` for each field of a row that holds one, ``object`` for the others."""
+    kinds: dict[str, type] = {}
+    for name, hint in typing.get_type_hints(Row).items():
+        optional = typing.get_origin(hint) is types.UnionType
+        choices = typing.get_args(hint) if optional else (hint,)
+        plain = [dict if typing.is_typeddict(each) else typing.get_origin(each) for each in choices]
+        kinds[name] = next((kind for kind in plain if kind in (dict, list)), object)
+    return kinds
 
 
 def read_rows(folder: Path) -> Iterator[Row]:

@@ -84,7 +84,7 @@ class CurveStep(TypedDict, total=False):
     seconds: float | None
 
 
-class Reached(TypedDict, total=False):
+class CompressionResult(TypedDict, total=False):
     """What the compression reached; only quantities that the technique has.
 
     Attributes
@@ -364,7 +364,7 @@ class Device(TypedDict, total=False):
     hypervisor: bool | None
 
 
-class Imported(TypedDict, total=False):
+class ImportSource(TypedDict, total=False):
     """The file that a row was imported from.
 
     Attributes

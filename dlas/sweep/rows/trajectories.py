@@ -9,6 +9,7 @@ from typing import Any
 
 from dlas.sweep.rows.labels import label, options
 from dlas.sweep.rows.results import Row
+from dlas.sweep.rows.schema import CompressionResult, CurveStep
 from dlas.sweep.rows.short_labels import short_labels
 
 ELBOW = "elbow"
@@ -165,9 +166,8 @@ def fine_tuning_seconds(row: Row) -> float | None:
     return sum(step_seconds) if step_seconds else None
 
 
-def _curve(row: Row) -> list[Mapping[str, Any]]:
-    curve = row.reached.get("curve") if isinstance(row.reached, Mapping) else None
-    return [step for step in curve if isinstance(step, Mapping)] if isinstance(curve, list) else []
+def _curve(row: Row) -> list[CurveStep]:
+    return row.reached.get("curve") or []
 
 
 def _steps(row: Row) -> Iterator[tuple[Place, TrajectoryStep]]:
@@ -179,17 +179,16 @@ def _steps(row: Row) -> Iterator[tuple[Place, TrajectoryStep]]:
         if accuracy is not None:
             yield place, TrajectoryStep(*place, accuracy, *others)
     accuracy = _number(row.accuracy)
-    if not _curve(row) and isinstance(row.reached, Mapping) and accuracy is not None:
+    if not _curve(row) and accuracy is not None:
         place = _place(row.reached, row.compression)
         if place[1] > 0 and not row.reached.get("bits"):
             yield place, TrajectoryStep(*place, accuracy, validation=_number(row.validation_accuracy))
 
 
-def _place(reached: object, compression: object) -> Place:
+def _place(reached: CompressionResult, compression: Mapping[str, Any]) -> Place:
     """Return the level and ratio of the network that a row measured."""
-    attained = reached if isinstance(reached, Mapping) else {}
-    ratio = _number(attained.get("ratio")) or 0.0
-    levels = (attained.get("level"), _links(compression)[-1].get("level"), ratio)
+    ratio = _number(reached.get("ratio")) or 0.0
+    levels = (reached.get("level"), _links(compression)[-1].get("level"), ratio)
     return next(level for candidate in levels if (level := _number(candidate)) is not None), ratio
 
 
@@ -198,16 +197,14 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _links(compression: object) -> list[Mapping[str, Any]]:
+def _links(compression: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return a compression's techniques in order, up to the last that prunes to a level."""
-    if not isinstance(compression, Mapping):
-        return [{"name": compression}]
     links = list(compression.get("chain") or [compression])
     pruning = [place for place, link in enumerate(links, start=1) if "level" in link]
     return links[: pruning[-1]] if pruning else links
 
 
-def _technique(compression: object) -> Mapping[str, Any]:
+def _technique(compression: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what the steps of a trajectory have in common: the compression without its level."""
     *before, last = _links(compression)
     common = {key: value for key, value in last.items() if key not in CHOOSING}

@@ -19,7 +19,7 @@ DRAWN = "drawn"
 """The value of an option that is left to its part to draw."""
 
 
-class Entry(Protocol):
+class AxisEntry(Protocol):
     """One entry of an axis."""
 
     @property
@@ -41,7 +41,7 @@ class Entry(Protocol):
 
 
 @dataclass(frozen=True)
-class Given:
+class PlainEntry:
     """A plain value, such as a batch size."""
 
     value: Any
@@ -62,7 +62,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Listed:
+class PartEntry:
     """A part, with the values to try of each option.
 
     Parameters
@@ -77,7 +77,7 @@ class Listed:
     options: tuple[tuple[str, tuple[Any, ...]], ...]
 
     @classmethod
-    def checked(cls, axis: str, name: str, options: Mapping[str, tuple[Any, ...]]) -> Listed:
+    def checked(cls, axis: str, name: str, options: Mapping[str, tuple[Any, ...]]) -> PartEntry:
         """Return the entry if the part takes each value of each option, and draws what is to be drawn.
 
         Raises
@@ -177,10 +177,10 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Chained:
+class ChainEntry:
     """Compression techniques in order."""
 
-    links: tuple[Listed, ...]
+    links: tuple[PartEntry, ...]
 
     @property
     def size(self) -> int:
@@ -211,7 +211,7 @@ class Chained:
 class Values:
     """The values that a study lists on an axis."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[AxisEntry, ...]
 
     @property
     def size(self) -> int:
@@ -249,10 +249,10 @@ class Values:
         return (one, other)[int(rng.integers(2))] if entry is None else entry.crossed(one, other, rng)
 
     @property
-    def _only_part(self) -> Listed | None:
+    def _only_part(self) -> PartEntry | None:
         """The entry, if it is the only one and a part with options."""
         entry = self.entries[0]
-        return entry if len(self.entries) == 1 and isinstance(entry, Listed) and entry.options else None
+        return entry if len(self.entries) == 1 and isinstance(entry, PartEntry) and entry.options else None
 
 
 def _drawn(

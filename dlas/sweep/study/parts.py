@@ -17,13 +17,14 @@ import importlib.util
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
 from dlas.errors import InputError, unknown
+from dlas.stack import AlgorithmChooser
 from dlas.sweep.study.part_class import PartClass, checked_class, class_at, part_in
 
 HOMES: dict[str, tuple[str, ...]] = {
@@ -48,7 +49,7 @@ NAMES = re.compile(r"^def names\(", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Claim:
+class PartClaim:
     """A place that defines a part of some name, and a function that loads the part's class."""
 
     name: str
@@ -78,8 +79,8 @@ class Finder:
         entries: Callable[[str], Iterable[EntryPoint]] = installed,
     ) -> None:
         self._homes, self._entries = homes, entries
-        self._claims: dict[str, list[Claim]] = {}
-        self._by_other_names: dict[str, dict[str, Claim]] = {}
+        self._claims: dict[str, list[PartClaim]] = {}
+        self._by_other_names: dict[str, dict[str, PartClaim]] = {}
         self._classes: dict[tuple[str, str], PartClass] = {}
 
     def class_in(self, axis: str, module: str) -> type[Any]:
@@ -123,12 +124,26 @@ class Finder:
             of this axis.
         """
         if (axis, name) not in self._classes:
-            self._classes[axis, name] = self._find(axis, name)
+            part = self._find(axis, name)
+            if issubclass(part.cls, AlgorithmChooser):
+                part = replace(part, fixed={**part.fixed, "make": partial(self.checked, axis)})
+            self._classes[axis, name] = part
         return self._classes[axis, name]
 
     def make(self, axis: str, name: str, options: Mapping[str, Any]) -> Any:
         """Return the part ``name`` with its (validated) options."""
         return self.find(axis, name).make(options)
+
+    def checked(self, axis: str, name: str, options: Mapping[str, Any]) -> Any:
+        """Return the part ``name`` with options that are validated first.
+
+        Raises
+        ------
+        InputError
+            If there is no such part, or it does not take these options.
+        """
+        part = self.find(axis, name)
+        return part.make(part.validate(name, options))
 
     def _find(self, axis: str, name: str) -> PartClass:
         if ":" in name:
@@ -145,23 +160,26 @@ class Finder:
             raise InputError(f"{axis} {name!r} is claimed twice: {places}")
         return claims[0].load()
 
-    def _claims_of(self, axis: str) -> list[Claim]:
+    def _claims_of(self, axis: str) -> list[PartClaim]:
         """Return the claims of the axis's folders and of installed packages."""
         if axis not in self._claims:
             modules = [module for module in _modules(self._homes[axis]) if not _has_other_names(module)]
             profiles, entries = _profiles(self._homes[axis]), self._entries(axis)
             self._claims[axis] = [
-                *(Claim(_last(module), module, partial(self._of_module, axis, module)) for module in modules),
-                *(Claim(path.stem, str(path), partial(self._of_profile, path)) for path in profiles),
-                *(Claim(entry.name, str(entry), partial(_of_entry, axis, entry)) for entry in entries),
+                *(
+                    PartClaim(_last(module), module, partial(self._of_module, axis, module))
+                    for module in modules
+                ),
+                *(PartClaim(path.stem, str(path), partial(self._of_profile, path)) for path in profiles),
+                *(PartClaim(entry.name, str(entry), partial(_of_entry, axis, entry)) for entry in entries),
             ]
         return self._claims[axis]
 
-    def _other_names(self, axis: str) -> dict[str, Claim]:
+    def _other_names(self, axis: str) -> dict[str, PartClaim]:
         """Return the claims of modules whose parts have other names than the file's."""
         if axis not in self._by_other_names:
             self._by_other_names[axis] = {
-                name: Claim(name, module, partial(self._of_module, axis, module, name=name))
+                name: PartClaim(name, module, partial(self._of_module, axis, module, name=name))
                 for module in filter(_has_other_names, _modules(self._homes[axis]))
                 for name in self.names_in(module)
             }

@@ -15,7 +15,7 @@ from dlas.errors import InputError, unknown
 from dlas.stack import TASKS, MeasureSettings
 from dlas.sweep.study import parts
 from dlas.sweep.study.axes import AXES, DEFAULTS
-from dlas.sweep.study.entries import Chained, Entry, Given, Listed, Values
+from dlas.sweep.study.entries import AxisEntry, ChainEntry, PartEntry, PlainEntry, Values
 from dlas.sweep.study.limits import Limits
 from dlas.sweep.study.sampling import Sample, check_drawable
 from dlas.sweep.study.skipping import Skip
@@ -237,18 +237,18 @@ def _skip(number: int, rule: SkipTable) -> Skip:
     return Skip(rule.patterns(), rule.reason)
 
 
-def _entry(axis: str, entry: Any) -> Entry:
+def _entry(axis: str, entry: Any) -> AxisEntry:
     """Return an entry of an axis: a plain value, a part with values of its options, or a chain of those."""
     if axis == "task" and entry not in TASKS:
         raise unknown("task", str(entry), TASKS)
     if axis in ("batch", "task"):
-        return Given(entry)
+        return PlainEntry(entry)
     if axis == "compression" and isinstance(entry, dict) and set(entry) == {"chain"}:
-        return Chained(tuple(_listed(axis, link) for link in _validated(ChainTable, entry).chain))
+        return ChainEntry(tuple(_listed(axis, link) for link in _validated(ChainTable, entry).chain))
     return _listed(axis, entry)
 
 
-def _listed(axis: str, entry: Any) -> Listed:
+def _listed(axis: str, entry: Any) -> PartEntry:
     """Return the part of an entry, a name or a table, with the values of its options."""
     table = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(table, dict) or not isinstance(table.get("name"), str):
@@ -258,4 +258,4 @@ def _listed(axis: str, entry: Any) -> Listed:
     parts.find(axis, name)  # report an unknown part before an empty list
     if not all(options.values()):
         raise InputError(f"{axis} {name!r}: an option with an empty list")
-    return Listed.checked(axis, name, options)
+    return PartEntry.checked(axis, name, options)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from torch import nn
 
-from dlas.axes.choosers.blocked import Blocked
+from dlas.axes.choosers.blocked import BlockedConvolution
 from dlas.lowering.lower import lower
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.schedules.spatial_packing.form import SpatialForm
@@ -24,14 +24,16 @@ LARGE, SMALL = (Winograd(tile=tile, layout="blocked") for tile in (4, 2))
 
 @pytest.mark.parametrize("target", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])
 def test_large_images_take_the_large_tile(target: Target) -> None:
-    assert Blocked().for_layer(EARLY, target) == LARGE
+    assert BlockedConvolution().for_layer(EARLY, target) == LARGE
 
 
 def test_large_filters_take_the_smaller_the_more_threads_share_the_memory() -> None:
-    chosen = [Blocked().for_layer(LATE, replace(AVX2, threads=threads)) for threads in (1, 2, 4, 8, 16)]
+    chosen = [
+        BlockedConvolution().for_layer(LATE, replace(AVX2, threads=threads)) for threads in (1, 2, 4, 8, 16)
+    ]
     by_filters = sorted(chosen, key=(LARGE, SMALL, PACKED).index)
     assert chosen == by_filters and chosen[0] != PACKED and chosen[-1] == PACKED
-    assert Blocked().for_layer(replace(LATE, n=64), AVX2) == LARGE
+    assert BlockedConvolution().for_layer(replace(LATE, n=64), AVX2) == LARGE
 
 
 @pytest.mark.parametrize(
@@ -46,22 +48,22 @@ def test_large_filters_take_the_smaller_the_more_threads_share_the_memory() -> N
     ids=["strides", "1x1", "dilation", "depthwise", "groups"],
 )
 def test_what_winograd_cannot_compute_well_is_packed(conv: Conv) -> None:
-    assert Blocked().for_layer(conv, AVX2) == PACKED
+    assert BlockedConvolution().for_layer(conv, AVX2) == PACKED
 
 
 def test_integers_are_packed_for_the_processors_dot_products() -> None:
     conv = replace(EARLY, input_type="uint8", weight_type="int8", accumulator_type="int32")
-    chosen = Blocked().for_layer(conv, AVX2)
+    chosen = BlockedConvolution().for_layer(conv, AVX2)
     assert isinstance(chosen, SpatialForm) and chosen.layout == "blocked" and chosen != PACKED
 
 
 def test_a_gpu_packs_every_layer() -> None:
-    assert Blocked().for_layer(EARLY, CUDA) == PACKED
+    assert BlockedConvolution().for_layer(EARLY, CUDA) == PACKED
 
 
 def test_layers_say_which_algorithm_ran_with_which_options() -> None:
     convolutions = nn.Conv2d(3, 64, 3, padding=1), nn.Conv2d(64, 64, 3, padding=1), nn.Conv2d(64, 16, 1)
-    lowered = lower(network(nn.Sequential(*convolutions), (3, 32, 32)), Blocked(), 1, AVX2)
+    lowered = lower(network(nn.Sequential(*convolutions), (3, 32, 32)), BlockedConvolution(), 1, AVX2)
     fields = ("name", "algorithm", "options", "declined")
     _, second, third = (tuple(layer.get(field) for field in fields) for layer in lowered.layers)
     assert second == ("1", "winograd", {"layout": "blocked"}, None)

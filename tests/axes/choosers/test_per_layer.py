@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from dlas.axes.choosers.per_layer import PerLayer, read, write
 from dlas.axes.compilers.programs.tvm import TvmProgram, write_program
 from dlas.bench.store.fingerprint import SourceTree
 from dlas.errors import InputError, Unsupported
-from dlas.lowering.lower import Lowered, lower, schedule
+from dlas.lowering.lower import LoweredNetwork, lower, schedule
 from dlas.schedules.direct import Direct
 from dlas.schedules.gemm import Gemm
-from dlas.stack import GENERIC, Conv, MeasureSettings
+from dlas.stack import GENERIC, Algorithm, AlgorithmChooser, Conv, MeasureSettings, Target
 from dlas.sweep.engine.planning import Planner
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import Choice, Point
@@ -36,7 +37,12 @@ first    = { name = "gemm" }
 def table(folder: Path, text: str) -> PerLayer:
     path = folder / "choices.toml"
     path.write_text(text)
-    return PerLayer(str(path))
+    return made(str(path))
+
+
+def made(path: str = "") -> PerLayer:
+    algorithm: PerLayer = parts.make("algorithm", "per_layer", {"path": path})
+    return algorithm
 
 
 def named(name: str) -> Conv:
@@ -67,7 +73,7 @@ def test_each_layer_is_computed_by_the_algorithm_named_for_it(tmp_path: Path) ->
     assert error(TvmProgram(tmp_path, HOST).run(x), small.reference(x)) < 1e-5
 
 
-def algorithms(lowered: Lowered) -> dict[str, str]:
+def algorithms(lowered: LoweredNetwork) -> dict[str, str]:
     return {layer["name"]: layer["algorithm"] for layer in lowered.layers}
 
 
@@ -109,16 +115,16 @@ def test_a_table_for_another_network_is_unsupported(tmp_path: Path) -> None:
 
 
 def test_without_a_table_everything_is_direct_but_a_study_must_name_one() -> None:
-    assert PerLayer().for_layer(CONV, GENERIC) == Direct()
-    PerLayer().check_layers(["conv"])
+    assert made().for_layer(CONV, GENERIC) == Direct()
+    made().check_layers(["conv"])
     with pytest.raises(InputError, match="needs a table"):
-        PerLayer().verify()
+        made().verify()
 
 
 def test_a_home_directory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table(tmp_path, '[layers]\nconv = "gemm"')
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert PerLayer("~/choices.toml").for_layer(CONV, GENERIC) == Gemm()
+    assert made("~/choices.toml").for_layer(CONV, GENERIC) == Gemm()
 
 
 # ---------------------------------------------------------------- the file
@@ -164,7 +170,7 @@ def test_a_wrong_table_is_one_message_that_quotes_it(tmp_path: Path, text: str, 
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read the table of layers .*absent\.toml"):
-        PerLayer(str(tmp_path / "absent.toml")).verify()
+        made(str(tmp_path / "absent.toml")).verify()
 
 
 CONTENTS = st.one_of(
@@ -177,7 +183,8 @@ CONTENTS = st.one_of(
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, layers: dict[str, dict]) -> None:
     path = tmp_path_factory.mktemp("tables") / "choices.toml"
     write(path, layers, comment="fastest of\n\ntwo")
-    assert {name: choice.content() for name, choice in read(path).layers.items()} == layers
+    read_back = read(path, functools.partial(parts.FINDER.checked, "algorithm")).layers
+    assert read_back == {name: Choice.of(content).make("algorithm") for name, content in layers.items()}
     assert path.read_text().startswith("# fastest of\n#\n# two\n")
 
 
@@ -243,4 +250,24 @@ def test_files_of_the_algorithms_in_a_table_count_and_are_verified(tmp_path: Pat
 
 
 def test_it_is_found_like_any_algorithm() -> None:
-    assert parts.find("algorithm", "per_layer").cls is PerLayer
+    found = parts.find("algorithm", "per_layer")
+    assert found.cls is PerLayer
+    assert list(found.options()) == ["path"]
+
+
+@dataclass(frozen=True)
+class Alternating(AlgorithmChooser):
+    """Takes others by their names, as a chooser in a user's file does."""
+
+    first: str = "gemm"
+
+    def for_layer(self, conv: Conv, target: Target) -> Algorithm:
+        return self.make(self.first if conv.h % 2 else "direct", {}).for_layer(conv, target)
+
+
+def test_any_chooser_gets_algorithms_by_their_names() -> None:
+    chooser = Choice.checked("algorithm", f"{__name__}:Alternating", {"first": "gemm"}).make("algorithm")
+    assert chooser.for_layer(CONV, GENERIC) == Direct()
+    assert chooser.for_layer(dataclasses.replace(CONV, h=7), GENERIC) == Gemm()
+    with pytest.raises(InputError, match=r"unknown option of algorithm .*Alternating' 'make'"):
+        Choice.checked("algorithm", f"{__name__}:Alternating", {"make": "gemm"})

@@ -141,14 +141,14 @@ def test_what_cannot_be_told_is_said() -> None:
     gpu = Target({"kind": "cuda"}, threads=1)
     with pytest.raises(Unsupported, match="for a GPU"):
         compiler("onnxruntime").kernels(lambda: network, (), lambda: ALGORITHM, gpu, 1)
-    halved: list[Layer] = [{"operator": "Relu", "types": {"output": "float16"}}]
+    halved: list[Layer] = [{"name": "relu", "operator": "Relu", "types": {"output": "float16"}}]
     with pytest.raises(Unsupported, match="for float32, not for float16"):
         compiler("onnxruntime").kernels(lambda: network, halved, lambda: ALGORITHM, HERE, 1)
 
 
 def test_what_is_not_told_lowers_the_share() -> None:
-    one: Layer = {"operator": "Relu", "output": [1, 8, 4, 4], "latency_s": 3.0}
-    other: Layer = {"operator": "Relu", "output": [1, 8, 2, 2], "latency_s": 1.0}
+    one: Layer = {"name": "one", "operator": "Relu", "output": [1, 8, 4, 4], "latency_s": 3.0}
+    other: Layer = {"name": "other", "operator": "Relu", "output": [1, 8, 2, 2], "latency_s": 1.0}
     found = match([one, one], [one, other])
     assert found.share == 0.75 and found.missing.total() == found.extra.total() == 1
     fused: Layer = {**one, "fused": ["Add"]}

@@ -21,9 +21,9 @@ from benchmarks.paths import main as benchmark
 from dlas.axes.compilers.hand import Hand
 from dlas.axes.compilers.programs.paths import join, write_joined
 from dlas.axes.compilers.programs.tvm import CONTENTS, LIBRARY, PARAMETERS
-from dlas.axes.compilers.untuned import Untuned
+from dlas.axes.compilers.untuned import MinimalSchedules
 from dlas.bench.processes.memory import quick_bytes
-from dlas.deployment.runtimes.tvm import Program
+from dlas.deployment.runtimes.tvm import TvmDeployment
 from dlas.schedules.direct import Direct
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.testing.algorithms import HOST
@@ -32,8 +32,8 @@ from tests.fixtures.flexible import PATHS, networks, staged
 from tests.fixtures.tiny import network_of
 
 BATCH = 2
-CASES = {"untuned": (Untuned(), Direct()), "hand": (Hand(), SpatialPack(layout="blocked"))}
-ALONE = {Untuned: PATHS, Hand: ["00", "11"]}
+CASES = {"untuned": (MinimalSchedules(), Direct()), "hand": (Hand(), SpatialPack(layout="blocked"))}
+ALONE = {MinimalSchedules: PATHS, Hand: ["00", "11"]}
 """Paths that are built alone, too; a few seconds each."""
 
 
@@ -53,7 +53,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def test_every_path_computes_what_its_build_alone_does(built: Any, tmp_path: Path) -> None:
     _, folder, compiler, algorithm = built
-    program, images = Program(folder, 1, {"function": "path_00"}), random_images(BATCH)
+    program, images = TvmDeployment(folder, 1, {"function": "path_00"}), random_images(BATCH)
     for path, network in networks().items():
         once = program.entry(f"path_{path}", (BATCH, *SHAPE))
         assert np.allclose(once(images), network.reference(images), atol=1e-4)
@@ -87,7 +87,7 @@ def _named(module: Any) -> list[tuple[str, Any]]:
 
 def test_equal_kernels_of_other_weights_keep_their_parameters(tmp_path: Path) -> None:
     # Same shapes, other numbers: kernels are shared, parameters are not.
-    compiler, algorithm = Untuned(), Direct()
+    compiler, algorithm = MinimalSchedules(), Direct()
     first, second = networks()["00"], networks()["00"]
     next(second.module.get_submodule("layer1.1").parameters()).data += 1
     scheduled = {
@@ -98,7 +98,7 @@ def test_equal_kernels_of_other_weights_keep_their_parameters(tmp_path: Path) ->
     assert joined.kernels["first"] == joined.kernels["second"]
     assert joined.functions["first"] != joined.functions["second"]
     write_joined(joined, HOST, tmp_path)
-    program, images = Program(tmp_path, 1, {"function": "first"}), random_images(1)
+    program, images = TvmDeployment(tmp_path, 1, {"function": "first"}), random_images(1)
     for name, network in (("first", first), ("second", second)):
         found = program.entry(name, (1, *SHAPE))(images)
         assert np.allclose(found, network.reference(images), atol=1e-4)
@@ -107,7 +107,7 @@ def test_equal_kernels_of_other_weights_keep_their_parameters(tmp_path: Path) ->
 @pytest.mark.parametrize("switches", [4000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_switching_takes_no_memory(built: Any, switches: int) -> None:
     _, folder, *_ = built
-    program, images = Program(folder, 1, {"function": "path_00"}), random_images(BATCH)
+    program, images = TvmDeployment(folder, 1, {"function": "path_00"}), random_images(BATCH)
     entries = [program.entry(f"path_{path}", (BATCH, *SHAPE)) for path in PATHS]
 
     def switch(times: int) -> None:
@@ -122,7 +122,7 @@ def test_switching_takes_no_memory(built: Any, switches: int) -> None:
 
 
 def test_the_path_of_zeros_is_the_program_of_the_legacy_network(tmp_path: Path) -> None:
-    compiler, algorithm = Untuned(), Direct()
+    compiler, algorithm = MinimalSchedules(), Direct()
     scheduled = {
         name: compiler.schedule(network, algorithm, HOST, 1, tmp_path)
         for name, network in (("legacy", network_of(staged())), ("path_00", networks()["00"]))
@@ -136,7 +136,7 @@ def test_the_path_of_zeros_is_the_program_of_the_legacy_network(tmp_path: Path) 
 
 def test_threads_share_a_program(built: Any) -> None:
     _, folder, *_ = built
-    program = Program(folder, 1, {"function": "path_00"})
+    program = TvmDeployment(folder, 1, {"function": "path_00"})
     entries = [program.entry(f"path_{path}", (BATCH, *SHAPE)) for path in PATHS]
     given = [random_images(BATCH, seed=seed) for seed in range(len(PATHS))]
     expected = [entry(images) for entry, images in zip(entries, given, strict=True)]

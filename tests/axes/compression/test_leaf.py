@@ -31,7 +31,7 @@ from dlas.stack import Workspace
 from dlas.sweep.engine.steps.artifacts import restore_network
 from dlas.sweep.engine.steps.samples import load_sample
 from dlas.sweep.study import parts
-from dlas.testing.networks import Staged
+from dlas.testing.networks import TwoStages
 from tests.fixtures.flexible import staged
 from tests.fixtures.tiny import CLASSES, SHAPE, make_network, network_of, the_point, tiny_data, workspace
 
@@ -391,4 +391,4 @@ def test_the_pareto_set_has_no_dominated_path() -> None:
 
 
 def test_phases_are_found_without_a_trace() -> None:
-    assert [phase.modules for phase in find_phases(Staged(3, 4))] == [("layer1",), ("layer2",)]
+    assert [phase.modules for phase in find_phases(TwoStages(3, 4))] == [("layer1",), ("layer2",)]

@@ -288,7 +288,7 @@ def test_networks_that_cannot_be_pruned_say_why(tmp_path: Path) -> None:
 
 def test_a_fine_tuning_that_diverges_leaves_no_network(tmp_path: Path) -> None:
     point = the_point(LEVELS.replace("epochs = 7", "epochs = 7, learning_rate = 1e6") % 0.6)
-    with pytest.raises(training.Diverged, match=r"training diverged: .* with learning rate 1e\+06"):
+    with pytest.raises(training.Divergence, match=r"training diverged: .* with learning rate 1e\+06"):
         make_network(point, tmp_path)
     dense, *_ = network_steps(point, tmp_path)
     assert [path.name for path in (tmp_path / "network").iterdir()] == [dense.key]

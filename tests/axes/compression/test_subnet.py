@@ -11,22 +11,22 @@ import torch
 import dlas
 from dlas.axes.compression.subnet import Subnet
 from dlas.errors import InputError, Unsupported
-from dlas.networks.subnets.flexible import LARGEST, SMALLEST, Flexible
+from dlas.networks.subnets.flexible import LARGEST, SMALLEST, SharedWeights
 from dlas.networks.subnets.written import EXAMPLE
 from dlas.testing.networks import noise, tiny_network, workspace
 
 
 @pytest.fixture
-def flexible() -> Flexible:
+def flexible() -> SharedWeights:
     torch.manual_seed(0)
-    made = Flexible(3, 10)
+    made = SharedWeights(3, 10)
     images = torch.randn(8, 3, 32, 32)
     with torch.no_grad():
         made.train()(images)
     return made.eval()
 
 
-def test_a_step_trains_four_subnetworks(flexible: Flexible) -> None:
+def test_a_step_trains_four_subnetworks(flexible: SharedWeights) -> None:
     images = torch.randn(6, 3, 32, 32)
     torch.manual_seed(1)
     flexible.train()
@@ -42,7 +42,7 @@ def test_a_step_trains_four_subnetworks(flexible: Flexible) -> None:
     assert flexible.eval()(images).shape == (6, 10)
 
 
-def test_a_subnetwork_has_the_middle_of_kernels_and_the_first_channels(flexible: Flexible) -> None:
+def test_a_subnetwork_has_the_middle_of_kernels_and_the_first_channels(flexible: SharedWeights) -> None:
     images = torch.randn(4, 3, 32, 32)
     assert torch.equal(flexible.extracted(LARGEST)(images), flexible(images))
     small, whole = (

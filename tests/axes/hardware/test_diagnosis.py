@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dlas.axes.hardware import diagnosis
-from dlas.axes.hardware.profile import Profile, Server
+from dlas.axes.hardware.profile import Profile, ServerAddress
 from dlas.bench.measuring import on_board
-from dlas.bench.measuring.doctor import Check
+from dlas.bench.measuring.doctor import SystemCheck
 from dlas.bench.remote import handshake
 from dlas.bench.remote.asking import Answer
 from dlas.bench.store.fingerprint import versions
@@ -43,11 +43,11 @@ def answer(flags: list[str], architecture: str = "aarch64", **other: Any) -> Ans
 
 
 def profile(target: dict[str, Any] = A76, **server: Any) -> Profile:
-    rpc = Server(**{"host": "127.0.0.1", "key": KEY, "compiler": "arm-cc", **server})
+    rpc = ServerAddress(**{"host": "127.0.0.1", "key": KEY, "compiler": "arm-cc", **server})
     return Profile(name="board", title="A board", driver="rpc", target=target, rpc=rpc)
 
 
-def failed(found: list[Check]) -> dict[str, str]:
+def failed(found: list[SystemCheck]) -> dict[str, str]:
     assert all(check.advice for check in found if check.status != "ok")
     return {check.name: check.finding for check in found if check.status == "fail"}
 
@@ -110,8 +110,8 @@ def test_what_is_wrong_here_is_told_together(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_a_compiler_for_another_processor_is_told() -> None:
     x86 = {"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "skylake"}
-    assert diagnosis.compiler(profile().rpc or Server(host="", key=KEY), A76).status == "ok"
-    wrong = diagnosis.compiler(profile().rpc or Server(host="", key=KEY), x86)
+    assert diagnosis.compiler(profile().rpc or ServerAddress(host="", key=KEY), A76).status == "ok"
+    wrong = diagnosis.compiler(profile().rpc or ServerAddress(host="", key=KEY), x86)
     assert wrong.status == "fail" and "links for aarch64, and the board is x86_64" in wrong.finding
 
 

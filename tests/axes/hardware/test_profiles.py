@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dlas.axes.hardware.drivers.rpc import Rpc
-from dlas.axes.hardware.profile import Profile, Server
+from dlas.axes.hardware.profile import Profile, ServerAddress
 from dlas.errors import InputError, Unsupported
 from dlas.stack import Hardware, MeasureSettings
 from dlas.sweep.study import parts
@@ -166,5 +166,5 @@ def test_the_board_in_the_document_is_one(tmp_path: Path) -> None:
     board.verify()
     assert board.target().linker == "aarch64-linux-gnu-gcc"
     assert board.target().description["num-cores"] == 3
-    assert board.profile.rpc == Server(host="127.0.0.1", key="pi", compiler="aarch64-linux-gnu-gcc")
+    assert board.profile.rpc == ServerAddress(host="127.0.0.1", key="pi", compiler="aarch64-linux-gnu-gcc")
     assert board.describe()["memory"] == "LPDDR4", "also while the board is away"

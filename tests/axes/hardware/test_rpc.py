@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dlas.axes.compilers.onnxruntime import OnnxRuntime
-from dlas.axes.compilers.untuned import Untuned
+from dlas.axes.compilers.untuned import MinimalSchedules
 from dlas.axes.hardware.board import BoardProgram
 from dlas.axes.hardware.drivers.rpc import Rpc
 from dlas.bench.remote import handshake
@@ -43,7 +43,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a build for this machine's processors."""
     folder = tmp_path_factory.mktemp("built")
     target = parts.make("hardware", "local_cpu", {}).target()
-    Untuned().build(tiny_network(), Direct, target, 2, folder)
+    MinimalSchedules().build(tiny_network(), Direct, target, 2, folder)
     return folder
 
 
@@ -55,7 +55,7 @@ def board(folder: Path, server: Served, **changed: object) -> Rpc:
 
 
 def loaded(device: Hardware, built: Path) -> BoardProgram:
-    program = device.load(Untuned(), built, tiny_network)
+    program = device.load(MinimalSchedules(), built, tiny_network)
     assert isinstance(program, BoardProgram)
     return program
 
@@ -64,7 +64,7 @@ def test_a_board_computes_and_times_what_this_machine_does(
     tmp_path: Path, server: Served, built: Path
 ) -> None:
     device, images = board(tmp_path, server), random_images(2)
-    here = Untuned().load(built, tiny_network, device.target())
+    here = MinimalSchedules().load(built, tiny_network, device.target())
     program = loaded(device, built)
     assert np.array_equal(program.run(images), here.run(images))
     turns: list[int] = []
@@ -162,13 +162,13 @@ def test_more_threads_than_the_board_has_are_its_own_message(
     device = board(tmp_path, server)
     path = device.profile.model_copy(update={"target": {**device.profile.target, "num-cores": 999}})
     with pytest.raises(Unsupported, match=r"^desk at .*: 999 threads, but the server may use"):
-        Rpc(path).load(Untuned(), built, tiny_network)
+        Rpc(path).load(MinimalSchedules(), built, tiny_network)
 
 
 def test_the_board_gets_a_library_that_the_profiles_compiler_has_linked(tmp_path: Path) -> None:
     linker = board_linker(tmp_path)
     arm = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a73", "num-cores": 4}
-    Untuned().build(tiny_network(), Direct, Target(arm, 4, str(linker)), 1, tmp_path / "built")
+    MinimalSchedules().build(tiny_network(), Direct, Target(arm, 4, str(linker)), 1, tmp_path / "built")
     assert "-shared" in (tmp_path / "arguments").read_text()
     library = (tmp_path / "built/library.so").read_bytes()
     assert library[:4] == b"\x7fELF" and library[18] == 183, "code for aarch64"
@@ -178,4 +178,4 @@ def test_a_board_whose_tvm_knows_no_gpu_says_so(tmp_path: Path, server: Served, 
     device = board(tmp_path, server)
     gpu = {"kind": "opencl", "host": device.profile.target}
     with pytest.raises(Unsupported, match="TVM on the board finds no device for opencl"):
-        Rpc(device.profile.model_copy(update={"target": gpu})).load(Untuned(), built, tiny_network)
+        Rpc(device.profile.model_copy(update={"target": gpu})).load(MinimalSchedules(), built, tiny_network)

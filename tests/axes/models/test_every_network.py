@@ -14,8 +14,9 @@ from torch import nn
 from tvm import relax
 
 from dlas.axes.compilers.programs.tvm import build_module
+from dlas.lowering.graph.graph import Graph
 from dlas.lowering.graph.importing import import_network
-from dlas.lowering.graph.simplify import Graph, simplify
+from dlas.lowering.graph.simplify import simplify
 from dlas.lowering.lower import lower_graph, schedule
 from dlas.networks.exporting import as_onnx
 from dlas.networks.torch.network import TorchNetwork

@@ -15,7 +15,7 @@ from torch import nn
 from dlas.axes.models.layers import survey
 from dlas.axes.models.layers.drawing import draw
 from dlas.axes.models.layers.joints import Around, Cat, count
-from dlas.axes.models.layers.kinds import ACTIVATIONS, Conv, Layers, Shape, macs, text, written
+from dlas.axes.models.layers.kinds import ACTIVATIONS, ConvSpec, Layers, Shape, macs, text, written
 from dlas.axes.models.layers.reading import parse
 from dlas.axes.models.layers.seen import Combination, Ranges, real_layers
 from dlas.axes.models.layers.seen import parse as read_seen
@@ -142,7 +142,7 @@ def sizes(conv: Combination) -> tuple[int, ...]:
 def convolutions(layers: Layers, read: Shape) -> Iterator[Combination]:
     """Yield the convolutions of a list, those inside of other layers too."""
     for layer in layers:
-        if isinstance(layer, Conv):
+        if isinstance(layer, ConvSpec):
             c, side, _ = read
             groups = layer.groups if layer.filters else c
             window = (layer.r, layer.s, layer.stride, layer.dilation)

@@ -3,18 +3,18 @@ from __future__ import annotations
 import pytest
 
 from dlas.bench.processes.events import (
-    Ended,
-    Finished,
+    ChildEnd,
     GiveTurn,
     Message,
     Pause,
-    Raised,
     Resume,
     Said,
     Start,
     Task,
-    TaskEnded,
-    TurnAsked,
+    TaskEnd,
+    TaskError,
+    TaskReturn,
+    TurnRequest,
     decode,
     encode,
 )
@@ -30,11 +30,13 @@ TASK = Task("module:function", {"content": {"model": "m"}, "none": None}, 2.5, [
         Pause(3),
         Resume(4),
         Said(5, "line\n\u00b5"),
-        TurnAsked(6),
-        Finished({"latency_s": [0.1, 1e-9], "bound": None}),
-        Raised("KeyError", "words", "failed", "memory"),
-        TaskEnded(7, 1, 2.0, 0.5),
-        Ended(7, -9, [{}, {"error": 0.0}], [1.5, 2.0, 3.0], [0.0, 0.5, 0.0], "timeout", Raised("A", "b")),
+        TurnRequest(6),
+        TaskReturn({"latency_s": [0.1, 1e-9], "bound": None}),
+        TaskError("KeyError", "words", "failed", "memory"),
+        TaskEnd(7, 1, 2.0, 0.5),
+        ChildEnd(
+            7, -9, [{}, {"error": 0.0}], [1.5, 2.0, 3.0], [0.0, 0.5, 0.0], "timeout", TaskError("A", "b")
+        ),
     ],
     ids=lambda message: type(message).__name__,
 )
@@ -44,4 +46,4 @@ def test_messages_cross_the_wire_as_they_were(message: Message) -> None:
 
 def test_what_json_cannot_hold_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match="set"):
-        encode(Finished({1, 2}))
+        encode(TaskReturn({1, 2}))

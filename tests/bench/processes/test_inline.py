@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dlas.bench.processes.events import Ended, Event, Raised, Task, TaskEnded
+from dlas.bench.processes.events import ChildEnd, Event, Task, TaskEnd, TaskError
 from dlas.bench.processes.inline import Inline
 from dlas.bench.processes.interface import Channel
 from dlas.errors import Unsupported
@@ -54,11 +54,11 @@ def start(runner: Inline, folder: Path, *tasks: Any, **arguments: Any) -> int:
     return runner.start(named, log=folder / "log", memory=2**33)
 
 
-def the_end(events: list[Event]) -> Ended:
+def the_end(events: list[Event]) -> ChildEnd:
     *tasks, end = events
-    assert isinstance(end, Ended)
+    assert isinstance(end, ChildEnd)
     assert tasks == [
-        TaskEnded(end.job, task, end.seconds[task], waited=0.0) for task in range(len(end.results))
+        TaskEnd(end.job, task, end.seconds[task], waited=0.0) for task in range(len(end.results))
     ]
     return end
 
@@ -76,13 +76,13 @@ def test_a_step_runs_in_this_process_and_is_heard(
 @pytest.mark.parametrize(
     ("kind", "raised"),
     [
-        ("unsupported", Raised("Unsupported", "words", "unsupported")),
-        ("exit", Raised("SystemExit", "words")),
-        ("code", Raised("KeyError", "'words'")),
+        ("unsupported", TaskError("Unsupported", "words", "unsupported")),
+        ("exit", TaskError("SystemExit", "words")),
+        ("code", TaskError("KeyError", "'words'")),
     ],
 )
 def test_an_exception_ends_the_job_and_its_traceback_is_shown_and_kept(
-    runner: Inline, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, raised: Raised
+    runner: Inline, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, raised: TaskError
 ) -> None:
     start(runner, tmp_path, fail, where, kind=kind)
     end = the_end(runner.events(0))

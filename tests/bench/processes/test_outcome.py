@@ -5,7 +5,7 @@ import errno
 import numpy as np
 import pytest
 
-from dlas.bench.processes.events import Ended, Raised
+from dlas.bench.processes.events import ChildEnd, TaskError
 from dlas.bench.processes.outcome import DiskFull, describe_exception, failure
 from dlas.errors import CorruptArtifact, MissingData, Unreachable, Unsupported, WrongOutput
 
@@ -14,26 +14,26 @@ class NoSuchKernel(Unsupported):
     """What the author of a part may define."""
 
 
-def by(error: BaseException) -> Ended:
-    return Ended(1, exit=1, raised=describe_exception(error))
+def by(error: BaseException) -> ChildEnd:
+    return ChildEnd(1, exit=1, raised=describe_exception(error))
 
 
 @pytest.mark.parametrize(
     ("end", "status", "reason"),
     [
-        (Ended(1, exit=-9, stopped="timeout"), "timeout", "build took longer than 5 s"),
+        (ChildEnd(1, exit=-9, stopped="timeout"), "timeout", "build took longer than 5 s"),
         (
-            Ended(1, exit=-9, stopped="memory"),
+            ChildEnd(1, exit=-9, stopped="memory"),
             "failed",
             "the step build used more than the limit of 1 GiB of memory",
         ),
         (
-            Ended(1, exit=-9),
+            ChildEnd(1, exit=-9),
             "failed",
             "build was killed by SIGKILL (by hand, or by the system, short of memory)",
         ),
-        (Ended(1, exit=-200), "failed", "build was killed by signal 200"),
-        (Ended(1, exit=7), "failed", "build left with exit code 7 and no result"),
+        (ChildEnd(1, exit=-200), "failed", "build was killed by signal 200"),
+        (ChildEnd(1, exit=7), "failed", "build left with exit code 7 and no result"),
         (by(MissingData("words")), "unsupported", "words"),
         (by(NoSuchKernel("words")), "unsupported", "words"),
         (by(WrongOutput("words")), "wrong", "words"),
@@ -43,7 +43,7 @@ def by(error: BaseException) -> Ended:
         (by(OSError(errno.ENOENT, "words")), "failed", "build: FileNotFoundError: [Errno 2] words"),
     ],
 )
-def test_failures(end: Ended, status: str, reason: str) -> None:
+def test_failures(end: ChildEnd, status: str, reason: str) -> None:
     outcome = failure("build", end, 5.0, 2**30)
     assert (outcome.status, outcome.reason, outcome.corrupt) == (status, reason, False)
 
@@ -83,4 +83,4 @@ def test_a_status_of_somebody_elses_exception_is_not_taken_for_a_rows() -> None:
     class HttpError(Exception):
         status = 404
 
-    assert describe_exception(HttpError("words")) == Raised("HttpError", "words")
+    assert describe_exception(HttpError("words")) == TaskError("HttpError", "words")

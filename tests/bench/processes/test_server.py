@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from dlas.bench.processes.events import Ended, Event, Said, Task, TaskEnded, TurnAsked
+from dlas.bench.processes.events import ChildEnd, Event, Said, Task, TaskEnd, TurnRequest
 from dlas.bench.processes.interface import Channel
-from dlas.bench.processes.server import ASKS_THE_DRIVER, Server, ServerDied
+from dlas.bench.processes.server import ASKS_THE_DRIVER, ServerDied, WorkerServer
 
 
 def answer(channel: Channel, value: int) -> int:
@@ -76,13 +76,13 @@ def crash_after_saying(channel: Channel) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    server = Server()
+def server() -> Iterator[WorkerServer]:
+    server = WorkerServer()
     yield server
     server.close()
 
 
-def start(server: Server, tmp_path: Path, task: Any, limit: float = 30, **arguments: Any) -> int:
+def start(server: WorkerServer, tmp_path: Path, task: Any, limit: float = 30, **arguments: Any) -> int:
     return server.start([the(task, limit, **arguments)], log=tmp_path / "log", memory=2**33)
 
 
@@ -90,18 +90,18 @@ def the(task: Any, limit: float = 30, **arguments: Any) -> Task:
     return Task(f"{__name__}:{task.__name__}", arguments, limit)
 
 
-def until_end(server: Server) -> tuple[list[str], Ended]:
+def until_end(server: WorkerServer) -> tuple[list[str], ChildEnd]:
     """Return what a job said, and how it ended."""
     events: list[Event] = []
-    while not any(isinstance(event, Ended) for event in events):
+    while not any(isinstance(event, ChildEnd) for event in events):
         new = server.events(20)
         assert new, "nothing happened for 20 s"
         events += new
-    (end,) = (event for event in events if isinstance(event, Ended))
+    (end,) = (event for event in events if isinstance(event, ChildEnd))
     return [event.text for event in events if isinstance(event, Said)], end
 
 
-def test_a_task_returns_its_value_and_its_words(server: Server, tmp_path: Path) -> None:
+def test_a_task_returns_its_value_and_its_words(server: WorkerServer, tmp_path: Path) -> None:
     job = start(server, tmp_path, answer, value=21)
     said, end = until_end(server)
     assert said == ["computing 21"]
@@ -109,7 +109,9 @@ def test_a_task_returns_its_value_and_its_words(server: Server, tmp_path: Path) 
     assert "computing 21" in (tmp_path / "log").read_text()
 
 
-def test_what_a_task_imports_is_there_for_it_and_all_that_follow(server: Server, tmp_path: Path) -> None:
+def test_what_a_task_imports_is_there_for_it_and_all_that_follow(
+    server: WorkerServer, tmp_path: Path
+) -> None:
     name = "xmlrpc.server"
     assert name not in sys.modules
     for names, expected in (((), False), ((name, "no_such_module"), True), ((), True)):
@@ -118,15 +120,15 @@ def test_what_a_task_imports_is_there_for_it_and_all_that_follow(server: Server,
         assert until_end(server)[1].results == [expected]
 
 
-def test_imports_leave_cuda_to_the_tasks(server: Server, tmp_path: Path) -> None:
+def test_imports_leave_cuda_to_the_tasks(server: WorkerServer, tmp_path: Path) -> None:
     start(server, tmp_path, counts_gpus_without_cuda)
     assert until_end(server)[1].results == [True]
 
 
-def test_a_turn_is_waited_for_and_its_clock_stands(server: Server, tmp_path: Path) -> None:
+def test_a_turn_is_waited_for_and_its_clock_stands(server: WorkerServer, tmp_path: Path) -> None:
     job = start(server, tmp_path, take_turns, 2.0, turns=2)
     for _ in range(2):
-        assert server.events(20) == [TurnAsked(job)]
+        assert server.events(20) == [TurnRequest(job)]
         assert server.events(1.2) == []  # longer in all than the limit, which counts its own time only
         server.turn(job)
     end = until_end(server)[1]
@@ -134,7 +136,7 @@ def test_a_turn_is_waited_for_and_its_clock_stands(server: Server, tmp_path: Pat
     assert end.waited[0] > 2.0, "nearly all of the time in which the test kept it waiting"
 
 
-def test_a_paused_job_does_nothing_and_its_clock_stands(server: Server, tmp_path: Path) -> None:
+def test_a_paused_job_does_nothing_and_its_clock_stands(server: WorkerServer, tmp_path: Path) -> None:
     path = tmp_path / "count"
     job = start(server, tmp_path, count, 3.0, path=str(path))
     while not path.exists():
@@ -151,7 +153,7 @@ def test_a_paused_job_does_nothing_and_its_clock_stands(server: Server, tmp_path
     assert path.stat().st_size > before
 
 
-def test_what_was_said_before_a_crash_is_not_lost(server: Server, tmp_path: Path) -> None:
+def test_what_was_said_before_a_crash_is_not_lost(server: WorkerServer, tmp_path: Path) -> None:
     start(server, tmp_path, crash_after_saying)
     said, end = until_end(server)
     assert said == ["last words"]
@@ -159,7 +161,7 @@ def test_what_was_said_before_a_crash_is_not_lost(server: Server, tmp_path: Path
     assert re.search("Segmentation fault|Segfault", (tmp_path / "log").read_text())
 
 
-def test_tasks_run_one_after_the_other_each_with_its_own_time(server: Server, tmp_path: Path) -> None:
+def test_tasks_run_one_after_the_other_each_with_its_own_time(server: WorkerServer, tmp_path: Path) -> None:
     tasks = [
         the(sleep, 20, seconds=0.5),
         the(answer, value=4),
@@ -168,19 +170,19 @@ def test_tasks_run_one_after_the_other_each_with_its_own_time(server: Server, tm
     ]
     server.start(tasks, log=tmp_path / "log", memory=2**33)
     events: list[Event] = []
-    while not events or not isinstance(events[-1], Ended):
+    while not events or not isinstance(events[-1], ChildEnd):
         events += server.events(20)
-    *finished, end = (event for event in events if isinstance(event, TaskEnded | Ended))
-    assert isinstance(end, Ended)
+    *finished, end = (event for event in events if isinstance(event, TaskEnd | ChildEnd))
+    assert isinstance(end, ChildEnd)
     assert (end.results, end.stopped) == ([None, 8], "timeout")
     assert len(end.seconds) == len(end.waited) == 3
-    assert finished == [TaskEnded(end.job, task, end.seconds[task], end.waited[task]) for task in range(2)]
+    assert finished == [TaskEnd(end.job, task, end.seconds[task], end.waited[task]) for task in range(2)]
     assert end.seconds[0] >= 0.5
 
 
 @pytest.mark.parametrize(("own", "stopped"), [(False, None), (True, "memory")])
 def test_memory_shared_by_forking_counts_once(
-    server: Server, tmp_path: Path, own: bool, stopped: str | None
+    server: WorkerServer, tmp_path: Path, own: bool, stopped: str | None
 ) -> None:
     task = the(share, mebibytes=500, forks=4, own=own)
     # Whatever the test process holds itself is shared too, but may be copied when it is touched.
@@ -188,7 +190,7 @@ def test_memory_shared_by_forking_counts_once(
     assert until_end(server)[1].stopped == stopped
 
 
-def test_many_jobs_at_a_time(server: Server, tmp_path: Path) -> None:
+def test_many_jobs_at_a_time(server: WorkerServer, tmp_path: Path) -> None:
     place = tmp_path / "met"
     place.mkdir()
     jobs = {
@@ -198,12 +200,12 @@ def test_many_jobs_at_a_time(server: Server, tmp_path: Path) -> None:
     while len(results) < len(jobs):
         events = server.events(60)
         assert events, f"{len(results)} of {len(jobs)} ended: do they wait for each other?"
-        results |= {event.job: event.results for event in events if isinstance(event, Ended)}
+        results |= {event.job: event.results for event in events if isinstance(event, ChildEnd)}
     assert results == {job: [2 * value] for job, value in jobs.items()}
 
 
 def test_closing_the_server_ends_what_runs(tmp_path: Path) -> None:
-    server = Server()
+    server = WorkerServer()
     path = tmp_path / "count"
     start(server, tmp_path, count, path=str(path))
     while not path.exists():
@@ -216,7 +218,7 @@ def test_closing_the_server_ends_what_runs(tmp_path: Path) -> None:
 
 
 def test_a_server_that_died_is_noticed(tmp_path: Path) -> None:
-    server = Server()
+    server = WorkerServer()
     start(server, tmp_path, sleep, seconds=60.0)
     os.kill(server.pid, signal.SIGKILL)
     with pytest.raises(ServerDied):

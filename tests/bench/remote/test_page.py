@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from typer.main import get_command
 
-from dlas.axes.compilers.untuned import Untuned
+from dlas.axes.compilers.untuned import MinimalSchedules
 from dlas.axes.hardware import targets
 from dlas.axes.hardware.board import instruments, load
 from dlas.axes.hardware.profile import Profile
@@ -95,9 +95,9 @@ def test_its_packages_suffice_for_a_server_and_its_programs(tmp_path: Path) -> N
         port = int(output.read_text().partition("127.0.0.1:")[2].partition(";")[0])
         board = Board.reach(Address.of("127.0.0.1", port, "desk", 60.0, token), 1, "fastest")
         target = parts.make("hardware", "local_cpu", {"threads": 1}).target()
-        Untuned().build(tiny_network(), Direct, target, 2, tmp_path / "built")
-        program, images = load(board, Untuned(), tmp_path / "built", target), random_images(2)
-        here = Untuned().load(tmp_path / "built", tiny_network, target)
+        MinimalSchedules().build(tiny_network(), Direct, target, 2, tmp_path / "built")
+        program, images = load(board, MinimalSchedules(), tmp_path / "built", target), random_images(2)
+        here = MinimalSchedules().load(tmp_path / "built", tiny_network, target)
         assert np.array_equal(program.run(images), here.run(images))
         timer, layers = program.timer(images), program.layers(images, 1)
         assert timer is not None and timer(1) > 0

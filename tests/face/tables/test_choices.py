@@ -17,13 +17,12 @@ from typer.testing import CliRunner
 
 from dlas.analysis.choosing import elimination, layers
 from dlas.analysis.choosing.layers import changes, fastest, gained, layer_times
-from dlas.axes.choosers.per_layer import read
+from dlas.bench.store import toml
 from dlas.errors import InputError
 from dlas.face.cli.app import app
 from dlas.face.tables.choices import choose
 from dlas.networks.torch.model import CifarModel
 from dlas.sweep.rows.results import Row
-from dlas.sweep.study.point import Choice
 from dlas.sweep.study.reading import parse_study
 from tests.fixtures.engine import rows as rows_of
 from tests.fixtures.engine import run_apart
@@ -200,8 +199,8 @@ def test_the_gain_is_printed_against_the_best_single_algorithm(tmp_path: Path) -
         "Predicted: 3.000 ms an inference, 1.67 times as fast as direct alone, measured with 5.000 ms."
         in text
     )
-    table = read(tmp_path / "choices.toml")
-    assert table.layers == {"a": Choice("gemm"), "b": Choice("direct")}
+    table = toml.read(tmp_path / "choices.toml", "table of layers")
+    assert table["layers"] == {"a": "gemm", "b": "direct"}
     comment = (tmp_path / "choices.toml").read_text().partition("[layers]")[0]
     assert str(tmp_path) in comment and "1.67 times as fast as direct alone" in comment
     (line,) = (line.split() for line in text.splitlines() if line.startswith("a "))
@@ -269,6 +268,7 @@ def test_a_network_is_computed_as_was_chosen(tmp_path: Path) -> None:
     (mixed,) = (one for one in rows_of(tmp_path) if one.algorithm["name"] == "per_layer")
     assert mixed.status == "ok", mixed.reason
     computed = {layer["name"]: layer["algorithm"] for layer in mixed.layers if "macs" in layer}
-    assert computed == {layer: choice.name for layer, choice in read(table).layers.items()}
+    named = toml.read(table, "table of layers")["layers"].items()
+    assert computed == {layer: one if isinstance(one, str) else one["name"] for layer, one in named}
     known = layer_times(rows)
     assert math.isfinite(gained(known, fastest(known)[0]).predicted_s)

@@ -13,7 +13,7 @@ import pytest
 import dlas
 from dlas.errors import InputError
 from dlas.prediction.learning.features.kernels import COLUMNS
-from dlas.prediction.learning.fitting import Tried
+from dlas.prediction.learning.fitting import HeldOut
 from dlas.prediction.learning.gains import MEAN, gains
 from dlas.prediction.learning.metrics import WITHIN
 from dlas.prediction.learning.points import Points, read_points
@@ -191,7 +191,7 @@ def test_gains_compare_all_others_with_each_of_them() -> None:
     places = np.arange(len(target)).reshape(3, count)
     others = {"a": 1.03**0.5, "b": 1.0, "c": 1.03**-0.5}  # the geometric mean of what is not held out
     tried = [
-        Tried(Fold(name, np.delete(np.arange(len(target)), own), own), np.full(count, others[name]), None)
+        HeldOut(Fold(name, np.delete(np.arange(len(target)), own), own), np.full(count, others[name]), None)
         for name, own in zip(times, places, strict=True)
     ]
     by_model, mean = gains(Mean(), samples, ["net"] * len(target), tried, 0, lambda line: None)

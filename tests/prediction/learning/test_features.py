@@ -8,15 +8,16 @@ import pytest
 from dlas.prediction.learning.features import FAMILIES, columns, matrix
 from dlas.prediction.learning.features.costs import costs, costs_by_class
 from dlas.prediction.learning.features.memory_costs import memory_costs
-from dlas.stack import Layer
+from dlas.stack import Computation, Operator
 from tests.fixtures.training_rows import operators
 
 
-def conv(c: int, k: int, groups: int = 1, r: int = 3, n: int = 2, size: int = 4) -> Layer:
+def conv(c: int, k: int, groups: int = 1, r: int = 3, n: int = 2, size: int = 4) -> Operator:
+    sizes: Computation = {"n": n, "c": c, "h": size, "w": size, "k": k, "r": r, "s": r, "p": size, "q": size}
     return {
         "name": "conv",
         "operator": "Conv",
-        **{"n": n, "c": c, "h": size, "w": size, "k": k, "r": r, "s": r, "p": size, "q": size},
+        **sizes,
         "groups": groups,
         "macs": n * k * c // groups * r * r * size * size,
         "inputs": [[n, c, size, size]],
@@ -24,7 +25,7 @@ def conv(c: int, k: int, groups: int = 1, r: int = 3, n: int = 2, size: int = 4)
     }
 
 
-def follower(operator: str, k: int, size: int = 4) -> Layer:
+def follower(operator: str, k: int, size: int = 4) -> Operator:
     return {"name": "f", "operator": operator, "inputs": [[2, k, 4, 4]], "output": [2, k, size, size]}
 
 

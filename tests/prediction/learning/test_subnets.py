@@ -18,7 +18,7 @@ from dlas.networks.subnets.shapes import ofa
 from dlas.networks.subnets.tables import write_tables
 from dlas.networks.subnets.written import EXAMPLE
 from dlas.prediction.learning.features import OF_OPTIONS, columns
-from dlas.prediction.learning.features.subnets import Told
+from dlas.prediction.learning.features.subnets import SubnetOptions
 from dlas.prediction.learning.points import Points, read_points
 from dlas.prediction.predictors.additive import Additive
 from dlas.prediction.predictors.subnet_mlp import SubnetMlp
@@ -42,7 +42,7 @@ def options(size: float = 176, **given: Any) -> Any:
 
 
 def test_the_encoding_is_that_worked_by_hand() -> None:
-    (row,) = OF_OPTIONS["subnet"].values(Told(options()))
+    (row,) = OF_OPTIONS["subnet"].values(SubnetOptions(options()))
     kernels = [0, 3, 7, 11, 12, 16, 24, 27, 30, 36, 39, 43, 46, 50, 53]
     expansions = [62, 65, 67, 69, 73, 77, 85, 88, 91, 98, 101, 103, 106, 108, 111]
     assert np.flatnonzero(row).tolist() == [*kernels, *expansions, 124]
@@ -54,7 +54,7 @@ def test_the_encoding_is_that_worked_by_hand() -> None:
 
 @pytest.mark.parametrize(("size", "place"), [(112, 0), (127, 0), (128, 1), (224, 7), (239, 7), (240, 7)])
 def test_the_last_interval_of_sizes_is_closed(size: int, place: int) -> None:
-    (row,) = OF_OPTIONS["subnet"].values(Told(options(size)))
+    (row,) = OF_OPTIONS["subnet"].values(SubnetOptions(options(size)))
     assert np.flatnonzero(row[120:]).tolist() == [place]
 
 
@@ -70,19 +70,19 @@ def test_the_last_interval_of_sizes_is_closed(size: int, place: int) -> None:
 )
 def test_what_has_no_encoding_is_told(given: Mapping[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        OF_OPTIONS["subnet"].values(Told(options(**given)))
+        OF_OPTIONS["subnet"].values(SubnetOptions(options(**given)))
 
 
 @pytest.mark.parametrize("family", ["subnet", "subnet_blocks"])
 def test_features_that_do_not_tell_the_batch_are_for_one(family: str) -> None:
     first, second = options(batch=1), options(batch=32)
     with pytest.raises(InputError, match=f"{family!r} do not tell the batch, and points have 1, 32"):
-        OF_OPTIONS[family].values(Told(lambda name: first(name) + second(name)))
+        OF_OPTIONS[family].values(SubnetOptions(lambda name: first(name) + second(name)))
 
 
 def test_costs_of_stages_add_up_to_those_of_the_operators() -> None:
     names = columns(("subnet_costs",))
-    (row,) = OF_OPTIONS["subnet_costs"].values(Told(options(164, batch=4)))
+    (row,) = OF_OPTIONS["subnet_costs"].values(SubnetOptions(options(164, batch=4)))
     found = dict(zip(names, row, strict=True))
     from dlas.networks.subnets.shapes import operators
     from dlas.networks.subnets.written import parse

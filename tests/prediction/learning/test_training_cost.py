@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from dlas.prediction.learning.features.training_cost import Convolutions, columns, training_cost
-from dlas.stack import Layer
+from dlas.stack import Operator
 
 WORKED = json.loads((Path(__file__).parent / "perf4sight_worked.json").read_text())
 
 
-def layer(sizes: dict[str, int]) -> Layer:
+def layer(sizes: dict[str, int]) -> Operator:
     """Return a convolution of the paper's letters."""
     output = 1 + (sizes["ip"] + 2 * sizes["p"] - sizes["k"]) // sizes["s"]
     return {
+        "name": "conv",
         "operator": "Conv",
         "n": sizes["bs"],
         "c": sizes["m"],
@@ -40,7 +41,8 @@ def test_columns_of_worked_layers(name: str) -> None:
 
 def test_a_networks_columns_are_the_sums_over_its_convolutions() -> None:
     layers = [layer(case["layer"]) for case in WORKED.values()]
-    both, each = training_cost([*layers, {"operator": "Relu"}]), [training_cost([one]) for one in layers]
+    both = training_cost([*layers, {"name": "relu", "operator": "Relu"}])
+    each = [training_cost([one]) for one in layers]
     for name, value in both.items():
         assert value == pytest.approx(sum(one[name] for one in each))
 

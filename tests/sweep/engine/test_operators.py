@@ -11,7 +11,7 @@ from dlas.bench.processes.inline import Inline
 from dlas.bench.store.cache import Cache
 from dlas.errors import CorruptArtifact
 from dlas.networks.operators import at_batch
-from dlas.stack import Layer
+from dlas.stack import Operator
 from dlas.sweep.engine.planned import network_operators
 from dlas.sweep.engine.planning import Plan, Planner
 from dlas.sweep.study.reading import parse_study
@@ -46,12 +46,12 @@ NOT_OF_THE_NETWORK = {
 NOT_OF_THE_NETWORK |= {"input_layout", "output_layout", "reads", "views"}
 
 
-def of_network(layer: Layer) -> dict[str, object]:
+def of_network(layer: Operator) -> dict[str, object]:
     """Return what the network decides of a row's layer."""
     return {name: value for name, value in layer.items() if name not in NOT_OF_THE_NETWORK}
 
 
-def operators_of(cache: Cache, plan: Plan, batch: int) -> list[Layer]:
+def operators_of(cache: Cache, plan: Plan, batch: int) -> list[Operator]:
     """Return the operators of a point's network at a batch."""
     return at_batch(network_operators(cache, plan.artifacts()["network"]), batch)
 

@@ -88,7 +88,7 @@ def test_a_fork_is_made_when_a_session_is_opened_and_never_later(
 ) -> None:
     made: list[bool] = []
 
-    class Noted(server.Server):
+    class Noted(server.WorkerServer):
         def __init__(self, spawned: bool = False) -> None:
             made.append(spawned)
             super().__init__(spawned)

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from dlas.bench.processes.events import Ended, Event, Task
+from dlas.bench.processes.events import ChildEnd, Event, Task
 from dlas.bench.processes.interface import Runner
-from dlas.bench.processes.server import Server
+from dlas.bench.processes.server import WorkerServer
 from dlas.bench.store.cache import Cache
 from dlas.sweep.engine.planning import Planner
 from dlas.sweep.engine.point_run import PointRun
@@ -28,7 +28,7 @@ hardware = [{{ name = "tests.fixtures.stubs:StubHardware", place = [{devices}] }
 TWO = 'compiler = ["tests.fixtures.stubs:StubCompiler", "tests.fixtures.stubs:StubLibrary"]'
 
 
-class Watched(Server):
+class Watched(WorkerServer):
     """Notes which measurements are under way together, from the first to the last of them."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Watched(Server):
 
     def events(self, seconds: float) -> list[Event]:
         events = super().events(seconds)
-        self._measuring -= {event.job for event in events if isinstance(event, Ended)}
+        self._measuring -= {event.job for event in events if isinstance(event, ChildEnd)}
         return events
 
 

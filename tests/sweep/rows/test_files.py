@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dlas.errors import InputError
-from dlas.sweep.rows.files import FILE, PACKED_FILE, Bounds, complete_lines
+from dlas.sweep.rows.files import FILE, PACKED_FILE, ReadingLimits, complete_lines
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import Results, read_rows
 from tests.fixtures.commands import Command
@@ -142,13 +142,13 @@ def test_a_file_that_unpacks_to_too_much_is_refused_before_it_fills_the_memory(t
     assert path.stat().st_size < 20_000
     tracemalloc.start()
     with pytest.raises(InputError, match="unpacks to more than 3,000,000 bytes: too large for rows"):
-        sum(1 for _ in complete_lines(path, Bounds(total_bytes=3_000_000)))
+        sum(1 for _ in complete_lines(path, ReadingLimits(total_bytes=3_000_000)))
     assert tracemalloc.get_traced_memory()[1] < 15 << 20
     tracemalloc.stop()
     for bounds, said in (
-        (Bounds(ratio=100), "unpacks to more than 16,777,216 bytes"),
-        (Bounds(line_bytes=1_000_000), "a line of more than 1,000,000 bytes"),
-        (Bounds(decoder_bytes=1 << 20), "Memory usage limit exceeded"),
+        (ReadingLimits(ratio=100), "unpacks to more than 16,777,216 bytes"),
+        (ReadingLimits(line_bytes=1_000_000), "a line of more than 1,000,000 bytes"),
+        (ReadingLimits(decoder_bytes=1 << 20), "Memory usage limit exceeded"),
     ):
         with pytest.raises(InputError, match=said):
             sum(1 for _ in complete_lines(path, bounds))

@@ -254,7 +254,7 @@ def test_amounts_have_si_prefixes() -> None:
     assert amount(555_422_720) == "555 M" and amount(0.25, "J") == "0.25 J"
     assert [factor(value) for value in (1.831, 12.34, 345.6, 0.0456)] == ["1.83", "12.3", "346", "0.0456"]
     assert len(shortened("word " * 100)) == 160 and shortened(" two\nlines ") == "two lines"
-    assert label("plain") == "plain" and label({"name": "m", "b": 1, "a": "x"}) == "m(a=x, b=1)"
+    assert label({"name": "plain"}) == "plain" and label({"name": "m", "b": 1, "a": "x"}) == "m(a=x, b=1)"
 
 
 @pytest.mark.slow

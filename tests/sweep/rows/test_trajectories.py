@@ -74,7 +74,7 @@ def test_a_row_without_a_curve_is_a_step_of_its_own() -> None:
         row(compression="int8", reached={"bits": 8}, accuracy=0.9),
     )
     assert {place: step.accuracy for place, step in found.ordered} == {(0.5, 0.4): 0.9, (0.9, 0.8): 0.8}
-    assert found_in(row(reached=None), row(compression="q", reached={})) == []
+    assert found_in(row(reached={}), row(compression="q", reached={})) == []
 
 
 def test_what_follows_pruning_in_a_chain_is_no_step() -> None:
@@ -110,4 +110,4 @@ def test_the_elbow_is_chosen_or_else_what_validation_images_allow() -> None:
 
 def test_time_includes_all_milestones() -> None:
     assert fine_tuning_seconds(pruned(0.9, curve([0.5, 0.9], 0.98, 0.9))) == pytest.approx(20)
-    assert fine_tuning_seconds(row()) is None and fine_tuning_seconds(row(reached=None)) is None
+    assert fine_tuning_seconds(row()) is None

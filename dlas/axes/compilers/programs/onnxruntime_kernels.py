@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from dlas.axes.compilers.programs.onnxruntime_nodes import norm_in_blocks
-from dlas.networks.operators import as_kernel
-from dlas.stack import Layer, Target
+from dlas.networks.operators import without_reads
+from dlas.stack import Layer, NetworkOperator, Operator, Target, TensorView
 
 OF_CONVOLUTIONS = {"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"}
 """Activations that a convolution computes on its result."""
@@ -61,7 +61,7 @@ ALIGNED = 4
 class Node:
     """A node of the graph: an operator, with those that it computes beside its own."""
 
-    layer: Layer
+    layer: Operator
     reads: list[Node | None]
     fused: list[str] = field(default_factory=list)
     blocked: bool = False
@@ -88,29 +88,29 @@ def block_of(target: Target) -> int | None:
     return 16 if codegen.target_has_features("avx512f", tvm_target(target)) else 8
 
 
-def kernels_of(operators: Sequence[Layer], block: int | None) -> list[Layer]:
+def kernels_of(operators: Sequence[Operator], block: int | None) -> list[Layer]:
     """Return the kernels that compute a network's operators, without times.
 
     Parameters
     ----------
-    operators : sequence of Layer
-        Of one batch, with ``reads`` and ``views``.
+    operators : sequence of Operator
+        Of one batch: each a :class:`dlas.stack.NetworkOperator`.
     block : int or None
         Channels of a block of this machine's processor; None where it has no kernels for blocks.
     """
-    nodes = _join_activations(_fold_norms(_exported(operators)))
+    nodes = _join_activations(_fold_norms(_exported(cast(Sequence[NetworkOperator], operators))))
     if nodes:
         nodes = _Layouts(block).of(nodes)
-    return [as_kernel(node.layer, node.fused) for node in nodes]
+    return [{**node.layer, "fused": node.fused} for node in nodes]
 
 
-def _exported(operators: Sequence[Layer]) -> list[Node]:
+def _exported(operators: Sequence[NetworkOperator]) -> list[Node]:
     """Return the operators, and the views that they read, as nodes of a graph."""
     nodes: list[Node] = []
     written: list[Node | None] = []
     viewed: dict[tuple[Any, ...], Node | None] = {}
 
-    def read(origin: int | None, views: Sequence[Layer]) -> Node | None:
+    def read(origin: int | None, views: Sequence[TensorView]) -> Node | None:
         """Return the node that writes a tensor, after some views of it."""
         if not views:
             return None if origin is None else written[origin]
@@ -120,7 +120,7 @@ def _exported(operators: Sequence[Layer]) -> list[Node]:
             name = _view_name(str(views[-1]["operator"]))
             if name is not None:
                 shape = before.output if before else views[-1]["output"]
-                viewed[key] = Node({**views[-1], "operator": name, "inputs": [shape]}, [before])
+                viewed[key] = Node({**views[-1], "name": name, "operator": name, "inputs": [shape]}, [before])
                 nodes.append(cast(Node, viewed[key]))
         return viewed[key]
 
@@ -130,7 +130,7 @@ def _exported(operators: Sequence[Layer]) -> list[Node]:
             written.append(reads[0] if reads else None)
             continue
         name = str(operator["operator"])
-        nodes.append(Node({**operator, "operator": RENAMED.get(name, name)}, reads))
+        nodes.append(Node({**without_reads(operator), "operator": RENAMED.get(name, name)}, reads))
         written.append(nodes[-1])
     return nodes
 
@@ -254,7 +254,7 @@ class _Layouts:
         self.nodes.append(node)
         return node
 
-    def _filled(self, layer: Layer) -> Layer:
+    def _filled(self, layer: Operator) -> Operator:
         """Return an operator of whole blocks, the last of which may have fewer channels."""
 
         def filled(shape: Sequence[int]) -> list[int]:
@@ -272,7 +272,7 @@ class _Layouts:
             return read
         if (read, blocked) not in self._copies:
             name = "ReorderInput" if blocked else "ReorderOutput"
-            copy: Layer = {"name": name, "operator": name, "inputs": [read.output], "output": read.output}
+            copy: Operator = {"name": name, "operator": name, "inputs": [read.output], "output": read.output}
             self._copies[read, blocked] = Node(copy, [read], blocked=blocked)
             self.nodes.append(self._copies[read, blocked])
         return self._copies[read, blocked]
@@ -295,7 +295,7 @@ class _Layouts:
         whole = node.operator in WHOLE_POOLS and node.output[1] % self.block == 0
         return whole or node.operator in IN_BLOCKS or node.operator == "BatchNormalization"
 
-    def _convolves(self, layer: Layer) -> bool:
+    def _convolves(self, layer: Operator) -> bool:
         if "r" not in layer:
             return False
         c, k, groups = layer["c"], layer["k"], layer["groups"]

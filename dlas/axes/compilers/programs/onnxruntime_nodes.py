@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 
 from dlas.networks.onnx.operators import attributes_of, parameters_of
-from dlas.stack import Layer
+from dlas.stack import Computation
 
 OPERATORS = {
     "BiasGelu": ("Gelu", ["Add"]),
@@ -34,7 +34,7 @@ def nodes_of(graph: onnx.GraphProto) -> tuple[dict[str, onnx.NodeProto], dict[st
 
 def describe_node(
     node: onnx.NodeProto | None, told: Mapping[str, Any], stored: Mapping[str, list[int]]
-) -> Layer:
+) -> Computation:
     """Return what a node computes, without name and time.
 
     Parameters
@@ -48,7 +48,7 @@ def describe_node(
     """
     operator, fused = OPERATORS.get(told["op_name"], (told["op_name"], []))
     read, written = (_shapes(told.get(f"{side}_type_shape", ())) for side in ("input", "output"))
-    layer: Layer = {"operator": operator, "fused": list(fused), "inputs": read}
+    layer: Computation = {"operator": operator, "fused": list(fused), "inputs": read}
     if written:
         layer["output"] = written[0]
     shapes = _by_name(node, read, stored) if node is not None else {}
@@ -64,17 +64,17 @@ def describe_node(
     return {**layer, **parameters_of(plain, {**shapes, **dict(zip(node.output, written, strict=False))})}
 
 
-def _norm(node: onnx.NodeProto, layer: Layer) -> Layer:
+def _norm(node: onnx.NodeProto, layer: Computation) -> Computation:
     """Return the sizes of a convolution that computes a batch norm on blocks of channels; {} of others."""
     return norm_in_blocks(layer["output"]) if node.name.endswith(NORM) else {}
 
 
-def norm_in_blocks(shape: Sequence[int]) -> Layer:
+def norm_in_blocks(shape: Sequence[int]) -> Computation:
     """Return the depthwise convolution that computes a batch norm [n, c, h, w] on blocks of channels."""
     n, c, h, w = shape
-    one: Layer = {"operator": "Conv", "n": n, "c": c, "h": h, "w": w, "k": c, "r": 1, "s": 1, "p": h, "q": w}
-    placed: Layer = {"strides": [1, 1], "padding": [0, 0, 0, 0], "dilation": [1, 1], "groups": c}
-    return {**one, **placed, "bias": True, "macs": n * c * h * w}
+    one: Computation = {"n": n, "c": c, "h": h, "w": w, "k": c, "r": 1, "s": 1, "p": h, "q": w}
+    placed: Computation = {"strides": [1, 1], "padding": [0, 0, 0, 0], "dilation": [1, 1], "groups": c}
+    return {"operator": "Conv", **one, **placed, "bias": True, "macs": n * c * h * w}
 
 
 def _by_name(

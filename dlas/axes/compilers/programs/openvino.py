@@ -21,8 +21,8 @@ import onnx
 from dlas.errors import Unsupported
 from dlas.networks.layer_names import CallNames, layer_of_node
 from dlas.networks.onnx.operators import first_output, operators_by_output
-from dlas.networks.operators import as_kernel
-from dlas.stack import Images, Layer, Program, Types
+from dlas.networks.operators import without_reads
+from dlas.stack import Computation, Images, Layer, Operator, Program, Types
 
 PROPERTIES = {
     "PERFORMANCE_HINT": "LATENCY",
@@ -101,14 +101,14 @@ class OpenVinoProgram(Program):
         model = onnx.load(str(self._path))
         names, known = operator_layers(model.graph), operators_of(compiled, model, len(images))
         seconds: dict[str, float] = {}
-        described: dict[str, Layer] = {}
+        described: dict[str, Computation] = {}
         for name, mean in _means(request).items():
             warm = max(((repeats + 1) * mean - first[name]) / repeats, SHORTEST_S)
             layer = names.get(name.removesuffix(WITHOUT_BIAS), name)
             # A convolution's bias may be an operator of its own.
             seconds[layer] = seconds.get(layer, 0.0) + warm
-            described[layer] = {**known.get(name, {}), **described.get(layer, {}), "name": layer}
-        return [{**described[layer], "latency_s": time_s} for layer, time_s in seconds.items()]
+            described[layer] = {**known.get(name, {}), **described.get(layer, {})}
+        return [{**described[layer], "name": layer, "latency_s": time_s} for layer, time_s in seconds.items()]
 
 
 def properties_for(precision: str) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def convolution_types(compiled: Any, graph: onnx.GraphProto) -> dict[str, Types]
     return types
 
 
-def operators_of(compiled: Any, model: onnx.ModelProto, batch: int) -> dict[str, Layer]:
+def operators_of(compiled: Any, model: onnx.ModelProto, batch: int) -> dict[str, Computation]:
     """Return what each operator of a compiled graph computes, by the operator's name.
 
     OpenVINO tells which nodes of the ONNX graph each of its operators stands for.
@@ -224,13 +224,13 @@ def operators_of(compiled: Any, model: onnx.ModelProto, batch: int) -> dict[str,
     except ValueError:  # shapes that ONNX cannot infer
         return {}
     outputs = {name: first_output(node) for node in model.graph.node for name in (node.name, *node.output)}
-    described: dict[str, Layer] = {}
+    described: dict[str, Computation] = {}
     for operator in compiled.get_runtime_model().get_ordered_ops():
         told = operator.get_rt_info()
         nodes, kind = filter(None, _text(told, NODES).split(",")), _text(told, KIND)
         layers = [known[outputs[name]] for name in nodes if outputs.get(name) in known]
-        own: Layer = {"operator": OWN.get(kind, kind) or None}
-        layer = _together(layers) if layers else own
+        own: Computation = {"operator": OWN.get(kind, kind) or None}
+        layer: Computation = _together(layers) if layers else own
         if types := _types(told):
             layer = {**layer, "types": {**layer.get("types", {}), **types}}
         described[operator.get_friendly_name()] = layer
@@ -252,12 +252,11 @@ def _text(told: Mapping[str, Any], name: str) -> str:
     return str(told[name].astype(str)) if name in told else ""
 
 
-def _together(layers: Sequence[Layer]) -> Layer:
+def _together(layers: Sequence[Operator]) -> Operator:
     """Return the operators that are computed together as one: that with the most work, and the others."""
     main = max(layers, key=lambda layer: layer.get("macs") or 0)
     fused = [layer.get("operator") or "" for layer in layers if layer is not main]
-    described: Layer = {**as_kernel(main, fused), "output": layers[-1]["output"]}
-    return described
+    return {**without_reads(main), "fused": fused, "output": layers[-1]["output"]}
 
 
 def _request(compiled: Any, images: Images) -> Any:

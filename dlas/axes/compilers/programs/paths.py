@@ -21,7 +21,7 @@ from dlas.stack import Array, Target
 
 
 @dataclass(frozen=True)
-class Joined:
+class JointModule:
     """Networks as functions of one module, which hold what they share once.
 
     Parameters
@@ -51,7 +51,7 @@ class Joined:
         return 1 - len(distinct) / needed if needed else 0.0
 
 
-def join(networks: Iterable[tuple[str, ScheduledNetwork]]) -> Joined:
+def join(networks: Iterable[tuple[str, ScheduledNetwork]]) -> JointModule:
     """Return networks as one module.
 
     Each was lowered and scheduled by itself, exactly as alone.  PrimFuncs that are structurally equal
@@ -65,7 +65,7 @@ def join(networks: Iterable[tuple[str, ScheduledNetwork]]) -> Joined:
     union = _Union()
     for name, network in networks:
         union.add(name, network)
-    return Joined(
+    return JointModule(
         union.builder.get(),
         tvm.IRModule(union.unscheduled),
         union.parameters,
@@ -74,7 +74,7 @@ def join(networks: Iterable[tuple[str, ScheduledNetwork]]) -> Joined:
     )
 
 
-def write_joined(joined: Joined, target: Target, folder: Path) -> None:
+def write_joined(joined: JointModule, target: Target, folder: Path) -> None:
     """Build networks that were joined, and write their library and parameters into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     built = build_module(joined.module, target, joined.unscheduled)

@@ -19,9 +19,9 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dlas.networks.torch.operators import Operator
+from dlas.networks.torch.operators import Overload
 from dlas.networks.torch.recording import Recording, Time, record
-from dlas.stack import Layer
+from dlas.stack import Layer, Operator
 
 LARGEST_COST = 0.9
 """Largest part of an operator's time that may be the clock's: no operator takes no time."""
@@ -57,11 +57,11 @@ def time_layers(
         return None
     expected = [each.operator for each in recording.dispatched]
     wait = waiting(device)
-    clocks: list[Clock] = []
+    clocks: list[DispatchTimer] = []
     plain_s, clocked_s = [], []
     for _ in range(repeats):
         plain_s.append(_seconds(run))
-        clocks.append(Clock(wait))
+        clocks.append(DispatchTimer(wait))
         with clocks[-1]:
             clocked_s.append(_seconds(run))
         if clocks[-1].operators != expected:
@@ -69,10 +69,10 @@ def time_layers(
     excess_s = statistics.median(clocked_s) - statistics.median(plain_s)
     cost_s = 0.0 if wait else max(0.0, excess_s) / max(1, len(expected))
     runs = [_totals(recording, clock.seconds, cost_s) for clock in clocks]
-    return [_with_medians(layer, runs, index) for index, layer in enumerate(recording.layers)]
+    return [_with_medians(operator, runs, index) for index, operator in enumerate(recording.layers)]
 
 
-class Clock(TorchDispatchMode):
+class DispatchTimer(TorchDispatchMode):
     """Times what torch dispatches.
 
     Parameters
@@ -83,13 +83,13 @@ class Clock(TorchDispatchMode):
 
     def __init__(self, wait: Callable[[], object] | None = None) -> None:
         super().__init__()
-        self.operators: list[Operator] = []
+        self.operators: list[Overload] = []
         self.seconds: list[float] = []
         self._wait = wait
         self._last = time.perf_counter()
 
     def __torch_dispatch__(
-        self, func: Operator, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self, func: Overload, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run an operator and note its time."""
         if self._wait:
@@ -132,7 +132,7 @@ def _totals(recording: Recording, seconds: Sequence[float], cost_s: float) -> di
     return totals
 
 
-def _with_medians(layer: Layer, runs: Sequence[dict[Time, list[float]]], index: int) -> Layer:
-    """Return a layer with the medians of its times."""
+def _with_medians(operator: Operator, runs: Sequence[dict[Time, list[float]]], index: int) -> Layer:
+    """Return an operator with the medians of its times."""
     medians = {kind: statistics.median(run[kind][index] for run in runs) for kind in runs[0]}
-    return cast(Layer, {**layer, **medians})
+    return cast(Layer, {**operator, **medians})

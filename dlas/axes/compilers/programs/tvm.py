@@ -20,18 +20,29 @@ from tvm.relax.backend.cpu_generic import pipeline
 from tvm.rpc import RPCSession
 
 from dlas.bench.measuring.on_board import TIME_KERNELS, time_kernels
-from dlas.lowering.graph.simplify import OPAQUE
+from dlas.lowering.graph.graph import OPAQUE
 from dlas.lowering.kernels.kernel import Kernel
-from dlas.lowering.lower import Lowered, lower, schedule
+from dlas.lowering.lower import LoweredNetwork, lower, schedule
 from dlas.lowering.target import tvm_target, write_library
 from dlas.networks.layer_names import CallNames
-from dlas.stack import Algorithm, Build, Compiler, Images, Layer, Network, Program, Target
+from dlas.stack import (
+    Algorithm,
+    Build,
+    Compiler,
+    Images,
+    Layer,
+    Network,
+    Operator,
+    Program,
+    ScheduleChoice,
+    Target,
+)
 
 LIBRARY = "library.so"
 PARAMETERS = "parameters.safetensors"
 CONTENTS = "program.json"
 
-KernelScheduler = Callable[[Kernel, Target], tuple[tirx.PrimFunc, Layer]]
+KernelScheduler = Callable[[Kernel, Target], tuple[tirx.PrimFunc, ScheduleChoice]]
 """Returns the scheduled PrimFunc of a kernel, and entries of the row's layer about the schedule."""
 
 
@@ -41,14 +52,14 @@ class ScheduledNetwork:
 
     Parameters
     ----------
-    lowered : Lowered
+    lowered : LoweredNetwork
     module : tvm.IRModule
         ``lowered.module`` with its loops scheduled.
     layers : list of Layer
         The operators of ``lowered``, with the decisions of their schedules.
     """
 
-    lowered: Lowered
+    lowered: LoweredNetwork
     module: tvm.IRModule
     layers: list[Layer]
 
@@ -75,7 +86,7 @@ class TvmCompiler(Compiler):
         """Lower a network for inputs [batch, c, h, w] and schedule its loops."""
         lowered = lower(network, algorithm, batch, target)
         schedule_one = self.scheduler(folder)
-        details: dict[str, Layer] = {}
+        details: dict[str, ScheduleChoice] = {}
 
         def scheduled(kernel: Kernel, target: Target) -> tirx.PrimFunc:
             function, details[kernel.name] = schedule_one(kernel, target)
@@ -98,7 +109,7 @@ class TvmCompiler(Compiler):
     def kernels(
         self,
         network: Callable[[], Network],
-        operators: Sequence[Layer],
+        operators: Sequence[Operator],
         algorithm: Callable[[], Algorithm],
         target: Target,
         batch: int,
@@ -115,12 +126,12 @@ class TvmCompiler(Compiler):
         return TvmProgram(folder, target, session)
 
 
-def write_program(lowered: Lowered, module: tvm.IRModule, target: Target, folder: Path) -> Build:
+def write_program(lowered: LoweredNetwork, module: tvm.IRModule, target: Target, folder: Path) -> Build:
     """Build a scheduled module and write it with its parameters into ``folder``.
 
     Parameters
     ----------
-    lowered : Lowered
+    lowered : LoweredNetwork
     module : tvm.IRModule
         ``lowered.module`` with its loops scheduled.
     target : Target

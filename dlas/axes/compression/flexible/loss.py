@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from dlas.axes.compression.flexible.module import Flexible
+from dlas.axes.compression.flexible.module import FlexibleModule
 from dlas.networks.objectives import Objective
 
 WINDOW = 100
@@ -30,7 +30,7 @@ class PathLoss(Objective):
     Parameters
     ----------
     paths : sequence of str
-        Of a :class:`Flexible` network.
+        Of a :class:`FlexibleModule` network.
 
     References
     ----------
@@ -53,7 +53,7 @@ class PathLoss(Objective):
 
     def forward(self, module: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Return the joint loss of a batch."""
-        assert isinstance(module, Flexible)
+        assert isinstance(module, FlexibleModule)
         drawn = self._drawn()
         outputs = module.outputs(images, [self.paths[number] for number in drawn])
         total = torch.zeros((), device=images.device)

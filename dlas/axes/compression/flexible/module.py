@@ -19,7 +19,7 @@ DEEP, SHALLOW = "0", "1"
 """A phase of a path: the network's own, or the shallow one."""
 
 
-class Flexible(nn.Module):
+class FlexibleModule(nn.Module):
     """A network and its shallow phases.
 
     Parameters
@@ -108,7 +108,7 @@ class Flexible(nn.Module):
             )
 
 
-def flexible(legacy: nn.Module, share: float, seed: int) -> Flexible:
+def flexible(legacy: nn.Module, share: float, seed: int) -> FlexibleModule:
     """Return a network with shallow phases at ``share`` of its channels, their weights drawn from its own.
 
     Raises
@@ -121,7 +121,7 @@ def flexible(legacy: nn.Module, share: float, seed: int) -> Flexible:
         shallow_phase([legacy.get_submodule(name) for name in phase.modules], share, seed + number)
         for number, phase in enumerate(phases)
     ]
-    return Flexible(legacy, phases, shallow).eval()
+    return FlexibleModule(legacy, phases, shallow).eval()
 
 
 class _Whole(fx.Tracer):
@@ -177,7 +177,7 @@ class _Chain:
         return cls(nodes, starts, phases)
 
     def run(
-        self, module: Flexible, images: torch.Tensor, paths: Collection[str]
+        self, module: FlexibleModule, images: torch.Tensor, paths: Collection[str]
     ) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield paths with their outputs."""
         (first,) = (node for node in self.nodes if node.op == "placeholder")
@@ -185,7 +185,7 @@ class _Chain:
 
     def _walk(
         self,
-        module: Flexible,
+        module: FlexibleModule,
         place: int,
         values: dict[fx.Node, Any],
         prefix: str,

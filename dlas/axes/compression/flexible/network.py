@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dlas.axes.compression.flexible.module import Flexible, flexible
-from dlas.networks.origins import Origin
+from dlas.axes.compression.flexible.module import FlexibleModule, flexible
+from dlas.networks.origins import SeededConstruction
 from dlas.networks.torch.network import TorchNetwork
 from dlas.stack import Facts
 
@@ -19,14 +19,14 @@ class FlexibleNetwork(TorchNetwork):
 
     Parameters
     ----------
-    module : Flexible
+    module : FlexibleModule
     facts : Facts
         ``reached["paths"]`` tells each path's accuracies and multiply-adds.
     """
 
-    module: Flexible
+    module: FlexibleModule
 
-    def __init__(self, module: Flexible, facts: Facts, tolerance: float = 1e-4) -> None:
+    def __init__(self, module: FlexibleModule, facts: Facts, tolerance: float = 1e-4) -> None:
         super().__init__(module, facts, tolerance)
 
     def at(self, path: str) -> TorchNetwork:
@@ -51,18 +51,20 @@ class FlexibleNetwork(TorchNetwork):
         network = TorchNetwork(module, facts, self.tolerance)
         if self.origin is not None:
             origin = self.origin
-            network.origin = Origin(origin.seed, lambda: legacy_of(origin))
+            network.origin = SeededConstruction(origin.seed, lambda: legacy_of(origin))
         network.count()
         return network
 
 
-def flexible_origin(legacy: Origin | None, share: float) -> Origin | None:
+def flexible_origin(legacy: SeededConstruction | None, share: float) -> SeededConstruction | None:
     """Return the construction of a flexible network whose legacy network follows from a seed."""
-    return legacy and Origin(legacy.seed, lambda: flexible(legacy.construct(), share, legacy.seed))
+    return legacy and SeededConstruction(
+        legacy.seed, lambda: flexible(legacy.construct(), share, legacy.seed)
+    )
 
 
-def legacy_of(origin: Origin) -> Any:
+def legacy_of(origin: SeededConstruction) -> Any:
     """Return the legacy network of a flexible one, as constructed."""
     module = origin.construct()
-    assert isinstance(module, Flexible)
+    assert isinstance(module, FlexibleModule)
     return module.legacy

@@ -7,14 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 
 import torch
 
-from dlas.axes.compression.flexible.module import DEEP, SHALLOW, Flexible
+from dlas.axes.compression.flexible.module import DEEP, SHALLOW, FlexibleModule
 from dlas.networks.counting import count_macs
 from dlas.networks.forward import evaluating
 from dlas.networks.scoring import batches
 from dlas.stack import Split
 
 
-def path_accuracies(module: Flexible, split: Split, paths: Sequence[str]) -> dict[str, float]:
+def path_accuracies(module: FlexibleModule, split: Split, paths: Sequence[str]) -> dict[str, float]:
     """Return the share of images that each path classifies correctly; all of the split is read."""
     device = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
     right: Counter[str] = Counter()
@@ -27,7 +27,7 @@ def path_accuracies(module: Flexible, split: Split, paths: Sequence[str]) -> dic
     return {path: right[path] / len(split) for path in paths}
 
 
-def path_macs(module: Flexible, shape: tuple[int, int, int], paths: Collection[str]) -> dict[str, int]:
+def path_macs(module: FlexibleModule, shape: tuple[int, int, int], paths: Collection[str]) -> dict[str, int]:
     """Return the multiply-adds of each path for one image [c, h, w].
 
     Phases keep their sizes, so that each one adds or saves as much whatever the others are.

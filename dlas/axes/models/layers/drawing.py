@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection
 from dlas.axes.models.layers.joints import Add, Cat, Halves, Mul, count
 from dlas.axes.models.layers.kinds import (
     ACTIVATIONS,
-    Activation,
-    AdaptivePool,
-    Layer,
+    ActivationSpec,
+    AdaptivePoolSpec,
     Layers,
-    Linear,
-    Norm,
-    Pool,
-    Shuffle,
+    LayerSpec,
+    LinearSpec,
+    NormSpec,
+    PoolSpec,
+    ShuffleSpec,
 )
 from dlas.axes.models.layers.sizes import SMALLEST, Sizes
 
@@ -90,9 +90,9 @@ class _Drawing(Sizes):
     def excited(self) -> Layers:
         """Return a depthwise convolution, a product, and a convolution across channels (MobileNetV3)."""
         layers, read = self.block("depthwise", strides=self.strides()), self.shape
-        pooled = self.put(AdaptivePool(1))
-        squeezed = (pooled, self.convolution(("pointwise",), most=read[0]), Activation("relu"))
-        gate = Activation(self.dice.choice(("sigmoid", "hardsigmoid")))
+        pooled = self.put(AdaptivePoolSpec(1))
+        squeezed = (pooled, self.convolution(("pointwise",), most=read[0]), ActivationSpec("relu"))
+        gate = ActivationSpec(self.dice.choice(("sigmoid", "hardsigmoid")))
         product = Mul((*squeezed, self.convolution(("pointwise",), filters=read[0]), gate))
         self.shape = read
         return (*layers, product, *self.block("pointwise", active=False))
@@ -113,7 +113,10 @@ class _Drawing(Sizes):
         """Return branches of several kernels side by side (GoogLeNet)."""
 
         def pooled() -> Layers:
-            return (self.put(Pool(self.dice.choice(("max", "avg")), 3)), *self.block("pointwise", most=256))
+            return (
+                self.put(PoolSpec(self.dice.choice(("max", "avg")), 3)),
+                *self.block("pointwise", most=256),
+            )
 
         def narrow() -> Layers:
             return (*self.block("pointwise", most=128), *self.block("spatial", most=256))
@@ -131,7 +134,7 @@ class _Drawing(Sizes):
         """Return a few new channels beside those that it reads (DenseNet)."""
 
         def new() -> Layers:
-            return (Norm(), self.activation(), self.convolution(("spatial",), most=64))
+            return (NormSpec(), self.activation(), self.convolution(("spatial",), most=64))
 
         return (self.side_by_side(lambda: (), new),)
 
@@ -149,24 +152,24 @@ class _Drawing(Sizes):
         body = (*self.block("pointwise"), *self.block("depthwise", active=False))
         body = (*body, *self.block("pointwise", filters=whole[0] // 2))
         self.shape = whole
-        return (*layers, Halves(body), Shuffle(2))
+        return (*layers, Halves(body), ShuffleSpec(2))
 
     def pool(self) -> Layers:
         """Return a pooling, which makes the map smaller unless that is small already."""
         smaller = self.shape[1] > SMALLEST
         kinds = [each for each in self.seen.pools if (each[2] > 1) == smaller]
-        return (self.put(Pool(*self.dice.choice(kinds))),)
+        return (self.put(PoolSpec(*self.dice.choice(kinds))),)
 
     def head(self) -> Layers:
         """Return pooling to a small map, and one or two linear layers."""
-        layers: list[Layer] = [self.put(AdaptivePool(self.dice.choice((1, 1, 2, 3, 4, 6, 7))))]
+        layers: list[LayerSpec] = [self.put(AdaptivePoolSpec(self.dice.choice((1, 1, 2, 3, 4, 6, 7))))]
         for _ in range(self.dice.choice((1, 1, 2))):
             read = self.shape[0] * (self.shape[1] ** 2 if len(self.shape) == 3 else 1)
             most = min(MOST_LINEAR_WEIGHTS, self.left) // (read + CLASSES)
             real = [outputs for _, outputs in self.seen.linear if outputs <= most]
             real_one = bool(real) and self.dice.random() < 0.5
             features = self.dice.choice(real) if real_one else self.seen.features.draw(self.dice, most)
-            layers += [self.put(Linear(max(1, features))), self.activation()]
+            layers += [self.put(LinearSpec(max(1, features))), self.activation()]
         return tuple(layers)
 
     def block(
@@ -180,7 +183,7 @@ class _Drawing(Sizes):
     ) -> Layers:
         """Return a convolution of one of some kinds, with the network's batch norm and an activation."""
         conv = self.convolution(kinds, filters, strides, most, multiple)
-        norm = (Norm(),) if self.normalised else ()
+        norm = (NormSpec(),) if self.normalised else ()
         return (conv, *norm, *((self.activation(),) if active else ()))
 
     def side_by_side(self, *branches: Callable[[], Layers]) -> Cat:
@@ -193,10 +196,10 @@ class _Drawing(Sizes):
         self.shape = (total, *self.shape[1:])
         return Cat(tuple(made))
 
-    def activation(self) -> Activation:
+    def activation(self) -> ActivationSpec:
         """Return the network's usual activation, or another."""
         return self.any_activation() if self.dice.random() < 0.2 else self.usual
 
-    def any_activation(self) -> Activation:
+    def any_activation(self) -> ActivationSpec:
         """Return an activation, those of many networks more often."""
-        return Activation(self.dice.choices([*ACTIVATIONS], self.weights)[0])
+        return ActivationSpec(self.dice.choices([*ACTIVATIONS], self.weights)[0])

@@ -5,14 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dlas.axes.models.layers.kinds import Layer, Layers, Shape, macs, map_of, shown, text, weights, written
+from dlas.axes.models.layers.kinds import (
+    Layers,
+    LayerSpec,
+    Shape,
+    macs,
+    map_of,
+    shown,
+    text,
+    weights,
+    written,
+)
 
 INPUT = "input"
 """A branch of a concatenation that passes on what it reads."""
 
 
 @dataclass(frozen=True)
-class Around(Layer):
+class Around(LayerSpec):
     """What it reads, joined with what its layers make of that; ``word`` begins its text."""
 
     body: Layers
@@ -42,7 +52,7 @@ class Add(Around):
     word: ClassVar[str] = "add"
 
     def written(self, read: Shape) -> Shape:
-        """Return the shape that it reads; raises as :meth:`Layer.written`."""
+        """Return the shape that it reads; raises as :meth:`LayerSpec.written`."""
         after = written(self.body, self.inside(read))
         if after != read:
             raise ValueError(f"{str(self)!r} adds {shown(after)} to {shown(read)}: the shapes must be equal")
@@ -56,7 +66,7 @@ class Mul(Around):
     word: ClassVar[str] = "mul"
 
     def written(self, read: Shape) -> Shape:
-        """Return the shape that it reads; raises as :meth:`Layer.written`."""
+        """Return the shape that it reads; raises as :meth:`LayerSpec.written`."""
         after = written(self.body, self.inside(read))
         if after not in (read, (read[0], 1, 1)):
             raise ValueError(
@@ -73,14 +83,14 @@ class Halves(Around):
     word: ClassVar[str] = "halves"
 
     def inside(self, read: Shape) -> Shape:
-        """Return the shape of half of the channels; raises as :meth:`Layer.written`."""
+        """Return the shape of half of the channels; raises as :meth:`LayerSpec.written`."""
         c, h, w = map_of(self, read)
         if c % 2:
             raise ValueError(f"{str(self)!r} reads {c} channels, which have no halves")
         return c // 2, h, w
 
     def written(self, read: Shape) -> Shape:
-        """Return the shape of its output; raises as :meth:`Layer.written`."""
+        """Return the shape of its output; raises as :meth:`LayerSpec.written`."""
         half = self.inside(read)
         after = written(self.body, half)
         if after[1:] != half[1:]:
@@ -89,7 +99,7 @@ class Halves(Around):
 
 
 @dataclass(frozen=True)
-class Cat(Layer):
+class Cat(LayerSpec):
     """The channels of several branches side by side; an empty branch is what they read."""
 
     branches: tuple[Layers, ...]
@@ -98,7 +108,7 @@ class Cat(Layer):
         return f"cat({'|'.join(text(branch) or INPUT for branch in self.branches)})"
 
     def written(self, read: Shape) -> Shape:
-        """Return the shape of its output; raises as :meth:`Layer.written`."""
+        """Return the shape of its output; raises as :meth:`LayerSpec.written`."""
         after = [written(branch, map_of(self, read)) for branch in self.branches]
         if len({shape[1:] for shape in after}) > 1 or len(after[0]) == 1:
             maps = ", ".join(map(shown, after))

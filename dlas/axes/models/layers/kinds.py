@@ -23,7 +23,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
-class Layer(ABC):
+class LayerSpec(ABC):
     """One layer; by default it keeps the shape of a map, and has neither weights nor multiply-adds."""
 
     @abstractmethod
@@ -49,11 +49,11 @@ class Layer(ABC):
         return 0
 
 
-Layers = tuple[Layer, ...]
+Layers = tuple[LayerSpec, ...]
 
 
 @dataclass(frozen=True)
-class Conv(Layer):
+class ConvSpec(LayerSpec):
     """A convolution, depthwise without ``filters``; its padding keeps the map's size but for strides."""
 
     r: int
@@ -74,7 +74,7 @@ class Conv(Layer):
         return self.dilation * (self.r // 2), self.dilation * (self.s // 2)
 
     def written(self, read: Shape) -> Shape:
-        """Return the shape of its output; raises as :meth:`Layer.written`."""
+        """Return the shape of its output; raises as :meth:`LayerSpec.written`."""
         c, h, w = map_of(self, read)
         if not (self.r % 2 and self.s % 2):
             raise ValueError(f"{str(self)!r}: the sizes of a kernel are odd, so that padding is even")
@@ -97,7 +97,7 @@ class Conv(Layer):
 
 
 @dataclass(frozen=True)
-class Pool(Layer):
+class PoolSpec(LayerSpec):
     """Maximum or average pooling; an odd window is padded, an even one at most as large as the map."""
 
     kind: str
@@ -117,7 +117,7 @@ class Pool(Layer):
         return (self.size, self.size) if self.size % 2 else (min(self.size, read[1]), min(self.size, read[2]))
 
     def written(self, read: Shape) -> Shape:
-        """Return the shape of its output; raises as :meth:`Layer.written`."""
+        """Return the shape of its output; raises as :meth:`LayerSpec.written`."""
         c, h, w = map_of(self, read)
         sides = zip((h, w), self.window(read), strict=True)
         p, q = ((n + 2 * self.padding - size) // self.stride + 1 for n, size in sides)
@@ -125,7 +125,7 @@ class Pool(Layer):
 
 
 @dataclass(frozen=True)
-class AdaptivePool(Layer):
+class AdaptivePoolSpec(LayerSpec):
     """Average pooling to ``size`` by ``size``, or to the largest smaller map that divides its own evenly.
 
     Not every runtime can compute windows of uneven sizes.
@@ -137,14 +137,14 @@ class AdaptivePool(Layer):
         return f"adaptive{self.size}"
 
     def written(self, read: Shape) -> Shape:
-        """Return the shape of its output; raises as :meth:`Layer.written`."""
+        """Return the shape of its output; raises as :meth:`LayerSpec.written`."""
         c, h, w = map_of(self, read)
         p, q = (max(each for each in range(1, self.size + 1) if n % each == 0) for n in (h, w))
         return c, p, q
 
 
 @dataclass(frozen=True)
-class Norm(Layer):
+class NormSpec(LayerSpec):
     """Batch norm."""
 
     def __str__(self) -> str:
@@ -156,7 +156,7 @@ class Norm(Layer):
 
 
 @dataclass(frozen=True)
-class Activation(Layer):
+class ActivationSpec(LayerSpec):
     """One of :data:`ACTIVATIONS`."""
 
     name: str
@@ -170,7 +170,7 @@ class Activation(Layer):
 
 
 @dataclass(frozen=True)
-class Shuffle(Layer):
+class ShuffleSpec(LayerSpec):
     """The channels of several groups dealt out in turn (ShuffleNet)."""
 
     groups: int
@@ -179,7 +179,7 @@ class Shuffle(Layer):
         return f"shuffle{self.groups}"
 
     def written(self, read: Shape) -> Shape:
-        """Return the shape that it reads; raises as :meth:`Layer.written`."""
+        """Return the shape that it reads; raises as :meth:`LayerSpec.written`."""
         shape = map_of(self, read)
         if self.groups < 2 or shape[0] % self.groups:
             raise ValueError(f"{str(self)!r} deals out groups of equal size, and reads {shape[0]} channels")
@@ -187,7 +187,7 @@ class Shuffle(Layer):
 
 
 @dataclass(frozen=True)
-class Linear(Layer):
+class LinearSpec(LayerSpec):
     """A linear layer, which reads a map as one row of numbers."""
 
     features: int
@@ -214,7 +214,7 @@ def text(layers: Layers) -> str:
 
 
 def written(layers: Layers, read: Shape) -> Shape:
-    """Return the shape of a list's output; raises as :meth:`Layer.written`."""
+    """Return the shape of a list's output; raises as :meth:`LayerSpec.written`."""
     for layer in layers:
         read = layer.written(read)
     return read
@@ -241,7 +241,7 @@ def shown(shape: Shape) -> str:
     return "x".join(map(str, shape))
 
 
-def map_of(layer: Layer, read: Shape) -> tuple[int, int, int]:
+def map_of(layer: LayerSpec, read: Shape) -> tuple[int, int, int]:
     """Return the sizes of the map that a layer reads.
 
     Raises

@@ -11,16 +11,16 @@ from torch import nn
 from dlas.axes.models.layers.joints import Add, Cat, Halves, Mul
 from dlas.axes.models.layers.kinds import (
     ACTIVATIONS,
-    Activation,
-    AdaptivePool,
-    Conv,
-    Layer,
+    ActivationSpec,
+    AdaptivePoolSpec,
+    ConvSpec,
     Layers,
-    Linear,
-    Norm,
-    Pool,
+    LayerSpec,
+    LinearSpec,
+    NormSpec,
+    PoolSpec,
     Shape,
-    Shuffle,
+    ShuffleSpec,
     weights,
     written,
 )
@@ -126,31 +126,31 @@ def _sequence(layers: Layers, shape: Shape) -> nn.Sequential:
     for place, (layer, following) in enumerate(zip(layers, (*layers[1:], None), strict=False)):
         if math.prod(layer.written(shape)) > MOST_VALUES:
             raise ValueError(f"{str(layer)!r} writes more than {MOST_VALUES:,} values an image")
-        name, module = _made(layer, shape, isinstance(following, Norm))
-        if isinstance(layer, Linear) and len(shape) == 3:
+        name, module = _made(layer, shape, isinstance(following, NormSpec))
+        if isinstance(layer, LinearSpec) and len(shape) == 3:
             made[f"flatten{place}"] = nn.Flatten()
         made[f"{name}{place}"] = module
         shape = layer.written(shape)
     return nn.Sequential(made)
 
 
-def _made(layer: Layer, shape: Shape, normalised: bool) -> Made:
+def _made(layer: LayerSpec, shape: Shape, normalised: bool) -> Made:
     """Return a layer's kind and its module; a batch norm behind a convolution takes the place of its bias."""
     match layer:
-        case Conv():
+        case ConvSpec():
             return "conv", _convolution(layer, shape[0], bias=not normalised)
-        case Pool(kind, _, stride):
+        case PoolSpec(kind, _, stride):
             pool = nn.MaxPool2d if kind == "max" else nn.AvgPool2d
             return kind, pool(layer.window(shape), stride, layer.padding)
-        case AdaptivePool():
+        case AdaptivePoolSpec():
             return "adaptive", nn.AdaptiveAvgPool2d(layer.written(shape)[1:])
-        case Norm():
+        case NormSpec():
             return "bn", nn.BatchNorm2d(shape[0])
-        case Activation(name):
+        case ActivationSpec(name):
             return name, ACTIVATIONS[name]()
-        case Shuffle(groups):
+        case ShuffleSpec(groups):
             return "shuffle", ShuffleModule(groups)
-        case Linear(features):
+        case LinearSpec(features):
             return "linear", nn.Linear(math.prod(shape), features)
         case Add(body):
             return "add", Residual(_sequence(body, shape))
@@ -163,7 +163,7 @@ def _made(layer: Layer, shape: Shape, normalised: bool) -> Made:
     raise TypeError(f"{layer} is no layer")
 
 
-def _convolution(layer: Conv, channels: int, bias: bool) -> nn.Conv2d:
+def _convolution(layer: ConvSpec, channels: int, bias: bool) -> nn.Conv2d:
     return nn.Conv2d(
         channels,
         layer.filters or channels,

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from dlas.axes.models.layers.joints import AROUND, INPUT, Cat
 from dlas.axes.models.layers.kinds import (
     ACTIVATIONS,
-    Activation,
-    AdaptivePool,
-    Conv,
-    Layer,
+    ActivationSpec,
+    AdaptivePoolSpec,
+    ConvSpec,
     Layers,
-    Linear,
-    Norm,
-    Pool,
-    Shuffle,
+    LayerSpec,
+    LinearSpec,
+    NormSpec,
+    PoolSpec,
+    ShuffleSpec,
     text,
 )
 
@@ -71,7 +71,7 @@ class _Reader:
             layers.append(self.layer(depth))
         return tuple(layers)
 
-    def layer(self, depth: int) -> Layer:
+    def layer(self, depth: int) -> LayerSpec:
         """Return the next layer."""
         token = self.left.pop(0) if self.left and not MARK.match(self.left[0]) else ""
         if token not in (*AROUND, CAT) or not self._next("("):
@@ -99,10 +99,10 @@ class _Reader:
         return found
 
 
-def _leaf(token: str) -> Layer:
+def _leaf(token: str) -> LayerSpec:
     """Return a layer without others inside."""
     if token in ACTIVATIONS:
-        return Activation(token)
+        return ActivationSpec(token)
     for pattern, make in PATTERNS.items():
         match = re.fullmatch(pattern, token)
         if match:
@@ -123,16 +123,16 @@ KINDS = {
 """The limit that holds for each number."""
 WINDOW, STRIDE = r"(?P<r>\d+)x(?P<s>\d+)", r"(/(?P<stride>\d+))?"
 DILATION = r"(d(?P<dilation>\d+))?"
-PATTERNS: dict[str, Callable[..., Layer]] = {
-    r"bn": lambda token: Norm(),
+PATTERNS: dict[str, Callable[..., LayerSpec]] = {
+    r"bn": lambda token: NormSpec(),
     rf"conv{WINDOW}-(?P<filters>\d+){STRIDE}(g(?P<groups>\d+))?{DILATION}": (
-        lambda token, **numbers: Conv(**numbers)
+        lambda token, **numbers: ConvSpec(**numbers)
     ),
-    rf"dw{WINDOW}{STRIDE}{DILATION}": lambda token, **numbers: Conv(filters=None, **numbers),
-    rf"(max|avg)(?P<size>\d+){STRIDE}": lambda token, **numbers: Pool(token[:3], **numbers),
-    r"adaptive(?P<size>\d+)": lambda token, **numbers: AdaptivePool(**numbers),
-    r"shuffle(?P<groups>\d+)": lambda token, **numbers: Shuffle(**numbers),
-    r"linear-(?P<features>\d+)": lambda token, **numbers: Linear(**numbers),
+    rf"dw{WINDOW}{STRIDE}{DILATION}": lambda token, **numbers: ConvSpec(filters=None, **numbers),
+    rf"(max|avg)(?P<size>\d+){STRIDE}": lambda token, **numbers: PoolSpec(token[:3], **numbers),
+    r"adaptive(?P<size>\d+)": lambda token, **numbers: AdaptivePoolSpec(**numbers),
+    r"shuffle(?P<groups>\d+)": lambda token, **numbers: ShuffleSpec(**numbers),
+    r"linear-(?P<features>\d+)": lambda token, **numbers: LinearSpec(**numbers),
 }
 """How layers are written."""
 

@@ -13,7 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 
 FILE = "seen.json"
 GAP = 2.0
@@ -93,7 +93,7 @@ class Ranges:
 
 
 @dataclass(frozen=True)
-class Seen:
+class LayerSurvey:
     """What was found in some networks.
 
     Parameters
@@ -138,7 +138,7 @@ class Seen:
         return {c: tuple(each for each in self.combinations if each.c == c) for c in numbers}
 
 
-def text(seen: Seen) -> str:
+def text(seen: LayerSurvey) -> str:
     """Return what was found as JSON, a combination a line."""
     fields = Combination.__dataclass_fields__
     rows = [json.dumps([getattr(each, name) for name in fields]) for each in seen.combinations]
@@ -154,11 +154,11 @@ def text(seen: Seen) -> str:
     return "{\n" + ",\n".join([*lines, listed]) + "\n}\n"
 
 
-def parse(content: str) -> Seen:
+def parse(content: str) -> LayerSurvey:
     """Return what :func:`text` wrote."""
     told = json.loads(content)
     rows = (dict(zip(told["fields"], row, strict=True)) for row in told["combinations"])
-    return Seen(
+    return LayerSurvey(
         tuple(told["networks"]),
         tuple(Combination(**row) for row in rows),
         tuple((inputs, outputs) for inputs, outputs in told["linear"]),
@@ -168,6 +168,6 @@ def parse(content: str) -> Seen:
 
 
 @functools.cache
-def real_layers() -> Seen:
+def real_layers() -> LayerSurvey:
     """Return what is in ``seen.json``."""
-    return parse(resources.files("dlas.models.layers").joinpath(FILE).read_text(encoding="utf-8"))
+    return parse(Path(__file__).with_name(FILE).read_text(encoding="utf-8"))

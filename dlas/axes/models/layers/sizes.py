@@ -6,7 +6,7 @@ import random
 from collections.abc import Collection, Iterator
 from typing import TypeVar
 
-from dlas.axes.models.layers.kinds import Conv, Layer, Shape
+from dlas.axes.models.layers.kinds import ConvSpec, LayerSpec, Shape
 from dlas.axes.models.layers.seen import Combination, real_layers
 
 IMAGE: Shape = (3, 224, 224)
@@ -23,7 +23,7 @@ GROUPS = (2, 4, 8, 16, 32)
 DILATED = 0.1
 """Share of kernels of any sizes that are dilated; no real network here has such."""
 FEWEST_FILTERS = 8
-Kind = TypeVar("Kind", bound=Layer)
+Kind = TypeVar("Kind", bound=LayerSpec)
 
 
 class Sizes:
@@ -52,7 +52,7 @@ class Sizes:
         strides: Collection[int] = (1,),
         most: int | None = None,
         multiple: int = 1,
-    ) -> Conv:
+    ) -> ConvSpec:
         """Return a convolution as a real network has it, unless half are or none fits, or one at random."""
         fits = [
             real
@@ -73,20 +73,20 @@ class Sizes:
 
     def any_convolution(
         self, kind: str, stride: int, filters: int | None, most: int | None, multiple: int
-    ) -> Conv:
+    ) -> ConvSpec:
         """Return a convolution whose sizes are at random in the ranges of real ones."""
         like = self.dice.choice(self.seen.by_kind["spatial" if kind == "grouped" else kind])
         dilation = 2 if max(like.r, like.s) > 1 and self.dice.random() < DILATED else 1
         if kind == "depthwise":
-            return Conv(like.r, like.s, None, stride, dilation=dilation)
+            return ConvSpec(like.r, like.s, None, stride, dilation=dilation)
         groups = self.groups(filters) if kind == "grouped" else 1
         multiple = max(multiple, groups)
         if filters is None:
-            single = Conv(like.r, like.s, multiple, stride, groups).macs(self.shape) / multiple
+            single = ConvSpec(like.r, like.s, multiple, stride, groups).macs(self.shape) / multiple
             afforded = int(SHARE * self.left / single)
             filters = self.filters(kind, min(afforded, most or afforded)) // multiple * multiple
             filters = max(multiple, filters)
-        return Conv(like.r, like.s, filters, stride, groups, dilation)
+        return ConvSpec(like.r, like.s, filters, stride, groups, dilation)
 
     def filters(self, kind: str, most: int) -> int:
         """Return how many filters to write: what a real convolution reads, where one is due, or in range."""
@@ -116,8 +116,8 @@ class Sizes:
         return (1, 2) if self.shape[1] > SMALLEST else (1,)
 
 
-def as_layer(real: Combination) -> Conv:
+def as_layer(real: Combination) -> ConvSpec:
     """Return a real network's convolution as a layer of a list."""
     filters = None if real.kind == "depthwise" else real.k
     groups = 1 if real.kind == "depthwise" else real.groups
-    return Conv(real.r, real.s, filters, real.stride, groups, real.dilation)
+    return ConvSpec(real.r, real.s, filters, real.stride, groups, real.dilation)

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from dlas.axes.models.layers.seen import FILE, Combination, Seen, text
+from dlas.axes.models.layers.seen import FILE, Combination, LayerSurvey, text
 from dlas.axes.models.torchvision import Torchvision
-from dlas.stack import Facts, Layer
+from dlas.stack import Facts, Operator
 
 NETWORKS = (
     *("alexnet", "densenet161", "googlenet", "inception_v3", "mnasnet1_0", "mobilenet_v2", "resnet18"),
@@ -40,13 +40,13 @@ def main() -> None:
     (Path(__file__).parent / FILE).write_text(text(survey(NETWORKS)), encoding="utf-8")
 
 
-def survey(networks: Iterable[str]) -> Seen:
+def survey(networks: Iterable[str]) -> LayerSurvey:
     """Return which layers torchvision's networks of these names have."""
     names = tuple(networks)
     operators = {name: operators_of(name) for name in names}
     every = [layer for layers in operators.values() for layer in layers]
     has = [{layer["operator"] or "" for layer in layers} for layers in operators.values()]
-    return Seen(
+    return LayerSurvey(
         networks=names,
         combinations=tuple(sorted({combination(layer) for layer in every if layer["operator"] == "Conv"})),
         linear=tuple(sorted({(layer["c"], layer["k"]) for layer in every if layer["operator"] == "Gemm"})),
@@ -55,14 +55,14 @@ def survey(networks: Iterable[str]) -> Seen:
     )
 
 
-def operators_of(name: str) -> list[Layer]:
+def operators_of(name: str) -> list[Operator]:
     """Return the operators of a network for one of the images that it is for."""
     side = SIDES.get(name, SIDE)
     network = Torchvision(name).construct(Facts((3, side, side), CLASSES), seed=0)
     return [*network.operators()[1]]
 
 
-def combination(layer: Layer) -> Combination:
+def combination(layer: Operator) -> Combination:
     """Return the sizes of a convolution."""
     stride, dilation = layer["strides"][0], layer["dilation"][0]
     return Combination(
@@ -70,7 +70,7 @@ def combination(layer: Layer) -> Combination:
     )
 
 
-def pool(layer: Layer) -> tuple[str, int, int]:
+def pool(layer: Operator) -> tuple[str, int, int]:
     """Return kind, window and stride of a pooling."""
     return POOLS[layer["operator"] or ""], layer["r"], layer["strides"][0]
 

@@ -11,7 +11,7 @@ from dlas.face.reporting.palette import HUES, NEUTRAL, rgb
 from dlas.face.tables.columns import with_unit
 from dlas.face.tables.scores import by_fold, floor_in_words, overall
 from dlas.face.tables.table import Table
-from dlas.prediction.learning.stored import ANY, SettingRecord, Stored
+from dlas.prediction.learning.stored import ANY, SettingRecord, StoredPredictor
 from dlas.sweep.rows.labels import rows as counted
 from dlas.sweep.rows.labels import shown_in
 
@@ -37,7 +37,7 @@ def section(context: Context) -> Section | Absent:
     return Section("predictors", title, lead, blocks)
 
 
-def _blocks(context: Context, stored: Stored, setting: SettingRecord, name: str) -> Iterator[Block]:
+def _blocks(context: Context, stored: StoredPredictor, setting: SettingRecord, name: str) -> Iterator[Block]:
     record = stored.record
     told = {key: value for key, value in setting.setting.items() if key != "machine_id" and value}
     place = ", ".join(f"any {key}" if value == ANY else value for key, value in told.items())
@@ -64,7 +64,7 @@ def _coverage(setting: SettingRecord, hold_out: str) -> str:
     )
 
 
-def _agreement(context: Context, stored: Stored, setting: SettingRecord, name: str) -> Figure | None:
+def _agreement(context: Context, stored: StoredPredictor, setting: SettingRecord, name: str) -> Figure | None:
     """Return predicted against measured, a mark for each row that was held out; None if the page has none."""
     words, unit, factor = shown_in(stored.record.target)
     lines = {row: line for line, row in enumerate(context.points["id"])}

@@ -10,37 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from tvm import relax
 
-from dlas.lowering.graph.quantised.numbers import Activation, Format, Numbers
-from dlas.lowering.graph.quantised.products import BYTES, LARGEST, ByteProduct, byte_product
-from dlas.lowering.graph.quantised.writing import Bounds, Writer, as_float32, extent_of
+from dlas.lowering.graph.graph import RESHAPES, as_number, shape_of
+from dlas.lowering.graph.quantised.numbers import Format, QuantisedActivation, QuantisedValues
+from dlas.lowering.graph.quantised.products import BYTES, LARGEST, byte_product
+from dlas.lowering.graph.quantised.writing import ClipBounds, IntegerRewriter, as_float32, extent_of
 from dlas.lowering.graph.scalars import QUANTIZE
-from dlas.lowering.graph.simplify import RESHAPES, as_number, shape_of
 
 MOVES = {
     *RESHAPES,
     *("relax.permute_dims", "relax.broadcast_to", "relax.strided_slice", "relax.nn.max_pool2d", "relax.max"),
 }
 """Operators that pick elements of their first argument, whatever these stand for."""
-
-
-class Rewriter(Protocol):
-    """What writes a network: it knows the new expressions of values that were read."""
-
-    builder: relax.BlockBuilder
-    writer: Writer
-
-    def of(self, expression: relax.Expr) -> relax.Expr:
-        """Return an expression in terms of the new function."""
-        ...
-
-    def sums(self, product: ByteProduct) -> relax.Var:
-        """Return the int32 sums of a product, under the name of its layer."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -56,10 +40,10 @@ class Form:
     """
 
     reads: Sequence[relax.Var]
-    write: Callable[[Rewriter], relax.Expr]
+    write: Callable[[IntegerRewriter], relax.Expr]
 
 
-def integer_form(numbers: Numbers, variable: relax.Var, call: relax.Call) -> Form | None:
+def integer_form(numbers: QuantisedValues, variable: relax.Var, call: relax.Call) -> Form | None:
     """Return the form of a quantisation with the operator before it, or of a product that is not quantised.
 
     None for all other values.
@@ -75,7 +59,7 @@ def integer_form(numbers: Numbers, variable: relax.Var, call: relax.Call) -> For
     return next((form for forms in (clipping, moving) for form in forms if form is not None), None)
 
 
-def _before_clips(numbers: Numbers, value: relax.Var) -> tuple[relax.Var, Bounds]:
+def _before_clips(numbers: QuantisedValues, value: relax.Var) -> tuple[relax.Var, ClipBounds]:
     """Return what the activations before a quantisation read, if they only clip, and their bounds."""
     low, high = -math.inf, math.inf
     while numbers.read_once(value) and (call := numbers.call(value)) is not None:
@@ -85,12 +69,12 @@ def _before_clips(numbers: Numbers, value: relax.Var) -> tuple[relax.Var, Bounds
         # The outer clip comes last: an inner one that lies beyond its bounds leaves one value.
         low, high = min(max(inner.low, low), high), max(min(inner.high, high), low)
         value = call.args[0]
-    return value, Bounds(low, high)
+    return value, ClipBounds(low, high)
 
 
-def _clip(call: relax.Call) -> Bounds | None:
+def _clip(call: relax.Call) -> ClipBounds | None:
     """Return the bounds of an operator that only clips."""
-    fixed = {"relax.nn.relu": Bounds(low=0.0), "relax.nn.relu6": Bounds(0.0, 6.0)}
+    fixed = {"relax.nn.relu": ClipBounds(low=0.0), "relax.nn.relu6": ClipBounds(0.0, 6.0)}
     name = call.op.name
     if name in fixed:
         return fixed[name]
@@ -100,36 +84,38 @@ def _clip(call: relax.Call) -> Bounds | None:
     if len(known) < len(call.args) - 1:
         return None
     if name == "relax.clip":
-        return Bounds(*known)
-    return Bounds(low=known[0]) if name == "relax.maximum" else Bounds(high=known[0])
+        return ClipBounds(*known)
+    return ClipBounds(low=known[0]) if name == "relax.maximum" else ClipBounds(high=known[0])
 
 
-def _real_product(numbers: Numbers, variable: relax.Var) -> Form | None:
+def _real_product(numbers: QuantisedValues, variable: relax.Var) -> Form | None:
     """Return a product whose result is not quantised: the real numbers of its integer sums."""
     product = byte_product(numbers, variable)
     if product is None:
         return None
 
-    def write(to: Rewriter) -> relax.Expr:
-        return to.writer.scaled(to.sums(product), product.along_outputs(product.scale))
+    def write(to: IntegerRewriter) -> relax.Expr:
+        return to.scaled(to.sums(product), product.along_outputs(product.scale))
 
     return Form([product.x.integers], write)
 
 
-def _product(numbers: Numbers, value: relax.Var, written: Format, bounds: Bounds) -> Form | None:
+def _product(numbers: QuantisedValues, value: relax.Var, written: Format, bounds: ClipBounds) -> Form | None:
     """Return a convolution or linear layer, with its bias."""
     product = byte_product(numbers, value) if numbers.read_once(value) else None
     if product is None:
         return None
     factor = product.along_outputs(np.asarray(product.scale / written.scale, np.float32))
 
-    def write(to: Rewriter) -> relax.Expr:
-        return to.writer.requantised(to.writer.scaled(to.sums(product), factor), written, bounds)
+    def write(to: IntegerRewriter) -> relax.Expr:
+        return to.requantised(to.scaled(to.sums(product), factor), written, bounds)
 
     return Form([product.x.integers], write)
 
 
-def _operands(numbers: Numbers, value: relax.Var, operator: str) -> tuple[Activation, Activation] | None:
+def _operands(
+    numbers: QuantisedValues, value: relax.Var, operator: str
+) -> tuple[QuantisedActivation, QuantisedActivation] | None:
     """Return the quantised operands of an operator on two tensors, in bytes."""
     call = numbers.call(value, operator)
     if call is None:
@@ -140,7 +126,7 @@ def _operands(numbers: Numbers, value: relax.Var, operator: str) -> tuple[Activa
     return a, b
 
 
-def _sum(numbers: Numbers, value: relax.Var, written: Format, bounds: Bounds) -> Form | None:
+def _sum(numbers: QuantisedValues, value: relax.Var, written: Format, bounds: ClipBounds) -> Form | None:
     """Return the sum of two tensors: two multiply-adds, which start from all zero points as one number."""
     operands = _operands(numbers, value, "relax.add")
     if operands is None:
@@ -152,16 +138,15 @@ def _sum(numbers: Numbers, value: relax.Var, written: Format, bounds: Bounds) ->
     zeros = np.float32(np.float64(ratio_a) * a.format.zero + second_zero)
     start = np.float32(np.float32(written.zero) - zeros)
 
-    def write(to: Rewriter) -> relax.Expr:
-        writer = to.writer
-        second = writer.emit(relax.op.add, writer.scaled(to.of(b.integers), ratio_b), as_float32(start))
-        both = writer.emit(relax.op.add, writer.scaled(to.of(a.integers), ratio_a), second)
-        return writer.rounded(both, written, bounds)
+    def write(to: IntegerRewriter) -> relax.Expr:
+        second = to.emit(relax.op.add, to.scaled(to.of(b.integers), ratio_b), as_float32(start))
+        both = to.emit(relax.op.add, to.scaled(to.of(a.integers), ratio_a), second)
+        return to.rounded(both, written, bounds)
 
     return Form([a.integers, b.integers], write)
 
 
-def _times(numbers: Numbers, value: relax.Var, written: Format, bounds: Bounds) -> Form | None:
+def _times(numbers: QuantisedValues, value: relax.Var, written: Format, bounds: ClipBounds) -> Form | None:
     """Return the product of two tensors, element by element: float32 holds products of bytes exactly."""
     operands = _operands(numbers, value, "relax.multiply")
     if operands is None:
@@ -169,16 +154,15 @@ def _times(numbers: Numbers, value: relax.Var, written: Format, bounds: Bounds) 
     a, b = operands
     ratio = np.float32(a.format.scale * b.format.scale / written.scale)
 
-    def write(to: Rewriter) -> relax.Expr:
-        writer = to.writer
-        shifted = [writer.as_float(to.of(x.integers), x.format.zero) for x in operands]
-        scaled = writer.emit(relax.op.multiply, writer.emit(relax.op.multiply, *shifted), as_float32(ratio))
-        return writer.rounded(writer.shifted(scaled, written), written, bounds)
+    def write(to: IntegerRewriter) -> relax.Expr:
+        shifted = [to.as_float(to.of(x.integers), x.format.zero) for x in operands]
+        scaled = to.emit(relax.op.multiply, to.emit(relax.op.multiply, *shifted), as_float32(ratio))
+        return to.rounded(to.shifted(scaled, written), written, bounds)
 
     return Form([a.integers, b.integers], write)
 
 
-def _mean(numbers: Numbers, value: relax.Var, written: Format, bounds: Bounds) -> Form | None:
+def _mean(numbers: QuantisedValues, value: relax.Var, written: Format, bounds: ClipBounds) -> Form | None:
     """Return a mean over whole axes: an integer sum."""
     call = numbers.call(value, "relax.mean")
     x = None if call is None else numbers.activation(call.args[0])
@@ -190,17 +174,17 @@ def _mean(numbers: Numbers, value: relax.Var, written: Format, bounds: Bounds) -
         return None
     factor = np.float32(x.format.scale / np.float32(written.scale * np.float32(size)))
 
-    def write(to: Rewriter) -> relax.Expr:
-        total = to.writer.total(to.of(x.integers), axes, keeps)
+    def write(to: IntegerRewriter) -> relax.Expr:
+        total = to.total(to.of(x.integers), axes, keeps)
         if x.format.zero:
             start = relax.const(-x.format.zero * size, "int32")
-            total = to.writer.emit(relax.op.add, total, start)
-        return to.writer.requantised(to.writer.scaled(total, factor), written, bounds)
+            total = to.emit(relax.op.add, total, start)
+        return to.requantised(to.scaled(total, factor), written, bounds)
 
     return Form([x.integers], write)
 
 
-def _average(numbers: Numbers, value: relax.Var, written: Format, bounds: Bounds) -> Form | None:
+def _average(numbers: QuantisedValues, value: relax.Var, written: Format, bounds: ClipBounds) -> Form | None:
     """Return an average over windows: float32 holds the sums of their integers exactly."""
     call = numbers.call(value, "relax.nn.avg_pool2d")
     x = None if call is None else numbers.activation(call.args[0])
@@ -208,17 +192,16 @@ def _average(numbers: Numbers, value: relax.Var, written: Format, bounds: Bounds
         return None
     ratio = np.float32(x.format.scale / written.scale)
 
-    def write(to: Rewriter) -> relax.Expr:
-        writer = to.writer
-        shifted = writer.as_float(to.of(x.integers), x.format.zero)
-        averages = to.builder.emit(relax.Call(call.op, [shifted], call.attrs, call.ty_args))
-        scaled = writer.emit(relax.op.multiply, averages, as_float32(ratio))
-        return writer.rounded(writer.shifted(scaled, written), written, bounds)
+    def write(to: IntegerRewriter) -> relax.Expr:
+        shifted = to.as_float(to.of(x.integers), x.format.zero)
+        averages = to.emit_call(call, [shifted])
+        scaled = to.emit(relax.op.multiply, averages, as_float32(ratio))
+        return to.rounded(to.shifted(scaled, written), written, bounds)
 
     return Form([x.integers], write)
 
 
-def _move(numbers: Numbers, value: relax.Var, written: Format) -> Form | None:
+def _move(numbers: QuantisedValues, value: relax.Var, written: Format) -> Form | None:
     """Return an operator that picks elements, or none: integers are picked, and then get the new scale."""
     call = numbers.call(value)
     moving = call if call is not None and call.op.name in MOVES else None
@@ -226,17 +209,17 @@ def _move(numbers: Numbers, value: relax.Var, written: Format) -> Form | None:
     if x is None:
         return None
 
-    def write(to: Rewriter) -> relax.Expr:
+    def write(to: IntegerRewriter) -> relax.Expr:
         moved = to.of(x.integers)
         if moving is not None:
             others = [to.of(argument) for argument in moving.args[1:]]
-            moved = to.builder.emit(relax.Call(moving.op, [moved, *others], moving.attrs, moving.ty_args))
-        return _in_format(to.writer, moved, x.format, written)
+            moved = to.emit_call(moving, [moved, *others])
+        return _in_format(to, moved, x.format, written)
 
     return Form([x.integers], write)
 
 
-def _concatenation(numbers: Numbers, value: relax.Var, written: Format) -> Form | None:
+def _concatenation(numbers: QuantisedValues, value: relax.Var, written: Format) -> Form | None:
     """Return a concatenation of integers, each in the scale of the output."""
     call = numbers.call(value, "relax.concat")
     if call is None or not isinstance(call.args[0], relax.Tuple):
@@ -246,13 +229,13 @@ def _concatenation(numbers: Numbers, value: relax.Var, written: Format) -> Form 
     if len(parts) < len(found):
         return None
 
-    def write(to: Rewriter) -> relax.Expr:
-        changed = [_in_format(to.writer, to.of(x.integers), x.format, written) for x in parts]
-        return to.builder.emit(relax.Call(call.op, [relax.Tuple(changed)], call.attrs, call.ty_args))
+    def write(to: IntegerRewriter) -> relax.Expr:
+        changed = [_in_format(to, to.of(x.integers), x.format, written) for x in parts]
+        return to.emit_call(call, [relax.Tuple(changed)])
 
     return Form([part.integers for part in parts], write)
 
 
-def _in_format(writer: Writer, integers: relax.Expr, given: Format, written: Format) -> relax.Expr:
+def _in_format(to: IntegerRewriter, integers: relax.Expr, given: Format, written: Format) -> relax.Expr:
     """Return integers in another format; as they are where it is the same."""
-    return integers if given == written else writer.quantised(writer.real(integers, given), written)
+    return integers if given == written else to.quantised(to.real(integers, given), written)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from tvm import relax
 
-from dlas.lowering.graph.importing import as_array
-from dlas.lowering.graph.simplify import Graph, Readers, is_call, is_constant, readers_of, shape_of
+from dlas.lowering.graph.graph import Graph, Readers, as_array, is_call, is_constant, readers_of, shape_of
 from dlas.stack import Array
 
 DEQUANTIZE = "relax.dequantize"
@@ -54,7 +53,7 @@ class Format:
 
 
 @dataclass(frozen=True)
-class Activation:
+class QuantisedActivation:
     """A quantised tensor that is computed at run time.
 
     Parameters
@@ -68,7 +67,7 @@ class Activation:
 
 
 @dataclass(frozen=True)
-class Stored:
+class QuantisedConstant:
     """A quantised tensor whose integers are stored.
 
     Parameters
@@ -83,7 +82,7 @@ class Stored:
     zero: Array
 
     @classmethod
-    def of(cls, call: relax.Call) -> Stored | None:
+    def of(cls, call: relax.Call) -> QuantisedConstant | None:
         """Return what a dequantisation reads; None where that is not stored."""
         x, scale, zero = call.args[:3]
         if not (is_constant(x) and is_constant(scale) and is_constant(zero)):
@@ -97,19 +96,19 @@ class Stored:
         shifted = (self.integers.astype(np.int64) - self.zero).astype(np.float32)
         return np.asarray(shifted * self.scale, np.float32)
 
-    def transposed(self, axes: Sequence[int] | None) -> Stored:
+    def transposed(self, axes: Sequence[int] | None) -> QuantisedConstant:
         """Return the tensor with its axes in another order; None reverses them."""
         arrays = (self.integers, self.scale, self.zero)
-        return Stored(*(np.transpose(array, axes) for array in arrays))
+        return QuantisedConstant(*(np.transpose(array, axes) for array in arrays))
 
-    def reshaped(self, shape: Sequence[int]) -> Stored | None:
+    def reshaped(self, shape: Sequence[int]) -> QuantisedConstant | None:
         """Return the tensor in another shape; None where its scales do not follow."""
         arrays = [self.integers.reshape(shape)]
         for array in (self.scale, self.zero):
             if array.size not in (1, self.integers.size):
                 return None
             arrays.append(array.reshape([1] * len(shape) if array.size == 1 else shape))
-        return Stored(*arrays)
+        return QuantisedConstant(*arrays)
 
 
 def along_axis(array: Array, rank: int, axis: int) -> Array:
@@ -121,7 +120,7 @@ def along_axis(array: Array, rank: int, axis: int) -> Array:
 
 
 @dataclass
-class Numbers:
+class QuantisedValues:
     """Tells which values of a network are quantised.
 
     Parameters
@@ -146,21 +145,21 @@ class Numbers:
         """Whether a single expression reads a variable."""
         return len(self.readers[value]) == 1
 
-    def activation(self, value: relax.Expr) -> Activation | None:
+    def activation(self, value: relax.Expr) -> QuantisedActivation | None:
         """Return the quantised tensor that a value is the real numbers of."""
         call = self.call(value, DEQUANTIZE)
         if call is None or not isinstance(call.args[0], relax.Var):
             return None
         form = Format.of(call, str(call.args[0].ty.dtype))
-        return None if form is None else Activation(call.args[0], form)
+        return None if form is None else QuantisedActivation(call.args[0], form)
 
-    def stored(self, value: relax.Expr) -> Stored | None:
+    def stored(self, value: relax.Expr) -> QuantisedConstant | None:
         """Return the stored tensor that a value is the real numbers of, perhaps transposed or reshaped."""
         call = self.call(value)
         if call is None:
             return None
         if call.op.name == DEQUANTIZE:
-            return Stored.of(call)
+            return QuantisedConstant.of(call)
         if call.op.name not in ("relax.permute_dims", "relax.reshape"):
             return None
         inner = self.stored(call.args[0])

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from tvm import relax
 
-from dlas.lowering.graph.importing import as_array
-from dlas.lowering.graph.quantised.numbers import Activation, Numbers, Stored
-from dlas.lowering.graph.simplify import is_constant
+from dlas.lowering.graph.graph import as_array, is_constant
+from dlas.lowering.graph.quantised.numbers import QuantisedActivation, QuantisedConstant, QuantisedValues
 from dlas.stack import Array
 
 CONVOLUTION, PRODUCT = "relax.nn.conv2d", "relax.matmul"
@@ -31,7 +30,7 @@ class ByteProduct:
         Holds the float result in the network that was read.
     call : relax.Call
         The float operator.
-    x : Activation
+    x : QuantisedActivation
     weight : ndarray of int8 or int16
         Without its zero point.
     weight_scale : ndarray of float32, [k] or [1]
@@ -41,7 +40,7 @@ class ByteProduct:
 
     variable: relax.Var
     call: relax.Call
-    x: Activation
+    x: QuantisedActivation
     weight: Array
     weight_scale: Array
     bias: Array
@@ -63,7 +62,7 @@ class ByteProduct:
         return numbers.reshape(-1, 1, 1) if self.convolution else numbers.reshape(-1)
 
 
-def byte_product(numbers: Numbers, value: relax.Expr) -> ByteProduct | None:
+def byte_product(numbers: QuantisedValues, value: relax.Expr) -> ByteProduct | None:
     """Return the product, perhaps with a bias, that a value is the real result of; None for another value."""
     call = numbers.call(value)
     if call is None:
@@ -84,13 +83,13 @@ def _multiplies(call: relax.Call) -> bool:
     return call.op.name in (CONVOLUTION, PRODUCT)
 
 
-def _stored_bias(numbers: Numbers, value: relax.Expr) -> Stored | Array | None:
+def _stored_bias(numbers: QuantisedValues, value: relax.Expr) -> QuantisedConstant | Array | None:
     """Return a stored bias, quantised or in float32."""
     return as_array(value) if is_constant(value) else numbers.stored(value)
 
 
 def _read(
-    numbers: Numbers, variable: relax.Var, call: relax.Call, bias: Stored | Array
+    numbers: QuantisedValues, variable: relax.Var, call: relax.Call, bias: QuantisedConstant | Array
 ) -> ByteProduct | None:
     """Return the product; None where its numbers are not bytes, or its sums could need more than 32 bits."""
     x, weight = numbers.activation(call.args[0]), numbers.stored(call.args[1])
@@ -112,7 +111,7 @@ def _read(
     return ByteProduct(variable, call, x, weights, scale, total.astype(np.int32))
 
 
-def _of_bytes(call: relax.Call, x: Activation, weight: Stored) -> bool:
+def _of_bytes(call: relax.Call, x: QuantisedActivation, weight: QuantisedConstant) -> bool:
     """Whether input and weight are bytes in the usual order, and each output has one scale."""
     if x.format.dtype not in BYTES or weight.integers.dtype.name not in BYTES:
         return False
@@ -122,12 +121,12 @@ def _of_bytes(call: relax.Call, x: Activation, weight: Stored) -> bool:
     return layouts == ("NCHW", "OIHW", "NCHW") and weight.scale[0].size == weight.zero[0].size == 1
 
 
-def _in_steps(bias: Stored | Array, scale: Array, outputs: int) -> Array | None:
+def _in_steps(bias: QuantisedConstant | Array, scale: Array, outputs: int) -> Array | None:
     """Return a bias [k] in whole steps of ``scale``; None where it is not one number an output."""
-    values = bias.values() if isinstance(bias, Stored) else bias
+    values = bias.values() if isinstance(bias, QuantisedConstant) else bias
     if values.size not in (1, outputs):
         return None
-    if isinstance(bias, Stored):
+    if isinstance(bias, QuantisedConstant):
         own, asked = (np.broadcast_to(a.reshape(-1), (outputs,)) for a in (bias.scale, scale))
         if np.array_equal(own, asked):
             steps = (bias.integers.astype(np.int64) - bias.zero).reshape(-1)

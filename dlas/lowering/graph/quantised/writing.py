@@ -16,47 +16,41 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from dlas.lowering.graph.importing import as_constant
+from dlas.lowering.graph.graph import as_constant, shape_of
 from dlas.lowering.graph.quantised.numbers import Format
 from dlas.lowering.graph.quantised.products import ByteProduct
-from dlas.lowering.graph.simplify import shape_of
+from dlas.lowering.graph.rewriter import Rewriter
 from dlas.stack import Array
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ClipBounds:
     """An activation between an operator and its quantisation: real numbers are clipped."""
 
     low: float = -math.inf
     high: float = math.inf
 
 
-@dataclass(frozen=True)
-class Writer:
-    """Writes operators into a function under construction.
-
-    Parameters
-    ----------
-    builder : relax.BlockBuilder
-    """
-
-    builder: relax.BlockBuilder
+@dataclass
+class IntegerRewriter(Rewriter):
+    """Writes a network anew, with arithmetic of integers."""
 
     def emit(self, operator: Callable[..., relax.Expr], *arguments: Any, **options: Any) -> relax.Var:
         """Return a new variable that holds an operator's result."""
         return self.builder.emit(operator(*arguments, **options))
 
-    def product(self, product: ByteProduct, x: relax.Expr) -> tuple[relax.Var, relax.Var]:
-        """Return the sums of a product in int32, without and with what they start from."""
-        weight, call = relax.const(product.weight), product.call
+    def sums(self, product: ByteProduct) -> relax.Var:
+        """Return the int32 sums of a product; its layer names those without what they start from."""
+        x, weight, call = self.of(product.x.integers), relax.const(product.weight), product.call
         if product.convolution:
             bare = self._convolution(call, x, weight, product.x.format.zero)
         else:
             bare = self.emit(relax.op.matmul, x, weight, out_dtype="int32")
+        self.name(product.variable, bare)
         if not product.bias.any():
-            return bare, bare
+            return bare
         bias = np.ascontiguousarray(product.along_outputs(product.bias))
-        return bare, self.emit(relax.op.add, bare, relax.const(bias))
+        return self.emit(relax.op.add, bare, relax.const(bias))
 
     def _convolution(self, call: relax.Call, x: relax.Expr, weight: relax.Expr, zero: int) -> relax.Var:
         """Return a convolution of integers, whose border is the input's zero point."""
@@ -93,12 +87,12 @@ class Writer:
         """Return real numbers as integers."""
         return self._nearest(values, written.scale, written.zero, written)
 
-    def requantised(self, values: relax.Expr, written: Format, bounds: Bounds) -> relax.Var:
+    def requantised(self, values: relax.Expr, written: Format, bounds: ClipBounds) -> relax.Var:
         """Return values in steps of the output as integers: the zero point is added after rounding."""
         values = self._bounded(values, written, bounds, 0)
         return self._nearest(values, np.float32(1), written.zero, written)
 
-    def rounded(self, values: relax.Expr, written: Format, bounds: Bounds) -> relax.Var:
+    def rounded(self, values: relax.Expr, written: Format, bounds: ClipBounds) -> relax.Var:
         """Return values in steps of the output, which include its zero point, as integers."""
         values = self._bounded(values, written, bounds, written.zero)
         return self._nearest(values, np.float32(1), 0, written)
@@ -114,7 +108,7 @@ class Writer:
         clipped = self.emit(relax.op.maximum, values, as_float32(written.lowest - written.zero))
         return self.emit(relax.op.add, clipped, as_float32(written.zero))
 
-    def _bounded(self, values: relax.Expr, written: Format, bounds: Bounds, zero: int) -> relax.Expr:
+    def _bounded(self, values: relax.Expr, written: Format, bounds: ClipBounds, zero: int) -> relax.Expr:
         """Return values clipped to ``bounds``, where the type does not clip them anyway."""
         low, high = (bound / float(written.scale) + zero for bound in (bounds.low, bounds.high))
         if low > written.lowest - written.zero + zero:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tvm import relax, s_tir, te, tirx
 from tvm.ir import Expr
 
-from dlas.lowering.graph.simplify import FUSES_BEHIND, shape_of
+from dlas.lowering.graph.graph import FUSES_BEHIND, shape_of
 from dlas.lowering.kernels.products.registers import lanes_of
 from dlas.lowering.kernels.products.tiles import best_rows, panel_width, whole_rows
 from dlas.schedules.loops.registers import sum_in_registers

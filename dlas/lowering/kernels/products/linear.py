@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import tvm
 from tvm import s_tir, te, tirx
 from tvm.ir import Expr
 
-from dlas.lowering.graph.simplify import OPAQUE
-from dlas.lowering.kernels.kernel import Kernel, Origin
+from dlas.lowering.graph.graph import OPAQUE
+from dlas.lowering.kernels.kernel import Kernel, KernelOrigin
 from dlas.lowering.kernels.products.registers import COPIED, LINEAR, ROWS, compute_linear_in_registers
 from dlas.lowering.kernels.products.tiles import copy_block, panel_width, row_tiles, whole_rows
 from dlas.lowering.operators.blocks import is_costly
@@ -94,9 +95,9 @@ class LinearKernel(Kernel):
         return Algorithm.tolerance
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> KernelOrigin:
         """Linear layers have no options."""
-        return Origin({"name": "linear", "class": type(self).__qualname__, "options": {}}, type(self))
+        return KernelOrigin({"name": "linear", "class": type(self).__qualname__, "options": {}}, type(self))
 
     def describe(self) -> Layer:
         """Return the kernel as a layer of a row."""
@@ -142,6 +143,16 @@ class LinearKernel(Kernel):
     @property
     def _outputs(self) -> int:
         return int(self._stages[2].iter_vars[-1].dom.extent)
+
+
+def linear_kernels(module: tvm.IRModule) -> dict[str, LinearKernel]:
+    """Return the kernels of linear layers in a module whose operators are fused, by name."""
+    found = (
+        LinearKernel.read(variable.name_hint, function)
+        for variable, function in module.functions_items()
+        if isinstance(function, tirx.PrimFunc)
+    )
+    return {kernel.name: kernel for kernel in found if kernel is not None}
 
 
 def _operator(stage: str) -> str:

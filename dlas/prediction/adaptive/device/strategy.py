@@ -300,7 +300,7 @@ class DeviceStrategy(SteppedStrategy):
         stored.write(self.folder, *fitted, beside=True)
         self.say(lines.held_out(evaluated[0].evaluations[0].overall()))
 
-    def _tries(self, fitted: stored.Stored) -> Iterator[Batch]:
+    def _tries(self, fitted: stored.StoredPredictor) -> Iterator[Batch]:
         """Yield the networks that were never seen, in turns with points that were fitted."""
         unseen = self.studies.unseen()
         made = self.session.part.plan(self.studies.study(UNSEEN), unseen, kernels=True)

@@ -16,7 +16,7 @@ from dlas.networks.subnets.tables import block_times, read_tables
 from dlas.prediction.adaptive.evolution.space import PointOptions, StudySpace, samples_of, told_by_options
 from dlas.prediction.learning import stored
 from dlas.prediction.learning.features import OF_OPTIONS
-from dlas.prediction.learning.features.subnets import Told
+from dlas.prediction.learning.features.subnets import SubnetOptions
 from dlas.prediction.learning.points import SETTING, Points
 from dlas.prediction.learning.predictions import bound, check_within
 from dlas.prediction.predictors.lookup_table import BlockSum, LookupTable
@@ -66,7 +66,7 @@ class PredictorSource:
     session : Session
     """
 
-    known: stored.Stored
+    known: stored.StoredPredictor
     fitted: Fitted
     setting: stored.SettingRecord
     space: StudySpace
@@ -294,7 +294,7 @@ def scores_of(text: str, space: StudySpace, session: Session) -> Scores:
     path = Path(text).expanduser()
     if path.suffix in WEIGHTS:
         network = AccuracyNetwork.read(path)
-        return lambda points: network(OF_OPTIONS["subnet"].values(Told(PointOptions(points))))
+        return lambda points: network(OF_OPTIONS["subnet"].values(SubnetOptions(PointOptions(points))))
     if (path / stored.FILE).is_file():
         found = PredictorSource.of(path, space, session)
         target = found.known.record.target

@@ -26,8 +26,8 @@ from dlas.sweep.engine.planning import Planner
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.predictions import (
     PREDICTED,
-    Bounds,
     PredictedPoint,
+    PredictionInterval,
     read_predictions,
     write_predictions,
 )
@@ -146,7 +146,7 @@ class ShareStrategy(SteppedStrategy):
                 device=devices[point.hardware],
             )
             sure = bool(rest.low[at] == rest.low[at])
-            bounds = Bounds(
+            bounds = PredictionInterval(
                 value=float(rest.seconds[at]),
                 low=float(rest.low[at]) if sure else None,
                 high=float(rest.high[at]) if sure else None,

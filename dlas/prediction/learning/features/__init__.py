@@ -17,13 +17,13 @@ from dlas.networks.operators import Operators
 from dlas.prediction.learning.features import subnets
 from dlas.prediction.learning.features.costs import costs, costs_by_class
 from dlas.prediction.learning.features.memory_costs import memory_costs
-from dlas.prediction.learning.features.subnets import Options, Told
+from dlas.prediction.learning.features.subnets import Options, SubnetOptions
 from dlas.prediction.learning.features.totals import totals
 from dlas.prediction.learning.features.training_cost import training_cost
-from dlas.stack import Layer
+from dlas.stack import Operator
 from dlas.stack.types import Floats
 
-Family = Callable[[Sequence[Layer]], Mapping[str, float | Floats]]
+Family = Callable[[Sequence[Operator]], Mapping[str, float | Floats]]
 """Returns columns by name; of an array the largest number counts, each an affine function of the batch."""
 OF_OPTIONS = subnets.FAMILIES
 """Families of options alone."""
@@ -77,7 +77,7 @@ def matrix(
     if read != families or not read:
         known = _by_family(read, matrix(read, networks, batches)) if read else []
         of_family = dict(zip(read, known, strict=True))
-        told = Told(options or _unknown)
+        told = SubnetOptions(options or _unknown)
         blocks = [
             of_family[name] if name in of_family else OF_OPTIONS[name].values(told) for name in families
         ]
@@ -123,6 +123,6 @@ def _extended(first: float | Floats, second: float | Floats, steps: Floats) -> F
     return np.asarray((np.asarray(second) + steps[:, None] * growth).max(axis=1))
 
 
-def _values(families: Sequence[str], layers: Sequence[Layer]) -> list[float | Floats]:
+def _values(families: Sequence[str], layers: Sequence[Operator]) -> list[float | Floats]:
     """Return the columns of one network at the batch size of its layers."""
     return [value for family in families for value in FAMILIES[family](layers).values()]

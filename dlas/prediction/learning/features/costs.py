@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dlas.prediction.learning.features.totals import read, totals, weights, written
-from dlas.stack import Layer
+from dlas.stack import Operator
 from dlas.sweep.rows.operators import CLASSES, class_of
 
 NARROW = ("depthwise", "grouped")
@@ -18,7 +18,7 @@ BLOCK = 8
 """Values of a vector register of 256 bits: kernels compute whole blocks of channels."""
 
 
-def costs(operators: Sequence[Layer]) -> dict[str, float]:
+def costs(operators: Sequence[Operator]) -> dict[str, float]:
     """Return the costs of a network's time.
 
     They are few, so that a sum fitted to some networks holds for others: rates of their own for each class
@@ -27,7 +27,7 @@ def costs(operators: Sequence[Layer]) -> dict[str, float]:
 
     Parameters
     ----------
-    operators : sequence of Layer
+    operators : sequence of Operator
         Of a batch.
 
     Returns
@@ -42,12 +42,12 @@ def costs(operators: Sequence[Layer]) -> dict[str, float]:
     return found | {"macs": found["macs"] - narrow, "narrow_macs": narrow, "once": 1.0}
 
 
-def costs_by_class(operators: Sequence[Layer]) -> dict[str, float]:
+def costs_by_class(operators: Sequence[Operator]) -> dict[str, float]:
     """Return the costs of a network's time by class of operator, the first convolution apart.
 
     Parameters
     ----------
-    operators : sequence of Layer
+    operators : sequence of Operator
         Of a batch.
 
     Returns
@@ -68,7 +68,7 @@ def costs_by_class(operators: Sequence[Layer]) -> dict[str, float]:
     return found
 
 
-def padded_macs(layer: Layer) -> float:
+def padded_macs(layer: Operator) -> float:
     """Return a convolution's multiply-adds with its channels rounded up to whole blocks; else 0."""
     if layer.get("operator") != "Conv" or "k" not in layer:
         return 0.0

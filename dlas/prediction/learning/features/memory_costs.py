@@ -8,7 +8,7 @@ from itertools import accumulate
 import numpy as np
 
 from dlas.prediction.learning.features.totals import read, weights, written
-from dlas.stack import Layer
+from dlas.stack import Operator
 from dlas.stack.types import Floats
 
 REUSED = ("Add", "Relu", "Sigmoid", "Tanh", "LeakyRelu", "Elu", "Softmax", "Dropout")
@@ -17,12 +17,12 @@ INDEXED = "MaxPool"
 """Keeps where its maxima were, as integers of 64 bits, beside its output."""
 
 
-def memory_costs(operators: Sequence[Layer]) -> dict[str, float | Floats]:
+def memory_costs(operators: Sequence[Operator]) -> dict[str, float | Floats]:
     """Return the costs of a network's memory, in values of 32 bits.
 
     Parameters
     ----------
-    operators : sequence of Layer
+    operators : sequence of Operator
         Of a batch.
 
     Returns
@@ -65,14 +65,14 @@ def memory_costs(operators: Sequence[Layer]) -> dict[str, float | Floats]:
     }
 
 
-def kept(layer: Layer) -> float:
+def kept(layer: Operator) -> float:
     """Return the values that an operator's forward pass keeps, beside those that others keep."""
     if layer.get("operator") in REUSED:
         return 0.0
     return written(layer) * (3.0 if layer.get("operator") == INDEXED else 1.0)
 
 
-def patches(layer: Layer) -> float:
+def patches(layer: Operator) -> float:
     """Return the size of a convolution's matrix of patches (im2col); else 0."""
     if layer.get("operator") != "Conv":
         return 0.0

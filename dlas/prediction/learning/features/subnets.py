@@ -105,7 +105,7 @@ class Subnets:
             yield small() if width == SMALL_WIDTH else ofa(float(width)), np.flatnonzero(self.widths == width)
 
 
-class Told:
+class SubnetOptions:
     """What the options of points tell; their subnetworks are parsed once for all families.
 
     Parameters
@@ -135,10 +135,10 @@ class PointFamily:
     """
 
     names: tuple[str, ...]
-    values: Callable[[Told], Floats]
+    values: Callable[[SubnetOptions], Floats]
 
 
-def _encoded(told: Told) -> Floats:
+def _encoded(told: SubnetOptions) -> Floats:
     """Return the paper's 128 values: kernel sizes, expansion ratios and size as zeros and ones."""
     subnets = told.subnets
     subnets.check_batch("subnet")
@@ -164,7 +164,7 @@ def _encoded_names() -> tuple[str, ...]:
     return (*names, *(f"size_from_{LEAST_SIZE + place * width}" for place in range(INTERVALS)))
 
 
-def _exact_size(told: Told) -> Floats:
+def _exact_size(told: SubnetOptions) -> Floats:
     """Return the number of pixels, relative to those of the usual size."""
     return ((told.subnets.sizes / USUAL_SIZE) ** 2)[:, None]
 
@@ -173,7 +173,7 @@ GATED = tuple(stage for stage, gated in enumerate(ofa(1.0).gated) if gated)
 COSTS = ("pointwise_macs", "depthwise_macs", "depthwise_values", "gates", "layers")
 
 
-def _costs(told: Told) -> Floats:
+def _costs(told: SubnetOptions) -> Floats:
     """Return the costs of each stage, of the whole batch, and of what all subnetworks have in common."""
     subnets = told.subnets
     found = np.empty((len(subnets.sizes), len(_cost_names())))
@@ -223,7 +223,7 @@ def _halved(sizes: Floats, stride: int) -> Floats:
     return np.ceil(sizes / stride)
 
 
-def _blocks(told: Told) -> Floats:
+def _blocks(told: SubnetOptions) -> Floats:
     """Return how often each block of a table of latencies occurs, the size and the width."""
     subnets = told.subnets
     subnets.check_batch("subnet_blocks")
@@ -252,7 +252,7 @@ def _block_names() -> tuple[str, ...]:
     )
 
 
-def _device(told: Told) -> Floats:
+def _device(told: SubnetOptions) -> Floats:
     """Return the numbers of a GPU, as its rows tell them."""
     columns = []
     for name in DEVICE:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dlas.stack import Layer
+from dlas.stack import Operator
 
 
-def totals(operators: Sequence[Layer]) -> dict[str, float]:
+def totals(operators: Sequence[Operator]) -> dict[str, float]:
     """Return a network's totals.
 
     Parameters
     ----------
-    operators : sequence of Layer
+    operators : sequence of Operator
         Of a batch.
 
     Returns
@@ -30,17 +30,17 @@ def totals(operators: Sequence[Layer]) -> dict[str, float]:
     }
 
 
-def read(layer: Layer) -> int:
+def read(layer: Operator) -> int:
     """Return the number of values that an operator reads, weights left out."""
     return sum(math.prod(shape) for shape in layer.get("inputs") or ())
 
 
-def written(layer: Layer) -> int:
+def written(layer: Operator) -> int:
     """Return the number of values that an operator writes."""
     return math.prod(layer.get("output") or (0,))
 
 
-def weights(layer: Layer) -> int:
+def weights(layer: Operator) -> int:
     """Return the number of an operator's weights, biases left out."""
     operator, output = layer.get("operator"), layer.get("output")
     if operator == "Conv" and "k" in layer:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from dlas.stack import Layer
+from dlas.stack import Operator
 from dlas.stack.types import Floats
 
 TILES = ((4, 3), (3, 2))
@@ -42,7 +42,7 @@ class Convolutions:
     groups: Floats
 
     @classmethod
-    def of(cls, operators: Iterable[Layer]) -> Convolutions:
+    def of(cls, operators: Iterable[Operator]) -> Convolutions:
         """Return the convolutions among a network's operators."""
         names = [field.name for field in fields(cls)]
         rows = [[layer[name] for name in names] for layer in operators if "groups" in layer]  # type: ignore[literal-required]
@@ -50,12 +50,12 @@ class Convolutions:
         return cls(*table.T)
 
 
-def training_cost(operators: Sequence[Layer]) -> dict[str, float]:
+def training_cost(operators: Sequence[Operator]) -> dict[str, float]:
     """Return the 56 columns of a network: sums over its convolutions.
 
     Parameters
     ----------
-    operators : sequence of Layer
+    operators : sequence of Operator
         Of a batch.
 
     Returns

@@ -27,7 +27,7 @@ STARTED = 5
 
 
 @dataclass(frozen=True)
-class Found:
+class BestSettings:
     """The best settings of a search.
 
     Parameters
@@ -44,7 +44,7 @@ class Found:
     error: float
 
 
-def search(features: Floats, target: Floats, groups: Sequence[str], trials: int, seed: int) -> Found:
+def search(features: Floats, target: Floats, groups: Sequence[str], trials: int, seed: int) -> BestSettings:
     """Return the settings with the least error on groups that were held out.
 
     Parameters
@@ -82,7 +82,7 @@ def search(features: Floats, target: Floats, groups: Sequence[str], trials: int,
         optuna.logging.set_verbosity(verbosity)
     best = study.best_trial
     error, rounds = best.user_attrs["best"]
-    return Found({**_proposed(best), "seed": seed}, int(rounds), float(error))
+    return BestSettings({**_proposed(best), "seed": seed}, int(rounds), float(error))
 
 
 def _proposed(trial: optuna.Trial | optuna.trial.FrozenTrial) -> dict[str, Any]:

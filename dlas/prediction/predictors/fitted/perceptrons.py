@@ -37,7 +37,7 @@ MILLI = 1e3
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetScale:
     """How targets become what a perceptron puts out.
 
     Parameters
@@ -57,7 +57,7 @@ class Target:
     high: float
 
     @classmethod
-    def of(cls, target: Floats, scale: Scale, quantity: str) -> Target:
+    def of(cls, target: Floats, scale: Scale, quantity: str) -> TargetScale:
         """Return the scale of targets, each positive, of a quantity such as ``latency_s``."""
         low, high = float(target.min() / np.exp(BEYOND)), float(target.max() * np.exp(BEYOND))
         if scale == "as is":
@@ -87,14 +87,14 @@ class Perceptron(Fitted):
     biases : tuple of array [written]
     mean, deviation : array [columns]
         Of the features, which it reads standardised.
-    target : Target
+    target : TargetScale
     """
 
     weights: tuple[Floats, ...]
     biases: tuple[Floats, ...]
     mean: Floats
     deviation: Floats
-    target: Target
+    target: TargetScale
 
     @classmethod
     def read(cls, folder: Path) -> Perceptron:
@@ -123,7 +123,7 @@ class Perceptron(Fitted):
             biases,
             arrays["mean"],
             arrays["deviation"],
-            Target(bool(logs), mean, deviation, low, high),
+            TargetScale(bool(logs), mean, deviation, low, high),
         )
 
     def standardised(self, features: Floats) -> Floats:

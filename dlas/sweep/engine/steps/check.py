@@ -10,19 +10,18 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import binomtest
 
 from dlas.bench.processes.interface import Channel
 from dlas.bench.store.cache import Cache
 from dlas.errors import WrongOutput
 from dlas.stack import TRAINING, Images, Labels, Program, TrainingStep
+from dlas.stack.array import BoolArray
 from dlas.sweep.engine.steps.artifacts import load_artifact
 from dlas.sweep.engine.steps.programs import load_program
 from dlas.sweep.engine.steps.samples import fill_batch, load_batch, load_sample
 from dlas.sweep.study.point import Point
 
-Truths = npt.NDArray[np.bool_]
 CHECK_SECONDS = 60.0
 """Time limit of a check after its first batch, which may compile; a slow build is checked on fewer images."""
 ERRORS_WIDE = NormalDist().inv_cdf(0.975)
@@ -83,14 +82,14 @@ def compare_classes(outputs: Images, expected: Images, labels: Labels) -> dict[s
     }
 
 
-def _share(true: Truths) -> tuple[float, float, float]:
+def _share(true: BoolArray) -> tuple[float, float, float]:
     """Return the share of what is true, with its Wilson score interval of level 0.95."""
     count = int(true.sum())
     low, high = binomtest(count, len(true)).proportion_ci(method="wilson")
     return count / len(true), float(low), float(high)
 
 
-def paired_difference(first: Truths, second: Truths) -> tuple[float, float, float]:
+def paired_difference(first: BoolArray, second: BoolArray) -> tuple[float, float, float]:
     """Return the share of what is true in ``first`` less that in ``second``, with its interval of level 0.95.
 
     Parameters

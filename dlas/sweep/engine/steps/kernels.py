@@ -9,7 +9,7 @@ from typing import Any
 
 from dlas.bench.processes.interface import Channel
 from dlas.bench.store.cache import Cache
-from dlas.stack import Backend, Hardware, Layer, Network
+from dlas.stack import Backend, Hardware, Layer, Network, Operator
 from dlas.sweep.engine.steps.artifacts import restore_network
 from dlas.sweep.study.point import Point
 
@@ -27,7 +27,7 @@ def run(
     return {}
 
 
-def kernels_of(point: Point, network: Callable[[], Network], operators: Sequence[Layer]) -> list[Layer]:
+def kernels_of(point: Point, network: Callable[[], Network], operators: Sequence[Operator]) -> list[Layer]:
     """Return what a point's compiler tells of a network, as :meth:`dlas.stack.Backend.kernels` describes."""
     compiler: Backend = point.compiler.make("compiler")
     device: Hardware = point.hardware.make("hardware")
