@@ -32,18 +32,13 @@ LAYERS = {
 
 @dataclass(frozen=True)
 class Layer(TorchModel):
-    """A convolution with bias and ReLU that reads the dataset's images.
-
-    Parameters
-    ----------
-    filters, kernel, stride, groups : int
-        Padding keeps height and width but for the stride.
-    """
+    """A convolution with bias and ReLU that reads the dataset's images."""
 
     filters: Count
     kernel: Count = 3
     stride: Count = 1
     groups: Count = 1
+    """Padding keeps height and width but for the stride."""
 
     def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
         """Return the convolution; its output [n, k, p, q] takes the place of a network's."""

@@ -50,24 +50,16 @@ RATES: dict[str, Sequence[float]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a trace.
-
-    Parameters
-    ----------
-    late : float
-        Share of the images that were done after their deadline.
-    accuracy : float
-        Mean accuracy of the paths that images took.
-    rate : float
-        Images a second of working time.
-    paths : int
-        Number of paths that were taken.
-    """
+    """What became of a trace."""
 
     late: float
+    """Share of the images that were done after their deadline."""
     accuracy: float
+    """Mean accuracy of the paths that images took."""
     rate: float
+    """Images a second of working time."""
     paths: int
+    """Number of paths that were taken."""
 
 
 def arrivals(rates: Sequence[float], capacity: float, seconds: float, seed: int) -> Times:
@@ -81,7 +73,6 @@ def arrivals(rates: Sequence[float], capacity: float, seconds: float, seed: int)
         Images a second.
     seconds : float
         Of all periods together.
-    seed : int
     """
     rng = np.random.default_rng(seed)
     period = seconds / len(rates)
@@ -94,27 +85,18 @@ def arrivals(rates: Sequence[float], capacity: float, seconds: float, seed: int)
 
 @dataclass(frozen=True)
 class Site:
-    """A flexible network that serves images.
-
-    Parameters
-    ----------
-    run : callable
-        Runs a path on a number of images, and returns the seconds.
-    routes : callable
-        Returns the Pareto set of the program that a number of images is run by, the fastest first.
-    accuracy : mapping of str to float
-        By path; NaN where it is unknown.
-    legacy : str
-        The path of the static network.
-    batch : int
-        Most images that are run at once.
-    """
+    """A flexible network that serves images."""
 
     run: Callable[[str, int], float]
+    """Runs a path on a number of images, and returns the seconds."""
     routes: Callable[[int], Sequence[Route]]
+    """Returns the Pareto set of the program that a number of images is run by, the fastest first."""
     accuracy: Mapping[str, float]
+    """By path; NaN where it is unknown."""
     legacy: str
+    """The path of the static network."""
     batch: int
+    """Most images that are run at once."""
 
     @classmethod
     def of(cls, network: DeployedPaths, batch: int = 0) -> Site:
@@ -157,8 +139,6 @@ def serve(times: Times, site: Site, policy: Policy, deadline_s: float) -> Outcom
     ----------
     times : ndarray
         In order.
-    site : Site
-    policy : callable
     deadline_s : float
         From an image's arrival on.
     """

@@ -36,12 +36,7 @@ PAGE = resource.getpagesize()
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of a program.
-
-    Parameters
-    ----------
-    library, parameters : int
-    """
+    """Bytes of a program."""
 
     library: int
     parameters: int
@@ -205,9 +200,6 @@ def switched(folder: Path, paths: Sequence[str], images: Any, threads: int, swit
     ----------
     folder : Path
         Of the program of all paths.
-    paths : sequence of str
-    images : ndarray
-    threads, switches : int
     """
     from dlas.deployment.runtimes.tvm import TvmDeployment
 

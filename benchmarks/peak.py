@@ -70,7 +70,6 @@ def time_sums(
 
     Parameters
     ----------
-    threads : int
     extents : pair of int
         How often, and of how many terms.
     factors : sequence of te.Tensor

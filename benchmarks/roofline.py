@@ -28,26 +28,17 @@ WIDE = "float32"
 
 @dataclass(frozen=True)
 class Roof:
-    """Rates of a machine on some threads.
-
-    Parameters
-    ----------
-    flops : float
-        Operations a second of multiply-adds in registers.
-    aligned : dict of int to float
-        Numbers a second that multiply-adds read from memory, a vector each, by the bytes walked through.
-    shifted : float
-        As many from a first-level cache, where each vector lies across two lines.
-    threads : int
-    dots : mapping of str to float
-        Operations a second of dot products in registers, by the type of weights that has such.
-    """
+    """Rates of a machine on some threads."""
 
     flops: float
+    """Operations a second of multiply-adds in registers."""
     aligned: dict[int, float]
+    """Numbers a second that multiply-adds read from memory, a vector each, by the bytes walked through."""
     shifted: float
+    """As many from a first-level cache, where each vector lies across two lines."""
     threads: int
     dots: Mapping[str, float] = field(default_factory=dict)
+    """Operations a second of dot products in registers, by the type of weights that has such."""
 
     def limits(self, layer: Layer, height: int, shifted: bool) -> dict[str, float]:
         """Return the least seconds that a layer takes, by what limits it.

@@ -50,18 +50,12 @@ reason    = "any order is as good for rows that are alike"
 
 @dataclass(frozen=True)
 class SkewedLayer(Layer):
-    """A sparse convolution whose filters are very different.
-
-    Parameters
-    ----------
-    density : float
-        Of the filters that are not dense.
-    even : bool
-        Spread as many nonzeros over all filters instead.
-    """
+    """A sparse convolution whose filters are very different."""
 
     density: Annotated[float, Field(ge=0, le=1)] = 0.04
+    """Of the filters that are not dense."""
     even: bool = False
+    """Spread as many nonzeros over all filters instead."""
 
     def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
         """Return the convolution with ReLU."""

@@ -34,16 +34,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Module:
-    """A file of the package.
-
-    Parameters
-    ----------
-    path : Path
-        Below the checkout.
-    text : str
-    """
+    """A file of the package."""
 
     path: Path
+    """Below the checkout."""
     text: str
 
     @cached_property

@@ -75,21 +75,14 @@ class Result:
 
 @dataclass(frozen=True)
 class LayerResults:
-    """Speeds of one layer on a number of threads.
-
-    Parameters
-    ----------
-    dense : dict of str to float
-        Speeds against ONNX Runtime, by compiler.
-    sparse : dict of str to (dict of float to Result)
-        By algorithm and level.
-    peak : float
-        Our best dense code's share of the multiply-add peak.
-    """
+    """Speeds of one layer on a number of threads."""
 
     dense: dict[str, float]
+    """Speeds against ONNX Runtime, by compiler."""
     sparse: dict[str, dict[float, Result]]
+    """By algorithm and level."""
     peak: float
+    """Our best dense code's share of the multiply-add peak."""
 
 
 def main(

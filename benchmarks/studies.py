@@ -23,8 +23,6 @@ def chosen(listed: str, known: Collection[str], what: str) -> list[str]:
 
     Parameters
     ----------
-    listed : str
-    known : collection of str
     what : str
         What the names are of, for messages.
 

@@ -44,15 +44,10 @@ TARGET = "latency_s"
 
 @dataclass
 class Counted:
-    """A judge of candidates, and how many it was asked for.
-
-    Parameters
-    ----------
-    judge : callable
-        What :func:`dlas.prediction.adaptive.evolution.strategy.judge_of` returned.
-    """
+    """A judge of candidates, and how many it was asked for."""
 
     judge: Judge[Candidate]
+    """What :func:`dlas.prediction.adaptive.evolution.strategy.judge_of` returned."""
     asked: int = field(default=0, init=False)
 
     def __call__(self, candidates: Sequence[Candidate]) -> Sequence[Individual[Candidate]]:

@@ -36,23 +36,18 @@ REFERENCES = 5
 
 @dataclass(frozen=True)
 class Outcome:
-    """A winner and what was measured of it.
-
-    Parameters
-    ----------
-    bound, estimated, high, measured, scaled : float, s
-        The most that it may take, what was estimated and the upper end of its interval, what was
-        measured, and that divided by how much slower the reference was than in the rows.
-    noisy : bool
-        Whether something else disturbed a measurement.
-    """
+    """A winner and what was measured of it."""
 
     bound: float
     estimated: float
     high: float
     measured: float
     scaled: float
+    """The most that it may take, what was estimated and the upper end of its interval, what was measured, and
+    that divided by how much slower the reference was than in the rows; in s.
+    """
     noisy: bool
+    """Whether something else disturbed a measurement."""
 
 
 def main() -> None:
@@ -151,24 +146,16 @@ def print_shares(outcomes: Sequence[Outcome]) -> None:
 
 @dataclass(frozen=True)
 class Margin:
-    """What happens if estimates lie below the bound by a margin.
-
-    Parameters
-    ----------
-    margin : float
-        The bound over the estimate, less 1.
-    kept : list of bool
-        Whether each winner keeps its bound.
-    given_up : float
-        What the best score falls by; not a number with a single search.
-    own : bool
-        Whether it is the margin of the predictor's intervals.
-    """
+    """What happens if estimates lie below the bound by a margin."""
 
     margin: float
+    """The bound over the estimate, less 1."""
     kept: list[bool]
+    """Whether each winner keeps its bound."""
     given_up: float
+    """What the best score falls by; not a number with a single search."""
     own: bool
+    """Whether it is the margin of the predictor's intervals."""
 
 
 def margins(outcomes: Sequence[Outcome], best: Sequence[tuple[float, float]]) -> list[Margin]:
@@ -179,7 +166,6 @@ def margins(outcomes: Sequence[Outcome], best: Sequence[tuple[float, float]]) ->
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
     best : sequence of (float, float)
         The estimate and the score of the best of each search; the best score at any latency lies between.
     """

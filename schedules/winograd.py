@@ -35,16 +35,6 @@ class Winograd(Algorithm):
     transformed when the network is compiled, which makes them 1.8 or four times larger.
     Tiles at the edge compute outputs that are dropped.
 
-    Parameters
-    ----------
-    tile : {2, 4}
-        m, the outputs along each side of a tile.  With 512 channels of normally
-        distributed inputs the error is 1e-6 of the largest output for m = 2 and 5e-6
-        for m = 4, against 2.5e-6 for a direct convolution.
-    layout : {"nchw", "blocked"}
-        ``nchw`` reads and writes NCHW.  ``blocked`` keeps activations in a blocked layout
-        (NCHW16c) from one layer to the next, so that vectors hold channels as they are.
-
     References
     ----------
     A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.
@@ -55,7 +45,13 @@ class Winograd(Algorithm):
 
     tolerance: ClassVar[float] = 2e-5
     tile: Literal[2, 4] = 4
+    """m, the outputs along each side of a tile. With 512 channels of normally distributed inputs the error is
+    1e-6 of the largest output for m = 2 and 5e-6 for m = 4, against 2.5e-6 for a direct convolution.
+    """
     layout: Literal["nchw", "blocked"] = "nchw"
+    """``nchw`` reads and writes NCHW. ``blocked`` keeps activations in a blocked layout (NCHW16c) from one
+    layer to the next, so that vectors hold channels as they are.
+    """
 
     def supports(self, conv: Conv) -> str | None:
         """Return why ``conv`` is declined: all but plain 3x3 kernels, in float32."""

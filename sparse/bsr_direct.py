@@ -18,17 +18,13 @@ class BsrDirect(SparseRows):
     pruned by such blocks (``block_pruning``): pruned weight by weight, hardly any block is
     all zero.
 
-    Parameters
-    ----------
-    size : int
-        Filters of a block; where it does not divide a group's filters, the last block is smaller.
-
     References
     ----------
     S. Gray, A. Radford and D. Kingma, "GPU Kernels for Block-Sparse Weights", 2017.
     """
 
     size: Annotated[int, Field(ge=2, le=16)] = 4
+    """Filters of a block; where it does not divide a group's filters, the last block is smaller."""
 
     @property
     def height(self) -> int:

@@ -37,17 +37,13 @@ class ChannelIndex(Algorithm):
     filter is skipped, as an input channel it is skipped only where the weights that read it
     are zero.
 
-    Parameters
-    ----------
-    dense : {"spatial_pack", "gemm", "direct"}
-        The algorithm of the remaining convolution.
-
     References
     ----------
     DLAS paper, section 6.4, which names such a format as future work.
     """
 
     dense: Literal["spatial_pack", "gemm", "direct"] = "spatial_pack"
+    """The algorithm of the remaining convolution."""
 
     def supports(self, conv: Conv) -> str | None:
         """Return why ``conv`` is declined: only layouts other than NCHW are."""
@@ -110,17 +106,14 @@ class ChannelIndex(Algorithm):
 
 @dataclass(frozen=True)
 class _Compact(ChannelIndex):
-    """The same with the sizes of the remaining weight, on which the loops depend.
-
-    Parameters
-    ----------
-    groups, channels, filters : int
-        Remaining groups, and the channels and filters of each.
-    """
+    """The same with the sizes of the remaining weight, on which the loops depend."""
 
     groups: int = 1
+    """Remaining groups, and the channels and filters of each."""
     channels: int = 1
+    """Remaining groups, and the channels and filters of each."""
     filters: int = 1
+    """Remaining groups, and the channels and filters of each."""
 
     def schedule(self, schedule: Schedule, conv: Conv, target: Target) -> None:
         """Share removed filters' outputs among threads; schedule the rest as the dense algorithm does."""

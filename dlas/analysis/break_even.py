@@ -30,32 +30,22 @@ KEYS = ["technique", "algorithm", "compiler"]
 
 @dataclass(frozen=True)
 class SpeedCurve:
-    """Speed-up over dense code, by level.
-
-    Parameters
-    ----------
-    setting : mapping
-        Dataset, model, hardware, machine, batch, task and seed.
-    technique, algorithm, compiler : str
-        The compression without its level; the algorithm and compiler.
-    dense : int
-        Line of the fastest dense point.
-    points : list of int
-        Lines of the curve's points, by rising ratio.
-    ratios : list of float
-        Share of the convolutions' weights that is zero or gone.
-    speeds : list of (float, float, float)
-        Speed-up over the dense point: median, and ends of its confidence interval.
-    """
+    """Speed-up over dense code, by level."""
 
     setting: Mapping[str, object]
+    """Dataset, model, hardware, machine, batch, task and seed."""
     technique: str
     algorithm: str
     compiler: str
+    """The compression without its level; the algorithm and compiler."""
     dense: int
+    """Line of the fastest dense point."""
     points: list[int]
+    """Lines of the curve's points, by rising ratio."""
     ratios: list[float]
+    """Share of the convolutions' weights that is zero or gone."""
     speeds: list[tuple[float, float, float]]
+    """Speed-up over the dense point: median, and ends of its confidence interval."""
 
     @property
     def break_even(self) -> float:

@@ -36,32 +36,22 @@ from dlas.sweep.study.parts import LIBRARY
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One value's row in a group.
-
-    Parameters
-    ----------
-    row : int
-        Line of the frame.
-    status : str
-        One of :data:`dlas.sweep.rows.results.OUTCOMES`.
-    reason : str or None
-    latency_s : tuple of float
-        Median, low, high; per image where the axis is the batch.
-    noisy : bool
-    coverage : float
-        Share of the convolutions' multiply-adds that its algorithm computes, NaN where unknown.
-    ratio : tuple of float or None
-        How many times as fast as the baseline it is, with the confidence interval.  None for the
-        baseline, and where either has no time.
-    """
+    """One value's row in a group."""
 
     row: int
+    """Line of the frame."""
     status: str
+    """One of :data:`dlas.sweep.rows.results.OUTCOMES`."""
     reason: str | None
     latency_s: tuple[float, float, float]
+    """Median, low, high; per image where the axis is the batch."""
     noisy: bool
     coverage: float
+    """Share of the convolutions' multiply-adds that its algorithm computes, NaN where unknown."""
     ratio: tuple[float, float, float] | None = None
+    """How many times as fast as the baseline it is, with the confidence interval. None for the baseline, and
+    where either has no time.
+    """
 
     @property
     def ok(self) -> bool:
@@ -84,46 +74,32 @@ class MatchedGroup:
 
 @dataclass
 class Comparison:
-    """The result of a comparison.
-
-    Parameters
-    ----------
-    axis, baseline : str
-    values : list of str
-        Those with a time in some group, the baseline first.
-    groups : list of MatchedGroup
-        Groups in which the baseline and another value have a time.
-    unmatched : list of MatchedGroup
-        All other groups.
-    never : list of str
-        Values without any time.
-    total : int
-        All rows, including ``library`` and ``left_out``.
-    library : int
-        Rows of runtimes with kernels of their own, where the axis is the algorithm.
-    repeated : int
-        Points whose repeats are merged.
-    left_out : int
-        Rows of points that have a later one: repeats that failed, and copies.
-    searches : dict of str to (float, float)
-        Trials and seconds of tuning, medians over points, by value; only values that were tuned.
-    accuracies : dict of str to (float, float, int)
-        Where the axis is the compression: by value, the medians of the share of weights pruned (NaN where
-        unknown) and of the difference in accuracy to the baseline, and the number of networks.
-    """
+    """The result of a comparison."""
 
     axis: str
     baseline: str
     values: list[str]
+    """Those with a time in some group, the baseline first."""
     groups: list[MatchedGroup]
+    """Groups in which the baseline and another value have a time."""
     unmatched: list[MatchedGroup]
+    """All other groups."""
     never: list[str]
+    """Values without any time."""
     total: int
+    """All rows, including ``library`` and ``left_out``."""
     library: int = 0
+    """Rows of runtimes with kernels of their own, where the axis is the algorithm."""
     repeated: int = 0
+    """Points whose repeats are merged."""
     left_out: int = 0
+    """Rows of points that have a later one: repeats that failed, and copies."""
     searches: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Trials and seconds of tuning, medians over points, by value; only values that were tuned."""
     accuracies: dict[str, tuple[float, float, int]] = field(default_factory=dict)
+    """Where the axis is the compression: by value, the medians of the share of weights pruned (NaN where
+    unknown) and of the difference in accuracy to the baseline, and the number of networks.
+    """
 
     def frame(self) -> pd.DataFrame:
         """Return a line for each value of each group.

@@ -29,36 +29,27 @@ Z = 1.959963984540054
 
 @dataclass(frozen=True)
 class Interaction:
-    """The shares of variation that two axes explain.
-
-    Parameters
-    ----------
-    axes : pair of str
-    values : pair of list of str
-        The compared values of both axes.
-    blocks : int
-        Complete blocks.
-    matched, total : int
-        Points in them, and all points.
-    failed, library : int
-        Points without a time, and points with a time whose compiler brings its
-        own kernels, where an axis is the algorithm.
-    shares : tuple of float
-        Of the first axis, the second, the interaction and the residual; they add
-        up to 1.  NaN where there is no block, or all times are the same.
-    noise : float
-        Expected share of the interaction from the uncertainty of the medians alone.
-    """
+    """The shares of variation that two axes explain."""
 
     axes: tuple[str, str]
     values: tuple[list[str], list[str]]
+    """The compared values of both axes."""
     blocks: int
+    """Complete blocks."""
     matched: int
     total: int
+    """Points in them, and all points."""
     failed: int
     library: int
+    """Points without a time, and points with a time whose compiler brings its own kernels, where an axis is
+    the algorithm.
+    """
     shares: tuple[float, float, float, float]
+    """Of the first axis, the second, the interaction and the residual; they add up to 1. NaN where there is
+    no block, or all times are the same.
+    """
     noise: float
+    """Expected share of the interaction from the uncertainty of the medians alone."""
 
     @property
     def incomplete(self) -> int:

@@ -134,25 +134,18 @@ def paired(points: pd.DataFrame, first: pd.Series, second: pd.Series, same: Sequ
 
 @dataclass(frozen=True)
 class Blocks:
-    """Points along two axes, in blocks of points that are equal in everything else.
-
-    Parameters
-    ----------
-    axes : pair of str
-    values : pair of list of str
-        The values of both axes, in order.
-    points : ndarray of int, [blocks, first, second]
-        Position in the frame, or :data:`NOTHING`.
-    total, library : int
-        All points, and those with a time that are left out because their compiler
-        brings its own kernels and an axis is the algorithm.
-    """
+    """Points along two axes, in blocks of points that are equal in everything else."""
 
     axes: tuple[str, str]
     values: tuple[list[str], list[str]]
+    """The values of both axes, in order."""
     points: npt.NDArray[np.int64]
+    """Position in the frame, or :data:`NOTHING`; int [blocks, first, second]."""
     total: int
     library: int
+    """All points, and those with a time that are left out because their compiler brings its own kernels and
+    an axis is the algorithm.
+    """
 
     def of(self, column: npt.ArrayLike) -> Floats:
         """Return a column's numbers by block and values, NaN where there is no point."""

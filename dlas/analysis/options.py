@@ -19,18 +19,12 @@ from dlas.stack import PART_AXES
 
 @dataclass(frozen=True)
 class OptionSettings:
-    """Settings of the same parts, machine, batch size and seed.
-
-    Parameters
-    ----------
-    options : mapping of str to list of str
-        The axes on which they differ, with their values.
-    best : Winner
-        The fastest of all their points.
-    """
+    """Settings of the same parts, machine, batch size and seed."""
 
     options: dict[str, list[str]]
+    """The axes on which they differ, with their values."""
     best: Winner
+    """The fastest of all their points."""
 
     @property
     def differing(self) -> str:

@@ -22,29 +22,21 @@ from dlas.stack.types import Floats
 
 @dataclass(frozen=True)
 class Ranking:
-    """How stable the ranking of one axis's values is along another axis.
-
-    Parameters
-    ----------
-    ranked, along : str
-        The axis whose values are ranked by latency, and the axis that changes.
-    kept, flipped, ties : int
-        Numbers of comparisons of two values' order at two values of the other axis, by outcome.
-    correlation : float
-        Kendall's rank correlation of medians: 1 where every order is kept, -1
-        where every order flips; ties of intervals count by their medians.
-        NaN without comparisons.
-    examples : list of (str, int, int)
-        The most frequent flips as text, with their count and the number of comparisons.
-    """
+    """How stable the ranking of one axis's values is along another axis."""
 
     ranked: str
     along: str
+    """The axis whose values are ranked by latency, and the axis that changes."""
     kept: int
     flipped: int
     ties: int
+    """Numbers of comparisons of two values' order at two values of the other axis, by outcome."""
     correlation: float
+    """Kendall's rank correlation of medians: 1 where every order is kept, -1 where every order flips; ties of
+    intervals count by their medians. NaN without comparisons.
+    """
     examples: list[tuple[str, int, int]]
+    """The most frequent flips as text, with their count and the number of comparisons."""
 
     @property
     def compared(self) -> int:

@@ -22,20 +22,15 @@ Lines = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Winner:
-    """The outcome of one competition.
-
-    Parameters
-    ----------
-    points : tuple of int
-        Lines of the frame: the fastest first, then those whose interval
-        overlaps with its own; empty where nothing has a time.
-    tried, failed : int
-        Number of compared points, and of those without a time.
-    """
+    """The outcome of one competition."""
 
     points: tuple[int, ...]
+    """Lines of the frame: the fastest first, then those whose interval overlaps with its own; empty where
+    nothing has a time.
+    """
     tried: int
     failed: int
+    """Number of compared points, and of those without a time."""
 
     @property
     def tie(self) -> bool:
@@ -66,27 +61,17 @@ class Times:
 
 @dataclass(frozen=True)
 class Standing:
-    """The winners in one setting under one compiler.
-
-    Parameters
-    ----------
-    setting : mapping
-        Dataset, model, hardware, machine, batch, task and seed.
-    compiler, tuning : str
-        The compiler and its place in :data:`dlas.analysis.roles.TUNINGS`.
-    by_compression : mapping of str to Winner
-        Among all algorithms.
-    by_primitive : mapping of str to Winner
-        Among all compressions; versions of an algorithm on other data formats
-        compete for it.
-    overall : Winner
-    """
+    """The winners in one setting under one compiler."""
 
     setting: Mapping[str, object]
+    """Dataset, model, hardware, machine, batch, task and seed."""
     compiler: str
     tuning: str
+    """The compiler and its place in :data:`dlas.analysis.roles.TUNINGS`."""
     by_compression: Mapping[str, Winner]
+    """Among all algorithms."""
     by_primitive: Mapping[str, Winner]
+    """Among all compressions; versions of an algorithm on other data formats compete for it."""
     overall: Winner
 
 

@@ -42,22 +42,14 @@ CHECKED_IMAGES = 64
 
 @dataclass(frozen=True)
 class PathEntry:
-    """A path with one batch size, as its row measured it.
-
-    Parameters
-    ----------
-    row : Row
-    point : Point
-    network : Artifact
-        The network at the path.
-    tuning : Artifact or None
-        Schedules that a search found.
-    """
+    """A path with one batch size, as its row measured it."""
 
     row: Row
     point: Point
     network: Artifact
+    """The network at the path."""
     tuning: Artifact | None
+    """Schedules that a search found."""
 
     @property
     def path(self) -> str:

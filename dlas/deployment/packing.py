@@ -26,27 +26,18 @@ from dlas.stack import Backend, Network
 
 @dataclass(frozen=True)
 class ProgramFolder:
-    """A program in a folder.
-
-    Parameters
-    ----------
-    runtime : str
-        The module of :mod:`dlas.deployment.runtimes` that runs it.
-    packages : tuple of str
-        The distributions that the module needs.
-    options : dict
-        Of its ``Program``.
-    native : bool
-        Whether the program holds instructions of one processor.
-    tolerance : float
-        Of its build.
-    """
+    """A program in a folder."""
 
     runtime: str
+    """The module of :mod:`dlas.deployment.runtimes` that runs it."""
     packages: tuple[str, ...]
+    """The distributions that the module needs."""
     options: dict[str, Any] = field(default_factory=dict)
+    """Of its ``Program``."""
     native: bool = False
+    """Whether the program holds instructions of one processor."""
     tolerance: float = 0.0
+    """Of its build."""
 
 
 TVM = ProgramFolder("tvm", ("apache-tvm", "apache-tvm-ffi", "numpy"), native=True)
@@ -74,13 +65,10 @@ def pack(
 
     Parameters
     ----------
-    compiler : Backend
     network : callable
         Restores the network, for a runtime that runs the module itself.
-    batch : int
     build : Path
         What the compiler built.
-    folder : Path
     """
     if isinstance(compiler, TvmCompiler):
         _copy(tvm_files.FILES, build, folder)

@@ -33,8 +33,6 @@ def labels(name: str, dataset: Dataset, classes: int) -> list[str]:
     ----------
     name : str
         The data set's.
-    dataset : Dataset
-    classes : int
     """
     names = _folder_names(dataset) if name == "imagenet" else {}
     if name == "cifar10":

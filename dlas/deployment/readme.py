@@ -57,7 +57,6 @@ def readme(
 
     Parameters
     ----------
-    row : Row
     description : mapping
         What ``deployed.json`` holds.
     prepared : str

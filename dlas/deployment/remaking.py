@@ -29,18 +29,12 @@ RESCHEDULED = (
 
 @dataclass(frozen=True)
 class CachedBuild:
-    """A row's network and build in the cache.
-
-    Parameters
-    ----------
-    network, build : Artifact
-    notes : list of str
-        In what the build may differ from the one that was measured.
-    """
+    """A row's network and build in the cache."""
 
     network: Artifact
     build: Artifact
     notes: list[str]
+    """In what the build may differ from the one that was measured."""
 
 
 def built(row: Row, point: Point, cache: Cache, say: Say) -> CachedBuild:

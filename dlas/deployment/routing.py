@@ -26,48 +26,32 @@ MOST_BYTES = 2**24
 
 @dataclass(frozen=True)
 class Route:
-    """A path as it was measured with one batch size.
-
-    Parameters
-    ----------
-    path : str
-        A digit for each phase, 1 for the shallow one.
-    accuracy : float or None
-        Share of the test images; None where the network is untrained or images have no labels.
-    latency_s, latency_low_s, latency_high_s : float
-        Of a batch: the median and its 95 % interval.
-    """
+    """A path as it was measured with one batch size."""
 
     path: str
+    """A digit for each phase, 1 for the shallow one."""
     accuracy: float | None
+    """Share of the test images; None where the network is untrained or images have no labels."""
     latency_s: float
     latency_low_s: float
     latency_high_s: float
+    """Of a batch: the median and its 95 % interval."""
 
 
 @dataclass(frozen=True)
 class State:
-    """What a policy may look at.
-
-    Parameters
-    ----------
-    batch : int
-        Images that are run at once.
-    queue : int
-        Images that wait, those of this batch among them.
-    deadline_s : float
-        Time until the first of them must be done; infinite where there is no hurry.
-    least_accuracy : float
-        The accuracy that is enough.
-    runs : int
-        Inferences of this batch size that the given images take: one, unless they exceed the largest batch.
-    """
+    """What a policy may look at."""
 
     batch: int
+    """Images that are run at once."""
     queue: int = 0
+    """Images that wait, those of this batch among them."""
     deadline_s: float = math.inf
+    """Time until the first of them must be done; infinite where there is no hurry."""
     least_accuracy: float = 1.0
+    """The accuracy that is enough."""
     runs: int = 1
+    """Inferences of this batch size that the given images take: one, unless they exceed the largest batch."""
 
 
 TOLD = {field.name for field in fields(State)} - {"batch", "runs"}
@@ -127,24 +111,16 @@ def policy_of(name: str | Policy) -> Policy:
 
 @dataclass(frozen=True)
 class Routes:
-    """What ``routes.json`` holds.
-
-    Parameters
-    ----------
-    functions : mapping of int to mapping
-        By batch size and path, the library's function.
-    measured : mapping of int to sequence of Route
-        By batch size, the Pareto set of accuracy and latency, the fastest first.
-    device : mapping
-        Hardware, machine and threads that the times were taken with.
-    others : mapping of int to sequence of Route
-        By batch size, the paths that were measured, too, and are not in the Pareto set.
-    """
+    """What ``routes.json`` holds."""
 
     functions: Mapping[int, Mapping[str, str]]
+    """By batch size and path, the library's function."""
     measured: Mapping[int, Sequence[Route]]
+    """By batch size, the Pareto set of accuracy and latency, the fastest first."""
     device: Mapping[str, Any]
+    """Hardware, machine and threads that the times were taken with."""
     others: Mapping[int, Sequence[Route]] = field(default_factory=dict)
+    """By batch size, the paths that were measured, too, and are not in the Pareto set."""
 
     def content(self, folder: Path) -> dict[str, Any]:
         """Return what :meth:`read` takes, for the library in ``folder``."""

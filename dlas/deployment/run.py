@@ -212,7 +212,6 @@ def check_machine(description: Mapping[str, Any], cpuinfo: Path = CPUINFO) -> No
 
     Parameters
     ----------
-    description : mapping
     cpuinfo : Path
         The machine's ``/proc/cpuinfo``.
 

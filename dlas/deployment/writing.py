@@ -36,10 +36,8 @@ def write(row: Row, point: Point, store: Cache, made: CachedBuild, folder: Path)
 
     Parameters
     ----------
-    row : Row
     point : Point
         The row's.
-    store : Cache
     made : CachedBuild
         Its network and build.
     folder : Path
@@ -69,10 +67,8 @@ def write_rest(
 
     Parameters
     ----------
-    row : Row
     point : Point
         The row's.
-    store : Cache
     network : Artifact
         The row's network.
     folder : Path

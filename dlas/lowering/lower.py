@@ -33,35 +33,24 @@ from dlas.stack import GENERIC, Algorithm, Array, Edge, Layer, Network, Target
 
 @dataclass
 class LoweredNetwork:
-    """A network as one module, not yet scheduled.
-
-    Parameters
-    ----------
-    module : tvm.IRModule
-        ``main(images, *parameters)`` and the kernels it calls.
-    parameters : dict of ndarray
-        By name, in the order of ``main``.
-    kernels : dict of Kernel
-        Convolutions and linear layers by PrimFunc name; every other PrimFunc is an ordinary operator.
-    layers : list of Layer
-        The 2-D convolutions, ready for a row.
-    operators : list of Layer
-        All kernels that ``main`` calls in order, convolutions too, ready for a row.
-    coverage : dict or None
-        Shares of the ``convolutions`` and of their multiply-adds (``macs``) that
-        use the requested algorithm, and of a quantised network the share of multiply-adds in
-        ``integers``; None where there is no convolution.
-    edges : list of Edge
-        Which convolution reads what another one wrote, as in :class:`dlas.lowering.kernels.edges.Edges`.
-    """
+    """A network as one module, not yet scheduled."""
 
     module: tvm.IRModule
+    """``main(images, *parameters)`` and the kernels it calls."""
     parameters: dict[str, Array]
+    """By name, in the order of ``main``."""
     kernels: dict[str, Kernel]
+    """Convolutions and linear layers by PrimFunc name; every other PrimFunc is an ordinary operator."""
     layers: list[Layer]
+    """The 2-D convolutions, ready for a row."""
     operators: list[Layer]
+    """All kernels that ``main`` calls in order, convolutions too, ready for a row."""
     coverage: dict[str, float] | None
+    """Shares of the ``convolutions`` and of their multiply-adds (``macs``) that use the requested algorithm,
+    and of a quantised network the share of multiply-adds in ``integers``; None where there is no convolution.
+    """
     edges: list[Edge]
+    """Which convolution reads what another one wrote, as in :class:`dlas.lowering.kernels.edges.Edges`."""
 
 
 def lower(network: Network, algorithm: Algorithm, batch: int, target: Target = GENERIC) -> LoweredNetwork:

@@ -64,7 +64,6 @@ def at_batch(operators: Operators, batch: int) -> list[Operator]:
     ----------
     operators : mapping
         What :func:`read_operators` returns.
-    batch : int
 
     Raises
     ------

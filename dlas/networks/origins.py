@@ -29,20 +29,13 @@ Kept = Mapping[str, tuple[torch.Tensor, ...]]
 
 @dataclass(frozen=True)
 class SeededConstruction:
-    """The construction that a network's weights come from.
-
-    Parameters
-    ----------
-    seed : int
-    construct : callable
-        Returns the module with the weights that follow from the seed.
-    kept : mapping
-        What is left of the layers that have lost channels.
-    """
+    """The construction that a network's weights come from."""
 
     seed: int
     construct: Callable[[], nn.Module]
+    """Returns the module with the weights that follow from the seed."""
     kept: Kept = field(default_factory=dict)
+    """What is left of the layers that have lost channels."""
 
     def narrowed(self, kept: Kept) -> SeededConstruction:
         """Return the origin of the network with only the rows and columns ``kept`` of what it has now."""
@@ -90,7 +83,6 @@ def saved_origin(folder: Path, construct: Callable[[int], nn.Module]) -> SeededC
 
     Parameters
     ----------
-    folder : Path
     construct : callable
         Takes a seed, and returns the module with the weights that follow from it.
     """
@@ -110,8 +102,6 @@ def complete_state(folder: Path, origin: SeededConstruction | None, dense: nn.Mo
 
     Parameters
     ----------
-    folder : Path
-    origin : SeededConstruction, optional
     dense : torch.nn.Module
         As the origin constructs it.
 

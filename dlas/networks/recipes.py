@@ -10,22 +10,6 @@ from typing import Literal
 class Recipe:
     """How to train: stochastic gradient descent on the cross-entropy of mini-batches.
 
-    Parameters
-    ----------
-    epochs : int
-    learning_rate : float
-        The largest learning rate of the schedule.
-    schedule : {"one_cycle", "cosine", "constant", "step"}
-        Over all steps: from near zero up to ``learning_rate`` and back; from it down
-        to zero; unchanged; or times ``step_factor`` after every ``step_epochs`` epochs.
-    batch : int
-        Largest number of images in a step; an epoch is cut into steps of even size.
-    momentum, weight_decay : float
-    augment : bool
-        Whether training images are augmented as their data set suggests.
-    step_epochs : int
-    step_factor : float
-
     References
     ----------
     L. Smith and N. Topin, "Super-Convergence: Very Fast Training of Neural
@@ -34,11 +18,17 @@ class Recipe:
 
     epochs: int
     learning_rate: float = 5e-2
+    """The largest learning rate of the schedule."""
     schedule: Literal["one_cycle", "cosine", "constant", "step"] = "one_cycle"
+    """Over all steps: from near zero up to ``learning_rate`` and back; from it down to zero; unchanged; or
+    times ``step_factor`` after every ``step_epochs`` epochs.
+    """
     batch: int = 128
+    """Largest number of images in a step; an epoch is cut into steps of even size."""
     momentum: float = 0.9
     weight_decay: float = 5e-4
     augment: bool = True
+    """Whether training images are augmented as their data set suggests."""
     step_epochs: int = 10
     step_factor: float = 0.1
 

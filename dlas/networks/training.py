@@ -57,8 +57,6 @@ def fit(
         Maps images [n, c, h, w] to outputs [n, classes].
     data : Data
         Trained on ``train``; the accuracy on ``validation`` is reported after every epoch.
-    recipe : Recipe
-    workspace : Workspace
     after_step : callable, optional
         Called with the module after every step of the optimiser, e.g. to keep weights masked.
     objective : Objective, optional

@@ -98,8 +98,6 @@ class Algorithm(Part, ABC):
             The input in ``conv.input_layout``.
         packed : sequence of te.Tensor
             One for each array that :meth:`pack` returned.
-        conv : Conv
-        tail : Tail
 
         Returns
         -------

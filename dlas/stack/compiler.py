@@ -66,31 +66,23 @@ class Program(ABC):
 
 @dataclass
 class Build:
-    """A compiler's report on a build.
-
-    Parameters
-    ----------
-    layers : list of Layer
-        One for each convolution.
-    coverage : dict or None
-        Shares of the ``convolutions`` and of their ``macs`` that the requested algorithm computes.
-    library_bytes : int or None
-        Size of the compiled code.
-    packed_bytes : int or None
-        Size of the weights as the build stores them; None for a runtime that packs them where it loads them.
-    edges : list of Edge
-        The inputs of convolutions.
-    tolerance : float
-        Largest accepted relative deviation from the network, where the program's own number types
-        imply more than the network's does.
-    """
+    """A compiler's report on a build."""
 
     layers: list[Layer] = field(default_factory=list)
+    """One for each convolution."""
     coverage: dict[str, float] | None = None
+    """Shares of the ``convolutions`` and of their ``macs`` that the requested algorithm computes."""
     library_bytes: int | None = None
+    """Size of the compiled code."""
     packed_bytes: int | None = None
+    """Size of the weights as the build stores them; None for a runtime that packs them where it loads them.
+    """
     edges: list[Edge] = field(default_factory=list)
+    """The inputs of convolutions."""
     tolerance: float = 0.0
+    """Largest accepted relative deviation from the network, where the program's own number types imply more
+    than the network's does.
+    """
 
 
 class Backend(Part, ABC):
@@ -145,8 +137,6 @@ class Backend(Part, ABC):
             Of the network at this batch: each a :class:`dlas.stack.NetworkOperator`.
         algorithm : callable
             Makes the algorithm; a runtime with kernels of its own does not call it.
-        target : Target
-        batch : int
 
         Raises
         ------
@@ -157,12 +147,6 @@ class Backend(Part, ABC):
 
     def load_on_board(self, folder: Path, target: Target, session: RPCSession) -> Program:
         """Send what :meth:`build` wrote into ``folder`` to a board; return the program that runs there.
-
-        Parameters
-        ----------
-        folder : Path
-        target : Target
-        session : tvm.rpc.RPCSession
 
         Raises
         ------

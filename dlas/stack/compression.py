@@ -38,8 +38,6 @@ class Compression(Part, ABC):
         ----------
         network : Network
             The last milestone's network, or the dense one if there is no milestone; may be changed in place.
-        data : Data
-        workspace : Workspace
 
         Raises
         ------

@@ -20,47 +20,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Conv:
-    """One 2-D convolution.
-
-    Parameters
-    ----------
-    name : str
-        The layer's name in the network, e.g. ``layer1.0.conv1``.
-    n, c, h, w : int
-        Input: batch, channels, height, width.
-    k, r, s : int
-        Filters, kernel height and width; the weight is [k, c / groups, r, s].
-    strides, dilation : tuple of int
-        Along height and width.
-    padding : tuple of int
-        (top, left, bottom, right).
-    groups : int
-    padding_value : int or float
-        Value of the padding: zero, or the zero point of a quantised input.
-    input_type, weight_type, accumulator_type, output_type : str
-    input_layout, output_layout : str
-        ``NCHW``, or blocked as ``NCHW16c``.
-    """
+    """One 2-D convolution."""
 
     name: str
+    """The layer's name in the network, e.g. ``layer1.0.conv1``."""
     n: int
     c: int
     h: int
     w: int
+    """Input: batch, channels, height, width."""
     k: int
     r: int
     s: int
+    """Filters, kernel height and width; the weight is [k, c / groups, r, s]."""
     strides: tuple[int, int] = (1, 1)
+    """Along height and width."""
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """(top, left, bottom, right)."""
     dilation: tuple[int, int] = (1, 1)
+    """Along height and width."""
     groups: int = 1
     padding_value: float = 0
+    """Value of the padding: zero, or the zero point of a quantised input."""
     input_type: str = "float32"
     weight_type: str = "float32"
     accumulator_type: str = "float32"
     output_type: str = "float32"
     input_layout: str = "NCHW"
     output_layout: str = "NCHW"
+    """``NCHW``, or blocked as ``NCHW16c``."""
 
     @property
     def p(self) -> int:
@@ -154,7 +142,6 @@ class Tail(Protocol):
 
         Parameters
         ----------
-        value : expression
         index : sequence of expressions
             The element's index in the output's layout: (n, k, p, q), or
             (n, k // b, p, q, k % b).

@@ -30,16 +30,12 @@ class Split(Protocol):
 
 @dataclass(frozen=True)
 class Arrays:
-    """A split held in memory.
-
-    Parameters
-    ----------
-    images : ndarray of float32, [n, c, h, w]
-    labels : ndarray of int64, [n]
-    """
+    """A split held in memory."""
 
     images: Images
+    """Float32 [n, c, h, w]."""
     labels: Labels
+    """Int64 [n]."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -50,37 +46,26 @@ class Arrays:
 
 @dataclass(frozen=True)
 class Data:
-    """The splits of a data set and their properties.
-
-    Parameters
-    ----------
-    train, validation, test : Split
-        Disjoint.  ``validation`` is for choices (early stops, pruning levels,
-        calibration); ``test`` is for reporting only.
-    shape : tuple of int
-        One image, (c, h, w).
-    classes : int
-        Number of classes.
-    labelled : bool
-        False if labels carry no information (random images): accuracy is then null.
-    augment : callable, optional
-        Maps a batch of training images (a torch tensor [n, c, h, w]) to an
-        augmented one of the same shape.
-    recipe : {"paper", "short"}
-        The training recipe that suits the dataset's size.
-    fine_tuning : {"cifar10", "imagenet", "short"}
-        The recipe for fine-tuning after compression.
-    """
+    """The splits of a data set and their properties."""
 
     train: Split
     validation: Split
     test: Split
+    """Disjoint. ``validation`` is for choices (early stops, pruning levels, calibration); ``test`` is for
+    reporting only.
+    """
     shape: tuple[int, int, int]
+    """One image, (c, h, w)."""
     classes: int
+    """Number of classes."""
     labelled: bool = True
+    """False if labels carry no information (random images): accuracy is then null."""
     augment: Callable[[Any], Any] | None = None
+    """Maps a batch of training images (a torch tensor [n, c, h, w]) to an augmented one of the same shape."""
     recipe: Literal["paper", "short"] = "paper"
+    """The training recipe that suits the dataset's size."""
     fine_tuning: Literal["cifar10", "imagenet", "short"] = "short"
+    """The recipe for fine-tuning after compression."""
 
 
 class Dataset(Part, ABC):

@@ -21,30 +21,20 @@ from dlas.stack.task import TrainingStep
 
 @dataclass(frozen=True)
 class MeasureSettings:
-    """How long and how often to measure.
-
-    Parameters
-    ----------
-    repeats : int
-        Samples to take.
-    seconds : float
-        Longest running time of slices, repeated ones included; first run and warm-up come before.
-    minimum : int
-        Samples to take even where ``seconds`` has passed.
-    sample_seconds : float
-        Shortest sample: fast programs are called several times a sample.
-    slices : int
-        Number of turns to spread the samples over.
-    layer_repeats : int
-        Runs whose layers are timed; 0 for none: layers of rows then hold no times.
-    """
+    """How long and how often to measure."""
 
     repeats: Annotated[int, Field(ge=1)] = 150
+    """Samples to take."""
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    """Longest running time of slices, repeated ones included; first run and warm-up come before."""
     minimum: Annotated[int, Field(ge=1)] = 5
+    """Samples to take even where ``seconds`` has passed."""
     sample_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-3
+    """Shortest sample: fast programs are called several times a sample."""
     slices: Annotated[int, Field(ge=1)] = 5
+    """Number of turns to spread the samples over."""
     layer_repeats: Annotated[int, Field(ge=0)] = 20
+    """Runs whose layers are timed; 0 for none: layers of rows then hold no times."""
 
 
 class Hardware(Part, ABC):
@@ -113,8 +103,6 @@ class Hardware(Part, ABC):
 
         Parameters
         ----------
-        compiler : Backend
-        folder : Path
         network : callable
             Restores the network, for compilers that run the module itself.
 

@@ -16,22 +16,14 @@ from dlas.stack.part import Part
 
 @dataclass(frozen=True)
 class Workspace:
-    """Seed, folder and progress output of a long step.
-
-    Parameters
-    ----------
-    seed : int
-        All randomness follows from it.
-    folder : Path
-        A private folder that outlives a killed process; the step resumes from
-        the files in it.
-    say : callable
-        Takes one line of progress ("epoch 3 of 20").
-    """
+    """Seed, folder and progress output of a long step."""
 
     seed: int
+    """All randomness follows from it."""
     folder: Path
+    """A private folder that outlives a killed process; the step resumes from the files in it."""
     say: Callable[[str], None] = print
+    """Takes one line of progress ("epoch 3 of 20")."""
 
 
 class Model(Part, ABC):
@@ -60,8 +52,6 @@ class Model(Part, ABC):
         ----------
         shape : tuple of int
             One image, (c, h, w).
-        classes : int
-        batch : int
 
         Raises
         ------

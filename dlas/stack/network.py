@@ -63,17 +63,11 @@ class Facts:
 
 
 class Network(ABC):
-    """A network with a reference function, which compiled builds must reproduce.
-
-    Attributes
-    ----------
-    facts : Facts
-    tolerance : float
-        Largest accepted ``max|y - reference| / max|reference|``.
-    """
+    """A network with a reference function, which compiled builds must reproduce."""
 
     facts: Facts
     tolerance: float = 1e-4
+    """Largest accepted ``max|y - reference| / max|reference|``."""
 
     @abstractmethod
     def reference(self, images: Images) -> npt.NDArray[np.float32]:

@@ -67,7 +67,6 @@ class Part:
             The options beside them, such as what to draw from.
         rate : float
             How probable a change of each single choice is.
-        rng : Generator
         """
         fresh = cls.drawn_with(given, rng)
         return {name: fresh[name] if rng.random() < rate else value for name, value in drawn.items()}

@@ -20,26 +20,18 @@ OF_DEVICE = ("device.", "compiler=", "algorithm=")
 
 @dataclass(frozen=True)
 class Kernels:
-    """The kernels of points, those of one point after those of another.
-
-    Parameters
-    ----------
-    points : array [n]
-        The place of each kernel's point among the samples.
-    kinds : array [n] of str
-        What each computes; kernels of one kind have one predictor.
-    columns : tuple of str
-        Names of the features; those of devices begin with one of :data:`OF_DEVICE`.
-    features : array [n, columns]
-    seconds : array [n]
-        What was measured, NaN where it was not.
-    """
+    """The kernels of points, those of one point after those of another."""
 
     points: npt.NDArray[np.intp]
+    """The place of each kernel's point among the samples; [n]."""
     kinds: npt.NDArray[np.str_]
+    """What each computes; kernels of one kind have one predictor; [n] of str."""
     columns: tuple[str, ...]
+    """Names of the features; those of devices begin with one of :data:`OF_DEVICE`."""
     features: npt.NDArray[np.float64]
+    """[n, columns]."""
     seconds: npt.NDArray[np.float64]
+    """What was measured, NaN where it was not; [n]."""
 
     def __len__(self) -> int:
         return len(self.points)
@@ -99,32 +91,22 @@ class Kernels:
 
 @dataclass(frozen=True)
 class Samples:
-    """Points as a table: what is known of them, and what was measured.
-
-    Parameters
-    ----------
-    ids : tuple of str, length n
-        The points.
-    columns : tuple of str
-        Names of the features, ``family.name``.
-    features : array [n, columns]
-    target : array [n]
-        What was measured, in SI units; NaN for points that were not run.
-    groups : tuple of str, length n
-        Rows of one group are alike and err together: a network, a pruning level.
-    quantity : str
-        What the target is, a column of rows: ``latency_s``.
-    kernels : Kernels, optional
-        For predictors of kernels.
-    """
+    """Points as a table: what is known of them, and what was measured."""
 
     ids: tuple[str, ...]
+    """The points; tuple of str, length n."""
     columns: tuple[str, ...]
+    """Names of the features, ``family.name``."""
     features: npt.NDArray[np.float64]
+    """[n, columns]."""
     target: npt.NDArray[np.float64]
+    """What was measured, in SI units; NaN for points that were not run; [n]."""
     groups: tuple[str, ...]
+    """Rows of one group are alike and err together: a network, a pruning level; tuple of str, length n."""
     quantity: str = ""
+    """What the target is, a column of rows: ``latency_s``."""
     kernels: Kernels | None = None
+    """For predictors of kernels."""
 
     def __len__(self) -> int:
         return len(self.ids)

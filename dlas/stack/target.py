@@ -9,21 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Target:
-    """The device that a compiler generates code for.
-
-    Parameters
-    ----------
-    description : mapping
-        A TVM target as a mapping, e.g. ``{"kind": "llvm", "mcpu": "znver4", "num-cores": 2}``.
-    threads : int
-        Worker threads at run time.
-    linker : str, optional
-        The C compiler on this machine that links libraries for it; by default this machine's own.
-    """
+    """The device that a compiler generates code for."""
 
     description: Mapping[str, Any]
+    """A TVM target as a mapping, e.g. ``{"kind": "llvm", "mcpu": "znver4", "num-cores": 2}``."""
     threads: int
+    """Worker threads at run time."""
     linker: str | None = None
+    """The C compiler on this machine that links libraries for it; by default this machine's own."""
 
     @property
     def kind(self) -> str:

@@ -16,15 +16,10 @@ TASKS = (INFERENCE, TRAINING)
 
 
 class TrainingStep(ABC):
-    """Training steps of a program, each on the same images.
-
-    Attributes
-    ----------
-    note : str or None
-        A remark on what is trained, for the row.
-    """
+    """Training steps of a program, each on the same images."""
 
     note: str | None = None
+    """A remark on what is trained, for the row."""
 
     @abstractmethod
     def step(self) -> float:

@@ -16,19 +16,12 @@ from dlas.stack.network import Network
 
 @dataclass(frozen=True)
 class Bench:
-    """Where a search measures candidates, and where it stores their times.
-
-    Parameters
-    ----------
-    hardware : Hardware
-        The search has exclusive use of the device.
-    records : Path
-        A folder that all studies share and that is never evicted.
-    workspace : Workspace
-    """
+    """Where a search measures candidates, and where it stores their times."""
 
     hardware: Hardware
+    """The search has exclusive use of the device."""
     records: Path
+    """A folder that all studies share and that is never evicted."""
     workspace: Workspace
 
 

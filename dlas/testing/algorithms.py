@@ -60,10 +60,8 @@ def check_algorithm(
 
     Parameters
     ----------
-    algorithm : Algorithm
     target : Target
         Target of the schedules.
-    cases : iterable of Case
     run : callable
         How a module scheduled for ``target`` is run.
     points : int

@@ -25,30 +25,22 @@ ACTIVATIONS: dict[str, tuple[Callable[[relax.Expr], relax.Expr], Callable[[torch
 
 @dataclass(frozen=True)
 class Case:
-    """One convolution that an algorithm must compute or decline.
-
-    Parameters
-    ----------
-    conv : Conv
-        ``conv.name`` describes its special property.
-    bias, residual : bool
-        Whether they are added in the same kernel.
-    activation : str, optional
-        A key of ``ACTIVATIONS``, applied last, in the same kernel.
-    sparsity : float or None
-        Share of zeros in the weight.  Between 0 and 1, one filter is all zeros, and another
-        has none if there are several.  At 0 a single weight is zero, for algorithms that leave
-        weights without zeros to others; with None there are no zeros.
-    weight : ndarray, optional
-        The weight itself [k, c / groups, r, s], instead of a random one.
-    """
+    """One convolution that an algorithm must compute or decline."""
 
     conv: Conv
+    """``conv.name`` describes its special property."""
     bias: bool = False
     residual: bool = False
+    """Whether they are added in the same kernel."""
     activation: str | None = None
+    """A key of ``ACTIVATIONS``, applied last, in the same kernel."""
     sparsity: float | None = 0.0
+    """Share of zeros in the weight. Between 0 and 1, one filter is all zeros, and another has none if there
+    are several. At 0 a single weight is zero, for algorithms that leave weights without zeros to others; with
+    None there are no zeros.
+    """
     weight: Array | None = field(default=None, compare=False)
+    """The weight itself [k, c / groups, r, s], instead of a random one."""
 
 
 def _conv(

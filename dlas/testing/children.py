@@ -26,23 +26,15 @@ PLACE = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<functi
 
 @dataclass(frozen=True)
 class CheckResult:
-    """How a check ended.
-
-    Parameters
-    ----------
-    what : str
-        The convolution's name, or the part's.
-    shapes : str
-        The convolution's shapes; empty for other parts.
-    outcome : {"right", "declined", "wrong"}
-    reason : str
-        Why it is not right.
-    """
+    """How a check ended."""
 
     what: str
+    """The convolution's name, or the part's."""
     shapes: str
+    """The convolution's shapes; empty for other parts."""
     outcome: Literal["right", "declined", "wrong"]
     reason: str = ""
+    """Why it is not right."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +68,6 @@ def findings(todo: Sequence[ChildCheck], runner: Runner, logs: Path) -> Iterator
 
     Parameters
     ----------
-    todo : sequence of ChildCheck
     runner : Runner
         Runs each check in a child of its own.
     logs : Path

@@ -39,7 +39,6 @@ def check_compression(compression: Compression, model: Model | None = None, data
 
     Parameters
     ----------
-    compression : Compression
     model : Model, optional
         By default a tiny network of convolutions; where the technique does not support that, one of stages.
     data : Data, optional

@@ -26,7 +26,6 @@ def check_dataset(dataset: Dataset, images: int = IMAGES) -> None:
 
     Parameters
     ----------
-    dataset : Dataset
     images : int
         Images of each split to check.
 

@@ -58,7 +58,6 @@ def check_hardware(hardware: Hardware, program: Program | None = None, seconds: 
 
     Parameters
     ----------
-    hardware : Hardware
     program : Program, optional
         The program to run; by default one that sleeps.
     seconds : float

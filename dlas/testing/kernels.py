@@ -21,21 +21,14 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class KernelMatch:
-    """How the kernels that were told agree with those that ran.
-
-    Parameters
-    ----------
-    share : float
-        Of the time of what ran, that of what had been told.
-    missing : Counter of tuple
-        What ran and was not told, as :func:`key_of` describes it.
-    extra : Counter of tuple
-        What was told and did not run.
-    """
+    """How the kernels that were told agree with those that ran."""
 
     share: float
+    """Of the time of what ran, that of what had been told."""
     missing: Counter[Key]
+    """What ran and was not told, as :func:`key_of` describes it."""
     extra: Counter[Key]
+    """What was told and did not run."""
 
 
 def match(told: Sequence[Layer], ran: Sequence[Layer]) -> KernelMatch:

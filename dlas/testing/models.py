@@ -30,7 +30,6 @@ def check_model(model: Model, data: Data | None = None) -> None:
 
     Parameters
     ----------
-    model : Model
     data : Data, optional
         By default noise without labels, 10 classes of images [3, 32, 32], or of those that it is for.
 

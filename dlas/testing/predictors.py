@@ -34,10 +34,6 @@ def check_predictor(predictor: Predictor) -> None:
     - What was saved and loaded predicts the same, bit for bit, and no file is a pickle.
     - ``importances`` has one number for each column, or is None.
 
-    Parameters
-    ----------
-    predictor : Predictor
-
     Raises
     ------
     AssertionError

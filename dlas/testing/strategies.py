@@ -59,18 +59,12 @@ def check_strategy(make: Callable[[Path], Strategy], points: int = 20) -> None:
 
 @dataclass(frozen=True)
 class MadeUpTimes(Session):
-    """Writes rows with made-up times, without running anything.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the loop.
-    interrupted : int or None
-        Points after which Ctrl-C is pressed.
-    """
+    """Writes rows with made-up times, without running anything."""
 
     folder: Path = Path()
+    """Of the loop."""
     interrupted: int | None = None
+    """Points after which Ctrl-C is pressed."""
     measured: list[tuple[str, str]] = field(default_factory=list)
 
     def measure(self, study: Study, points: Sequence[Point], folder: Path) -> list[Row]:

@@ -46,13 +46,10 @@ def sum_dot_products(
 
     Parameters
     ----------
-    schedule : tvm.s_tir.Schedule
     convolution : SBlockRV
         Its last spatial axis runs over filters or columns, its last reduction axis over a product's terms.
     outside : int
         Loops around the tile.
-    dots : DotProducts
-    target : Target
     """
     points = sum(axis.iter_type != tirx.IterVar.CommReduce for axis in schedule.get(convolution).iter_vars)
     every = schedule.get_loops(convolution)

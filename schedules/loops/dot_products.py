@@ -26,44 +26,32 @@ MOST_SUMS = 16
 
 @dataclass(frozen=True, eq=False)
 class DotProducts:
-    """The dot products of a family of processors, which all add in 32 bits: bytes without saturating.
-
-    Parameters
-    ----------
-    name : str
-    terms : int
-        Neighbouring products that are added to one sum.
-    read : str
-        Type of the inputs that are multiplied.
-    instructions : mapping of int to str
-        LLVM's intrinsics, by the sums that they add to.
-    offset : int
-        What inputs are less before they are multiplied, so that unsigned bytes are signed.
-    spare : int
-        Registers for values between multiplication and addition.
-    over : {"filters", "channels", "columns"}
-        What the sums of an instruction are of: ``filters`` multiply the same inputs, ``columns``
-        are multiplied by the same weights, and ``channels`` have inputs [terms, lanes], which are
-        shuffled together, and weights of their own.
-    words : bool
-        Whether inputs are words of 32 bits that hold the terms; those of columns always are.
-    weights, sums : str
-        Types of the weights, and of the sums.
-    imported : bool
-        Whether TVM has no type for the operands: a function in LLVM's language calls the instruction.
-    """
+    """The dot products of a family of processors, which all add in 32 bits: bytes without saturating."""
 
     name: str
     terms: int
+    """Neighbouring products that are added to one sum."""
     read: str
+    """Type of the inputs that are multiplied."""
     instructions: Mapping[int, str]
+    """LLVM's intrinsics, by the sums that they add to."""
     offset: int = 0
+    """What inputs are less before they are multiplied, so that unsigned bytes are signed."""
     spare: int = 0
+    """Registers for values between multiplication and addition."""
     over: Literal["filters", "channels", "columns"] = "filters"
+    """What the sums of an instruction are of: ``filters`` multiply the same inputs, ``columns`` are
+    multiplied by the same weights, and ``channels`` have inputs [terms, lanes], which are shuffled together,
+    and weights of their own.
+    """
     words: bool = False
+    """Whether inputs are words of 32 bits that hold the terms; those of columns always are."""
     weights: str = "int8"
+    """Types of the weights, and of the sums."""
     sums: str = "int32"
+    """Types of the weights, and of the sums."""
     imported: bool = False
+    """Whether TVM has no type for the operands: a function in LLVM's language calls the instruction."""
 
     @property
     def bits(self) -> int:

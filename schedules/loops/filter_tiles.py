@@ -78,8 +78,6 @@ def filter_tiles(conv: Conv, target: Target, joins: bool, unit: VectorUnit | Non
 
     Parameters
     ----------
-    conv : Conv
-    target : Target
     joins : bool
         Whether a tile may cross from one row into the next: ``joined`` rows make one.
     unit : VectorUnit, optional

@@ -22,13 +22,7 @@ from dlas.stack import Conv, Decisions, Target, channel_block
 
 @dataclass(frozen=True)
 class DotSums:
-    """Sums by dot products.
-
-    Parameters
-    ----------
-    dots : DotProducts
-    target : Target
-    """
+    """Sums by dot products."""
 
     dots: DotProducts
     target: Target
@@ -113,12 +107,8 @@ def fuse_tasks(
 
     Parameters
     ----------
-    schedule : tvm.s_tir.Schedule
-    tasks : sequence of LoopRV
     columns : LoopRV
         Over the tiles of a row: one of the tasks or a loop further inside.
-    conv : Conv
-    decisions : mapping
     """
     at = next((i for i, task in enumerate(tasks) if task is columns), None)
     inside = [int(schedule.get(task).extent) for task in tasks[at + 1 :]] if at is not None else []
@@ -200,8 +190,6 @@ def sum_in_registers(
 
     Parameters
     ----------
-    schedule : tvm.s_tir.Schedule
-    convolution : SBlockRV
     outside : int
         Loops around the tile.
     vector : int

@@ -24,7 +24,6 @@ def mark_remainder(schedule: Schedule, loop: LoopRV, inside: int, tiles: int) ->
 
     Parameters
     ----------
-    schedule : tvm.s_tir.Schedule
     loop : LoopRV
         Over tiles, perhaps fused with other loops.
     inside : int

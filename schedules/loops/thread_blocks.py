@@ -33,25 +33,24 @@ POINTS = 64
 
 @dataclass(frozen=True)
 class BlockTile:
-    """What a thread computes, and which threads form a block.
-
-    Parameters
-    ----------
-    filters, lines : int
-        Filters and rows of a thread's outputs; it computes one column, so that loads of
-        neighbouring threads coalesce.
-    lanes, rows, columns : int
-        Threads of a block along filters, rows and columns.
-    channels : int
-        Channels, or rows of patches, that are in shared memory at a time.
-    """
+    """What a thread computes, and which threads form a block."""
 
     filters: int
+    """Filters and rows of a thread's outputs; it computes one column, so that loads of neighbouring threads
+    coalesce.
+    """
     lines: int
+    """Filters and rows of a thread's outputs; it computes one column, so that loads of neighbouring threads
+    coalesce.
+    """
     lanes: int
+    """Threads of a block along filters, rows and columns."""
     rows: int
+    """Threads of a block along filters, rows and columns."""
     columns: int
+    """Threads of a block along filters, rows and columns."""
     channels: int
+    """Channels, or rows of patches, that are in shared memory at a time."""
 
     @classmethod
     def of(cls, decisions: Decisions) -> BlockTile:
@@ -94,8 +93,6 @@ def block_tiles(conv: Conv, target: Target, most_filters: int = SUMS) -> list[De
 
     Parameters
     ----------
-    conv : Conv
-    target : Target
     most_filters : int
         Filters of a thread divide it.
     """

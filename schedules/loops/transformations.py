@@ -30,8 +30,6 @@ def pad(x: te.Tensor, conv: Conv, dtype: str | None = None) -> te.Tensor:
 
     Parameters
     ----------
-    x : te.Tensor
-    conv : Conv
     dtype : str, optional
         Another type, which holds the same numbers.
     """
@@ -68,10 +66,8 @@ def in_blocks(x: te.Tensor, conv: Conv, block: int, dtype: str, thinned: bool, l
     ----------
     x : te.Tensor
         In ``conv.input_layout``, whose blocks, if it has such, are those asked for.
-    conv : Conv
     block : int
         Channels of a block; padding fills the last one of an input in NCHW.
-    dtype : str
     thinned : bool
         Whether to keep only the pixels that strides do not skip, of a kernel 1x1 without padding.
     less : int

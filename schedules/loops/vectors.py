@@ -28,23 +28,15 @@ LOAD = 1.2
 
 @dataclass(frozen=True)
 class VectorUnit:
-    """A processor's vector registers.
-
-    Parameters
-    ----------
-    lanes : int
-        Elements of 32 bits in one register.
-    registers : int
-    broadcasts : bool
-        Whether a scalar operand has to be broadcast into a register of its own.
-    most : int, optional
-        Most vector accumulators, where not all that fit are worthwhile.
-    """
+    """A processor's vector registers."""
 
     lanes: int
+    """Elements of 32 bits in one register."""
     registers: int
     broadcasts: bool = False
+    """Whether a scalar operand has to be broadcast into a register of its own."""
     most: int | None = None
+    """Most vector accumulators, where not all that fit are worthwhile."""
 
     @property
     def sums(self) -> int:

@@ -25,22 +25,16 @@ MOST_BLOCKS = 4
 
 @dataclass(frozen=True)
 class Blocking:
-    """A point of the design space.
-
-    Parameters
-    ----------
-    panel : int
-        Tiles that are transformed together, and stay in a cache while all filters are multiplied.
-    tiles, filters : int
-        Tiles and blocks of filters whose products are summed in registers together.
-    parts : int
-        Tasks that share a panel, each with a part of the filters; each transforms the panel itself.
-    """
+    """A point of the design space."""
 
     panel: int
+    """Tiles that are transformed together, and stay in a cache while all filters are multiplied."""
     tiles: int
+    """Tiles and blocks of filters whose products are summed in registers together."""
     filters: int
+    """Tiles and blocks of filters whose products are summed in registers together."""
     parts: int
+    """Tasks that share a panel, each with a part of the filters; each transforms the panel itself."""
 
     def cost(self, conv: Conv, grid: TileGrid, unit: VectorUnit, threads: int) -> float:
         """Return the multiply-adds that one thread could do in the time of the convolution."""

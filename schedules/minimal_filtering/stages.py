@@ -19,27 +19,20 @@ WIDTHS = {6: 1.0, 5: 1.02, 4: 1.1}
 
 @dataclass(frozen=True)
 class TileGrid:
-    """The tiles of a convolution, numbered row by row.
-
-    Parameters
-    ----------
-    size : int
-        m, the outputs along each side of a tile.
-    rows, columns : int
-        Tiles along the height and the width of the output.
-    count : int
-        Tiles of an image that are computed: a few beyond the last one, so that their
-        number has divisors.
-    channels, filters : int
-        Those of a block.
-    """
+    """The tiles of a convolution, numbered row by row."""
 
     size: int
+    """m, the outputs along each side of a tile."""
     rows: int
+    """Tiles along the height and the width of the output."""
     columns: int
+    """Tiles along the height and the width of the output."""
     count: int
+    """Tiles of an image that are computed: a few beyond the last one, so that their number has divisors."""
     channels: int
+    """Those of a block."""
     filters: int
+    """Those of a block."""
 
     @classmethod
     def of(cls, conv: Conv, size: int) -> TileGrid:

@@ -34,14 +34,10 @@ class SpatialForm(Algorithm):
 
     Filters are packed when the network is compiled, [k / t, c / u, r, s, u, t]: the
     weights by which a block of t filters multiplies a pixel are contiguous.
-
-    Parameters
-    ----------
-    layout : {"nchw", "blocked"}
-        Whether the input is packed at run time, or activations stay in blocks of channels.
     """
 
     layout: Literal["nchw", "blocked"] = "nchw"
+    """Whether the input is packed at run time, or activations stay in blocks of channels."""
 
     def supports(self, conv: Conv) -> str | None:
         """Return why ``conv`` is declined: only if its layouts were chosen by another algorithm."""

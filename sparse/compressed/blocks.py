@@ -19,7 +19,6 @@ def block(
 
     Parameters
     ----------
-    name : str
     points, terms : mapping of str to int
         Extents of spatial and reduction axes by name, the outermost first; at least two in all.
     """

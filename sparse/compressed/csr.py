@@ -17,26 +17,19 @@ class Csr:
 
     The constructor neither copies nor checks; :meth:`check` does.
 
-    Parameters
-    ----------
-    values : ndarray, [entries] or [entries, size of a block]
-        What is stored, row by row.
-    columns : ndarray of int32, [entries]
-        Ascending within a row.
-    starts : ndarray of int32, [rows + 1]
-        Index of each row's first entry; the last is the number of entries.
-    width : int
-        Columns of the matrix.
-
     References
     ----------
     DLAS paper, section 3.4.
     """
 
     values: Array
+    """What is stored, row by row; [entries] or [entries, size of a block]."""
     columns: Int32Array
+    """Ascending within a row; int32 [entries]."""
     starts: Int32Array
+    """Index of each row's first entry; the last is the number of entries; int32 [rows + 1]."""
     width: int
+    """Columns of the matrix."""
 
     @classmethod
     def of(cls, matrix: Array) -> Csr:

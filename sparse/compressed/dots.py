@@ -38,7 +38,6 @@ def by_entries(
     values : ndarray, [entries, height]
     offsets : ndarray of int32, [entries]
     starts : ndarray of int32, [rows + 1]
-    terms : int
 
     Returns
     -------

@@ -37,22 +37,16 @@ FEWEST = 14
 
 @dataclass(frozen=True)
 class Band:
-    """Outputs that are computed together: rows with the gaps between them, cut into vectors.
-
-    Parameters
-    ----------
-    rows, columns : int
-        Of the output.
-    pitch : int
-        Distance from one row to the next.
-    vectors : int
-        Vectors of 16, a whole number of tiles.
-    """
+    """Outputs that are computed together: rows with the gaps between them, cut into vectors."""
 
     rows: int
+    """Of the output."""
     columns: int
+    """Of the output."""
     pitch: int
+    """Distance from one row to the next."""
     vectors: int
+    """Vectors of 16, a whole number of tiles."""
 
     @property
     def places(self) -> int:
@@ -70,16 +64,11 @@ class Planes:
     """Where the inputs of a convolution's outputs lie.
 
     Outputs are computed in bands.
-
-    Parameters
-    ----------
-    conv : Conv
-    tile : int
-        Most vectors of 16 that are computed together.
     """
 
     conv: Conv
     tile: int
+    """Most vectors of 16 that are computed together."""
 
     apart: ClassVar[bool] = False
     """Whether each band has a copy of its inputs, so that overlaps are copied twice."""

@@ -21,7 +21,6 @@ def scattered(function: tirx.PrimFunc, conv: Conv, filters: int) -> tirx.PrimFun
     ----------
     function : tirx.PrimFunc
         With both stages' tensors as its last parameters, or with ``finished`` alone.
-    conv : Conv
     filters : int
         Which parameter is the index array [groups, k] of ``finished``, in which ``conv.k`` marks
         filters that are not written; the next is that [k] of ``removed``.

@@ -25,24 +25,24 @@ POINTS = 64
 
 @dataclass(frozen=True)
 class ThreadTile:
-    """What a thread computes, and which threads form a block.
-
-    Parameters
-    ----------
-    images, lines, filters : int
-        Images, rows of the output, and filters of a row of entries that a thread computes.
-        It computes one column only, so that loads of neighbouring threads coalesce.
-    rows : int
-        Rows of entries that a thread block computes from the same inputs.
-    threads : int
-        Along the outputs of a filter.
-    """
+    """What a thread computes, and which threads form a block."""
 
     images: int
+    """Images, rows of the output, and filters of a row of entries that a thread computes. It computes one
+    column only, so that loads of neighbouring threads coalesce.
+    """
     lines: int
+    """Images, rows of the output, and filters of a row of entries that a thread computes. It computes one
+    column only, so that loads of neighbouring threads coalesce.
+    """
     filters: int
+    """Images, rows of the output, and filters of a row of entries that a thread computes. It computes one
+    column only, so that loads of neighbouring threads coalesce.
+    """
     rows: int
+    """Rows of entries that a thread block computes from the same inputs."""
     threads: int
+    """Along the outputs of a filter."""
 
     def block(self, height: int) -> int:
         """Return the threads of a block where a row of entries has ``height`` filters."""
@@ -65,7 +65,6 @@ def thread_tiles(extents: Sequence[int], target: Target) -> list[Decisions]:
     ----------
     extents : sequence of int
         Of the loops of ``output``: n, bands, rows, filters of a row, p, q.
-    target : Target
     """
     height = extents[3]
     tiles = list(_tiles(extents, most_threads(target)))

@@ -22,17 +22,11 @@ MOST = 2**20
 
 @dataclass(frozen=True)
 class CostFactor:
-    """A cost that depends on some variables.
-
-    Parameters
-    ----------
-    variables : tuple of str
-    table : ndarray
-        The cost for all values, one dimension a variable.
-    """
+    """A cost that depends on some variables."""
 
     variables: tuple[str, ...]
     table: Floats
+    """The cost for all values, one dimension a variable."""
 
     def at(self, chosen: Mapping[str, int]) -> float:
         """Return the cost of chosen values."""

@@ -27,22 +27,15 @@ from dlas.sweep.study import parts
 
 @dataclass(frozen=True)
 class ChoiceGain:
-    """A choice of algorithms compared with the best single algorithm.
-
-    Parameters
-    ----------
-    before_s, after_s : float
-        Time of all layers and of the layout changes between them, with the single algorithm and the choice.
-    latency_s : float
-        Measured time of an inference with the single algorithm.
-    predicted_s : float
-        Predicted time of an inference with the choice: less by the share of all operators' time saved.
-    """
+    """A choice of algorithms compared with the best single algorithm."""
 
     before_s: float
     after_s: float
+    """Time of all layers and of the layout changes between them, with the single algorithm and the choice."""
     latency_s: float
+    """Measured time of an inference with the single algorithm."""
     predicted_s: float
+    """Predicted time of an inference with the choice: less by the share of all operators' time saved."""
 
 
 def gained(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> ChoiceGain:
@@ -66,71 +59,46 @@ Layouts = tuple[str, str]
 
 @dataclass(frozen=True)
 class Candidate:
-    """An algorithm for one layer.
-
-    Parameters
-    ----------
-    algorithm : str
-        Its content in rows, with options, as JSON.
-    latency_s : float
-        Median over the rows that used it, without the profiler's cost.
-    layouts : (str, str)
-        The layouts in which it reads and writes.
-    """
+    """An algorithm for one layer."""
 
     algorithm: str
+    """Its content in rows, with options, as JSON."""
     latency_s: float
+    """Median over the rows that used it, without the profiler's cost."""
     layouts: Layouts
+    """The layouts in which it reads and writes."""
 
 
 @dataclass(frozen=True)
 class Single:
-    """A network computed by one algorithm, and by ``direct`` where that one declined.
-
-    Parameters
-    ----------
-    algorithm : str
-        As in :class:`Candidate`.
-    layers : mapping
-        By layer, the algorithm that computed it.
-    latency_s : float
-        Time of an inference.
-    operators_s : float
-        Sum of the times of all operators, without the profiler's cost.
-    """
+    """A network computed by one algorithm, and by ``direct`` where that one declined."""
 
     algorithm: str
+    """As in :class:`Candidate`."""
     layers: Mapping[str, str]
+    """By layer, the algorithm that computed it."""
     latency_s: float
+    """Time of an inference."""
     operators_s: float
+    """Sum of the times of all operators, without the profiler's cost."""
 
 
 @dataclass(frozen=True)
 class LayerTimes:
-    """The times of a network's layers, from the rows of one setting.
-
-    Parameters
-    ----------
-    setting : mapping
-        Values that are equal in all rows.
-    layers : mapping
-        By layer, its candidates by algorithm.
-    singles : tuple of Single
-        The fastest first.
-    edges : tuple of mapping
-        As in :class:`dlas.sweep.rows.results.Row`.
-    seconds_a_byte : float or None
-        Rate of layout changes, over all that were measured; None if none was.
-    unstable : int
-        Number of rows that are left out because their times are unstable.
-    """
+    """The times of a network's layers, from the rows of one setting."""
 
     setting: Mapping[str, str]
+    """Values that are equal in all rows."""
     layers: Mapping[str, Mapping[str, Candidate]]
+    """By layer, its candidates by algorithm."""
     singles: tuple[Single, ...]
+    """The fastest first."""
     edges: tuple[Mapping[str, Any], ...]
+    """As in :class:`dlas.sweep.rows.results.Row`."""
     seconds_a_byte: float | None
+    """Rate of layout changes, over all that were measured; None if none was."""
     unstable: int = 0
+    """Number of rows that are left out because their times are unstable."""
 
     def of(self, single: Single) -> dict[str, Candidate]:
         """Return the candidates that make a single algorithm's network."""

@@ -31,21 +31,14 @@ REQUIRED = ("dataset", "model", "compiler", "hardware", MACHINE)
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """A column of a file.
-
-    Parameters
-    ----------
-    written : str
-        Its name in the file.
-    name : str
-        Its name in the table of rows.
-    unit : pair of float
-        What its numbers are multiplied by, and divided by.
-    """
+    """A column of a file."""
 
     written: str
+    """Its name in the file."""
     name: str
+    """Its name in the table of rows."""
     unit: tuple[float, float] = (1, 1)
+    """What its numbers are multiplied by, and divided by."""
 
 
 def columns_of(file: str, header: Iterable[str]) -> dict[str, SourceColumn]:

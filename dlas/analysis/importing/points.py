@@ -49,7 +49,6 @@ class PointReader:
 
         Parameters
         ----------
-        row : int
         others
             The point's fields other than parts: batch, seed.
 

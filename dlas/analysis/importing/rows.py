@@ -41,17 +41,11 @@ SAME_MEDIAN = 1e-6
 
 @dataclass(frozen=True)
 class Import:
-    """What was imported.
-
-    Parameters
-    ----------
-    rows : int
-    machines : dict of str to int
-        The number of rows of each machine.
-    """
+    """What was imported."""
 
     rows: int
     machines: dict[str, int]
+    """The number of rows of each machine."""
 
 
 def import_rows(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Import:
@@ -88,7 +82,6 @@ def rows_of(table: SourceTable, digest: str) -> list[Row]:
 
     Parameters
     ----------
-    table : SourceTable
     digest : str
         The SHA-256 hash of its file, by which a row says where it is from.
 

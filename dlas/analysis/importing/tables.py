@@ -22,23 +22,15 @@ BOUNDS = ReadingLimits(total_bytes=1 << 30)
 
 @dataclass(frozen=True)
 class SourceTable:
-    """The cells of a table.
-
-    Parameters
-    ----------
-    file : Path
-    columns : dict of str to list
-        The cells by column, None for an empty one; texts in CSV, values in Parquet.
-    numbers : list of int
-        Where each row stands: its line in a CSV file, or else its number, from 1.
-    counted : {"line", "row"}
-        What the numbers count.
-    """
+    """The cells of a table."""
 
     file: Path
     columns: dict[str, list[Any]]
+    """The cells by column, None for an empty one; texts in CSV, values in Parquet."""
     numbers: list[int]
+    """Where each row stands: its line in a CSV file, or else its number, from 1."""
     counted: Literal["line", "row"]
+    """What the numbers count."""
 
     def place(self, row: int, column: str | None = None) -> str:
         """Return where a row stands, for messages: ``measured.csv, line 5, column 'latency_s'``."""

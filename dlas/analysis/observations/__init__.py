@@ -65,13 +65,7 @@ OBSERVATIONS = tuple(
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of checking one observation.
-
-    Parameters
-    ----------
-    observation : Observation
-    claims : list of Claim
-    """
+    """The result of checking one observation."""
 
     observation: Observation
     claims: list[Claim]

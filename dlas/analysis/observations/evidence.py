@@ -44,23 +44,15 @@ MOST_LOSS = 0.05
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of an observation.
-
-    Parameters
-    ----------
-    text : str
-    verdict : str
-        One of :data:`VERDICTS`.
-    numbers : str
-        The numbers behind the verdict.
-    missing : str
-        The points that are needed, where the verdict is open.
-    """
+    """One claim of an observation."""
 
     text: str
     verdict: str
+    """One of :data:`VERDICTS`."""
     numbers: str = ""
+    """The numbers behind the verdict."""
     missing: str = ""
+    """The points that are needed, where the verdict is open."""
 
 
 class Evidence:
@@ -93,22 +85,15 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Observation:
-    """One of the paper's observations.
-
-    Parameters
-    ----------
-    number : str
-        The paper's number, I to XIII.
-    statement, needs : str
-        The observation, and the points that are needed to check it.
-    check : callable
-        Maps :class:`Evidence` to the claims of the observation.
-    """
+    """One of the paper's observations."""
 
     number: str
+    """The paper's number, I to XIII."""
     statement: str
     needs: str
+    """The observation, and the points that are needed to check it."""
     check: Callable[[Evidence], list[Claim]]
+    """Maps :class:`Evidence` to the claims of the observation."""
 
 
 def open_claim(text: str, points: pd.DataFrame, needed: Mapping[str, pd.Series], others: str = "") -> Claim:

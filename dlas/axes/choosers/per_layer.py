@@ -44,14 +44,10 @@ class PerLayer(AlgorithmChooser):
     Layers have the names of rows, algorithms the names of studies, with
     their options.  A layer that the network uses several times (``conv``,
     ``conv#2``) has one entry for all its calls, unless a call has its own.
-
-    Parameters
-    ----------
-    path : str
-        The file; without one ``direct`` computes every layer.
     """
 
     path: str = ""
+    """The file; without one ``direct`` computes every layer."""
 
     def verify(self) -> None:
         """Read the table, and verify the algorithms in it."""
@@ -111,7 +107,6 @@ def write(path: Path, layers: Mapping[str, Mapping[str, Any]], comment: str = ""
 
     Parameters
     ----------
-    path : Path
     layers : mapping
         Algorithms by layer, in a row's format: ``{"name": "gemm"}`` and its options.
     comment : str

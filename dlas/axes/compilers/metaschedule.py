@@ -42,34 +42,27 @@ class MetaSchedule(TvmCompiler, TuningCompiler):
 
     All other operators have the schedules of ``untuned``.
 
-    Parameters
-    ----------
-    preset : {"quick", "smoke", "paper"}
-        32 or 4 trials for each workload; or 20,000 for the whole network, shared in
-        proportion to time, with an early stop after 1,000 trials without improvement.
-    trials : int, optional
-        For each workload, instead of the preset's.
-    early_stop : int, optional
-        End a workload's search after this many trials without improvement, instead of the preset's;
-        0 for never.
-    per_round : int
-        Candidates that are proposed together; searches with different rounds share no records.
-    space : {"algorithm", "rules"}
-        The kernel's own design space, TVM's default rules where it has none; or always the rules.
-    seed : int
-        Of the search.
-
     References
     ----------
     DLAS paper, sections 3.5 and 4.4.
     """
 
     preset: Literal["quick", "smoke", "paper"] = "quick"
+    """32 or 4 trials for each workload; or 20,000 for the whole network, shared in proportion to time, with
+    an early stop after 1,000 trials without improvement.
+    """
     trials: Annotated[int, Field(ge=1)] | None = None
+    """For each workload, instead of the preset's."""
     early_stop: Annotated[int, Field(ge=0)] | None = None
+    """End a workload's search after this many trials without improvement, instead of the preset's; 0 for
+    never.
+    """
     per_round: Annotated[int, Field(ge=1)] = 16
+    """Candidates that are proposed together; searches with different rounds share no records."""
     space: Literal["algorithm", "rules"] = "algorithm"
+    """The kernel's own design space, TVM's default rules where it has none; or always the rules."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    """Of the search."""
 
     def settings(self) -> SearchSettings:
         """Return the preset's settings, replaced where an option is given."""
@@ -111,8 +104,6 @@ def apply_trace(kernel: Kernel, target: Target, entry: Mapping[str, Any]) -> tir
 
     Parameters
     ----------
-    kernel : Kernel
-    target : Target
     entry : mapping
         The ``trace`` of the schedule, and the digest of its ``workload``.
 

@@ -23,17 +23,13 @@ class OnnxRuntime(Runtime):
     """Run the network, exported to ONNX with its batch fixed, in ONNX Runtime.
 
     A GPU needs the package ``onnxruntime-gpu`` in place of ``onnxruntime``.
-
-    Parameters
-    ----------
-    saturating : bool
-        Run an int8 network with ONNX Runtime's default settings.  On x86 processors without
-        VNNI it then adds products of bytes in 16 bits, which is faster and saturates: a build
-        may exceed its tolerance, and the row is ``wrong``.  Where that makes no difference, it
-        is ``unsupported``.
     """
 
     saturating: bool = False
+    """Run an int8 network with ONNX Runtime's default settings. On x86 processors without VNNI it then adds
+    products of bytes in 16 bits, which is faster and saturates: a build may exceed its tolerance, and the row
+    is ``wrong``. Where that makes no difference, it is ``unsupported``.
+    """
 
     def prepare(self, network: Network, target: Target, batch: int, folder: Path) -> Build:
         """Write the ONNX graph for inputs [batch, c, h, w] into ``folder``."""

@@ -43,16 +43,13 @@ class OpenVino(Runtime):
     adds products of bytes in 16 bits, which saturate: a build may exceed its tolerance, and
     the row is ``wrong``.  Elsewhere the outputs of an int8 network differ too: OpenVINO does
     not round where ONNX Runtime does.
-
-    Parameters
-    ----------
-    precision : {"float32", "bfloat16"}
-        What the operators of other networks compute in that are not in integers.  OpenVINO
-        rounds to bfloat16 what they read, and adds in float32.  Processors without instructions
-        for bfloat16 are refused: OpenVINO would compute in float32 there.
     """
 
     precision: Literal["float32", "bfloat16"] = "float32"
+    """What the operators of other networks compute in that are not in integers. OpenVINO rounds to bfloat16
+    what they read, and adds in float32. Processors without instructions for bfloat16 are refused: OpenVINO
+    would compute in float32 there.
+    """
 
     def packages(self) -> Sequence[str]:
         """Return OpenVINO's."""

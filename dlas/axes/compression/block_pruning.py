@@ -22,16 +22,12 @@ class BlockPruning(MaskedPruning):
     than a block, depthwise ones for instance, are left dense; if the size
     does not divide the number of channels, the last block is smaller.  The other options are those
     of :class:`dlas.axes.compression.pruning.iterative.IterativePruning`; ``level`` is a share of blocks.
-
-    Parameters
-    ----------
-    size : int
-        Output channels of a block.
     """
 
     GRID: ClassVar[tuple[float, ...]] = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
     size: Annotated[int, Field(ge=2, le=64)] = 4
+    """Output channels of a block."""
 
     def takes(self, conv: nn.Conv2d) -> bool:
         """Return whether the convolution's groups fill a block."""

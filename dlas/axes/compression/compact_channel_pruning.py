@@ -37,18 +37,14 @@ class CompactChannelPruning(IterativePruning):
     :class:`dlas.axes.compression.pruning.iterative.IterativePruning`; ``level`` is a share of
     the dense network's output channels of convolutions, and channels that go
     together have the mean importance of their filters.
-
-    Parameters
-    ----------
-    multiple : int
-        The remaining channels of a convolution are a multiple of this, or all stay, so that
-        kernels fill whole vectors.  Channels kept for this are not made up for elsewhere, so
-        less than ``level`` is reached.
     """
 
     GRID: ClassVar[tuple[float, ...]] = channels.GRID
 
     multiple: Annotated[int, Field(ge=1, le=64)] = 1
+    """The remaining channels of a convolution are a multiple of this, or all stay, so that kernels fill whole
+    vectors. Channels kept for this are not made up for elsewhere, so less than ``level`` is reached.
+    """
 
     def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
         """Remove the least important channels.
@@ -125,7 +121,6 @@ def _least(
 
     Parameters
     ----------
-    units : iterable of Unit
     importance : mapping
         Of each filter of a convolution, [k].
     room : mapping
@@ -155,10 +150,8 @@ def _in_multiples(chosen: Iterable[Unit], widths: Mapping[str, int], multiple: i
 
     Parameters
     ----------
-    chosen : iterable of Unit
     widths : mapping
         Number of filters of each convolution.
-    multiple : int
     """
     by_root: dict[str, list[Unit]] = defaultdict(list)
     for unit in chosen:

@@ -49,17 +49,6 @@ class Int8(SmallerNumbers):
     lose a bit on all machines.  Instead, sessions there request kernels that do not
     saturate (:func:`dlas.networks.onnx.network.session_options`).
 
-    Parameters
-    ----------
-    calibration : {"validation", "none"}
-        Find the ranges of activations with validation images, or with
-        images of normal noise.
-    images : int
-        Number of images; at most those of the validation split.
-    method : {"minmax", "entropy", "percentile"}
-        How ranges follow from the observed values: all of them, those that lose
-        least information, or 99.999 % of them.
-
     References
     ----------
     DLAS, section 4.2.
@@ -72,8 +61,13 @@ class Int8(SmallerNumbers):
     TOLERANCE: ClassVar[float] = 0.05
 
     calibration: Literal["validation", "none"] = "validation"
+    """Find the ranges of activations with validation images, or with images of normal noise."""
     images: Annotated[int, Field(ge=1, le=1_000_000)] = 128
+    """Number of images; at most those of the validation split."""
     method: Literal["minmax", "entropy", "percentile"] = "minmax"
+    """How ranges follow from the observed values: all of them, those that lose least information, or 99.999 %
+    of them.
+    """
 
     def convert(self, model: onnx.ModelProto, data: Data, workspace: Workspace) -> onnx.ModelProto:
         """Return the graph quantised.

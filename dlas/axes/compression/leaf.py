@@ -41,35 +41,29 @@ class Leaf(Compression):
     the sum of the paths' losses, each divided by its mean over the last 100 steps; then, with
     ``stage = "fine_tuned"``, on the paths that are kept alone.
 
-    Parameters
-    ----------
-    path : str
-        A digit for each phase, 0 for the network's own and 1 for the shallow one: "0110"; or "all",
-        the flexible network, which computes the path of zeros and is what all others are chosen from.
-    share : float
-        Channels of a shallow phase, as a share of the phase's own; in multiples of 8.
-    stage : {"base", "fine_tuned"}
-        After the training on all paths, or after that on the paths that are kept, too.
-    keep : str
-        The paths to keep: "auto", the Pareto set by accuracy on validation images and multiply-adds after
-        base training; or paths with spaces between them, as ``dlas paths`` prints them from measured rows.
-    recipe : {"auto", "paper", "digits", "none"}
-        How to train; "auto" takes what suits the data set, and does not train if the network is untrained
-        or images have no labels.
-    epochs : int, optional
-        Of each training, instead of the recipe's own numbers.
-
     References
     ----------
     J. Clemons et al., "Augmenting Legacy Networks for Flexible Inference", ECCV workshops 2022.
     """
 
     path: Annotated[str, Field(pattern=r"^([01]+|all)$")]
+    """A digit for each phase, 0 for the network's own and 1 for the shallow one: "0110"; or "all", the
+    flexible network, which computes the path of zeros and is what all others are chosen from.
+    """
     share: Annotated[float, Field(gt=0, lt=1)] = 0.25
+    """Channels of a shallow phase, as a share of the phase's own; in multiples of 8."""
     stage: Literal["base", "fine_tuned"] = "base"
+    """After the training on all paths, or after that on the paths that are kept, too."""
     keep: Annotated[str, Field(pattern=r"^(auto|[01]+( [01]+)*)$")] = AUTO
+    """The paths to keep: "auto", the Pareto set by accuracy on validation images and multiply-adds after base
+    training; or paths with spaces between them, as ``dlas paths`` prints them from measured rows.
+    """
     recipe: Literal["auto", "paper", "digits", "none"] = "auto"
+    """How to train; "auto" takes what suits the data set, and does not train if the network is untrained or
+    images have no labels.
+    """
     epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Of each training, instead of the recipe's own numbers."""
 
     def verify(self) -> None:
         """Refuse options without an effect, and fine-tuning of nothing.
@@ -164,10 +158,8 @@ class Leaf(Compression):
 
         Parameters
         ----------
-        data : Data
         labelled : bool
             Whether the images have labels, and the network was trained on them.
-        module : torch.nn.Module
 
         Raises
         ------

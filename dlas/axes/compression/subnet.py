@@ -24,17 +24,12 @@ class Subnet(DrawnSubnet, Compression):
     """One subnetwork of the model ``supernet``: the first channels, the middle of kernels, fewer layers.
 
     The statistics of its batch norms are estimated on the training images; nothing is trained.
-
-    Parameters
-    ----------
-    subnet : str
-        As for the model ``ofa_mobilenet_v3``; or ``"drawn"``.
-    space : {"ofa", "compofa_fixed", "compofa_elastic"}
-        Where subnetworks are drawn.
     """
 
     subnet: SubnetText
+    """As for the model ``ofa_mobilenet_v3``; or ``"drawn"``."""
     space: Space = "ofa"
+    """Where subnetworks are drawn."""
 
     def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
         """Return the subnetwork, evaluated in full where images have labels.

@@ -42,11 +42,6 @@ class Cifar10(Dataset):
     divided by the deviation (0.2470, 0.2435, 0.2616) of each channel.  Training images are
     cropped at random after padding by 4 pixels and mirrored at random.
 
-    Parameters
-    ----------
-    root : str
-        The folder that holds ``cifar-10-batches-py``, or that folder itself.
-
     References
     ----------
     A. Krizhevsky, "Learning Multiple Layers of Features from Tiny Images",
@@ -54,6 +49,7 @@ class Cifar10(Dataset):
     """
 
     root: str
+    """The folder that holds ``cifar-10-batches-py``, or that folder itself."""
 
     def verify(self) -> None:
         """Read the batch files once before anything starts."""
@@ -103,16 +99,12 @@ class Cifar10(Dataset):
 
 @dataclass(frozen=True)
 class Pixels:
-    """A split stored as bytes and normalised when read.
-
-    Parameters
-    ----------
-    pixels : ndarray of uint8, [n, 3, 32, 32]
-    labels : ndarray of int64, [n]
-    """
+    """A split stored as bytes and normalised when read."""
 
     pixels: npt.NDArray[np.uint8]
+    """Uint8 [n, 3, 32, 32]."""
     labels: Labels
+    """Int64 [n]."""
 
     def __len__(self) -> int:
         return len(self.labels)

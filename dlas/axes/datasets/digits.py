@@ -37,12 +37,6 @@ class Digits(Dataset):
     the mean 0.3062 and divided by the deviation 0.3238 of the training images, and split in a fixed way
     (stratified by class) into 1,077 to train, 270 to validate and 450 to test.
 
-    Parameters
-    ----------
-    noise : float
-        Standard deviation of Gaussian noise that is added to each of the 8x8 grey levels, always the same:
-        without it nearly every network is right about nearly every digit, and none can be told from another.
-
     References
     ----------
     E. Alpaydin and C. Kaynak, "Optical Recognition of Handwritten Digits", UCI
@@ -50,6 +44,9 @@ class Digits(Dataset):
     """
 
     noise: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Standard deviation of Gaussian noise that is added to each of the 8x8 grey levels, always the same:
+    without it nearly every network is right about nearly every digit, and none can be told from another.
+    """
 
     def imports(self) -> list[str]:
         """Return what :meth:`load` imports."""

@@ -40,16 +40,6 @@ class Imagenet(Dataset):
     drawn with torch's default generator.  Pixels are RGB from 0 to 1, less the mean
     (0.485, 0.456, 0.406) and divided by the deviation (0.229, 0.224, 0.225) of each channel.
 
-    Parameters
-    ----------
-    root : str
-        The folder that holds ``train`` and ``val``.
-    size : int
-        Height and width of a network's input.
-    subset : {"all", "city", "motorway", "country-side", "off-road"}
-        Classes that an autonomous vehicle meets there, 185, 26, 204 or 26 of 1,000 (perf4sight, D); the
-        network has as many outputs.
-
     References
     ----------
     O. Russakovsky et al., "ImageNet Large Scale Visual Recognition Challenge",
@@ -57,8 +47,13 @@ class Imagenet(Dataset):
     """
 
     root: str
+    """The folder that holds ``train`` and ``val``."""
     size: Annotated[int, Field(ge=32, le=1024)] = 224
+    """Height and width of a network's input."""
     subset: Literal["all"] | Subset = "all"
+    """Classes that an autonomous vehicle meets there, 185, 26, 204 or 26 of 1,000 (perf4sight, D); the
+    network has as many outputs.
+    """
 
     def verify(self) -> None:
         """Look for the class folders, and for all of ImageNet's where a subset is asked for."""
@@ -144,19 +139,14 @@ class Imagenet(Dataset):
 
 @dataclass(frozen=True)
 class Files:
-    """A split of image files.
-
-    Parameters
-    ----------
-    paths : ndarray of str, [n]
-    labels : ndarray of int64, [n]
-    transform : callable
-        Maps a PIL image to a tensor [3, h, w].
-    """
+    """A split of image files."""
 
     paths: npt.NDArray[np.str_]
+    """Str [n]."""
     labels: Labels
+    """Int64 [n]."""
     transform: Any
+    """Maps a PIL image to a tensor [3, h, w]."""
 
     decodes = True
     """Reading takes processor time, so loaders use worker processes."""

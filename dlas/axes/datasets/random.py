@@ -14,26 +14,17 @@ from dlas.stack import Data, Dataset, Images, Labels
 
 @dataclass(frozen=True)
 class Random(Dataset):
-    """Seeded normal noise; its labels carry no information, so accuracy is null.
-
-    Parameters
-    ----------
-    size : int
-        Height and width.
-    channels : int
-    classes : int
-        Number of outputs of a network for this data.
-    images : int
-        Images in each of the three splits.
-    seed : int
-    """
+    """Seeded normal noise; its labels carry no information, so accuracy is null."""
 
     labelled: ClassVar[bool] = False
 
     size: Annotated[int, Field(ge=1, le=4096)] = 32
+    """Height and width."""
     channels: Annotated[int, Field(ge=1, le=4096)] = 3
     classes: Annotated[int, Field(ge=1, le=1_000_000)] = 10
+    """Number of outputs of a network for this data."""
     images: Annotated[int, Field(ge=1, le=1_000_000)] = 64
+    """Images in each of the three splits."""
     seed: Annotated[int, Field(ge=0)] = 0
 
     def load(self) -> Data:
@@ -47,20 +38,12 @@ class Random(Dataset):
 
 @dataclass(frozen=True)
 class Noise:
-    """A split of noise.
-
-    Parameters
-    ----------
-    seed : tuple of int
-    length : int
-    shape : tuple of int
-        One image, (c, h, w).
-    classes : int
-    """
+    """A split of noise."""
 
     seed: tuple[int, int]
     length: int
     shape: tuple[int, int, int]
+    """One image, (c, h, w)."""
     classes: int
 
     def __len__(self) -> int:

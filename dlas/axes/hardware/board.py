@@ -43,13 +43,7 @@ def instruments(board: Board, on_gpu: bool) -> Instruments:
 
 @dataclass(frozen=True)
 class BoardWatch:
-    """Observers on a board, in the session's process.
-
-    Parameters
-    ----------
-    board : Board
-    on_gpu : bool
-    """
+    """Observers on a board, in the session's process."""
 
     board: Board
     on_gpu: bool

@@ -22,34 +22,26 @@ _AMOUNT = re.compile(r"\w+_(hz|bytes|cores|levels|flops)|cores|boards")
 
 
 class ServerAddress(pydantic.BaseModel):
-    """Where `dlas serve` on a board is reached, and what links libraries for it.
-
-    Parameters
-    ----------
-    host : str
-        Name or number; ``127.0.0.1`` at this end of an SSH tunnel.
-    port : int, optional
-        By default that of `dlas serve`.
-    key : str
-        What the server calls itself.
-    timeout : float, optional
-        The longest session in seconds, after which the server ends it: a kernel that never ends
-        holds the board no longer than this.
-    token_file : str, optional
-        The file with the server's token; by default ``~/.config/dlas/tokens/KEY``.
-    compiler : str, optional
-        The C compiler on this machine that links for the board, such as ``aarch64-linux-gnu-gcc``;
-        by default this machine's own.  The board needs none.
-    """
+    """Where `dlas serve` on a board is reached, and what links libraries for it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     host: Text
+    """Name or number; ``127.0.0.1`` at this end of an SSH tunnel."""
     port: Annotated[int, Field(ge=1, le=65_535)] = PORT
+    """By default that of `dlas serve`."""
     key: Annotated[str, StringConstraints(pattern=f"^{KEY.pattern}$")]
+    """What the server calls itself."""
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = TIMEOUT_S
+    """The longest session in seconds, after which the server ends it: a kernel that never ends holds the
+    board no longer than this.
+    """
     token_file: Text | None = None
+    """The file with the server's token; by default ``~/.config/dlas/tokens/KEY``."""
     compiler: Text | None = None
+    """The C compiler on this machine that links for the board, such as ``aarch64-linux-gnu-gcc``; by default
+    this machine's own. The board needs none.
+    """
 
     def address(self) -> Address:
         """Return where the server is reached, with the token that this machine has for it.
@@ -66,35 +58,24 @@ class ServerAddress(pydantic.BaseModel):
 
 
 class Profile(pydantic.BaseModel):
-    """One device.
-
-    Parameters
-    ----------
-    name : str
-        The file's name, which is the part's name.
-    title : str
-        A name for people.
-    driver : str
-        The module in ``dlas/axes/hardware/drivers`` that runs programs on it.
-    unsupported : str, optional
-        Why it cannot be used.
-    target : mapping
-        A TVM target, as ``tvm.target.Target`` takes it; empty if the driver detects it.
-    rpc : ServerAddress, optional
-        Where a board is reached.
-    facts : mapping
-        Further properties, in SI units with the unit as the name's suffix.
-    """
+    """One device."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     name: Text
+    """The file's name, which is the part's name."""
     title: Text
+    """A name for people."""
     driver: Name
+    """The module in ``dlas/axes/hardware/drivers`` that runs programs on it."""
     unsupported: Text | None = None
+    """Why it cannot be used."""
     target: dict[str, Any] = Field(default_factory=dict)
+    """A TVM target, as ``tvm.target.Target`` takes it; empty if the driver detects it."""
     rpc: ServerAddress | None = None
+    """Where a board is reached."""
     facts: dict[Name, Fact] = Field(default_factory=dict)
+    """Further properties, in SI units with the unit as the name's suffix."""
 
     def __hash__(self) -> int:
         """Hash the content, since mappings are not hashable."""

@@ -24,15 +24,12 @@ class OfaBlock(TorchModel):
 
     Its images are the maps that the block reads, and its classes the values that it writes, so that nothing
     is timed beside the block.
-
-    Parameters
-    ----------
-    block : str
-        Its name in a table of latencies:
-        ``"expanded_conv-input:20x20x48-output:10x10x96-expand:144-kernel:3-stride:2-idskip:0-se:0-hs:0"``.
     """
 
     block: Annotated[str, AfterValidator(_known_block)]
+    """Its name in a table of latencies:
+    ``"expanded_conv-input:20x20x48-output:10x10x96-expand:144-kernel:3-stride:2-idskip:0-se:0-hs:0"``.
+    """
 
     def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
         """Return the block with random weights.

@@ -30,17 +30,6 @@ class OfaMobilenetV3(DrawnSubnet, TorchModel):
     Kernel sizes and expansion ratios of its five stages of two to four layers.  With ``subnet = "drawn"``
     in a study that draws, it is drawn from ``space``.  Images have 112 to 240 pixels a side.
 
-    Parameters
-    ----------
-    subnet : str
-        ``"3357:6643,35:46,333:444,3355:6644,77:33"``: a stage's kernel sizes (3, 5 or 7), a colon, its
-        expansion ratios (3, 4 or 6); or ``"drawn"``.
-    width : {1.0, 1.2}
-        Multiplies the number of channels of every stage.
-    space : {"ofa", "compofa_fixed", "compofa_elastic"}
-        Where subnetworks are drawn: all; or those whose depth decides the expansion, with kernels of 3, 5,
-        3, 3 and 5 in the five stages, or any.
-
     References
     ----------
     H. Cai et al., "Once-for-All", ICLR 2020; M. Sahni et al., "CompOFA", ICLR 2021.
@@ -49,8 +38,15 @@ class OfaMobilenetV3(DrawnSubnet, TorchModel):
     image_sizes: ClassVar[tuple[int, ...]] = (128, 144, 160, 176, 192, 208, 224)
 
     subnet: SubnetText
+    """``"3357:6643,35:46,333:444,3355:6644,77:33"``: a stage's kernel sizes (3, 5 or 7), a colon, its
+    expansion ratios (3, 4 or 6); or ``"drawn"``.
+    """
     width: Annotated[float, AfterValidator(_known_width)] = 1.0
+    """Multiplies the number of channels of every stage."""
     space: Space = "ofa"
+    """Where subnetworks are drawn: all; or those whose depth decides the expansion, with kernels of 3, 5, 3,
+    3 and 5 in the five stages, or any.
+    """
 
     def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
         """Return the network with random weights.

@@ -20,15 +20,12 @@ class Onnx(Model):
     """A network of one's own as an ONNX file, which other tools trained and exported.
 
     What the graph computes from constants alone is computed when the file is read.
-
-    Parameters
-    ----------
-    path : str
-        An ONNX file with one input [n, c, h, w] and one output [n, classes].
-        External weights must be in its own folder.
     """
 
     path: str
+    """An ONNX file with one input [n, c, h, w] and one output [n, classes]. External weights must be in its
+    own folder.
+    """
 
     def verify(self) -> None:
         """Read and check the file."""

@@ -36,17 +36,13 @@ class RandomLayers(TorchModel):
     only strides make maps smaller; an even window is at most as large as the map.  Behind the list come
     global average pooling, if it leaves a map, and a linear layer to the classes.
 
-    Parameters
-    ----------
-    layers : str
-        ``conv3x3-64/2,bn,relu,max3/2,add(conv3x3-64,bn,relu,conv3x3-64,bn),relu``, or ``"drawn"``.
-
     References
     ----------
     MIRAGE, section 4.2.
     """
 
     layers: str
+    """``conv3x3-64/2,bn,relu,max3/2,add(conv3x3-64,bn,relu,conv3x3-64,bn),relu``, or ``"drawn"``."""
 
     @classmethod
     def drawn(cls, rng: np.random.Generator) -> Mapping[str, str]:

@@ -17,20 +17,15 @@ class Supernet(TorchModel):
     A step trains the largest, the smallest and two drawn subnetworks on a batch.  By itself it is the
     largest; the compression ``subnet`` takes another out of it.
 
-    Parameters
-    ----------
-    recipe : {"auto", "paper", "short", "none"}
-        How to train; "auto" takes the data set's recipe, and does not train if images have no labels.
-    epochs : int, optional
-        Instead of the recipe's own number.
-
     References
     ----------
     H. Cai et al., "Once-for-All", ICLR 2020.
     """
 
     recipe: RecipeName = "auto"
+    """How to train; "auto" takes the data set's recipe, and does not train if images have no labels."""
     epochs: Epochs = None
+    """Instead of the recipe's own number."""
 
     def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
         """Return the network with random weights."""

@@ -24,15 +24,12 @@ class Torch(Model):
 
         part = dlas.models.from_torch(module, (3, 32, 32))
         dlas.run(dlas.Study(axes={"model": part, "dataset": "cifar10"}), out="results/own")
-
-    Parameters
-    ----------
-    path : str
-        The file that ``dlas.models.from_torch`` wrote, or another program (*.pt2) that
-        ``torch.export.save`` wrote, exported for a batch of any size.
     """
 
     path: str
+    """The file that ``dlas.models.from_torch`` wrote, or another program (*.pt2) that ``torch.export.save``
+    wrote, exported for a batch of any size.
+    """
 
     def verify(self) -> None:
         """Read and check the file."""

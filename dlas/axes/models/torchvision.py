@@ -28,19 +28,6 @@ def names() -> list[str]:
 class Torchvision(torch_model.TorchModel):
     """A torchvision classification network.
 
-    Parameters
-    ----------
-    name : str
-        One of :func:`names`.
-    weights : str
-        "none" for random weights;
-        "default" for torchvision's pretrained weights, if they are in torch's cache;
-        or a file, e.g. a copy of torchvision's.
-    recipe : {"none", "auto", "paper", "short"}
-        How to train; by default not at all.
-    epochs : int, optional
-        Instead of the recipe's own number.
-
     Notes
     -----
     GoogLeNet and Inception v3 are built without auxiliary classifiers, and with
@@ -49,9 +36,15 @@ class Torchvision(torch_model.TorchModel):
     """
 
     name: str
+    """One of :func:`names`."""
     weights: str = "none"
+    """"none" for random weights; "default" for torchvision's pretrained weights, if they are in torch's
+    cache; or a file, e.g. a copy of torchvision's.
+    """
     recipe: RecipeName = "none"
+    """How to train; by default not at all."""
     epochs: Epochs = None
+    """Instead of the recipe's own number."""
 
     def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
         """Return the network with random weights."""

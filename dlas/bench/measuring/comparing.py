@@ -17,7 +17,6 @@ def difference(output: Array, expected: Array, most: float) -> str | None:
 
     Parameters
     ----------
-    output, expected : ndarray
     most : float
         Largest accepted ``max|output - expected| / max|expected|``; integers may differ
         by one, since halves may be rounded either way.  ``uint16`` may hold bfloat16.

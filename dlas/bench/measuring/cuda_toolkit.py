@@ -26,7 +26,6 @@ def unusable(gpu: Gpu, runtime: Path | None = None) -> str | None:
 
     Parameters
     ----------
-    gpu : Gpu
     runtime : Path, optional
         TVM's runtime for CUDA; by default the installed one.
     """

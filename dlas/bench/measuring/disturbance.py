@@ -37,28 +37,20 @@ TICKS_S = 0.03
 
 @dataclass(frozen=True)
 class Reading:
-    """Counters at one moment, in seconds.
-
-    Parameters
-    ----------
-    clock_s : float
-    processors : int
-        Logical processors that this process may use.
-    own_s : float
-        Processor time of this process.
-    busy_s, steal_s : float or None
-        Busy time of all processes on those processors, and time that the hypervisor took
-        from them; None where the kernel does not count it.
-    waited : mapping of str to float
-        By thread of this process, the time that it was ready to run without a processor.
-    """
+    """Counters at one moment, in seconds."""
 
     clock_s: float
     processors: int
+    """Logical processors that this process may use."""
     own_s: float
+    """Processor time of this process."""
     busy_s: float | None = None
     steal_s: float | None = None
+    """Busy time of all processes on those processors, and time that the hypervisor took from them; None where
+    the kernel does not count it.
+    """
     waited: Mapping[str, float] = field(default_factory=dict)
+    """By thread of this process, the time that it was ready to run without a processor."""
 
 
 def read(machine: Machine | None = None) -> Reading:
@@ -78,21 +70,15 @@ def read(machine: Machine | None = None) -> Reading:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """The difference of two readings, seconds of processor time.
-
-    Parameters
-    ----------
-    capacity_s : float
-        Processors times elapsed time.
-    own_s, others_s, steal_s, wait_s : float or None
-        None where the kernel does not count it.
-    """
+    """The difference of two readings, seconds of processor time."""
 
     capacity_s: float
+    """Processors times elapsed time."""
     own_s: float
     others_s: float | None
     steal_s: float | None
     wait_s: float | None
+    """None where the kernel does not count it."""
 
     @classmethod
     def between(cls, before: Reading, after: Reading) -> Disturbance:

@@ -38,24 +38,17 @@ WANTED_GIB = 5
 
 @dataclass(frozen=True)
 class SystemCheck:
-    """One question and its answer.
-
-    Parameters
-    ----------
-    name : str
-    status : {"ok", "warn", "fail"}
-        ``fail`` where a study cannot run properly, ``warn`` where its
-        measurements would be less reliable or some parts are unavailable.
-    finding : str
-        The answer.
-    advice : str
-        What to do; empty where all is well.
-    """
+    """One question and its answer."""
 
     name: str
     status: Literal["ok", "warn", "fail"]
+    """``fail`` where a study cannot run properly, ``warn`` where its measurements would be less reliable or
+    some parts are unavailable.
+    """
     finding: str
+    """The answer."""
     advice: str = ""
+    """What to do; empty where all is well."""
 
 
 def checks(machine: Machine | None = None) -> list[SystemCheck]:

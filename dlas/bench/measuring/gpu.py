@@ -20,33 +20,21 @@ class NoGpu(Exception):
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU.
-
-    Parameters
-    ----------
-    name : str
-    cuda : tuple of int
-        The version of CUDA that its driver runs.
-    major, minor : int
-        Its compute capability.
-    processors : int
-        Streaming multiprocessors.
-    warp, threads_a_block, registers_a_block : int
-    shared_bytes : int
-        Shared memory of a thread block.
-    memory_bytes, l2_bytes : int
-    clock_khz, memory_clock_khz, memory_bus_bits : int
-    """
+    """A GPU."""
 
     name: str
     cuda: tuple[int, int]
+    """The version of CUDA that its driver runs."""
     major: int
     minor: int
+    """Its compute capability."""
     processors: int
+    """Streaming multiprocessors."""
     warp: int
     threads_a_block: int
     registers_a_block: int
     shared_bytes: int
+    """Shared memory of a thread block."""
     memory_bytes: int
     l2_bytes: int
     clock_khz: int

@@ -59,15 +59,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class Machine:
-    """A view of the machine.
-
-    Parameters
-    ----------
-    root : Path
-        The folder that holds proc and sys.
-    """
+    """A view of the machine."""
 
     root: Path = Path("/")
+    """The folder that holds proc and sys."""
 
     def allowed(self) -> tuple[int, ...]:
         """Return the logical processors that this process may run on (its affinity)."""

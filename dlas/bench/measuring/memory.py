@@ -19,13 +19,6 @@ class AllocatedMemory:
     used and may drop again, are left out.  The kernel's high-water mark is of all pages, so that those of
     files are subtracted.  It counts pages by processor, which makes a peak uncertain by about 0.1 MB.
 
-    Parameters
-    ----------
-    start_bytes : int
-        Anonymous memory at the start.
-    process : Path
-        The process's folder in ``/proc``.
-
     Examples
     --------
     >>> memory = AllocatedMemory.start()
@@ -37,7 +30,9 @@ class AllocatedMemory:
     """
 
     start_bytes: int
+    """Anonymous memory at the start."""
     process: Path = field(default=SELF)
+    """The process's folder in ``/proc``."""
 
     @classmethod
     def start(cls, process: Path = SELF) -> AllocatedMemory | None:

@@ -55,18 +55,12 @@ def find_meter(root: Path, on_gpu: bool) -> Meter | None:
 
 @dataclass(frozen=True)
 class Counter:
-    """A counter of energy that begins again from 0 where it is full.
-
-    Parameters
-    ----------
-    file : Path
-        Its microjoules.
-    most : int
-        Its largest value.
-    """
+    """A counter of energy that begins again from 0 where it is full."""
 
     file: Path
+    """Its microjoules."""
     most: int
+    """Its largest value."""
 
     def read(self) -> int | None:
         """Return the microjoules, None where they cannot be read."""

@@ -59,11 +59,9 @@ def use_cores(threads: int, which: str, machine: Machine | None = None) -> None:
 
     Parameters
     ----------
-    threads : int
     which : str
         ``fastest`` or ``all`` for the fastest cores, ``big`` or ``little`` for cores of that kind alone,
         see :func:`~dlas.bench.measuring.core_kinds.big_and_little`.
-    machine : Machine, optional
 
     Raises
     ------
@@ -109,7 +107,6 @@ def time_kernels(machine: Any, function: str, kind: str, repeats: int) -> str:
         What it runs, without arguments.
     kind : str
         Of device, ``cpu`` or ``cuda``: a kernel's time ends when the device is done.
-    repeats : int
 
     Returns
     -------

@@ -66,10 +66,8 @@ def sample(
     ----------
     run : callable
         One inference; returns when it is done.
-    settings : MeasureSettings
     turn : callable
         Blocks until the device is this program's; called before each slice.
-    instruments : Instruments, optional
     timer : callable, optional
         Returns the seconds that a number of runs take by the device's own clock.  Without it they are
         the time that ``run`` takes here; the first run always is.

@@ -13,50 +13,34 @@ TAG = "dlas.bench.processes.events"
 
 @dataclass(frozen=True)
 class Task:
-    """A function for a child to call.
-
-    Parameters
-    ----------
-    function : str
-        ``package.module:function``; called with the arguments as keywords and
-        ``channel``; its result must be JSON-able.
-    arguments : dict
-        JSON-able.
-    seconds : float
-        Time limit.
-    imports : sequence of str
-        Slow imports that it needs: the server imports them once for all children.
-    """
+    """A function for a child to call."""
 
     function: str
+    """``package.module:function``; called with the arguments as keywords and ``channel``; its result must be
+    JSON-able.
+    """
     arguments: dict[str, Any]
+    """JSON-able."""
     seconds: float
+    """Time limit."""
     imports: Sequence[str] = ()
+    """Slow imports that it needs: the server imports them once for all children."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """From the sweep: run tasks one after the other in a child.
-
-    Parameters
-    ----------
-    job : int
-        The number that all events of these tasks carry.
-    tasks : sequence of Task
-        They end with the first one that fails.
-    log : str
-        The file for the child's output.
-    memory : int
-        Bytes that the child and its descendants may use.
-    threads : int
-        Threads of numerical libraries, unless a task sets another number.
-    """
+    """From the sweep: run tasks one after the other in a child."""
 
     job: int
+    """The number that all events of these tasks carry."""
     tasks: Sequence[Task]
+    """They end with the first one that fails."""
     log: str
+    """The file for the child's output."""
     memory: int
+    """Bytes that the child and its descendants may use."""
     threads: int
+    """Threads of numerical libraries, unless a task sets another number."""
 
 
 @dataclass(frozen=True)
@@ -104,71 +88,46 @@ class TaskReturn:
 
 @dataclass(frozen=True)
 class TaskError:
-    """From a child: a task ended with an exception.
-
-    Parameters
-    ----------
-    name : str
-        The exception's class.
-    text : str
-        Its message.
-    status : str
-        The status of the point's row.
-    cause : str
-        Resource that ran out, was damaged or cannot be reached; ``code`` for other errors.
-    """
+    """From a child: a task ended with an exception."""
 
     name: str
+    """The exception's class."""
     text: str
+    """Its message."""
     status: str = "failed"
+    """The status of the point's row."""
     cause: Literal["code", "memory", "disk", "artifact", "device"] = "code"
+    """Resource that ran out, was damaged or cannot be reached; ``code`` for other errors."""
 
 
 @dataclass(frozen=True)
 class TaskEnd:
-    """A task has returned its result, which comes with :class:`ChildEnd`.
-
-    Parameters
-    ----------
-    job : int
-    task : int
-        Its place among the job's tasks.
-    seconds, waited : float
-        How long it worked; how long it was paused or waited for its turn.
-    """
+    """A task has returned its result, which comes with :class:`ChildEnd`."""
 
     job: int
     task: int
+    """Its place among the job's tasks."""
     seconds: float
     waited: float
+    """How long it worked; how long it was paused or waited for its turn."""
 
 
 @dataclass(frozen=True)
 class ChildEnd:
-    """From the server: a child has ended.
-
-    Parameters
-    ----------
-    job : int
-    exit : int
-        Its exit code; the negative number of the signal if one killed it.
-    stopped : str or None
-        The limit that it was killed for.
-    results : sequence
-        Results of the tasks that succeeded.
-    seconds, waited : sequence of float
-        Of each task that started, how long it worked, and how long it was paused or waited for its turn.
-    raised : TaskError or None
-        The exception that ended the last one.
-    """
+    """From the server: a child has ended."""
 
     job: int
     exit: int
+    """Its exit code; the negative number of the signal if one killed it."""
     results: Sequence[Any] = ()
+    """Results of the tasks that succeeded."""
     seconds: Sequence[float] = ()
     waited: Sequence[float] = ()
+    """Of each task that started, how long it worked, and how long it was paused or waited for its turn."""
     stopped: Literal["timeout", "memory"] | None = None
+    """The limit that it was killed for."""
     raised: TaskError | None = None
+    """The exception that ended the last one."""
 
     @property
     def complete(self) -> bool:

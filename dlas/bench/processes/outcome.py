@@ -19,24 +19,16 @@ class DiskFull(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended.
-
-    Parameters
-    ----------
-    status : str
-        One of :data:`dlas.sweep.rows.results.STATUSES`.
-    reason : str or None
-        Why it is not ``ok``.
-    corrupt : bool
-        Whether it failed because an artifact was damaged or missing; making it again may help.
-    unreachable : bool
-        Whether it failed because its device could not be reached, or was lost; the device may come back.
-    """
+    """How a step ended."""
 
     status: str
+    """One of :data:`dlas.sweep.rows.results.STATUSES`."""
     reason: str | None = None
+    """Why it is not ``ok``."""
     corrupt: bool = False
+    """Whether it failed because an artifact was damaged or missing; making it again may help."""
     unreachable: bool = False
+    """Whether it failed because its device could not be reached, or was lost; the device may come back."""
 
 
 OK = Outcome("ok")
@@ -49,7 +41,6 @@ def failure(step: str, end: ChildEnd, seconds: float, memory: int) -> Outcome:
     ----------
     step : str
         The step's name, for the reason.
-    end : ChildEnd
     seconds, memory : float, int
         The limits that the step ran under.
 

@@ -41,51 +41,34 @@ EXACT_SECONDS = 2.0
 
 @dataclass
 class Job:
-    """A running child, as the server sees it.
-
-    Parameters
-    ----------
-    number : int
-    pid, pidfd : int
-        Its process, and a descriptor that becomes readable when the process ends.
-    connection : Connection
-    memory : int
-        Bytes that it and its descendants may use.
-    limits : list of float
-        Time limit of each task, seconds.
-    since : float or None
-        When its clock last started; None while it is stopped or waits for its turn.
-    worked : float
-        Seconds that the current task had worked by then.
-    results : list
-        Results of its tasks so far.
-    seconds, waited : list of float
-        How long each of its tasks worked, and how long it stood still.
-    raised : TaskError or None
-        The exception that ended it.
-    stopped : str or None
-        The limit that it was killed for.
-    started : float
-        When the current task started.
-    next_exact_check : float
-        Its memory is not checked exactly before this time.
-    """
+    """A running child, as the server sees it."""
 
     number: int
     pid: int
     pidfd: int
+    """Its process, and a descriptor that becomes readable when the process ends."""
     connection: Connection
     memory: int
+    """Bytes that it and its descendants may use."""
     limits: list[float]
+    """Time limit of each task, seconds."""
     since: float | None
+    """When its clock last started; None while it is stopped or waits for its turn."""
     worked: float = 0.0
+    """Seconds that the current task had worked by then."""
     results: list[Any] = field(default_factory=list)
+    """Results of its tasks so far."""
     seconds: list[float] = field(default_factory=list)
     waited: list[float] = field(default_factory=list)
+    """How long each of its tasks worked, and how long it stood still."""
     raised: TaskError | None = None
+    """The exception that ended it."""
     stopped: Literal["timeout", "memory"] | None = None
+    """The limit that it was killed for."""
     started: float = field(default_factory=time.monotonic)
+    """When the current task started."""
     next_exact_check: float = 0.0
+    """Its memory is not checked exactly before this time."""
 
     def finish_task(self, value: object) -> TaskEnd:
         """Store a task's result, start the clock of the next task, and return the event that says so."""

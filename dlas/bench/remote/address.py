@@ -14,26 +14,17 @@ TIMEOUT_S = 600.0
 
 @dataclass(frozen=True)
 class Address:
-    """A server on a board.
-
-    Parameters
-    ----------
-    host : str
-        Name or number; ``127.0.0.1`` at this end of an SSH tunnel.
-    port : int
-    key : str
-        What the server calls itself.
-    token : str
-        Permits to run code there; never printed.
-    timeout_s : float
-        The longest session in seconds: the server ends it then.
-    """
+    """A server on a board."""
 
     host: str
+    """Name or number; ``127.0.0.1`` at this end of an SSH tunnel."""
     port: int
     key: str
+    """What the server calls itself."""
     token: str = field(repr=False)
+    """Permits to run code there; never printed."""
     timeout_s: float = TIMEOUT_S
+    """The longest session in seconds: the server ends it then."""
 
     @classmethod
     def of(

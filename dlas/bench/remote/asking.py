@@ -19,30 +19,20 @@ MOST_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server says of itself.
-
-    Parameters
-    ----------
-    tvm : str
-        The version of TVM there.
-    code : str
-        The digest of the code that measures there, see :func:`dlas.bench.measuring.on_board.code`.
-    machine : dict
-        What :meth:`dlas.bench.measuring.machine.Machine.describe` returns there.
-    flags : list of str
-        The processor's features as the kernel there lists them.
-    busy_s : float or None
-        For how many seconds it has had a session; None if it has none.
-    number : str
-        The host's address as a number.
-    """
+    """What a server says of itself."""
 
     tvm: str
+    """The version of TVM there."""
     code: str
+    """The digest of the code that measures there, see :func:`dlas.bench.measuring.on_board.code`."""
     machine: dict[str, Any]
+    """What :meth:`dlas.bench.measuring.machine.Machine.describe` returns there."""
     flags: list[str]
+    """The processor's features as the kernel there lists them."""
     busy_s: float | None
+    """For how many seconds it has had a session; None if it has none."""
     number: str
+    """The host's address as a number."""
 
 
 class Stream:

@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Board:
-    """A session on a board; it ends when nothing holds this object any more.
-
-    Parameters
-    ----------
-    address : Address
-    session : tvm.rpc.RPCSession
-    """
+    """A session on a board; it ends when nothing holds this object any more."""
 
     address: Address
     session: RPCSession
@@ -38,8 +32,6 @@ class Board:
 
         Parameters
         ----------
-        address : Address
-        threads : int
         cores : str
             As :func:`dlas.bench.measuring.on_board.use_cores` takes it.
 

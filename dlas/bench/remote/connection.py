@@ -36,7 +36,6 @@ def connect(address: Address, wait_s: float | None = None) -> RPCSession:
 
     Parameters
     ----------
-    address : Address
     wait_s : float, optional
         How long to wait while another has a session; by default as long as one's own may take.
 

@@ -32,21 +32,14 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True)
 class Request:
-    """What a client asks for.
-
-    Parameters
-    ----------
-    key, token : str
-    timeout_s : float, optional
-        The longest session that it needs.
-    asks : bool
-        Whether it wants facts and no session.
-    """
+    """What a client asks for."""
 
     key: str
     token: str = field(default="", repr=False)
     timeout_s: float | None = None
+    """The longest session that it needs."""
     asks: bool = False
+    """Whether it wants facts and no session."""
 
     def options(self) -> str:
         """Return key and options as TVM's clients send them, without the time limit that TVM adds."""

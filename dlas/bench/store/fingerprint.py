@@ -75,7 +75,6 @@ class SourceTree:
 
         Parameters
         ----------
-        modules : iterable of str
         within : iterable of str, optional
             Packages: imports from elsewhere are left out.
         outside : iterable of str, optional

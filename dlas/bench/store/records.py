@@ -24,8 +24,6 @@ def read_model(path: Path, model: type[ModelT], most_bytes: int) -> ModelT:
 
     Parameters
     ----------
-    path : Path
-    model : type
     most_bytes : int
         Of the file.
 

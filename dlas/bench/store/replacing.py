@@ -19,10 +19,6 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Nothing is synced to the disk: a killed process leaves a complete file, a power cut may not.
 
-    Parameters
-    ----------
-    path : Path
-
     Yields
     ------
     Path
@@ -47,7 +43,6 @@ def make_folder(path: Path, what: str) -> None:
 
     Parameters
     ----------
-    path : Path
     what : str
         The folder's purpose, for messages: ``cache``.
 

@@ -22,7 +22,6 @@ def read(path: Path, what: str) -> dict[str, Any]:
 
     Parameters
     ----------
-    path : Path
     what : str
         The kind of file, for messages: ``profile``.
 

@@ -123,7 +123,6 @@ def choose(
 
     Parameters
     ----------
-    folders : path or paths
     to : path, optional
         The table to write; by default ``choices.toml`` in the first folder.
     where
@@ -175,7 +174,6 @@ def report(
 
     Parameters
     ----------
-    folders : path or paths
     out : path, optional
         The page; by default ``report.html`` in the first folder.
     where

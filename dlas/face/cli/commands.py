@@ -46,18 +46,12 @@ NAMED = re.compile(r"`(\w+)=([^`]*)`")
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a function with what was given on the command line.
-
-    Parameters
-    ----------
-    function : str
-        Its name in ``dlas``.
-    values : mapping
-        By the names of parameters; those that were left out have the function's defaults.
-    """
+    """A call of a function with what was given on the command line."""
 
     function: str
+    """Its name in ``dlas``."""
     values: Mapping[str, Any]
+    """By the names of parameters; those that were left out have the function's defaults."""
 
     def __call__(self, **more: Any) -> Any:
         """Return what the function returns, with these values too or in place of those."""

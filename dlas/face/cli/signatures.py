@@ -23,23 +23,15 @@ REQUIRED = Slot.empty
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function.
-
-    Parameters
-    ----------
-    name : str
-    annotation : str
-        As it is written, without None and with its members sorted.
-    default : object
-        :data:`REQUIRED` where there is none; None where only code tells it.
-    meaning : str
-        What the docstring says, in the words of the command line.
-    """
+    """A parameter of a function."""
 
     name: str
     annotation: str
+    """As it is written, without None and with its members sorted."""
     default: object
+    """:data:`REQUIRED` where there is none; None where only code tells it."""
     meaning: str
+    """What the docstring says, in the words of the command line."""
 
 
 def parameters(function: str) -> dict[str, Parameter]:

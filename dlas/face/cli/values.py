@@ -18,24 +18,16 @@ Converter = Callable[[str, Any], Any]
 
 @dataclass(frozen=True)
 class Notation:
-    """How the command line writes values of some type.
-
-    Parameters
-    ----------
-    type : object
-        Of what typer gives.
-    convert : callable, optional
-        Makes the value of it.
-    note : str
-        How to write it.
-    help : str
-        What all parameters of the type mean.
-    """
+    """How the command line writes values of some type."""
 
     type: Any
+    """Of what typer gives."""
     convert: Converter | None = None
+    """Makes the value of it."""
     note: str = ""
+    """How to write it."""
     help: str = ""
+    """What all parameters of the type mean."""
 
 
 def part_of(text: str) -> str | dict[str, Any]:

@@ -22,7 +22,6 @@ def render(preview: Preview, axes: Sequence[str]) -> RenderableType:
 
     Parameters
     ----------
-    preview : Preview
     axes : sequence of str
         The axes that identify a point within its study.
     """

@@ -38,20 +38,13 @@ COMPARABLE = ("dataset", "model", "hardware", "batch", "task")
 
 @dataclass
 class ConsoleDisplay(Display):
-    """Shows on the terminal what a session does.
-
-    Parameters
-    ----------
-    console : Console
-    lines : bool
-        Print lines for sweeps and their rows; False for the bar alone.
-    spinner : Spinner
-        Shows what is done between sweeps.
-    """
+    """Shows on the terminal what a session does."""
 
     console: Console
     lines: bool = True
+    """Print lines for sweeps and their rows; False for the bar alone."""
     spinner: Spinner = field(default_factory=lambda: Spinner())
+    """Shows what is done between sweeps."""
 
     @classmethod
     def of(cls, progress: ProgressKind = "auto") -> ConsoleDisplay:

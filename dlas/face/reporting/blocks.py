@@ -12,55 +12,35 @@ from dlas.face.tables.table import Table
 
 @dataclass(frozen=True)
 class Panel:
-    """One of a figure's small multiples.
-
-    Parameters
-    ----------
-    title : str
-    rows : list of dict
-        Its data; ``p`` is the line of the frame that a mark shows.
-    variant : str
-        Key of the figure's specification that draws it.
-    """
+    """One of a figure's small multiples."""
 
     title: str
     rows: list[dict[str, Any]]
+    """Its data; ``p`` is the line of the frame that a mark shows."""
     variant: str = ""
+    """Key of the figure's specification that draws it."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Small multiples with one legend.
-
-    Parameters
-    ----------
-    name : str
-        Name of its files.
-    title : str
-    sentence : str
-        The result that it shows.
-    panels : sequence of Panel
-    specs : mapping of str to dict
-        Vega-Lite without data, by variant; they read the data ``rows``.
-    legend : mapping of str to str
-        Colours by label.
-    legend_axis : str
-        The axis whose values are the legend's labels; a click filters by it.
-    filtered : bool
-        Whether its marks are points, so that filters apply.
-    across : int
-        Most panels side by side.
-    """
+    """Small multiples with one legend."""
 
     name: str
+    """Name of its files."""
     title: str
     sentence: str
+    """The result that it shows."""
     panels: Sequence[Panel]
     specs: Mapping[str, dict[str, Any]]
+    """Vega-Lite without data, by variant; they read the data ``rows``."""
     legend: Mapping[str, str] = field(default_factory=dict)
+    """Colours by label."""
     legend_axis: str = ""
+    """The axis whose values are the legend's labels; a click filters by it."""
     filtered: bool = True
+    """Whether its marks are points, so that filters apply."""
     across: int = 2
+    """Most panels side by side."""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -71,19 +51,12 @@ class Figure:
 
 @dataclass(frozen=True)
 class Matrix:
-    """All points: compilers and algorithms across, everything else down.
-
-    Parameters
-    ----------
-    columns : list of (str, str)
-        Compiler and algorithm of each column.
-    groups : list of (str, list of (str, list of (int or None)))
-        Settings; their lines, each with a label and, for every column, a line of
-        the frame.
-    """
+    """All points: compilers and algorithms across, everything else down."""
 
     columns: list[tuple[str, str]]
+    """Compiler and algorithm of each column."""
     groups: list[tuple[str, list[tuple[str, list[int | None]]]]]
+    """Settings; their lines, each with a label and, for every column, a line of the frame."""
 
     @property
     def compilers(self) -> list[tuple[str, int]]:
@@ -93,19 +66,13 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Chooser:
-    """A figure of the layers of one or two points that the reader chooses.
-
-    Parameters
-    ----------
-    figure : Figure
-        Drawn until the reader chooses.
-    first, second : int or None
-        The points that are chosen initially.
-    """
+    """A figure of the layers of one or two points that the reader chooses."""
 
     figure: Figure
+    """Drawn until the reader chooses."""
     first: int
     second: int | None
+    """The points that are chosen initially."""
 
 
 @dataclass(frozen=True)
@@ -122,20 +89,13 @@ Block = Paragraph | Table | Figure | Matrix | Chooser
 
 @dataclass(frozen=True)
 class Section:
-    """One section of the report.
-
-    Parameters
-    ----------
-    name : str
-        Its anchor.
-    title, lead : str
-        ``lead`` introduces the section in a few sentences.
-    blocks : sequence of Block
-    """
+    """One section of the report."""
 
     name: str
+    """Its anchor."""
     title: str
     lead: str
+    """``lead`` introduces the section in a few sentences."""
     blocks: Sequence[Block] = ()
 
 

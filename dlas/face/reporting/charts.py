@@ -135,7 +135,6 @@ def intervals(
         Title of the x axis, with its unit.
     colours : mapping of str to str
         By label.
-    logarithmic : bool
     reference : float, optional
         Where a vertical line marks "no difference".
     grouped : bool

@@ -38,34 +38,22 @@ LONGEST = 60
 
 @dataclass(eq=False)
 class Context:
-    """The points of a report, and what several sections derive from them.
-
-    Parameters
-    ----------
-    folders : sequence of str
-    points : DataFrame
-        What :func:`dlas.analysis.roles.with_roles` returned.
-    left_out : int
-        Rows of points that have a later one: repeats that failed, and copies.
-    details : Details
-    abbreviations : Abbreviations
-        What the labels of ``points`` leave out.
-    fewer : str
-        Which rows are left out because they are very many, as a sentence.
-    predictors : sequence of StoredPredictor
-        Predictors to show.
-    predictions : DataFrame, optional
-        Points that were predicted and have no row.
-    """
+    """The points of a report, and what several sections derive from them."""
 
     folders: Sequence[str]
     points: pd.DataFrame
+    """What :func:`dlas.analysis.roles.with_roles` returned."""
     left_out: int = 0
+    """Rows of points that have a later one: repeats that failed, and copies."""
     details: Details = field(default_factory=Details)
     abbreviations: Abbreviations = field(default_factory=Abbreviations)
+    """What the labels of ``points`` leave out."""
     fewer: str = ""
+    """Which rows are left out because they are very many, as a sentence."""
     predictors: Sequence[StoredPredictor] = ()
+    """Predictors to show."""
     predictions: pd.DataFrame | None = None
+    """Points that were predicted and have no row."""
 
     @cached_property
     def predicted(self) -> pd.DataFrame:

@@ -29,8 +29,6 @@ def write_files(sections: Sequence[Section], figures: Sequence[Figure], folder: 
 
     Parameters
     ----------
-    sections : sequence of Section
-    figures : sequence of Figure
     folder : Path
         Gets ``figures/`` and ``tables/``; files of the same name are replaced.
     """

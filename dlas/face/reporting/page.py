@@ -35,8 +35,6 @@ def page(context: Context, parts: Sequence[Section | Absent], made: str) -> str:
 
     Parameters
     ----------
-    context : Context
-    parts : sequence of Section or Absent
     made : str
         By which version and when it was made, for the last line.
     """

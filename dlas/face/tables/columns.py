@@ -17,19 +17,12 @@ NOTHING = Cell(MISSING, style="muted")
 
 @dataclass(frozen=True)
 class Strip:
-    """A column with its cells, from the first line to the last.
-
-    Parameters
-    ----------
-    column : Column
-    cells : sequence of Cell
-    summary : Cell
-        Its cell in the line over all others, where the table has one.
-    """
+    """A column with its cells, from the first line to the last."""
 
     column: Column
     cells: Sequence[Cell]
     summary: Cell = Cell("")  # noqa: RUF009 - cells do not change
+    """Its cell in the line over all others, where the table has one."""
 
     @property
     def is_empty(self) -> bool:

@@ -36,7 +36,6 @@ def grid(comparison: Comparison, most: int | None = None) -> Grid:
 
     Parameters
     ----------
-    comparison : Comparison
     most : int, optional
         Most matched groups to show, by default all; the geometric means are of all.
     """

@@ -42,7 +42,6 @@ def compared(frame: pd.DataFrame, measured: Mapping[str, float], target: str) ->
         Points with predictions, as ``dlas.prediction.learning.predictions.Predictions.frame`` returns them.
     measured : mapping of str to float
         By id; a point that failed is missing.
-    target : str
     """
     low, high = (frame[name] for name in bound_names(target))
     found = frame["id"].map(measured).astype("float64")
@@ -71,7 +70,6 @@ def never_seen(frame: pd.DataFrame, target: str, floor: float | None, failed: Ma
     ----------
     frame : DataFrame
         What :func:`compared` returned.
-    target : str
     floor : float or None
         The noise floor.
     failed : mapping of str to int

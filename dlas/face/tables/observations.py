@@ -39,7 +39,6 @@ def listing(findings: Sequence[Finding], points: int, unstable: int = 0) -> Grid
 
     Parameters
     ----------
-    findings : sequence of Finding
     points, unstable : int
         Number of points that they were checked on, and of those whose times are left out.
     """

@@ -52,26 +52,17 @@ NAMES = (*GROUP, "compression", "algorithm", "compiler", "seed")
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column of a measured quantity.
-
-    Parameters
-    ----------
-    header : str
-    column : str
-        Of the frame.
-    shown : callable
-        Formats a value of the frame.
-    drop : int
-        As in :class:`dlas.face.tables.table.Column`.
-    always : bool
-        Whether it is shown even if it is the same in all rows.
-    """
+    """A column of a measured quantity."""
 
     header: str
     column: str
+    """Of the frame."""
     shown: Callable[[Any], str]
+    """Formats a value of the frame."""
     drop: int
+    """As in :class:`dlas.face.tables.table.Column`."""
     always: bool = True
+    """Whether it is shown even if it is the same in all rows."""
 
 
 QUANTITIES = (

@@ -52,7 +52,6 @@ def evaluation(
     ----------
     setting : str
         Machine, compiler, ... of the rows.
-    target, hold_out : str
     evaluations : sequence of Evaluation
         At least one; the predictors before the baselines.
     floor : float or None
@@ -101,7 +100,6 @@ def gained(predictor: str, hold_out: str, gains: Sequence[TransferGain]) -> Grid
 
     Parameters
     ----------
-    predictor : str
     hold_out : str
         What makes a device: ``instance``.
     gains : sequence of TransferGain

@@ -11,27 +11,19 @@ Where = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a table.
-
-    Parameters
-    ----------
-    text : str
-    note : str
-        Small text after it.
-    point : int, optional
-        The line of the frame that it is about, whose point is shown on a click.
-    style : str
-        ``best``, ``tie``, ``good``, ``bad``, ``doubt``, ``muted``, ``head``, ``claim``, the status of a
-        point, or nothing.
-    colours : tuple of str
-        Colours of the parts that it names, in their order.
-    """
+    """One cell of a table."""
 
     text: str
     note: str = ""
+    """Small text after it."""
     point: int | None = None
+    """The line of the frame that it is about, whose point is shown on a click."""
     style: str = ""
+    """``best``, ``tie``, ``good``, ``bad``, ``doubt``, ``muted``, ``head``, ``claim``, the status of a point,
+    or nothing.
+    """
     colours: tuple[str, ...] = ()
+    """Colours of the parts that it names, in their order."""
 
     @property
     def plain(self) -> str:
@@ -41,29 +33,22 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column's header; adjacent columns with the same ``group`` share a header above theirs.
-
-    Parameters
-    ----------
-    header, group : str
-    number : bool
-        Whether it holds numbers, aligned right.  Others hold names, which are repeated where a terminal
-        is too narrow for all columns side by side.
-    wide : bool
-        Whether it holds sentences, which may wrap.
-    shared : bool
-        Whether its values may become headings where a terminal is narrow.
-    drop : int
-        Where a terminal is narrow, the column with the highest number is left out first; those with 0
-        never are.
-    """
+    """A column's header; adjacent columns with the same ``group`` share a header above theirs."""
 
     header: str
     group: str = ""
     number: bool = False
+    """Whether it holds numbers, aligned right. Others hold names, which are repeated where a terminal is too
+    narrow for all columns side by side.
+    """
     wide: bool = False
+    """Whether it holds sentences, which may wrap."""
     shared: bool = False
+    """Whether its values may become headings where a terminal is narrow."""
     drop: int = 0
+    """Where a terminal is narrow, the column with the highest number is left out first; those with 0 never
+    are.
+    """
 
     @property
     def kind(self) -> str:
@@ -88,46 +73,29 @@ def numbers_of(*headers: str, group: str = "") -> list[Column]:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-    where : mapping of str to str
-        Decides which filters hide it.
-    last : bool
-        Whether it is the last of several that belong together.
-    """
+    """One line of a table."""
 
     cells: Sequence[Cell]
     where: Where = field(default_factory=dict)
+    """Decides which filters hide it."""
     last: bool = False
+    """Whether it is the last of several that belong together."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table, wherever it is drawn.
-
-    Parameters
-    ----------
-    name : str
-        Name of its files.
-    caption : str
-        What it shows, and how to read it.
-    columns : sequence of Column
-    lines : sequence of Line
-    names : int
-        Number of columns, from the left, that name a line.
-    summary : sequence of Cell
-        A last line, over all others; empty without one.
-    """
+    """A table, wherever it is drawn."""
 
     name: str
+    """Name of its files."""
     caption: str
+    """What it shows, and how to read it."""
     columns: Sequence[Column]
     lines: Sequence[Line]
     names: int = 1
+    """Number of columns, from the left, that name a line."""
     summary: Sequence[Cell] = ()
+    """A last line, over all others; empty without one."""
 
     @property
     def groups(self) -> list[tuple[str, int]]:

@@ -42,13 +42,7 @@ UNLIMITED = 100_000
 
 @dataclass(frozen=True)
 class Grid:
-    """A table with lines of text above and below it, for the terminal.
-
-    Parameters
-    ----------
-    table : Table
-    above, below : sequence of Text
-    """
+    """A table with lines of text above and below it, for the terminal."""
 
     table: Table
     above: Sequence[Text] = ()

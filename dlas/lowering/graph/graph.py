@@ -31,36 +31,25 @@ Readers = dict[relax.Var, list[relax.Var | None]]
 
 @dataclass
 class Graph:
-    """A network as a list of Relax bindings, constants in place.
-
-    Parameters
-    ----------
-    images : relax.Var
-        The input, [n, c, h, w].
-    bindings : list of (relax.Var, relax.Expr)
-        In order, without dead code.
-    output : relax.Expr
-    names : dict
-        Layer names of the 2-D convolutions, by the variable that holds the result.
-    linear : dict
-        Layer names of products with a stored matrix, by the variable that holds the result.
-    operators : dict
-        PrimFuncs that bindings call, by global variable.
-    halves : str or None
-        Type of 16 bits that kernels are to store numbers in, ``float16`` or ``bfloat16``; bindings have
-        them in float32.
-    quantised : bool
-        Whether operators on quantised numbers have been rewritten to integers.
-    """
+    """A network as a list of Relax bindings, constants in place."""
 
     images: relax.Var
+    """The input, [n, c, h, w]."""
     bindings: list[Binding]
+    """In order, without dead code."""
     output: relax.Expr
     names: dict[relax.Var, str]
+    """Layer names of the 2-D convolutions, by the variable that holds the result."""
     linear: dict[relax.Var, str] = field(default_factory=dict)
+    """Layer names of products with a stored matrix, by the variable that holds the result."""
     operators: dict[tvm.ir.GlobalVar, tirx.PrimFunc] = field(default_factory=dict)
+    """PrimFuncs that bindings call, by global variable."""
     halves: str | None = None
+    """Type of 16 bits that kernels are to store numbers in, ``float16`` or ``bfloat16``; bindings have them
+    in float32.
+    """
     quantised: bool = False
+    """Whether operators on quantised numbers have been rewritten to integers."""
 
 
 def live(graph: Graph) -> Graph:

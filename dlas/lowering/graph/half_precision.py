@@ -40,26 +40,18 @@ MOVES = frozenset({*RESHAPES, "relax.permute_dims", "relax.strided_slice", "rela
 
 @dataclass(frozen=True)
 class StorageFormat:
-    """How numbers of 16 bits are stored.
-
-    Parameters
-    ----------
-    narrow, widen : callable
-        Return a tensor of Relax in 16 bits, and in float32.
-    constant, value : callable
-        The same for an array.
-    moves : set of str
-        Operators that compute nothing with a number: those of TVM take it as it is.
-    bits : bool
-        Whether TVM's own operators take stored numbers for integers.
-    """
+    """How numbers of 16 bits are stored."""
 
     narrow: Callable[[relax.Expr], relax.Expr]
     widen: Callable[[relax.Expr], relax.Expr]
+    """Return a tensor of Relax in 16 bits, and in float32."""
     constant: Callable[[Array], Array]
     value: Callable[[Array], Array]
+    """The same for an array."""
     moves: frozenset[str] = MOVES
+    """Operators that compute nothing with a number: those of TVM take it as it is."""
     bits: bool = False
+    """Whether TVM's own operators take stored numbers for integers."""
 
 
 def _rounded(array: Array) -> Array:

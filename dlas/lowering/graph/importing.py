@@ -26,34 +26,24 @@ UNREAD = {"ConvInteger", "MatMulInteger", "DynamicQuantizeLinear", "QLinearConv"
 
 @dataclass(frozen=True)
 class RelaxProgram:
-    """A network as a Relax function.
-
-    Parameters
-    ----------
-    function : relax.Function
-        ``main``; its first parameter is the images [n, c, h, w], the rest are weights.
-    weights : dict
-        The values of those other parameters, by variable.
-    owners : dict
-        The layer that owns a weight, by variable: ``layer1.0.conv1``.
-    convolutions : tuple of str
-        Names of the 2-D convolutions in the order of the function, where the
-        format names them by node and not by weight.
-    linear : tuple of str
-        Names of the products with a stored matrix, likewise.
-    operators : dict
-        PrimFuncs by global variable: operators that the importer lowered itself.
-    halves : str or None
-        Type of 16 bits that the network's numbers are stored in; the function has them in float32.
-    """
+    """A network as a Relax function."""
 
     function: relax.Function
+    """``main``; its first parameter is the images [n, c, h, w], the rest are weights."""
     weights: dict[relax.Var, Array]
+    """The values of those other parameters, by variable."""
     owners: dict[relax.Var, str]
+    """The layer that owns a weight, by variable: ``layer1.0.conv1``."""
     convolutions: tuple[str, ...] = ()
+    """Names of the 2-D convolutions in the order of the function, where the format names them by node and not
+    by weight.
+    """
     linear: tuple[str, ...] = ()
+    """Names of the products with a stored matrix, likewise."""
     operators: dict[tvm.ir.GlobalVar, tirx.PrimFunc] = field(default_factory=dict)
+    """PrimFuncs by global variable: operators that the importer lowered itself."""
     halves: str | None = None
+    """Type of 16 bits that the network's numbers are stored in; the function has them in float32."""
 
 
 def import_network(network: Network, batch: int) -> RelaxProgram:

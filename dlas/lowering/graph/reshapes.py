@@ -42,18 +42,12 @@ def multiplies_rows(call: relax.Expr) -> bool:
 
 @dataclass
 class _RowRewriter(Rewriter):
-    """Writes products on rows, and leaves out reshapes that change nothing.
-
-    Parameters
-    ----------
-    origins : dict
-        By variable, what it is a reshape of.
-    rows : set
-        Variables [m, k] that linear layers and operators behind them have computed.
-    """
+    """Writes products on rows, and leaves out reshapes that change nothing."""
 
     origins: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
+    """By variable, what it is a reshape of."""
     rows: set[relax.Expr] = field(default_factory=set)
+    """Variables [m, k] that linear layers and operators behind them have computed."""
 
     def call(self, variable: relax.Var, call: relax.Call) -> relax.Expr:
         """Return what a call computes, on rows if it is a linear layer or follows one."""

@@ -16,24 +16,17 @@ class Rewriter:
 
     As it is, it copies the network.  A pass overrides :meth:`call`, and where it needs to
     :meth:`of` or :meth:`visit`.  Layers keep their names.
-
-    Parameters
-    ----------
-    graph : Graph
-        The network that is read.
-    builder : relax.BlockBuilder
-        Receives the new bindings.
-    values : dict
-        The new expression of each variable, and of constants that are replaced.
-    names, linear : dict
-        As those of :class:`Graph`, by the new variables.
     """
 
     graph: Graph
+    """The network that is read."""
     builder: relax.BlockBuilder = field(default_factory=relax.BlockBuilder)
+    """Receives the new bindings."""
     values: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
+    """The new expression of each variable, and of constants that are replaced."""
     names: dict[relax.Var, str] = field(default_factory=dict)
     linear: dict[relax.Var, str] = field(default_factory=dict)
+    """As those of :class:`Graph`, by the new variables."""
 
     def write(self) -> Graph:
         """Return the new network, with its dead code."""

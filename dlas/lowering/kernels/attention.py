@@ -31,13 +31,7 @@ def legalisation(target: Target) -> dict[str, Legalise]:
 
 
 def schedule_attention(module: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """Return ``module`` with products of run-time values and softmax scheduled for a CPU.
-
-    Parameters
-    ----------
-    module : tvm.IRModule
-    target : Target
-    """
+    """Return ``module`` with products of run-time values and softmax scheduled for a CPU."""
 
     def scheduled(function: tirx.PrimFunc) -> tirx.PrimFunc:
         try:

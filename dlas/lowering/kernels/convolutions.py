@@ -36,46 +36,33 @@ from dlas.stack import (
 
 @dataclass(frozen=True)
 class ConvolutionKernel(Kernel):
-    """One convolution's kernel before scheduling.
-
-    Parameters
-    ----------
-    name : str
-        Of the PrimFunc; distinct for every layer.
-    conv : Conv
-    algorithm : Algorithm
-        The one that computes it: the requested one, or ``direct`` where that declines.
-    function : tirx.PrimFunc
-        Reads the input, the packed arrays and the operands; writes the output.
-    weight : ndarray, [k, c / groups, r, s]
-        Including the folded scales of a batch norm after the convolution.
-    packed : tuple of ndarray
-        The weight as ``algorithm.pack`` returns it.
-    steps : tuple of EpilogueStep
-        The tail.
-    operands : tuple
-        What the tail reads: an ndarray in the output's layout where the value is known at
-        compile time, else a Relax expression.
-    declined : str or None
-        Why the requested algorithm declines the convolution.
-    options : mapping
-        The algorithm's options where they differ from their defaults.
-    requested : bool
-        Whether the requested algorithm, or one that it chose for the layer, computes the
-        convolution: not if it is declined, or left to another algorithm for its weight.
-    """
+    """One convolution's kernel before scheduling."""
 
     name: str
+    """Of the PrimFunc; distinct for every layer."""
     conv: Conv
     algorithm: Algorithm
+    """The one that computes it: the requested one, or ``direct`` where that declines."""
     function: tirx.PrimFunc
+    """Reads the input, the packed arrays and the operands; writes the output."""
     weight: Array
+    """Including the folded scales of a batch norm after the convolution; [k, c / groups, r, s]."""
     packed: tuple[Array, ...]
+    """The weight as ``algorithm.pack`` returns it."""
     steps: tuple[EpilogueStep, ...]
+    """The tail."""
     operands: tuple[Operand, ...]
+    """What the tail reads: an ndarray in the output's layout where the value is known at compile time, else a
+    Relax expression.
+    """
     declined: str | None = None
+    """Why the requested algorithm declines the convolution."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """The algorithm's options where they differ from their defaults."""
     requested: bool = True
+    """Whether the requested algorithm, or one that it chose for the layer, computes the convolution: not if
+    it is declined, or left to another algorithm for its weight.
+    """
 
     def describe(self) -> Layer:
         """Return the kernel as a layer of a row."""
@@ -197,8 +184,6 @@ def make_kernel(
 
     Parameters
     ----------
-    algorithm : Algorithm
-    conv : Conv
     weight : ndarray, [k, c / groups, r, s]
     name : str
         The PrimFunc's name, an identifier.

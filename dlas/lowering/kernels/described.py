@@ -25,24 +25,16 @@ FREE = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 @dataclass
 class KernelLayers:
-    """Describes the calls of kernels in ``main``, in order.
-
-    Parameters
-    ----------
-    kernels : mapping of str to Kernel
-        Those of convolutions and linear layers, which describe themselves.
-    layouts : Layouts
-        Of the values before fusing.
-    linear : mapping of str to str
-        The names of linear layers, by that of the parameter which is their weight.
-    stock : mapping of relax.Var to Layer
-        Convolutions that TVM's own operator computes.
-    """
+    """Describes the calls of kernels in ``main``, in order."""
 
     kernels: Mapping[str, Kernel]
+    """Those of convolutions and linear layers, which describe themselves."""
     layouts: Layouts
+    """Of the values before fusing."""
     linear: Mapping[str, str]
+    """The names of linear layers, by that of the parameter which is their weight."""
     stock: Mapping[relax.Var, Layer]
+    """Convolutions that TVM's own operator computes."""
     _shapes: dict[relax.Expr, tuple[int, ...]] = field(default_factory=dict)
 
     def describe(self, fused: FusedModule) -> list[Layer]:

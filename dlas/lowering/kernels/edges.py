@@ -23,14 +23,10 @@ class Edges:
 
     Operators between convolutions are taken to keep the layout of their inputs where they
     can; all others read NCHW, and the network's output is NCHW.
-
-    Parameters
-    ----------
-    reads : list of Edge
-        One a read.
     """
 
     reads: list[Edge] = field(default_factory=list)
+    """One a read."""
     _writers: dict[relax.Var, Shares] = field(default_factory=dict)
     _numbers: dict[relax.Var, int] = field(default_factory=dict)
 

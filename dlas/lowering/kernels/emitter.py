@@ -26,36 +26,23 @@ from dlas.stack import Algorithm, Array, Layer, Target, stored_type
 
 @dataclass(kw_only=True)
 class Emitter(Rewriter):
-    """Writes ``main(images, *parameters)``, and notes what it writes.
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-        Computes the convolutions.
-    target : Target
-    regions : sequence of Region
-        The convolutions that become kernels, with their tails.
-    parameters : dict
-        The weights by their parameter of ``main``, in order.
-    kernels : dict of ConvolutionKernel
-        By the name of the PrimFunc.
-    layers : list of Layer
-        All 2-D convolutions, in order.
-    panels : dict of str
-        The linear layer whose weight a parameter is, by the parameter's name.
-    stock : dict of Layer
-        Convolutions that are TVM's own, by the variable that holds the result.
-    edges : Edges
-    """
+    """Writes ``main(images, *parameters)``, and notes what it writes."""
 
     algorithm: Algorithm
+    """Computes the convolutions."""
     target: Target
     regions: Sequence[Region]
+    """The convolutions that become kernels, with their tails."""
     parameters: dict[relax.Var, Array] = field(default_factory=dict)
+    """The weights by their parameter of ``main``, in order."""
     kernels: dict[str, ConvolutionKernel] = field(default_factory=dict)
+    """By the name of the PrimFunc."""
     layers: list[Layer] = field(default_factory=list)
+    """All 2-D convolutions, in order."""
     panels: dict[str, str] = field(default_factory=dict)
+    """The linear layer whose weight a parameter is, by the parameter's name."""
     stock: dict[relax.Var, Layer] = field(default_factory=dict)
+    """Convolutions that are TVM's own, by the variable that holds the result."""
     edges: Edges = field(default_factory=Edges)
 
     def __post_init__(self) -> None:

@@ -21,37 +21,24 @@ WRITTEN = {**pooling.WRITTEN, **scalars.WRITTEN}
 
 @dataclass(frozen=True)
 class FusedOperator:
-    """One of the operators that a kernel computes.
-
-    Parameters
-    ----------
-    variable : relax.Var
-        Holds its result in the network before fusing, the first one where several calls share the kernel.
-    value : relax.Expr
-        The call of the operator, or of the PrimFunc that it was lowered to before.
-    pattern : int
-        TVM's pattern of the operator: the higher, the more work an element takes.
-    """
+    """One of the operators that a kernel computes."""
 
     variable: relax.Var
+    """Holds its result in the network before fusing, the first one where several calls share the kernel."""
     value: relax.Expr
+    """The call of the operator, or of the PrimFunc that it was lowered to before."""
     pattern: int
+    """TVM's pattern of the operator: the higher, the more work an element takes."""
 
 
 @dataclass(frozen=True)
 class FusedModule:
-    """A network whose operators are kernels.
-
-    Parameters
-    ----------
-    module : tvm.IRModule
-        ``main`` and the PrimFuncs that it calls.
-    parts : mapping of str to tuple of FusedOperator
-        What each PrimFunc computes, in order.
-    """
+    """A network whose operators are kernels."""
 
     module: tvm.IRModule
+    """``main`` and the PrimFuncs that it calls."""
     parts: Mapping[str, tuple[FusedOperator, ...]]
+    """What each PrimFunc computes, in order."""
 
 
 def fuse_operators(module: tvm.IRModule, target: Target) -> FusedModule:
@@ -61,7 +48,6 @@ def fuse_operators(module: tvm.IRModule, target: Target) -> FusedModule:
     ----------
     module : tvm.IRModule
         ``main`` calls operators and PrimFuncs; those with TVM's pattern ``kOpaque`` stay as they are.
-    target : Target
     """
     module["main"] = module["main"].with_attr("num_input", 1)
     # Every operator as loops: those here where TVM's own would be slow.

@@ -16,36 +16,24 @@ from dlas.stack import Array, Decisions, Layer, Target
 
 @dataclass(frozen=True)
 class KernelOrigin:
-    """What wrote a kernel, as tuning records are identified by it.
-
-    Parameters
-    ----------
-    identity : dict
-        Its ``name``, ``class`` and ``options``.
-    code : type
-        The class whose module decides on the space and its schedules.
-    special : bool
-        Whether that code also changes how other schedules are measured.
-    """
+    """What wrote a kernel, as tuning records are identified by it."""
 
     identity: dict[str, Any]
+    """Its ``name``, ``class`` and ``options``."""
     code: type
+    """The class whose module decides on the space and its schedules."""
     special: bool = False
+    """Whether that code also changes how other schedules are measured."""
 
 
 class Kernel(ABC):
     """A kernel before scheduling.
 
     A kernel answers for its own design space, so that compilers and searches treat all kinds alike.
-
-    Attributes
-    ----------
-    name : str
-        Of the PrimFunc.
-    function : tirx.PrimFunc
     """
 
     name: str
+    """Of the PrimFunc."""
     function: tirx.PrimFunc
 
     @property
@@ -93,8 +81,6 @@ def schedule_kernel(kernel: Kernel, target: Target, decisions: Decisions | None 
 
     Parameters
     ----------
-    kernel : Kernel
-    target : Target
     decisions : mapping, optional
         A point of the kernel's design space; by default the minimal schedule is used.
     """

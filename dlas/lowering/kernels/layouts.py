@@ -26,15 +26,10 @@ PLAIN = "NCHW"
 
 @dataclass
 class Layouts:
-    """The layout of every value of a Relax function under construction.
-
-    Parameters
-    ----------
-    builder : relax.BlockBuilder
-        Receives the layout conversions.
-    """
+    """The layout of every value of a Relax function under construction."""
 
     builder: relax.BlockBuilder
+    """Receives the layout conversions."""
     _blocked: dict[relax.Expr, tuple[str, int]] = field(default_factory=dict)
     _changed: dict[tuple[relax.Expr, str], relax.Expr] = field(default_factory=dict)
 

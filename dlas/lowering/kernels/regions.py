@@ -33,50 +33,31 @@ Values = dict[relax.Var, relax.Expr]
 
 @dataclass(frozen=True)
 class ConvolutionInput:
-    """What a convolution reads, and its padding.
-
-    Parameters
-    ----------
-    x : relax.Expr
-    padding : tuple of int
-        (top, left, bottom, right).
-    padding_value : int or float
-    absorbed : tuple of relax.Var
-        The variable of a ``pad`` operator that was absorbed.
-    """
+    """What a convolution reads, and its padding."""
 
     x: relax.Expr
     padding: tuple[int, int, int, int]
+    """(top, left, bottom, right)."""
     padding_value: float = 0
     absorbed: tuple[relax.Var, ...] = ()
+    """The variable of a ``pad`` operator that was absorbed."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """A convolution with the operators after it that become its tail.
-
-    Parameters
-    ----------
-    convolution : relax.Var
-        Holds the bare convolution.
-    call : relax.Call
-        The convolution itself.
-    output : relax.Var
-        Holds the tail's output; ``convolution`` where nothing follows.
-    variables : tuple of relax.Var
-        All that the kernel replaces, ``output`` last.
-    steps : tuple of EpilogueStep
-    operands : tuple of relax.Expr
-        What the steps read from outside.
-    input : ConvolutionInput
-    """
+    """A convolution with the operators after it that become its tail."""
 
     convolution: relax.Var
+    """Holds the bare convolution."""
     call: relax.Call
+    """The convolution itself."""
     output: relax.Var
+    """Holds the tail's output; ``convolution`` where nothing follows."""
     variables: tuple[relax.Var, ...]
+    """All that the kernel replaces, ``output`` last."""
     steps: tuple[EpilogueStep, ...]
     operands: tuple[relax.Expr, ...]
+    """What the steps read from outside."""
     input: ConvolutionInput
 
 

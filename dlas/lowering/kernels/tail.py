@@ -34,37 +34,24 @@ Affine: TypeAlias = npt.NDArray[np.float64] | float
 
 @dataclass(frozen=True)
 class EpilogueStep:
-    """One elementwise operator.
-
-    Parameters
-    ----------
-    operator : str
-        Relax's name, a key of ``SCALARS``.
-    inputs : tuple of Value
-    result_type : str
-        Element type of the result.
-    """
+    """One elementwise operator."""
 
     operator: str
+    """Relax's name, a key of ``SCALARS``."""
     inputs: tuple[Value, ...]
     result_type: str = "float32"
+    """Element type of the result."""
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """The tail of one convolution; what algorithms know as ``stack.Tail``.
-
-    Parameters
-    ----------
-    steps : tuple of EpilogueStep
-        In order; the last one computes the output.
-    operands : tuple of te.Tensor
-        Further tensors that the steps read: bias, residual.  Each
-        has a shape that broadcasts to [n, k, p, q].
-    """
+    """The tail of one convolution; what algorithms know as ``stack.Tail``."""
 
     steps: tuple[EpilogueStep, ...] = ()
+    """In order; the last one computes the output."""
     operands: tuple[te.Tensor, ...] = ()
+    """Further tensors that the steps read: bias, residual. Each has a shape that broadcasts to [n, k, p, q].
+    """
 
     def __call__(self, convolved: te.Tensor) -> te.Tensor:
         """Return the finished output as TE stage ``tail``; ``convolved`` where nothing follows."""
@@ -143,8 +130,6 @@ def fold_affine(
     Parameters
     ----------
     weight : ndarray, [k, c / groups, r, s]
-    conv : Conv
-    steps : sequence of EpilogueStep
     operands : sequence
         An ndarray where the operand is known at compile time, else a Relax expression.
 

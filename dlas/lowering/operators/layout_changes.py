@@ -37,7 +37,6 @@ def schedule_changes(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     module : tvm.IRModule
         Its PrimFuncs of one stage ``change_layout``, [n, c, h, w] to [n, c / b, h, w, b]
         or back, are replaced where b and the plane are large enough for vectors.
-    target : Target
     """
 
     def scheduled(function: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -58,31 +57,21 @@ def _is_change(function: tirx.PrimFunc) -> bool:
 
 @dataclass(frozen=True)
 class _Change:
-    """A conversion between [n, channels, pixels] and [n, blocks, pixels, block], padded with zeros.
-
-    Parameters
-    ----------
-    n, channels, pixels, block : int
-    to_blocks : bool
-        The direction.
-    dtype : str
-    piece : int
-        Elements of a piece: squares have so many pixels and channels.
-    lanes : int
-        Elements of a vector, which holds a piece of each of several squares.
-    run : int
-        Pixels that one iteration moves; the last run overlaps the one before it.
-    """
+    """A conversion between [n, channels, pixels] and [n, blocks, pixels, block], padded with zeros."""
 
     n: int
     channels: int
     pixels: int
     block: int
     to_blocks: bool
+    """The direction."""
     dtype: str
     piece: int
+    """Elements of a piece: squares have so many pixels and channels."""
     lanes: int
+    """Elements of a vector, which holds a piece of each of several squares."""
     run: int
+    """Pixels that one iteration moves; the last run overlaps the one before it."""
 
     @classmethod
     def of(cls, function: tirx.PrimFunc, target: Target) -> _Change | None:

@@ -23,24 +23,17 @@ LARGEST_WINDOW = 16
 
 @dataclass(frozen=True)
 class _Windows:
-    """Windows along rows or along columns of a plane.
-
-    Parameters
-    ----------
-    inside : int
-        Length of the input.
-    count : int
-        Number of windows, which is the length of the output.
-    size, stride, dilation, before : int
-        Points of a window, distances of windows and of points, and the padding before the input.
-    """
+    """Windows along rows or along columns of a plane."""
 
     inside: int
+    """Length of the input."""
     count: int
+    """Number of windows, which is the length of the output."""
     size: int
     stride: int
     dilation: int
     before: int
+    """Points of a window, distances of windows and of points, and the padding before the input."""
 
     def read(self, window: Expr, point: Expr) -> Expr:
         """Return the index of a window's point, clamped to the window's points inside the input."""
@@ -116,13 +109,7 @@ def _max_over_rows(x: te.Tensor, rows: _Windows, columns: _Windows) -> te.Tensor
 
 
 def schedule_pooling(module: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """Return ``module`` with maximum pooling scheduled for a CPU, one output row at a time.
-
-    Parameters
-    ----------
-    module : tvm.IRModule
-    target : Target
-    """
+    """Return ``module`` with maximum pooling scheduled for a CPU, one output row at a time."""
     return schedule_each(module, _row_by_row) if target.on_processors else module
 
 

@@ -35,7 +35,6 @@ def schedule_operators(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     ----------
     module : tvm.IRModule
         PrimFuncs with the attribute ``tirx.is_scheduled`` are left alone.
-    target : Target
 
     Raises
     ------

@@ -18,8 +18,6 @@ def share(schedule: Schedule, loops: list[LoopRV], work: int) -> None:
 
     Parameters
     ----------
-    schedule : tvm.s_tir.Schedule
-    loops : list of LoopRV
     work : int
         Elements: outputs times terms of a sum.
     """

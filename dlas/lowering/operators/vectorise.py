@@ -24,23 +24,15 @@ LONGEST_UNROLLED = 25
 
 @dataclass(frozen=True)
 class _Tile:
-    """The loops of a block, split into those around a register tile and those of the tile.
-
-    Parameters
-    ----------
-    outer : list of LoopRV
-        Spatial loops around the tile, the last one over tiles of a row.
-    reduction : list of LoopRV
-    rows : list of LoopRV
-        One loop where several rows of a matrix product are computed together, or none.
-    lanes : LoopRV
-        The loop to vectorise.
-    """
+    """The loops of a block, split into those around a register tile and those of the tile."""
 
     outer: list[LoopRV]
+    """Spatial loops around the tile, the last one over tiles of a row."""
     reduction: list[LoopRV]
     rows: list[LoopRV]
+    """One loop where several rows of a matrix product are computed together, or none."""
     lanes: LoopRV
+    """The loop to vectorise."""
 
 
 def vectorise(schedule: Schedule, block: SBlockRV) -> bool:

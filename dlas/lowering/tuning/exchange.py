@@ -13,25 +13,18 @@ from dlas.lowering.tuning.records import Records, Round
 
 @dataclass
 class MergeReport:
-    """Counts of a merge.
-
-    Parameters
-    ----------
-    workloads : int
-        Workloads in the files.
-    new : int
-        Workloads of which the store had no records.
-    trials : int
-        Trials added.
-    diverged : int
-        Workloads whose searches proposed different candidates; later trials than the
-        first difference are left out.
-    """
+    """Counts of a merge."""
 
     workloads: int = 0
+    """Workloads in the files."""
     new: int = 0
+    """Workloads of which the store had no records."""
     trials: int = 0
+    """Trials added."""
     diverged: int = 0
+    """Workloads whose searches proposed different candidates; later trials than the first difference are left
+    out.
+    """
 
 
 def all_records(store: RecordStore) -> list[Records]:

@@ -35,7 +35,6 @@ def make_header(
 
     Parameters
     ----------
-    workload : Workload
     points : sequence of mapping
         The kernel's own space; empty if TVM's default rules are searched.
     device : mapping

@@ -66,8 +66,6 @@ class Measurer(ABC):
         ----------
         verb : str
             ``time``, which checks its output too, with ``best_s``; or ``sample``.
-        workload, number : int
-        seconds : float
 
         Raises
         ------

@@ -28,18 +28,12 @@ Failure = Literal["build", "run", "wrong", "crash", "hang"]
 
 @dataclass(frozen=True)
 class Header:
-    """The identity of records.
-
-    Parameters
-    ----------
-    identity : dict
-        All that records depend on; its hash is the file's name.
-    about : dict
-        For people, e.g. the convolution.
-    """
+    """The identity of records."""
 
     identity: dict[str, Any]
+    """All that records depend on; its hash is the file's name."""
     about: dict[str, Any]
+    """For people, e.g. the convolution."""
 
     @property
     def key(self) -> str:
@@ -61,26 +55,17 @@ class Round:
 
 @dataclass(frozen=True)
 class Trial:
-    """How one candidate was built and timed.
-
-    Parameters
-    ----------
-    number : int
-    seconds : float
-        Wall time of the search that it took.
-    run_s : list of float
-        Samples, seconds a call; empty if it failed.
-    trace : list, optional
-        The schedule in MetaSchedule's format, if the candidate is a set of decisions.
-    failed : str, optional
-        The kind of failure; ``words`` is its message.
-    """
+    """How one candidate was built and timed."""
 
     number: Count
     seconds: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
+    """Wall time of the search that it took."""
     run_s: list[Seconds] = field(default_factory=list)
+    """Samples, seconds a call; empty if it failed."""
     trace: list[Any] | None = None
+    """The schedule in MetaSchedule's format, if the candidate is a set of decisions."""
     failed: Failure | None = None
+    """The kind of failure; ``words`` is its message."""
     words: str | None = None
 
     @property
@@ -103,26 +88,17 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Selection:
-    """The trial selected among the first ``trials``, after measuring the best of them again.
-
-    Parameters
-    ----------
-    trials : int
-    method : mapping
-        How the finalists were measured.
-    number : int
-        The selected trial.
-    finalists : mapping of str to list of float
-        Samples, seconds a call, by the trial's number.
-    seconds : float
-        Duration of the selection.
-    """
+    """The trial selected among the first ``trials``, after measuring the best of them again."""
 
     trials: Count
     method: dict[str, Any]
+    """How the finalists were measured."""
     number: Count
+    """The selected trial."""
     finalists: dict[str, list[Seconds]]
+    """Samples, seconds a call, by the trial's number."""
     seconds: float
+    """Duration of the selection."""
 
 
 Entry = Round | Trial | Baseline | Selection
@@ -141,25 +117,15 @@ VALIDATORS: dict[str, pydantic.TypeAdapter[Any]] = {
 
 @dataclass
 class Records:
-    """All records of one workload.
-
-    Parameters
-    ----------
-    header : Header
-    candidates : list
-        Candidates of all rounds, by number.
-    rounds : list of int
-        Number of candidates in each round.
-    trials : dict
-        Trials by number; a search that was killed may leave gaps.
-    baseline : Baseline or None
-    selections : list of Selection
-    """
+    """All records of one workload."""
 
     header: Header
     candidates: list[dict[str, Any]] = field(default_factory=list)
+    """Candidates of all rounds, by number."""
     rounds: list[int] = field(default_factory=list)
+    """Number of candidates in each round."""
     trials: dict[int, Trial] = field(default_factory=dict)
+    """Trials by number; a search that was killed may leave gaps."""
     baseline: Baseline | None = None
     selections: list[Selection] = field(default_factory=list)
 

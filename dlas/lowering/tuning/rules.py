@@ -46,24 +46,16 @@ Results = Sequence[tuple[list[Any], float | None]]
 
 @dataclass
 class Rules:
-    """Proposes candidates of the default rules.
-
-    Parameters
-    ----------
-    number : int
-        The workload's index in the worker.
-    seed, per_round : int
-    workers : callable
-        Returns the pool of the one worker that runs :class:`Evolution`.
-    sent : int
-        Number of first trials whose results the worker has.
-    """
+    """Proposes candidates of the default rules."""
 
     number: int
+    """The workload's index in the worker."""
     seed: int
     per_round: int
     workers: Callable[[], WorkerPool]
+    """Returns the pool of the one worker that runs :class:`Evolution`."""
     sent: int = 0
+    """Number of first trials whose results the worker has."""
 
     def propose(self, records: Records) -> list[dict[str, Any]]:
         """Return the candidates of the next round; empty if all have been tried.
@@ -99,22 +91,14 @@ class Rules:
 
 @dataclass
 class _State:
-    """The worker's state for one workload.
-
-    Parameters
-    ----------
-    database : tvm.s_tir.meta_schedule.database.MemoryDatabase
-        Schedules with their times.
-    tried : set of int
-        Hashes of proposed schedules.
-    received : int
-        Number of trials whose results have arrived.
-    model : tvm.s_tir.meta_schedule.CostModel or None
-    """
+    """The worker's state for one workload."""
 
     database: ms.database.MemoryDatabase = field(default_factory=ms.database.MemoryDatabase)
+    """Schedules with their times."""
     tried: set[int] = field(default_factory=set)
+    """Hashes of proposed schedules."""
     received: int = 0
+    """Number of trials whose results have arrived."""
     model: ms.CostModel | None = None
 
 
@@ -144,12 +128,10 @@ class Evolution:
 
         Parameters
         ----------
-        workload : int
         sent : int
             Number of trials before those of ``results``.
         results : sequence of (trace, float or None)
             Seconds a call, None for a candidate that failed.
-        seed : list of int
         count : int
             Number of candidates to propose.
         """

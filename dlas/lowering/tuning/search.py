@@ -42,31 +42,20 @@ class Proposer(Protocol):
 
 @dataclass
 class Search:
-    """A running search.
-
-    Parameters
-    ----------
-    number : int
-        The workload's index in the workers.
-    file : RecordFile
-        Its records; every trial is written at once.
-    proposer : Proposer
-    measurer : Measurer
-    say : callable
-        Takes a line of progress.
-    with_reference : set of int
-        Workloads whose reference outputs the workers have.
-    since : float
-        When the current trial started.
-    """
+    """A running search."""
 
     number: int
+    """The workload's index in the workers."""
     file: RecordFile
+    """Its records; every trial is written at once."""
     proposer: Proposer
     measurer: Measurer
     say: Callable[[str], None]
+    """Takes a line of progress."""
     with_reference: set[int]
+    """Workloads whose reference outputs the workers have."""
     since: float = field(default_factory=time.monotonic)
+    """When the current trial started."""
 
     @property
     def records(self) -> Records:

@@ -23,18 +23,12 @@ METHOD: dict[str, Any] = {"finalists": FINALISTS, "samples": SAMPLES, "tie": TIE
 
 @dataclass(frozen=True)
 class Budget:
-    """The budget of one workload's search.
-
-    Parameters
-    ----------
-    trials : int
-        Largest number of trials.
-    early_stop : int
-        End after this many trials without improvement; 0 for never.
-    """
+    """The budget of one workload's search."""
 
     trials: int
+    """Largest number of trials."""
     early_stop: int = 0
+    """End after this many trials without improvement; 0 for never."""
 
 
 def count_trials(records: Records, budget: Budget) -> int | None:

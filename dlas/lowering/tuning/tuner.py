@@ -28,46 +28,28 @@ Space = Literal["rules", "algorithm"]
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Settings of a search.
-
-    Parameters
-    ----------
-    space : {"rules", "algorithm"}
-        TVM's default rules, or the kernels' own spaces if they have one.
-    trials : int
-        For each workload, or for all workloads together if ``shared``.
-    shared : bool
-        Whether workloads share the trials in proportion to their time.
-    early_stop : int
-        End a workload's search after this many trials without improvement; 0 for never.
-    per_round : int
-        Candidates proposed together.
-    seed : int
-    """
+    """Settings of a search."""
 
     space: Space
+    """TVM's default rules, or the kernels' own spaces if they have one."""
     trials: int
+    """For each workload, or for all workloads together if ``shared``."""
     shared: bool = False
+    """Whether workloads share the trials in proportion to their time."""
     early_stop: int = 0
+    """End a workload's search after this many trials without improvement; 0 for never."""
     per_round: int = 16
+    """Candidates proposed together."""
     seed: int = 0
 
 
 @dataclass
 class TuningTask:
-    """A workload with the kernels that compute it.
-
-    Parameters
-    ----------
-    workload : Workload
-    points : list of mapping
-        The kernel's own space; empty if TVM's rules are searched.
-    header : Header
-    kernels : list of Kernel
-    """
+    """A workload with the kernels that compute it."""
 
     workload: Workload
     points: list[dict[str, Any]]
+    """The kernel's own space; empty if TVM's rules are searched."""
     header: Header
     kernels: list[Kernel] = field(default_factory=list)
 
@@ -84,22 +66,14 @@ class TuningTask:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """The result of a task.
-
-    Parameters
-    ----------
-    task : TuningTask
-    records : Records
-    count : int
-        Number of first trials that count.
-    selection : Selection
-        Among these trials.
-    """
+    """The result of a task."""
 
     task: TuningTask
     records: Records
     count: int
+    """Number of first trials that count."""
     selection: Selection
+    """Among these trials."""
 
     def summary(self) -> ScheduleChoice:
         """Return the entries of a row's layer about its search."""
@@ -132,12 +106,6 @@ class TuningResult:
 
 def tune(kernels: Iterable[Kernel], settings: SearchSettings, bench: Bench) -> list[TuningResult]:
     """Search for the schedules of kernels; equal kernels share a result.
-
-    Parameters
-    ----------
-    kernels : iterable of Kernel
-    settings : SearchSettings
-    bench : Bench
 
     Raises
     ------

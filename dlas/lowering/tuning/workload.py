@@ -28,21 +28,14 @@ SHORT = {
 
 @dataclass(frozen=True)
 class Workload:
-    """A computation to search a fast schedule for.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        One of the kernels that compute it.
-    module : tvm.IRModule
-        Its PrimFunc alone, as ``main``.
-    digest : str
-        Equal for kernels whose schedules can be exchanged.
-    """
+    """A computation to search a fast schedule for."""
 
     kernel: Kernel
+    """One of the kernels that compute it."""
     module: tvm.IRModule
+    """Its PrimFunc alone, as ``main``."""
     digest: str
+    """Equal for kernels whose schedules can be exchanged."""
 
     @classmethod
     def of(cls, kernel: Kernel) -> Workload:

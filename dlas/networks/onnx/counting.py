@@ -29,26 +29,21 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class GraphCounts:
-    """Counts of a graph.
-
-    Parameters
-    ----------
-    parameters, nonzeros : int
-        Of the stored tensors without single numbers (a clip's bounds), 64-bit
-        integers (shapes, axes), batch norm statistics, scales and zero points.
-    macs, effective_macs : int
-        Multiply-adds for one image of convolutions and of products with stored
-        weights; and without those whose weight is zero.
-    model_bytes, csr_bytes : int
-        All stored tensors; and with the weights of 2-D convolutions in compressed sparse rows.
-    """
+    """Counts of a graph."""
 
     parameters: int
     nonzeros: int
+    """Of the stored tensors without single numbers (a clip's bounds), 64-bit integers (shapes, axes), batch
+    norm statistics, scales and zero points.
+    """
     macs: int
     effective_macs: int
+    """Multiply-adds for one image of convolutions and of products with stored weights; and without those
+    whose weight is zero.
+    """
     model_bytes: int
     csr_bytes: int
+    """All stored tensors; and with the weights of 2-D convolutions in compressed sparse rows."""
 
 
 def count_graph(model: onnx.ModelProto) -> GraphCounts:

@@ -22,7 +22,6 @@ def read_model(path: Path, fold: bool = False) -> onnx.ModelProto:
 
     Parameters
     ----------
-    path : Path
     fold : bool
         Replace what the graph computes from constants by the results, as a file from elsewhere needs.
 

@@ -23,15 +23,12 @@ NAMED = re.compile(r"(.*?)(\d{1,6})\.(weight|bias)")
 
 @dataclass(frozen=True)
 class AccuracyNetwork:
-    """Linear layers with ReLUs between them.
-
-    Parameters
-    ----------
-    layers : tuple of (array [written, read], array [written])
-        The first reads the 128 values of a subnetwork, the last writes its accuracy.
-    """
+    """Linear layers with ReLUs between them."""
 
     layers: tuple[tuple[Float64Array, Float64Array], ...]
+    """The first reads the 128 values of a subnetwork, the last writes its accuracy; tuple of ([written, read]
+    [written]).
+    """
 
     @classmethod
     def read(cls, path: Path) -> AccuracyNetwork:

@@ -20,22 +20,15 @@ EXAMPLE = "Conv-input:160x160x3-output:80x80x24"
 
 @dataclass(frozen=True)
 class TablePart:
-    """What a name in a table stands for.
-
-    Parameters
-    ----------
-    kind : str
-        ``expanded_conv``, ``Conv``, ``Conv_1``, ``Conv_2``, ``AvgPool2D`` or ``Logits``.
-    read, written : tuple of int
-        Channels, height and width.
-    block : Block or None
-        Of an ``expanded_conv``.
-    """
+    """What a name in a table stands for."""
 
     kind: str
+    """``expanded_conv``, ``Conv``, ``Conv_1``, ``Conv_2``, ``AvgPool2D`` or ``Logits``."""
     read: tuple[int, int, int]
     written: tuple[int, int, int]
+    """Channels, height and width."""
     block: Block | None = None
+    """Of an ``expanded_conv``."""
 
     @property
     def values(self) -> int:

@@ -22,18 +22,12 @@ SubnetText = Annotated[str, AfterValidator(_known_subnet)]
 
 
 class DrawnSubnet(Part):
-    """A part with the options ``subnet`` and ``space``.
-
-    Parameters
-    ----------
-    subnet : str
-        As :mod:`dlas.networks.subnets.written` spells it.
-    space : {"ofa", "compofa_fixed", "compofa_elastic"}
-        Where ``subnet = "drawn"`` is drawn from.
-    """
+    """A part with the options ``subnet`` and ``space``."""
 
     subnet: SubnetText
+    """As :mod:`dlas.networks.subnets.written` spells it."""
     space: Space
+    """Where ``subnet = "drawn"`` is drawn from."""
 
     @classmethod
     def drawn(cls, rng: np.random.Generator) -> Mapping[str, Any]:

@@ -88,7 +88,6 @@ def narrowed(largest: Tensors, module: nn.Module, text: str) -> dict[str, torch.
         By name.
     module : torch.nn.Module
         The subnetwork, whose names and shapes count.
-    text : str
     """
     places = [
         stage * MOST + layer

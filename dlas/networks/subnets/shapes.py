@@ -26,26 +26,18 @@ CLASSES = 1000
 
 @dataclass(frozen=True)
 class Block:
-    """An inverted residual: expand, convolve each channel, gate, project.
-
-    Parameters
-    ----------
-    read, written, middle : int
-        Channels.
-    kernel, stride : int
-    gated : bool
-        Whether squeeze-and-excitation follows the depthwise convolution.
-    swish : bool
-        Whether it has h-swish in place of ReLU.
-    """
+    """An inverted residual: expand, convolve each channel, gate, project."""
 
     read: int
     written: int
     middle: int
+    """Channels."""
     kernel: int
     stride: int
     gated: bool
+    """Whether squeeze-and-excitation follows the depthwise convolution."""
     swish: bool
+    """Whether it has h-swish in place of ReLU."""
 
     @property
     def expands(self) -> bool:
@@ -74,29 +66,20 @@ class Block:
 
 @dataclass(frozen=True)
 class Shapes:
-    """What the subnetworks of one flexible network have in common.
-
-    Parameters
-    ----------
-    stem : int
-        Channels of the first convolution, and of the block behind it.
-    channels : tuple of int
-        Of each stage.
-    strides : tuple of int
-        Of the first convolution, and of each stage's first layer.
-    gated, swish : tuple of bool
-        Of each stage.
-    expanded, features : int
-        Channels of the last two 1x1 convolutions, before and behind the global pooling.
-    """
+    """What the subnetworks of one flexible network have in common."""
 
     stem: int
+    """Channels of the first convolution, and of the block behind it."""
     channels: tuple[int, ...]
+    """Of each stage."""
     strides: tuple[int, ...]
+    """Of the first convolution, and of each stage's first layer."""
     gated: tuple[bool, ...]
     swish: tuple[bool, ...]
+    """Of each stage."""
     expanded: int
     features: int
+    """Channels of the last two 1x1 convolutions, before and behind the global pooling."""
 
     @property
     def first(self) -> Block:

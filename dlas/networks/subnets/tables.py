@@ -31,21 +31,14 @@ MOST_MS = 1e9
 
 @dataclass(frozen=True)
 class BlockTimes:
-    """What the blocks of subnetworks of one width take.
-
-    Parameters
-    ----------
-    sizes : array [sizes]
-        Of images, rising.
-    variants : array [sizes, blocks], s
-        Of the blocks that :meth:`dlas.networks.subnets.shapes.Shapes.variants` yields.
-    fixed : array [sizes], s
-        Of all layers that every subnetwork has.
-    """
+    """What the blocks of subnetworks of one width take."""
 
     sizes: Float64Array
+    """Of images, rising; [sizes]."""
     variants: Float64Array
+    """Of the blocks that :meth:`dlas.networks.subnets.shapes.Shapes.variants` yields; [sizes, blocks], s."""
     fixed: Float64Array
+    """Of all layers that every subnetwork has; [sizes], s."""
 
 
 def read_tables(place: str) -> dict[int, dict[str, float]]:
@@ -155,7 +148,6 @@ def block_times(tables: Mapping[int, Mapping[str, float]], width: float, place: 
     ----------
     tables : mapping
         What :func:`read_tables` returned.
-    width : float
     place : str
         Where the tables are from, for messages.
 

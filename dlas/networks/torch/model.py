@@ -32,21 +32,16 @@ class TorchModel(Model):
 
     Subclasses define :meth:`module`.  By default the weights are random and the network is
     not trained; a subclass may declare any of the attributes as an option.
-
-    Attributes
-    ----------
-    recipe : {"none", "auto", "paper", "short"}
-        How to train; "auto" takes the data set's recipe, and does not train
-        if weights come from a file or images have no labels.
-    epochs : int, optional
-        Instead of the recipe's own number.
-    weights : str
-        "none", or a file to start from: safetensors, or a torch state dict.
     """
 
     recipe: RecipeName = "none"
+    """How to train; "auto" takes the data set's recipe, and does not train if weights come from a file or
+    images have no labels.
+    """
     epochs: Epochs = None
+    """Instead of the recipe's own number."""
     weights: str = "none"
+    """"none", or a file to start from: safetensors, or a torch state dict."""
 
     @abstractmethod
     def module(self, shape: tuple[int, int, int], classes: int) -> nn.Module:
@@ -187,25 +182,18 @@ class TorchModel(Model):
 
 @dataclass(frozen=True)
 class CifarModel(TorchModel):
-    """A network for small images, trained by this project.
-
-    Parameters
-    ----------
-    width : float
-        Multiplies the number of channels of every layer; see :func:`scaled`.
-    recipe : {"auto", "paper", "short", "none"}
-        How to train; "auto" takes the data set's recipe, and does not train
-        if weights come from a file or images have no labels.
-    epochs : int, optional
-        Instead of the recipe's own number.
-    weights : str
-        "none", or a file to start from: safetensors, or a torch state dict.
-    """
+    """A network for small images, trained by this project."""
 
     width: Width = 1.0
+    """Multiplies the number of channels of every layer; see :func:`scaled`."""
     recipe: RecipeName = "auto"
+    """How to train; "auto" takes the data set's recipe, and does not train if weights come from a file or
+    images have no labels.
+    """
     epochs: Epochs = None
+    """Instead of the recipe's own number."""
     weights: str = "none"
+    """"none", or a file to start from: safetensors, or a torch state dict."""
 
 
 def scaled(channels: int, width: float) -> int:

@@ -100,7 +100,6 @@ def describe_call(
 
     Parameters
     ----------
-    operator : OpOverload
     arguments, keywords
         What it was called with.
     result : object

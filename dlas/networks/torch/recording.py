@@ -32,54 +32,34 @@ Time = Literal["latency_s", "backward_s"]
 
 @dataclass(frozen=True)
 class DispatchedOperator:
-    """An operator that torch dispatched.
-
-    Parameters
-    ----------
-    operator : OpOverload
-    layer : int or None
-        Index of its layer; None where it belongs to none, such as a view.
-    time : {"latency_s", "backward_s"}
-        What its time counts to.
-    """
+    """An operator that torch dispatched."""
 
     operator: Overload
     layer: int | None
+    """Index of its layer; None where it belongs to none, such as a view."""
     time: Time
+    """What its time counts to."""
 
 
 @dataclass(frozen=True)
 class TensorSource:
-    """Where a tensor comes from.
-
-    Parameters
-    ----------
-    layer : int or None
-        Index of the layer that wrote it; None for what the module was given.
-    views : tuple of TensorView
-        Of what the layer wrote, in order: torch's name of each, and its shape.
-    """
+    """Where a tensor comes from."""
 
     layer: int | None = None
+    """Index of the layer that wrote it; None for what the module was given."""
     views: tuple[TensorView, ...] = ()
+    """Of what the layer wrote, in order: torch's name of each, and its shape."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What a run dispatched, in order.
-
-    Parameters
-    ----------
-    layers : list of Operator
-        Operators of the module without times, and ``loss`` and ``sgd`` of a training step.
-    dispatched : list of DispatchedOperator
-    read : list of list of TensorSource
-        Where the ``inputs`` of each layer come from.
-    """
+    """What a run dispatched, in order."""
 
     layers: list[Operator]
+    """Operators of the module without times, and ``loss`` and ``sgd`` of a training step."""
     dispatched: list[DispatchedOperator]
     read: list[list[TensorSource]]
+    """Where the ``inputs`` of each layer come from."""
 
     def operators(self) -> list[NetworkOperator]:
         """Return the layers with ``reads`` and ``views``, which say what reads what."""
@@ -103,7 +83,6 @@ def record(module: nn.Module, run: Callable[[], object]) -> Recording | None:
 
     Parameters
     ----------
-    module : nn.Module
     run : callable
         Runs it; in a training step also loss, backward pass and optimizer.
 

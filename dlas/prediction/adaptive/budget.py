@@ -12,27 +12,18 @@ from dlas.sweep.study.point import Point
 
 @dataclass
 class LoopBudget:
-    """What a loop may spend, with what it spent before it was interrupted.
-
-    Parameters
-    ----------
-    points : int, optional
-        The most to measure in all.
-    minutes : float
-        The most that it may take in all.
-    before_s : float
-        Seconds that it took before.
-    now : callable
-        Returns seconds since any moment.
-    measured : int
-        Points so far.
-    """
+    """What a loop may spend, with what it spent before it was interrupted."""
 
     points: int | None = None
+    """The most to measure in all."""
     minutes: float = math.inf
+    """The most that it may take in all."""
     before_s: float = 0.0
+    """Seconds that it took before."""
     now: Callable[[], float] = time.monotonic
+    """Returns seconds since any moment."""
     measured: int = 0
+    """Points so far."""
     _began: float = field(init=False)
 
     def __post_init__(self) -> None:

@@ -28,30 +28,20 @@ SAVED_S = 5.0
 
 @dataclass(frozen=True)
 class Batch:
-    """Points to measure together; without any, the loop notes how far it is, and asks again.
-
-    Parameters
-    ----------
-    study : Study
-        What they are points of.
-    points : sequence of Point
-        The budget may cut them short.
-    place : str
-        The folder for their rows, in that of the loop.
-    free : sequence of Point
-        Others that cost nothing, because they are unsupported at once.
-    owed : bool
-        Measured even where the budget is used: what shows how good the result is.
-    shown : bool
-        Whether rows are shown one by one.
-    """
+    """Points to measure together; without any, the loop notes how far it is, and asks again."""
 
     study: Study
+    """What they are points of."""
     points: Sequence[Point] = ()
+    """The budget may cut them short."""
     place: str = ""
+    """The folder for their rows, in that of the loop."""
     free: Sequence[Point] = ()
+    """Others that cost nothing, because they are unsupported at once."""
     owed: bool = False
+    """Measured even where the budget is used: what shows how good the result is."""
     shown: bool = False
+    """Whether rows are shown one by one."""
 
 
 class Strategy(ABC):
@@ -132,24 +122,15 @@ class SteppedStrategy(Strategy):
 
 @dataclass
 class Loop:
-    """Asks a strategy, measures, and tells it, until nothing is asked for or the budget is used.
-
-    Parameters
-    ----------
-    strategy : Strategy
-    session : Session
-        Measures.
-    folder : Path
-    budget : LoopBudget
-    say : callable
-        Takes a line where the loop is interrupted.
-    """
+    """Asks a strategy, measures, and tells it, until nothing is asked for or the budget is used."""
 
     strategy: Strategy
     session: Session
+    """Measures."""
     folder: Path
     budget: LoopBudget = field(default_factory=LoopBudget)
     say: Callable[[str], None] = lambda line: None
+    """Takes a line where the loop is interrupted."""
     _saved: float = 0.0
     _announced: Study | None = None
 

@@ -71,19 +71,12 @@ class RunRequest(Strict):
 
 
 class RunRecord(Strict):
-    """How far a loop is.
-
-    Attributes
-    ----------
-    schema_version : int
-        Version of this list of fields.
-    spent_s : float
-        Seconds so far.
-    finished : bool
-    """
+    """How far a loop is."""
 
     schema_version: Literal[1] = 1
+    """Version of this list of fields."""
     spent_s: Annotated[float, pydantic.Field(ge=0)] = 0.0
+    """Seconds so far."""
     finished: bool = False
 
 

@@ -26,21 +26,15 @@ from dlas.sweep.rows.labels import number_of
 
 @dataclass(frozen=True)
 class Curves:
-    """How wrong predictors are that were fitted to a part of the rows of one setting.
-
-    Parameters
-    ----------
-    name : str
-        Machine, compiler, ... of the rows.
-    scores : dict of str to dict of int to Scores
-        By predictor, and by the number of rows; without numbers that the predictor or the rows do not allow.
-    floor : float or None
-        The noise floor.
-    """
+    """How wrong predictors are that were fitted to a part of the rows of one setting."""
 
     name: str
+    """Machine, compiler, ... of the rows."""
     scores: dict[str, dict[int, Scores]]
+    """By predictor, and by the number of rows; without numbers that the predictor or the rows do not allow.
+    """
     floor: float | None
+    """The noise floor."""
 
 
 def curves_of_settings(

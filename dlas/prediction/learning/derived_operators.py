@@ -13,21 +13,13 @@ from dlas.sweep.study.point import Choice
 
 @dataclass(frozen=True)
 class DerivedOperators(Mapping[int, Sequence[Operator]]):
-    """Operators of a network that follow from its options, listed when they are read: they take much memory.
-
-    Parameters
-    ----------
-    model : Model
-    shape : tuple of int
-    classes : int
-    batch : int
-        The only one.
-    """
+    """Operators of a network that follow from its options, listed when read: they take much memory."""
 
     model: Model
     shape: tuple[int, int, int]
     classes: int
     batch: int
+    """The only one."""
 
     def __getitem__(self, batch: int) -> Sequence[Operator]:
         if batch != self.batch:

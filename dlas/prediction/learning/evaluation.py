@@ -21,45 +21,29 @@ CLOSE = 0.1
 
 @dataclass(frozen=True)
 class KernelScores:
-    """How wrong a predictor is on the kernels of one kind.
-
-    Parameters
-    ----------
-    kind : str
-    count : int
-        Kernels of this kind that were held out.
-    share : float
-        Their share of the time of all.
-    mape : float
-        Mean absolute error relative to the measured time.
-    within : float
-        Share of them whose relative error is at most 10 %.
-    """
+    """How wrong a predictor is on the kernels of one kind."""
 
     kind: str
     count: int
+    """Kernels of this kind that were held out."""
     share: float
+    """Their share of the time of all."""
     mape: float
+    """Mean absolute error relative to the measured time."""
     within: float
+    """Share of them whose relative error is at most 10 %."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A predictor on the groups that were held out.
-
-    Parameters
-    ----------
-    name : str
-        The predictor's.
-    samples : Samples
-        Of one setting.
-    tried : list of HeldOut
-        One for each fold.
-    """
+    """A predictor on the groups that were held out."""
 
     name: str
+    """The predictor's."""
     samples: Samples
+    """Of one setting."""
     tried: list[HeldOut]
+    """One for each fold."""
 
     def overall(self) -> Scores:
         """Return the scores of all rows that were held out."""

@@ -27,17 +27,11 @@ Folders = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 @dataclass(frozen=True)
 class FittedPredictor:
-    """A predictor that was fitted to rows.
-
-    Parameters
-    ----------
-    stored : StoredPredictor
-    display : Display
-        Shows warnings.
-    """
+    """A predictor that was fitted to rows."""
 
     stored: StoredPredictor
     display: Display = field(default_factory=Silent, repr=False)
+    """Shows warnings."""
 
     def predict(
         self,

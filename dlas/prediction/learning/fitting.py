@@ -26,38 +26,27 @@ PARTS = 10
 
 @dataclass(frozen=True)
 class KernelTimes:
-    """What a predictor says of kernels that it was not fitted to, beside what was measured.
-
-    Parameters
-    ----------
-    kinds : array [n] of str
-    predicted, measured : array [n], s
-    """
+    """What a predictor says of kernels that it was not fitted to, beside what was measured."""
 
     kinds: npt.NDArray[np.str_]
+    """[n] of str."""
     predicted: Floats
     measured: Floats
+    """[n], s."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What a predictor says of rows that it was not fitted to.
-
-    Parameters
-    ----------
-    fold : Fold
-        Its places count in the samples of the setting.
-    predicted : array [rows of the fold]
-    half_width : float or None
-        Of the intervals, in natural logarithms; None where groups are too few.
-    kernels : KernelTimes or None
-        Of predictors of kernels, what they say of each.
-    """
+    """What a predictor says of rows that it was not fitted to."""
 
     fold: Fold
+    """Its places count in the samples of the setting."""
     predicted: Floats
+    """[rows of the fold]."""
     half_width: float | None
+    """Of the intervals, in natural logarithms; None where groups are too few."""
     kernels: KernelTimes | None = None
+    """Of predictors of kernels, what they say of each."""
 
 
 def values_of(points: Points, criterion: Criterion) -> list[str]:
@@ -125,12 +114,8 @@ def cross_fit(
 
     Parameters
     ----------
-    predictor : Predictor
     points : Points
         Of one setting.
-    target : str
-    criterion : Criterion
-    seed : int
     say : callable
         Takes a line of progress.
 

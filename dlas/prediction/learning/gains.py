@@ -33,24 +33,18 @@ class TransferGain:
     """By how much predictions of a network improve with several devices, relative to those from one.
 
     Each device that was held out is compared with each of the others as the only one to be fitted to.
-
-    Parameters
-    ----------
-    name : str
-        Of the model, or :data:`MEAN` for the mean over all models.
-    comparisons : int
-    within : tuple of Range
-        Of the shares of predictions whose relative error is at most each of
-        :data:`dlas.prediction.learning.metrics.WITHIN`: how many more there are.
-    rmse, mae : Range
-        By how much the errors are smaller.
     """
 
     name: str
+    """Of the model, or :data:`MEAN` for the mean over all models."""
     comparisons: int
     within: tuple[Range, ...]
+    """Of the shares of predictions whose relative error is at most each of
+    :data:`dlas.prediction.learning.metrics.WITHIN`: how many more there are.
+    """
     rmse: Range
     mae: Range
+    """By how much the errors are smaller."""
 
 
 def gains(
@@ -65,15 +59,12 @@ def gains(
 
     Parameters
     ----------
-    predictor : Predictor
     samples : Samples
         The rows of all devices, each device a group.
     models : sequence of str
         Of each row.
     tried : sequence of HeldOut
         What was predicted of each device while it was held out, a fold each.
-    seed : int
-    say : callable
 
     Returns
     -------

@@ -19,40 +19,27 @@ RESAMPLED = 1000
 
 @dataclass(frozen=True)
 class Scores:
-    """How wrong the predictions of some rows are.
-
-    Parameters
-    ----------
-    rows : int
-    mape : float
-        Mean absolute error relative to the measured value.
-    within : tuple of float
-        Shares of the rows whose relative error is at most each of :data:`WITHIN`.
-    rmse, mae : float
-        Root mean square and mean absolute error, in the target's unit.
-    rmse_of_mean : float
-        ``rmse`` over the mean of the measured values.
-    spearman, kendall : float or None
-        Rank correlations; None where fewer than two values differ.
-    coverage : float or None
-        Share of the rows inside their interval; None without intervals.
-    coverage_error : float or None
-        Standard error of the coverage over draws of groups; None without intervals or with one group.
-    width : float or None
-        Median of upper over lower bound, less one; None without intervals.
-    """
+    """How wrong the predictions of some rows are."""
 
     rows: int
     mape: float
+    """Mean absolute error relative to the measured value."""
     within: tuple[float, ...]
+    """Shares of the rows whose relative error is at most each of :data:`WITHIN`."""
     rmse: float
     mae: float
+    """Root mean square and mean absolute error, in the target's unit."""
     rmse_of_mean: float
+    """``rmse`` over the mean of the measured values."""
     spearman: float | None
     kendall: float | None
+    """Rank correlations; None where fewer than two values differ."""
     coverage: float | None = None
+    """Share of the rows inside their interval; None without intervals."""
     coverage_error: float | None = None
+    """Standard error of the coverage over draws of groups; None without intervals or with one group."""
     width: float | None = None
+    """Median of upper over lower bound, less one; None without intervals."""
 
 
 def relative_errors(predicted: Floats, measured: Floats) -> Floats:

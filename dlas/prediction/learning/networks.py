@@ -33,26 +33,18 @@ HERE = "local_cpu"
 
 @dataclass(frozen=True)
 class NetworkOptions:
-    """How a network is to be predicted; what is left out follows from the network and the predictor.
-
-    Parameters
-    ----------
-    batch : int or sequence of int
-        By default 1, or the batch that the network is fixed to; of training steps the least that was fitted.
-    size : int, optional
-        Height and width of images.
-    threads : int, optional
-    compiler : str, optional
-        Its label in rows, or its name alone.
-    hardware : str or mapping, optional
-        The part whose programs tell the kernels, by default this machine's processors.
-    """
+    """How a network is to be predicted; what is left out follows from the network and the predictor."""
 
     batch: int | Sequence[int] = ()
+    """By default 1, or the batch that the network is fixed to; of training steps the least that was fitted.
+    """
     size: int | None = None
+    """Height and width of images."""
     threads: int | None = None
     compiler: str | None = None
+    """Its label in rows, or its name alone."""
     hardware: str | Mapping[str, Any] | None = None
+    """The part whose programs tell the kernels, by default this machine's processors."""
 
     @property
     def batches(self) -> tuple[int, ...]:
@@ -122,8 +114,6 @@ def planned_network(
         The predictor.
     network
         As for :func:`dlas.sweep.study.networks.named_network`.
-    asked : NetworkOptions
-    session : Session
     where : sequence of str
         Filters of its points.
 

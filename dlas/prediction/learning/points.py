@@ -39,43 +39,28 @@ KEPT = ("operator", "c", "h", "w", "k", "r", "s", "p", "q", "strides", "padding"
 
 @dataclass(frozen=True)
 class PointFacts:
-    """What predictors read of a point, beside the values of its row.
-
-    Parameters
-    ----------
-    network : str or None
-        Digest of its network; None where its operators are not known.
-    operators : Operators
-        Of its network; points with the same one share them.
-    kernels : Kernels
-        Of its program.
-    device : mapping
-        What is known of its device.
-    """
+    """What predictors read of a point, beside the values of its row."""
 
     network: str | None
+    """Digest of its network; None where its operators are not known."""
     operators: Operators
+    """Of its network; points with the same one share them."""
     kernels: Kernels
+    """Of its program."""
     device: Facts
+    """What is known of its device."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """Points with what is known of them, and what was left out.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Columns of :func:`dlas.sweep.rows.frame.read`, and ``network``.
-    facts : tuple of PointFacts
-        Of each point.
-    left_out : Counter
-        Numbers of rows that cannot be used, by reason.
-    """
+    """Points with what is known of them, and what was left out."""
 
     frame: pd.DataFrame
+    """Columns of :func:`dlas.sweep.rows.frame.read`, and ``network``."""
     facts: tuple[PointFacts, ...]
+    """Of each point."""
     left_out: Counter[str] = field(default_factory=Counter)
+    """Numbers of rows that cannot be used, by reason."""
 
     @classmethod
     def of(cls, examples: Iterable[Example]) -> Points:

@@ -35,32 +35,25 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a predictor says of points.
-
-    Parameters
-    ----------
-    target : str
-        The column that it predicts.
-    value, low, high : array [n]
-        Prediction and bounds of its interval, NaN where there is no interval.
-    in_range : array [n] of bool
-        Whether all of a point's features, and its batch size, lie in the ranges that were fitted.
-    reasons : list of str
-        Why a prediction is to be doubted; empty where it is not.
-    refused : list of str
-        Why a point was not predicted, whose value is then NaN; empty where it was.
-    unknown : array [n]
-        Share of each prediction for kernels of kinds that were never fitted; NaN of predictors of networks.
-    """
+    """What a predictor says of points."""
 
     target: str
+    """The column that it predicts."""
     value: Floats
     low: Floats
     high: Floats
+    """Prediction and bounds of its interval, NaN where there is no interval; [n]."""
     in_range: npt.NDArray[np.bool_]
+    """Whether all of a point's features, and its batch size, lie in the ranges that were fitted; [n] of bool.
+    """
     reasons: list[str]
+    """Why a prediction is to be doubted; empty where it is not."""
     refused: list[str]
+    """Why a point was not predicted, whose value is then NaN; empty where it was."""
     unknown: Floats
+    """Share of each prediction for kernels of kinds that were never fitted; NaN of predictors of networks;
+    [n].
+    """
 
     def frame(self, points: Points) -> pd.DataFrame:
         """Return the points' axes with the predictions beside them."""
@@ -77,8 +70,6 @@ def predict(stored: StoredPredictor, points: Points, anyway: bool = False) -> Pr
 
     Parameters
     ----------
-    stored : StoredPredictor
-    points : Points
     anyway : bool
         Predict points of a setting that was never fitted with the most similar one that was,
         without an interval.

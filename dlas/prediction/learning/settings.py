@@ -28,27 +28,18 @@ BASELINES = ("mean", "flops", "nearest")
 
 @dataclass(frozen=True)
 class SettingEvaluation:
-    """The rows of one setting, and what predictors say of them.
-
-    Parameters
-    ----------
-    name : str
-        Machine, compiler, ... of the rows.
-    points : Points
-        Each point once.
-    evaluations : list of Evaluation
-        Predictors before baselines.
-    floor : float or None
-        The noise floor.
-    gains : list of TransferGain
-        Where devices were held out in turn, what fitting to several gains over one, of the first predictor.
-    """
+    """The rows of one setting, and what predictors say of them."""
 
     name: str
+    """Machine, compiler, ... of the rows."""
     points: Points
+    """Each point once."""
     evaluations: list[Evaluation]
+    """Predictors before baselines."""
     floor: float | None
+    """The noise floor."""
     gains: list[TransferGain] = field(default_factory=list)
+    """Where devices were held out in turn, what fitting to several gains over one, of the first predictor."""
 
 
 def evaluate_settings(
@@ -112,13 +103,8 @@ def fit_settings(
     ----------
     name : str
         The predictor's.
-    predictor : Predictor
     evaluated : sequence of SettingEvaluation
         What :func:`evaluate_settings` returned for it.
-    target : str
-    criterion : Criterion
-    seed : int
-    say : callable
     """
     settings, fitted = [], []
     for place, each in enumerate(evaluated):

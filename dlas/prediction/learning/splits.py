@@ -36,26 +36,20 @@ NETWORK_AXES = ("dataset", "model", "compression", "network")
 
 @dataclass(frozen=True)
 class Criterion:
-    """What ``hold_out`` names: a column, and which of its values are held out.
-
-    Parameters
-    ----------
-    column : str
-        Of the table of rows: ``model``, ``compression.level``, ``batch``; or ``network``, the
-        operators that a point's network consists of; or ``device``.
-    named : tuple of str
-        The values held out together; empty for each value in turn.
-    share : float or None
-        The share of the values, drawn from the seed, held out together.
-    parts : int or None
-        Into how many parts the values are drawn, each of which is held out in turn: where there are
-        hundreds, a fit without each of them would take long.
-    """
+    """What ``hold_out`` names: a column, and which of its values are held out."""
 
     column: str
+    """Of the table of rows: ``model``, ``compression.level``, ``batch``; or ``network``, the operators that a
+    point's network consists of; or ``device``.
+    """
     named: tuple[str, ...] = ()
+    """The values held out together; empty for each value in turn."""
     share: float | None = None
+    """The share of the values, drawn from the seed, held out together."""
     parts: int | None = None
+    """Into how many parts the values are drawn, each of which is held out in turn: where there are hundreds,
+    a fit without each of them would take long.
+    """
 
     @classmethod
     def parse(cls, text: str) -> Criterion:
@@ -129,7 +123,6 @@ def folds(criterion: Criterion, groups: Sequence[str], seed: int = 0) -> Iterato
 
     Parameters
     ----------
-    criterion : Criterion
     groups : sequence of str
         The value of the criterion's column in each row.
     seed : int
@@ -157,7 +150,6 @@ def check_leaks(fold: Fold, ids: Sequence[str], networks: Sequence[str]) -> None
 
     Parameters
     ----------
-    fold : Fold
     ids, networks : sequence of str
         Of each row: its id, and a digest of its network.
 

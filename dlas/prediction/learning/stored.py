@@ -62,88 +62,59 @@ class EvaluationRecord(Strict):
 
 
 class SettingRecord(Strict):
-    """What was fitted to the rows of one setting.
-
-    Attributes
-    ----------
-    setting : dict
-        Values of ``dlas.prediction.learning.points.SETTING``; :data:`ANY` where several were fitted together.
-    machine : str
-        The machine's name.
-    hardware : str
-        The name of its profile, a part of the axis ``hardware``; empty where nobody wrote it down.
-    facts : dict of str to (float, float)
-        What is known of its devices, as ``learning.features.devices.facts_of`` tells it: the least
-        and the largest value of each number that all rows have.
-    columns : dict of str to (float, float)
-        The features, each with the least and the largest value that was fitted.
-    importances : list of float or None
-        Of the columns.
-    batches : (int, int)
-        Least and largest batch size.
-    rows : list of str
-        The ids of the rows that were fitted.
-    groups : list of str
-        The groups that were held out in turn.
-    half_width : float or None
-        Of the interval, in natural logarithms; None where groups are too few.
-    floor : float or None
-        The noise floor.
-    tried : dict of str to (float, float)
-        What was predicted and what was measured of each row while it was held out, by the row's id.
-    evaluation : list of EvaluationRecord
-        The predictor and the baselines on what was held out.
-    folder : str
-        Where its arrays are.
-    files : dict of str to str
-        Their SHA-256 by name.
-    """
+    """What was fitted to the rows of one setting."""
 
     setting: dict[Text, Text]
+    """Values of ``dlas.prediction.learning.points.SETTING``; :data:`ANY` where several were fitted together.
+    """
     machine: Text
+    """The machine's name."""
     hardware: Text = ""
+    """The name of its profile, a part of the axis ``hardware``; empty where nobody wrote it down."""
     facts: dict[Text, tuple[Finite, Finite]] = pydantic.Field(default_factory=dict)
+    """What is known of its devices, as ``learning.features.devices.facts_of`` tells it: the least and the
+    largest value of each number that all rows have.
+    """
     columns: dict[Text, tuple[Finite, Finite]]
+    """The features, each with the least and the largest value that was fitted."""
     importances: list[Finite] | None
+    """Of the columns."""
     batches: tuple[int, int]
+    """Least and largest batch size."""
     rows: list[Text]
+    """The ids of the rows that were fitted."""
     groups: list[Text]
+    """The groups that were held out in turn."""
     half_width: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] | None
+    """Of the interval, in natural logarithms; None where groups are too few."""
     floor: Finite | None
+    """The noise floor."""
     tried: dict[Text, tuple[Finite, Finite]]
+    """What was predicted and what was measured of each row while it was held out, by the row's id."""
     evaluation: list[EvaluationRecord]
+    """The predictor and the baselines on what was held out."""
     folder: Annotated[str, pydantic.Field(pattern=r"^\d{1,6}$")]
+    """Where its arrays are."""
     files: dict[Annotated[str, pydantic.Field(pattern=r"^[A-Za-z_]\w*\.(safetensors|json)$")], Text]
+    """Their SHA-256 by name."""
 
 
 class Record(Strict):
-    """What ``predictor.json`` holds.
-
-    Attributes
-    ----------
-    schema_version : int
-        Version of this list of fields.
-    part : str
-        The predictor's name.
-    options : dict
-        Its options where they differ from their defaults.
-    target : str
-        The column that it predicts; the unit is its suffix.
-    hold_out : str
-        What its evaluation and its intervals held out.
-    seed : int
-    versions : dict
-        Of the libraries that it was fitted with.
-    settings : list of SettingRecord
-    """
+    """What ``predictor.json`` holds."""
 
     schema_version: Literal[1] = 1
+    """Version of this list of fields."""
     part: Text
+    """The predictor's name."""
     options: dict[Text, Any]
+    """Its options where they differ from their defaults."""
     target: Text
+    """The column that it predicts; the unit is its suffix."""
     hold_out: Text
+    """What its evaluation and its intervals held out."""
     seed: int
     versions: dict[Text, Text | None]
+    """Of the libraries that it was fitted with."""
     settings: Annotated[list[SettingRecord], pydantic.Field(min_length=1, max_length=10_000)]
 
 
@@ -192,7 +163,6 @@ def write(folder: Path, record: Record, fitted: Sequence[Fitted], beside: bool =
 
     Parameters
     ----------
-    folder : Path
     record : Record
         Its settings have no ``files`` yet.
     fitted : sequence of Fitted

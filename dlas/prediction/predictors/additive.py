@@ -25,14 +25,10 @@ class Additive(Predictor):
     occur together from cancelling each other.  Networks differ by orders of magnitude, so that their relative
     errors count.  Subnetworks do not: Huber's loss of their errors counts, by which few disturbed rows do not
     decide.
-
-    Parameters
-    ----------
-    costs : {"network", "stage"}
-        Of whole networks, or of each stage of subnetworks of ``ofa_mobilenet_v3``.
     """
 
     costs: Literal["network", "stage"] = "network"
+    """Of whole networks, or of each stage of subnetworks of ``ofa_mobilenet_v3``."""
 
     def families(self, target: str) -> tuple[str, ...]:
         """Return the costs that make up the target."""

@@ -36,36 +36,28 @@ class BoostedKernels(Predictor):
     Where it is fitted to several devices, or to one at several clocks, the trees also read what tells them
     apart: threads, cores, clocks, compiler and algorithm.
 
-    Parameters
-    ----------
-    trials : int
-        Settings that are tried on groups held out, for each kind of kernel; the best replace the options
-        below.  0 for none: a search takes minutes, and each group that is held out has one.
-    rounds : int
-        Trees of each kind of kernel.
-    depth : int
-        Depth of a tree.
-    learning_rate : float
-    fewest_in_leaf : int
-        Least sum of weights in a leaf.
-    share_of_rows, share_of_columns : float
-        What each tree is fitted to.
-    regularisation : float
-        Penalty of the leaves' values, absolute and squared.
-
     References
     ----------
     MIRAGE, sections 4.2, 4.3 and 6.2; the ranges of the options are those of its Table 2.
     """
 
     trials: Annotated[int, Field(ge=0, le=1000)] = 0
+    """Settings that are tried on groups held out, for each kind of kernel; the best replace the options
+    below. 0 for none: a search takes minutes, and each group that is held out has one.
+    """
     rounds: Annotated[int, Field(ge=1, le=3000)] = 300
+    """Trees of each kind of kernel."""
     depth: Annotated[int, Field(ge=1, le=11)] = 6
+    """Depth of a tree."""
     learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.05
     fewest_in_leaf: Annotated[int, Field(ge=0)] = 5
+    """Least sum of weights in a leaf."""
     share_of_rows: Share = 0.9
+    """What each tree is fitted to."""
     share_of_columns: Share = 0.9
+    """What each tree is fitted to."""
     regularisation: Annotated[float, Field(ge=0)] = 0.001
+    """Penalty of the leaves' values, absolute and squared."""
 
     level: ClassVar[Literal["network", "kernel"]] = "kernel"
 

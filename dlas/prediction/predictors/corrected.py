@@ -25,13 +25,7 @@ TREES = "trees.safetensors"
 
 @dataclass(frozen=True)
 class CorrectedSum(Fitted):
-    """A sum of costs, and trees that predict by what factor it is wrong.
-
-    Parameters
-    ----------
-    total : Rates
-    factor : Trees
-    """
+    """A sum of costs, and trees that predict by what factor it is wrong."""
 
     total: Rates
     factor: Trees
@@ -53,17 +47,12 @@ class Corrected(Predictor):
     Where rows are like those that were fitted, the trees correct what a sum cannot tell, such as kernels
     that change with the number of channels; elsewhere the sum extrapolates, and the factor is that of the
     most similar rows.
-
-    Parameters
-    ----------
-    trees : int
-        Number of trees.
-    leaf : int
-        Fewest rows in a leaf.
     """
 
     trees: Annotated[int, Field(ge=1, le=10_000)] = 300
+    """Number of trees."""
     leaf: Annotated[int, Field(ge=1)] = 3
+    """Fewest rows in a leaf."""
 
     def families(self, target: str) -> tuple[str, ...]:
         """Return the costs that ``additive`` sums and, of time, those by class of operator."""

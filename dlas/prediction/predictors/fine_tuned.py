@@ -27,32 +27,23 @@ class FineTuned(Predictor):
     out, and ridge regression of what that leaves over.
     ``target = "as is"`` is the paper's way: gradient descent on milliseconds from the other device's weights.
 
-    Parameters
-    ----------
-    base : str
-        A folder that ``dlas fit subnet_mlp`` wrote.
-    machine : str
-        Of the base's rows; empty where it was fitted to one setting.
-    target : {"log", "as is"}
-        As for ``subnet_mlp``.
-    hardware : {"none", "log", "as is"}
-        As the base has it.
-    size : {"intervals", "exact"}
-        As the base has it.
-    epochs : int
-        Of gradient descent.
-
     References
     ----------
     The OFA latency predictor, section 4.2.3.
     """
 
     base: str
+    """A folder that ``dlas fit subnet_mlp`` wrote."""
     machine: str = ""
+    """Of the base's rows; empty where it was fitted to one setting."""
     target: Scale = "log"
+    """As for ``subnet_mlp``."""
     hardware: Literal["none", "log", "as is"] = "none"
+    """As the base has it."""
     size: Literal["intervals", "exact"] = "intervals"
+    """As the base has it."""
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 100
+    """Of gradient descent."""
 
     def verify(self) -> None:
         """Read the base.

@@ -17,20 +17,13 @@ from dlas.stack.types import Floats
 
 @dataclass(frozen=True)
 class BlockSum(Fitted):
-    """A table of blocks, whose latencies are added up.
-
-    Parameters
-    ----------
-    times : BlockTimes
-    width : float
-        Of the subnetworks.
-    factor : float
-        By which sums are multiplied.
-    """
+    """A table of blocks, whose latencies are added up."""
 
     times: BlockTimes
     width: float
+    """Of the subnetworks."""
     factor: float = 1.0
+    """By which sums are multiplied."""
 
     @classmethod
     def read(cls, folder: Path) -> BlockSum:
@@ -100,14 +93,6 @@ class BlockSum(Fitted):
 class LookupTable(Predictor):
     """Add up what a table says of each block of a subnetwork of ``ofa_mobilenet_v3``.
 
-    Parameters
-    ----------
-    table : str
-        A folder that ``dlas blocks`` wrote, or tables of Once-for-All: ``160_lookup_table.yaml``, ...
-    scaled : bool
-        Whether sums are multiplied by the factor with the least relative error on the rows: blocks that are
-        measured by themselves take longer than in a network.
-
     References
     ----------
     Once-for-All, section 3.3.
@@ -116,7 +101,11 @@ class LookupTable(Predictor):
     fewest: ClassVar[int] = 1
 
     table: str
+    """A folder that ``dlas blocks`` wrote, or tables of Once-for-All: ``160_lookup_table.yaml``, ..."""
     scaled: bool = False
+    """Whether sums are multiplied by the factor with the least relative error on the rows: blocks that are
+    measured by themselves take longer than in a network.
+    """
 
     def verify(self) -> None:
         """Read the table.

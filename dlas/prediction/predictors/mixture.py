@@ -23,17 +23,14 @@ class Mixture(Predictor):
     """Weights, never negative, on what ``additive`` by stages says for other devices: ten rows are enough.
 
     Each device's predictions are scaled to the rows; where they say too little, all weigh alike.
-
-    Parameters
-    ----------
-    base : str
-        Folders that ``dlas fit additive --set costs=stage`` wrote, separated by commas; each
-        setting in them is a device.
     """
 
     fewest: ClassVar[int] = 5
 
     base: str
+    """Folders that ``dlas fit additive --set costs=stage`` wrote, separated by commas; each setting in them
+    is a device.
+    """
 
     def verify(self) -> None:
         """Read the bases.

@@ -24,18 +24,13 @@ VALIDATED = 0.15 / 0.85
 
 @dataclass(frozen=True)
 class Training:
-    """A perceptron in training, and the scales of what it reads and puts out.
-
-    Parameters
-    ----------
-    learner : Learner
-    mean, deviation : array [columns]
-    target : TargetScale
-    """
+    """A perceptron in training, and the scales of what it reads and puts out."""
 
     learner: Learner
     mean: Floats
+    """[columns]."""
     deviation: Floats
+    """[columns]."""
     target: TargetScale
 
     def fitted(self) -> Perceptron:
@@ -51,29 +46,22 @@ class SubnetMlp(Predictor):
     learns logarithms, standardised.  ``target = "as is"`` and ``hardware = "as is"`` are the paper's way:
     milliseconds, and numbers of thousands beside zeros and ones.
 
-    Parameters
-    ----------
-    target : {"log", "as is"}
-        What is learned: the standardised logarithm, or the value itself; times in milliseconds.
-    hardware : {"none", "log", "as is"}
-        Whether a GPU's cores, memory and bandwidth are read, too: their standardised logarithms, or
-        themselves.
-    size : {"intervals", "exact"}
-        Whether the number of pixels is read beside the eight intervals of sizes.
-    epochs : int
-    settings : int
-        How many of the 36 combinations of learning rate, weight decay and momentum are tried.
-
     References
     ----------
     The OFA latency predictor, sections 4.2 and 4.3.
     """
 
     target: Scale = "log"
+    """What is learned: the standardised logarithm, or the value itself; times in milliseconds."""
     hardware: Literal["none", "log", "as is"] = "none"
+    """Whether a GPU's cores, memory and bandwidth are read, too: their standardised logarithms, or
+    themselves.
+    """
     size: Literal["intervals", "exact"] = "intervals"
+    """Whether the number of pixels is read beside the eight intervals of sizes."""
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 100
     settings: Annotated[int, Field(ge=1, le=36)] = 36
+    """How many of the 36 combinations of learning rate, weight decay and momentum are tried."""
 
     def families(self, target: str) -> tuple[str, ...]:
         """Return the encoding of subnetworks and, where they are read, sizes and devices."""

@@ -17,7 +17,6 @@ def check_study(study: Study, points: Sequence[Point] | None = None) -> None:
 
     Parameters
     ----------
-    study : Study
     points : sequence of Point, optional
         Those to run, by default all.
 

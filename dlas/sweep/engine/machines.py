@@ -27,21 +27,14 @@ Which = tuple[str | None, str | None]
 
 @dataclass
 class MachineRows:
-    """The rows of a folder that were measured on one machine with one profile.
-
-    Parameters
-    ----------
-    hardware : str
-        Name of the profile.
-    device : mapping
-        As :class:`dlas.sweep.rows.schema.Device`.
-    count : int
-        Number of rows.
-    """
+    """The rows of a folder that were measured on one machine with one profile."""
 
     hardware: str
+    """Name of the profile."""
     device: Mapping[str, Any]
+    """As :class:`dlas.sweep.rows.schema.Device`."""
     count: int = 0
+    """Number of rows."""
 
 
 def check_machine(study: Study, folder: Path, anyway: bool = False, advice: str = ADVICE) -> list[str]:
@@ -49,7 +42,6 @@ def check_machine(study: Study, folder: Path, anyway: bool = False, advice: str 
 
     Parameters
     ----------
-    study : Study
     folder : Path
         Where the rows are to be written; it need not exist.
     anyway : bool

@@ -23,18 +23,12 @@ from dlas.sweep.study.point import Choice, Point
 
 @dataclass
 class Examples:
-    """The points of a study whose networks could be made.
-
-    Parameters
-    ----------
-    points : list of Example
-        With their devices and what is known of their networks and, where somebody asked, their programs.
-    failed : Counter
-        Numbers of points whose networks could not be made or whose kernels are not known, by reason.
-    """
+    """The points of a study whose networks could be made."""
 
     points: list[Example] = field(default_factory=list)
+    """With their devices and what is known of their networks and, where somebody asked, their programs."""
     failed: Counter[str] = field(default_factory=Counter)
+    """Numbers of points whose networks could not be made or whose kernels are not known, by reason."""
 
     def required(self) -> Examples:
         """Return this, unless there is no point in it.
@@ -56,7 +50,6 @@ def planned(rows: Sequence[Row], cache: Cache, kernels: bool) -> Examples:
     ----------
     rows : sequence of Row
         What became of them.
-    cache : Cache
     kernels : bool
         Whether to tell the kernels of programs too.
     """
@@ -89,7 +82,6 @@ def network_operators(cache: Cache, key: str) -> Operators:
 
     Parameters
     ----------
-    cache : Cache
     key : str
         Of the network's artifact.
 
@@ -108,10 +100,8 @@ def program_kernels(
 
     Parameters
     ----------
-    cache : Cache
     artifacts : mapping
         Keys of the point's artifacts by kind, once its steps until ``kernels`` have run.
-    point : Point
     operators : Operators, optional
         Of its network, where they have been read already.
 

@@ -52,33 +52,22 @@ PLUMBING = ("dlas.bench.processes", "dlas.bench.remote", "dlas.bench.store", "dl
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a point.
-
-    Parameters
-    ----------
-    name : str
-        ``network``, ``kernels``, ``tune``, ``build``, ``memory``, ``check`` or ``measure``.
-    key : str
-        Of the artifact that it makes, or of its input if it makes none.
-    arguments : dict
-        Its JSON-able arguments.
-    kind : str or None
-        Kind of the artifact that it makes, if any.
-    alone : bool
-        Whether it needs exclusive use of the device.
-    fresh : bool
-        Whether it must be the first in its process.
-    imports : tuple of str
-        Its slow imports.
-    """
+    """One step of a point."""
 
     name: str
+    """``network``, ``kernels``, ``tune``, ``build``, ``memory``, ``check`` or ``measure``."""
     key: str
+    """Of the artifact that it makes, or of its input if it makes none."""
     arguments: dict[str, Any]
+    """Its JSON-able arguments."""
     kind: str | None = None
+    """Kind of the artifact that it makes, if any."""
     alone: bool = False
+    """Whether it needs exclusive use of the device."""
     fresh: bool = False
+    """Whether it must be the first in its process."""
     imports: tuple[str, ...] = ()
+    """Its slow imports."""
 
     @property
     def function(self) -> str:
@@ -93,21 +82,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """A point's steps before measuring, its measurement, and the key of its row.
-
-    Parameters
-    ----------
-    steps : tuple of Step
-    measure : Step
-    key : str
-    kernels : Step or None
-        Tells the kernels of a program that is not built; None where they follow from operators alone.
-    """
+    """A point's steps before measuring, its measurement, and the key of its row."""
 
     steps: tuple[Step, ...]
     measure: Step
     key: str
     kernels: Step | None = None
+    """Tells the kernels of a program that is not built; None where they follow from operators alone."""
 
     def artifacts(self) -> dict[str, str]:
         """Return the keys of the network, tuning and build artifacts, by kind."""

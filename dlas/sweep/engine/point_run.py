@@ -21,19 +21,13 @@ Round = Mapping[str, Any]
 
 @dataclass
 class Durations:
-    """Seconds by step; a step may run more than once, or make several artifacts.
-
-    Parameters
-    ----------
-    worked, waited : dict of str to float
-        Time that it worked, and that it was paused or waited for its turn.
-    cached : dict of str to float
-        Time that its artifacts which were in the cache took when they were made for other points.
-    """
+    """Seconds by step; a step may run more than once, or make several artifacts."""
 
     worked: dict[str, float] = field(default_factory=dict)
     waited: dict[str, float] = field(default_factory=dict)
+    """Time that it worked, and that it was paused or waited for its turn."""
     cached: dict[str, float] = field(default_factory=dict)
+    """Time that its artifacts which were in the cache took when they were made for other points."""
     _artifacts: set[str] = field(default_factory=set)
 
     def add(self, step: Step, worked: float, waited: float) -> None:
@@ -47,7 +41,6 @@ class Durations:
 
         Parameters
         ----------
-        step : Step
         notes : mapping
             What :func:`notes` returned when it was made; empty where that is unknown.
         owner : str
@@ -65,45 +58,29 @@ class Durations:
 
 @dataclass(eq=False)
 class PointRun:
-    """The state of a point in a sweep.
-
-    Parameters
-    ----------
-    point : Point
-    plan : Plan
-    log : Path
-        The output of its steps.
-    done : int
-        Number of finished steps before measuring.
-    job : int or None
-        The job that works on it now.
-    ended : int
-        Number of steps of that job that have ended.
-    facts : dict
-        Results of check and measure so far, by the row's column.
-    started : str
-        When its latest job began, as rows write it; empty before the first.
-    took : Durations
-    remakes : int
-        How often damaged artifacts were made again.
-    first_round : dict or None
-        The facts of its measurement, where that was unstable and is repeated.
-    unreachable : bool
-        Whether its device could not be reached once, so that its step is repeated.
-    """
+    """The state of a point in a sweep."""
 
     point: Point
     plan: Plan
     log: Path
+    """The output of its steps."""
     done: int = 0
+    """Number of finished steps before measuring."""
     job: int | None = None
+    """The job that works on it now."""
     ended: int = 0
+    """Number of steps of that job that have ended."""
     facts: dict[str, Any] = field(default_factory=dict)
+    """Results of check and measure so far, by the row's column."""
     started: str = ""
+    """When its latest job began, as rows write it; empty before the first."""
     took: Durations = field(default_factory=Durations)
     remakes: int = 0
+    """How often damaged artifacts were made again."""
     first_round: dict[str, Any] | None = None
+    """The facts of its measurement, where that was unstable and is repeated."""
     unreachable: bool = False
+    """Whether its device could not be reached once, so that its step is repeated."""
 
     def restart(self) -> None:
         """Go back to the first step; undamaged artifacts are reused."""
@@ -158,7 +135,6 @@ def notes(end: TaskEnd, owner: str) -> dict[str, Any]:
 
     Parameters
     ----------
-    end : TaskEnd
     owner : str
         The point that it was made for, with its results folder.
     """

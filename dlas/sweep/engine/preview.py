@@ -29,37 +29,25 @@ SIMILAR: dict[str, tuple[tuple[str, ...], ...]] = {
 
 @dataclass
 class Preview:
-    """What a sweep would do.
-
-    Parameters
-    ----------
-    current : Counter of str
-        Points that have a row, by its status.
-    unsupported : int
-        Points whose device cannot be used, or whose compiler does not train: they get a row without a step.
-    to_run : list of (Point, tuple of str)
-        Points without a current row, and the steps that they need.
-    needed, cached : Counter of str
-        Steps to do, and steps whose artifact is in the cache, by name; shared ones count once.
-    seconds : dict of str to float
-        Estimated time of the steps to do, by name, where earlier rows tell it.
-    unknown : Counter of str
-        Steps to do that no earlier row is like.
-    network_bytes : int
-        Disk that the networks to be made will take in the cache, as far as earlier rows tell.
-    row_bytes : float or None
-        Disk that a row takes, from the folder's own; None without any.
-    """
+    """What a sweep would do."""
 
     current: Counter[str] = field(default_factory=Counter)
+    """Points that have a row, by its status."""
     unsupported: int = 0
+    """Points whose device cannot be used, or whose compiler does not train: they get a row without a step."""
     to_run: list[tuple[Point, tuple[str, ...]]] = field(default_factory=list)
+    """Points without a current row, and the steps that they need."""
     needed: Counter[str] = field(default_factory=Counter)
     cached: Counter[str] = field(default_factory=Counter)
+    """Steps to do, and steps whose artifact is in the cache, by name; shared ones count once."""
     seconds: dict[str, float] = field(default_factory=dict)
+    """Estimated time of the steps to do, by name, where earlier rows tell it."""
     unknown: Counter[str] = field(default_factory=Counter)
+    """Steps to do that no earlier row is like."""
     network_bytes: int = 0
+    """Disk that the networks to be made will take in the cache, as far as earlier rows tell."""
     row_bytes: float | None = None
+    """Disk that a row takes, from the folder's own; None without any."""
 
 
 def preview(
@@ -69,7 +57,6 @@ def preview(
 
     Parameters
     ----------
-    study : Study
     points : iterable of Point
         Those of the study to run.
     rows : sequence of Row

@@ -23,7 +23,6 @@ class Progress(ABC):
 
         Parameters
         ----------
-        runs : sequence of PointRun
         summary : Summary
             Of the finished points.
         idle : bool

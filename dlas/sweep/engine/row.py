@@ -24,8 +24,6 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
     ----------
     study : str
         The study's name.
-    run : PointRun
-    outcome : Outcome
     cache : Cache
         Holds the facts of the point's artifacts.
     """

@@ -40,30 +40,19 @@ UNCONTAINED = "all steps run in this process: no limit of time or memory holds, 
 
 @dataclass(frozen=True)
 class Session:
-    """Where and how work is done; :meth:`open` makes one, which a ``with`` statement closes.
-
-    Parameters
-    ----------
-    root : Path
-        The artifact cache, which is made with the first work.
-    workers : Workers
-    cache_bytes : int
-        Size that the cache is kept within.
-    jobs : int
-        Network and build steps at a time.
-    retry : frozenset of str
-        Statuses whose rows are run again.
-    keep_builds : bool
-        Keep built libraries after their rows.
-    display : Display
-    """
+    """Where and how work is done; :meth:`open` makes one, which a ``with`` statement closes."""
 
     root: Path
+    """The artifact cache, which is made with the first work."""
     workers: Workers
     cache_bytes: int
+    """Size that the cache is kept within."""
     jobs: int = 1
+    """Network and build steps at a time."""
     retry: frozenset[str] = frozenset()
+    """Statuses whose rows are run again."""
     keep_builds: bool = False
+    """Keep built libraries after their rows."""
     display: Display = field(default_factory=Silent)
     _folders: dict[Path, Results] = field(default_factory=dict)
 
@@ -150,7 +139,6 @@ class Session:
 
         Parameters
         ----------
-        study : Study
         folder : Path, optional
             Where its rows are to be written.
         points : sequence of Point, optional
@@ -174,8 +162,6 @@ class Session:
 
         Parameters
         ----------
-        study : Study
-        folder : Path
         points : sequence of Point, optional
             By default all of the study.
 
@@ -198,12 +184,6 @@ class Session:
     def measure(self, study: Study, points: Sequence[Point], folder: Path) -> list[Row]:
         """Measure points that have no current row in a folder, and return the rows of all of them.
 
-        Parameters
-        ----------
-        study : Study
-        points : sequence of Point
-        folder : Path
-
         Raises
         ------
         Unfinished, KeyboardInterrupt
@@ -223,7 +203,6 @@ class Session:
 
         Parameters
         ----------
-        study : Study
         points : sequence of Point, optional
             By default all of the study.
         until : str
@@ -250,7 +229,6 @@ class Session:
 
         Parameters
         ----------
-        study : Study
         points : sequence of Point, optional
             By default all of the study.
         kernels : bool

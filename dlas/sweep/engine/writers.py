@@ -27,15 +27,10 @@ class RowWriter(Protocol):
 
 @dataclass
 class InMemoryRows:
-    """Keeps the rows of a sweep in memory: of points that are not measured.
-
-    Parameters
-    ----------
-    folder : Path
-        For logs and curves.
-    """
+    """Keeps the rows of a sweep in memory: of points that are not measured."""
 
     folder: Path
+    """For logs and curves."""
     existing: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 
@@ -46,12 +41,7 @@ class InMemoryRows:
 
 @dataclass
 class NotingRows:
-    """Writes rows into a folder, and keeps those of this sweep.
-
-    Parameters
-    ----------
-    results : Results
-    """
+    """Writes rows into a folder, and keeps those of this sweep."""
 
     results: Results
     rows: dict[str, Row] = field(default_factory=dict)

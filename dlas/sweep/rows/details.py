@@ -22,95 +22,61 @@ from dlas.sweep.rows.trajectories import Trajectories, Trajectory, on_curve
 
 @dataclass(frozen=True, slots=True)  # a report has hundreds of thousands
 class LayerTime:
-    """One layer's time, without the profiler's cost.
-
-    Parameters
-    ----------
-    name : str
-    algorithm : str
-        What computes it.
-    latency_s : float, s
-        In training, of its forward pass.
-    operator_class : str
-        As in :data:`dlas.sweep.rows.operators.CLASSES`.
-    backward_s : float, s
-        In training, of its backward pass.
-    """
+    """One layer's time, without the profiler's cost."""
 
     name: str
     algorithm: str
+    """What computes it."""
     latency_s: float
+    """In training, of its forward pass."""
     operator_class: str = ""
+    """As in :data:`dlas.sweep.rows.operators.CLASSES`."""
     backward_s: float = 0.0
+    """In training, of its backward pass."""
 
 
 @dataclass(frozen=True)
 class SearchCurve:
-    """The best time found in a workload's search, over its trials.
-
-    Parameters
-    ----------
-    layers : tuple of str
-        The layers that it computes.
-    trials : int
-        Number of trials.
-    best : list of (int, float)
-        Each improvement: the number of trials so far, and the seconds of a call.
-    """
+    """The best time found in a workload's search, over its trials."""
 
     layers: tuple[str, ...]
+    """The layers that it computes."""
     trials: int
+    """Number of trials."""
     best: list[tuple[int, float]]
+    """Each improvement: the number of trials so far, and the seconds of a call."""
 
 
 @dataclass
 class Details:
-    """Details of the points of a frame.
-
-    Parameters
-    ----------
-    layers : dict of int to list of LayerTime
-        By line of the frame, in the network's order; only lines with times of layers.
-    profiled_s : dict of int to float
-        By line, the sum of the layers as profiled, with the profiler's cost.
-    curves : dict of int to list of SearchCurve
-        By line of the frame, for points that were tuned.
-    unreadable : int
-        Number of damaged files of curves.
-    trajectories : list of Trajectory
-        The compression curves of the networks, each training once.
-    facts : dict of str to Counter
-        Machines and software: by the name of a fact, the number of rows with each value.
-    """
+    """Details of the points of a frame."""
 
     layers: dict[int, list[LayerTime]] = field(default_factory=dict)
+    """By line of the frame, in the network's order; only lines with times of layers."""
     profiled_s: dict[int, float] = field(default_factory=dict)
+    """By line, the sum of the layers as profiled, with the profiler's cost."""
     curves: dict[int, list[SearchCurve]] = field(default_factory=dict)
+    """By line of the frame, for points that were tuned."""
     unreadable: int = 0
+    """Number of damaged files of curves."""
     trajectories: list[Trajectory] = field(default_factory=list)
+    """The compression curves of the networks, each training once."""
     facts: dict[str, Counter[str]] = field(default_factory=dict)
+    """Machines and software: by the name of a fact, the number of rows with each value."""
 
 
 @dataclass(frozen=True)
 class RowDetails:
-    """What a row has that the table of rows omits.
-
-    Parameters
-    ----------
-    layers : list of LayerTime
-        Empty where no layer was timed.
-    profiled_s : float, s
-        Their sum as profiled.
-    facts : tuple of (str, str)
-        Names and values of its software and its machine.
-    step : Row or None
-        The row without its lists and its machine; None where it is on no compression curve.
-    """
+    """What a row has that the table of rows omits."""
 
     layers: list[LayerTime]
+    """Empty where no layer was timed."""
     profiled_s: float
+    """Their sum as profiled."""
     facts: tuple[tuple[str, str], ...]
+    """Names and values of its software and its machine."""
     step: Row | None
+    """The row without its lists and its machine; None where it is on no compression curve."""
 
     @classmethod
     def of(cls, row: Row) -> RowDetails:

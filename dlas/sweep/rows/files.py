@@ -22,24 +22,16 @@ PIECE_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """What reading a packed file may cost.
-
-    Parameters
-    ----------
-    total_bytes : int
-        Most bytes that it unpacks to.
-    ratio : float
-        Most bytes that a byte of it unpacks to. Rows reach about 50, a file made to fill a disk 7000.
-    line_bytes : int
-        Most bytes of a line: a row of a network with a thousand layers has about a megabyte.
-    decoder_bytes : int
-        Most memory of the decoder, which the file chooses; ``xz -9`` needs 65 MiB.
-    """
+    """What reading a packed file may cost."""
 
     total_bytes: int = 8 << 30
+    """Most bytes that it unpacks to."""
     ratio: float = 1000.0
+    """Most bytes that a byte of it unpacks to. Rows reach about 50, a file made to fill a disk 7000."""
     line_bytes: int = 64 << 20
+    """Most bytes of a line: a row of a network with a thousand layers has about a megabyte."""
     decoder_bytes: int = 256 << 20
+    """Most memory of the decoder, which the file chooses; ``xz -9`` needs 65 MiB."""
 
 
 BOUNDS = ReadingLimits()

@@ -108,7 +108,6 @@ def kept(filters: Sequence[Pattern | Condition], columns: Mapping[str, Sequence[
 
     Parameters
     ----------
-    filters : sequence of Pattern or Condition
     columns : mapping of str to sequence
         For each name in the filters, what it stands for in each point.
 

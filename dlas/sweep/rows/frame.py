@@ -155,18 +155,12 @@ def without_measured(frame: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass
 class RowTable:
-    """Rows on their way to a table, each reduced to its record.
-
-    Parameters
-    ----------
-    records : list of dict
-        Of the rows so far.
-    devices : dict
-        A device of each machine, by the machine's fingerprint.
-    """
+    """Rows on their way to a table, each reduced to its record."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
+    """Of the rows so far."""
     devices: dict[str | None, Device] = field(default_factory=dict)
+    """A device of each machine, by the machine's fingerprint."""
 
     def add(self, folder: str, row: Row) -> None:
         """Add a row of a folder."""

@@ -32,26 +32,18 @@ class ProfiledLayers:
     each of them, at most :data:`LARGEST_COST` of what the shortest takes, and what is left is
     scaled so that they add up to the network's latency.  If they do not, they stay as they
     are: what is missing passes between layers, or in operators that the profiler does not see.
-
-    Parameters
-    ----------
-    seconds : tuple of (float or None), s
-        Each layer of the row, corrected, in training its forward pass; None where it was not timed.
-    profiled_s : float, s
-        Sum of the layers as profiled, in training forward and backward.
-    latency_s : float, s
-        The network's latency without the profiler, the median of its samples.
-    cost_s : float, s
-        What was taken from each layer.
-    scale : float
-        What the rest was multiplied by, at most 1.
     """
 
     seconds: tuple[float | None, ...]
+    """Each layer of the row, corrected, in training its forward pass; None where it was not timed."""
     profiled_s: float
+    """Sum of the layers as profiled, in training forward and backward."""
     latency_s: float
+    """The network's latency without the profiler, the median of its samples."""
     cost_s: float
+    """What was taken from each layer."""
     scale: float
+    """What the rest was multiplied by, at most 1."""
 
     @property
     def total_s(self) -> float:

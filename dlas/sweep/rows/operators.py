@@ -27,24 +27,16 @@ CLASS_OF = {operator: name for name, operators in LISTED.items() for operator in
 
 @dataclass
 class Kind:
-    """The timed layers of a row that compute the same operators together.
-
-    Parameters
-    ----------
-    name : str
-        The operator and those fused with it: ``Conv + Add + Relu``.
-    count : int
-        Number of layers.
-    latency_s : float, s
-        Of all of them, without the profiler's cost; in training the forward pass.
-    backward_s : float or None, s
-        Of all of them, without the profiler's cost; None where no layer has a backward pass.
-    """
+    """The timed layers of a row that compute the same operators together."""
 
     name: str
+    """The operator and those fused with it: ``Conv + Add + Relu``."""
     count: int = 0
+    """Number of layers."""
     latency_s: float = 0.0
+    """Of all of them, without the profiler's cost; in training the forward pass."""
     backward_s: float | None = None
+    """Of all of them, without the profiler's cost; None where no layer has a backward pass."""
 
 
 def kinds(row: Row) -> list[Kind]:

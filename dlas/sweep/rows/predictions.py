@@ -32,49 +32,32 @@ KEPT = (
 
 
 class PredictionInterval(TypedDict):
-    """What was predicted of one quantity.
-
-    Attributes
-    ----------
-    value : float
-        In the quantity's unit.
-    low : float
-        Lower end of the interval. Null where there is none.
-    high : float
-        Upper end of the interval.
-    level : float
-        Share of new rows that such intervals are to cover.
-    """
+    """What was predicted of one quantity."""
 
     value: float
+    """In the quantity's unit."""
     low: float | None
+    """Lower end of the interval. Null where there is none."""
     high: float | None
+    """Upper end of the interval."""
     level: float | None
+    """Share of new rows that such intervals are to cover."""
 
 
 @dataclass(frozen=True)
 class PredictedPoint:
-    """A point that was not measured, and what a predictor says of it.
-
-    Parameters
-    ----------
-    row : Row
-        Its parts and device; its status is ``predicted``, its measurements are missing.
-    predictions : dict of str to PredictionInterval
-        By quantity: ``latency_s``.
-    predictor : str
-        SHA-256 of the predictor's record.
-    in_range : bool
-        Whether its features lie in the ranges that the predictor was fitted to.
-    doubt : str
-        Why not to trust the prediction; empty where nothing speaks against it.
-    """
+    """A point that was not measured, and what a predictor says of it."""
 
     row: Row
+    """Its parts and device; its status is ``predicted``, its measurements are missing."""
     predictions: Mapping[str, PredictionInterval]
+    """By quantity: ``latency_s``."""
     predictor: str
+    """SHA-256 of the predictor's record."""
     in_range: bool
+    """Whether its features lie in the ranges that the predictor was fitted to."""
     doubt: str
+    """Why not to trust the prediction; empty where nothing speaks against it."""
 
     def line(self) -> str:
         """Return the point as one line of JSON, newline included."""

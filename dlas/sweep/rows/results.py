@@ -64,228 +64,187 @@ class Row:
     A quantity is null where the point ended before it was known; a description
     says "Null" where there are other reasons.  The nested mappings are
     in :mod:`dlas.sweep.rows.schema`.
-
-    Parameters
-    ----------
-    id : str
-        Hash of the parts, batch, seed and task: the same point has the same id in every study and folder.
-    key : str
-        Hash of everything else that the result depends on: artifacts, their
-        sources, toolchain, target and measurement settings. Empty in an imported row.
-    study : str
-        Name of the study.
-    dataset : mapping
-        The dataset: its ``name`` and options.
-    model : mapping
-        The model: its ``name`` and options.
-    compression : mapping
-        The compression: its ``name`` and options, or the techniques of a ``chain``.
-    algorithm : mapping
-        The algorithm of convolutions; ``library`` where the compiler brings its own kernels.
-    compiler : mapping
-        The compiler: its ``name`` and options.
-    hardware : mapping
-        The hardware profile: its ``name`` and options.
-    batch : int
-        Images an inference, or a training step.
-    seed : int
-        Seed of all random numbers.
-    status : {"ok", "failed", "timeout", "unsupported", "wrong"}
-        How the point ended; ``wrong`` is a build whose outputs differ from its network's.
-    task : {"inference", "training"}
-        What was timed: an inference, or a training step.
-    reason : str
-        Why the status is not ``ok``. Null where it is ``ok``.
-    step : str
-        The step in which it ended: network, tune, build, memory, check or measure. Null where all were
-        completed.
-    latency_s : list of float, s
-        Samples: time of an inference of the whole batch, or of a training step on it. Empty where nothing
-        was measured.
-    calls_per_sample : int
-        Inferences or training steps that a sample is the mean of: fast programs are called several times.
-    bound : str
-        What ended the measurement: ``repeats`` or ``seconds``, as the study limits them.
-    first_run_s : float, s
-        Time of the first inference or training step, which is no sample: it loads, and some runtimes
-        compile in it.
-    cpu_s : float, s
-        Processor time of an inference or training step, all threads together: the mean over the samples, with
-        what threads spin while they wait. Null where the device's own clock times it: on GPUs and boards.
-    sentinel_s : list of float, s
-        Times of a small fixed program, before and after each slice of samples: the machine's speed.
-    load : float
-        Share of the processors that other processes used meanwhile. Null where the system does not report it.
-    steal : float
-        Share of the processors' time that the hypervisor gave to other machines. Null where the system
-        does not report it.
-    clock_low_hz, clock_mean_hz, clock_high_hz : float, Hz
-        The lowest, mean and highest clock frequency of the processors that the program could use, read
-        before, after and once a second during each slice. Null on GPUs, and where the system does not
-        report them.
-    noisy : bool
-        Whether the measurement was disturbed, also when it was repeated.
-    noisy_reason : str
-        What disturbed it. Null where it is not noisy.
-    unstable : bool
-        Whether slices differ so much that the times are no result: their medians by a factor of 2, or runs
-        of the sentinel by 1.3. Comparisons leave such rows out.
-    unstable_reason : str
-        What differs, and by how much. Null where it is not unstable.
-    other_round : OtherRound
-        What is left of the other of two measurements. Null for a point that was measured once.
-    peak_memory_bytes : int, B
-        Peak of what the program holds while it runs, weights included, in a process of its own; without
-        pages of files, and without what is done once for all programs, such as importing modules.
-        Null where ``memory_note`` says why, and in rows of schema 1 and 2.
-    loading_memory_bytes : int, B
-        The same while it is loaded, which may need copies of weights. Null where ``peak_memory_bytes`` is.
-    memory_note : str
-        Why the peaks are null, or may differ between equal runs. Null where neither is so.
-    resident_bytes : int, B
-        Memory that the timed process added, at its peak: with pages of files, and with what the allocator
-        kept, so that equal runs differ. Rows of schema 1 and 2 name it ``peak_memory_bytes``. Null where the
-        system does not report it.
-    energy_j : float, J
-        Energy of an inference or training step: the mean power while samples were taken times their mean
-        time. Of the processors' packages with their memory, or of a Jetson's module; with what they use
-        when idle. Null where there is no meter that may be read, or samples took less than 90 % of that time.
-    layers : list of Layer
-        The operators in the order in which the build runs them, with their times. Rows written before
-        operators were told apart have the convolutions first, and of others a name and a time alone.
-    edges : list of Edge
-        Which convolution reads the output of which: where a layout may have to change. Empty where the
-        compiler does not report it.
-    coverage : Coverage
-        The share that the requested algorithm computes. Null for a compiler with its own kernels.
-    tuning : TuningSummary
-        The search for schedules. Null where the compiler does not search.
-    expected_speedup : float
-        Speed-up expected from the compression alone: 1 / (1 - ratio) for pruning, times 32 / bits for types.
-    error : float
-        Largest difference between the build's outputs and its network's, as a share of the network's
-        largest output. Null for training, whose check looks at the loss and the weights.
-    accuracy : float
-        Share of all test images that the network classifies correctly in its framework; for training,
-        before the steps that were timed. Null where it is untrained or images have no labels.
-    validation_accuracy : float
-        The same share of the validation images, on which levels are chosen. Null where it is untrained or
-        images have no labels.
-    test_images : int
-        Test images behind ``accuracy``. Null where ``accuracy`` is.
-    compiled_accuracy : CompiledAccuracy
-        Accuracy of the build, on a bounded number of test images. Null where ``accuracy`` is, and for
-        training.
-    note : str
-        A remark on the network or on how it is trained. Null where there is none.
-    reached : CompressionResult
-        What the compression reached. Empty for the dense network.
-    parameters : int
-        Parameters of the network.
-    nonzeros : int
-        Parameters that are not zero.
-    macs : int
-        Multiply-adds of its convolutions and linear layers, for one image.
-    effective_macs : int
-        Those of them whose weight is not zero.
-    model_bytes : int, B
-        Size of the parameters, in their types.
-    csr_bytes : int, B
-        The same with the weights of convolutions in compressed sparse rows.
-    library_bytes : int, B
-        Size of the compiled library. Null where the compiler makes none.
-    packed_bytes : int, B
-        Size of the weights as the build stores them: packed for their algorithms, with indices and unused
-        places. Null for a runtime with its own kernels, and in rows older than this field.
-    seconds : Seconds
-        Time that each step worked for this point. Rows of schema 1 count the waits too.
-    waited : Seconds
-        Time that each step stood still: stopped while others were measured, or waiting for its turn.
-    cached : Seconds
-        Time that steps whose artifacts were in the cache took when these were made, for other points.
-    artifacts : Artifacts
-        Keys of the artifacts of its steps, in the cache.
-    measure : Measure
-        The study's settings for measuring.
-    device : Device
-        The device in full. Empty where the point ended before measuring.
-    environment : Environment
-        Versions and host.
-    imported : ImportSource
-        The file that it was imported from. Null for a row that was measured here.
-    started : str
-        When its measurement began, or the last steps of a point that ended before; ISO 8601 in UTC. In rows
-        of schema 1, when the sweep planned the point.
-    schema : int
-        Version of this list of fields.
     """
 
     id: str
+    """Hash of the parts, batch, seed and task: the same point has the same id in every study and folder."""
     key: str
+    """Hash of everything else that the result depends on: artifacts, their sources, toolchain, target and
+    measurement settings. Empty in an imported row.
+    """
     study: str
+    """Name of the study."""
     dataset: PartContent
+    """The dataset: its ``name`` and options."""
     model: PartContent
+    """The model: its ``name`` and options."""
     compression: PartContent
+    """The compression: its ``name`` and options, or the techniques of a ``chain``."""
     algorithm: PartContent
+    """The algorithm of convolutions; ``library`` where the compiler brings its own kernels."""
     compiler: PartContent
+    """The compiler: its ``name`` and options."""
     hardware: PartContent
+    """The hardware profile: its ``name`` and options."""
     batch: int
+    """Images an inference, or a training step."""
     seed: int
+    """Seed of all random numbers."""
     status: str
+    """How the point ended; ``wrong`` is a build whose outputs differ from its network's."""
     task: str = INFERENCE
+    """What was timed: an inference, or a training step."""
     reason: str | None = None
+    """Why the status is not ``ok``. Null where it is ``ok``."""
     step: str | None = None
+    """The step in which it ended: network, tune, build, memory, check or measure. Null where all were
+    completed.
+    """
     latency_s: list[float] = field(default_factory=list)
+    """Samples: time of an inference of the whole batch, or of a training step on it. Empty where nothing was
+    measured.
+    """
     calls_per_sample: int | None = None
+    """Inferences or training steps that a sample is the mean of: fast programs are called several times."""
     bound: str | None = None
+    """What ended the measurement: ``repeats`` or ``seconds``, as the study limits them."""
     first_run_s: float | None = None
+    """Time of the first inference or training step, which is no sample: it loads, and some runtimes compile
+    in it.
+    """
     cpu_s: float | None = None
+    """Processor time of an inference or training step, all threads together: the mean over the samples, with
+    what threads spin while they wait. Null where the device's own clock times it: on GPUs and boards.
+    """
     sentinel_s: list[float] = field(default_factory=list)
+    """Times of a small fixed program, before and after each slice of samples: the machine's speed."""
     load: float | None = None
+    """Share of the processors that other processes used meanwhile. Null where the system does not report it.
+    """
     steal: float | None = None
+    """Share of the processors' time that the hypervisor gave to other machines. Null where the system does
+    not report it.
+    """
     clock_low_hz: float | None = None
+    """The lowest, mean and highest clock frequency of the processors that the program could use, read before,
+    after and once a second during each slice. Null on GPUs, and where the system does not report them.
+    """
     clock_mean_hz: float | None = None
+    """The lowest, mean and highest clock frequency of the processors that the program could use, read before,
+    after and once a second during each slice. Null on GPUs, and where the system does not report them.
+    """
     clock_high_hz: float | None = None
+    """The lowest, mean and highest clock frequency of the processors that the program could use, read before,
+    after and once a second during each slice. Null on GPUs, and where the system does not report them.
+    """
     noisy: bool | None = None
+    """Whether the measurement was disturbed, also when it was repeated."""
     noisy_reason: str | None = None
+    """What disturbed it. Null where it is not noisy."""
     unstable: bool | None = None
+    """Whether slices differ so much that the times are no result: their medians by a factor of 2, or runs of
+    the sentinel by 1.3. Comparisons leave such rows out.
+    """
     unstable_reason: str | None = None
+    """What differs, and by how much. Null where it is not unstable."""
     other_round: OtherRound | None = None
+    """What is left of the other of two measurements. Null for a point that was measured once."""
     peak_memory_bytes: int | None = None
+    """Peak of what the program holds while it runs, weights included, in a process of its own; without pages
+    of files, and without what is done once for all programs, such as importing modules. Null where
+    ``memory_note`` says why, and in rows of schema 1 and 2.
+    """
     loading_memory_bytes: int | None = None
+    """The same while it is loaded, which may need copies of weights. Null where ``peak_memory_bytes`` is."""
     memory_note: str | None = None
+    """Why the peaks are null, or may differ between equal runs. Null where neither is so."""
     resident_bytes: int | None = None
+    """Memory that the timed process added, at its peak: with pages of files, and with what the allocator
+    kept, so that equal runs differ. Rows of schema 1 and 2 name it ``peak_memory_bytes``. Null where the
+    system does not report it.
+    """
     energy_j: float | None = None
+    """Energy of an inference or training step: the mean power while samples were taken times their mean time.
+    Of the processors' packages with their memory, or of a Jetson's module; with what they use when idle. Null
+    where there is no meter that may be read, or samples took less than 90 % of that time.
+    """
     layers: list[Layer] = field(default_factory=list)
+    """The operators in the order in which the build runs them, with their times. Rows written before
+    operators were told apart have the convolutions first, and of others a name and a time alone.
+    """
     edges: list[Edge] = field(default_factory=list)
+    """Which convolution reads the output of which: where a layout may have to change. Empty where the
+    compiler does not report it.
+    """
     coverage: Coverage | None = None
+    """The share that the requested algorithm computes. Null for a compiler with its own kernels."""
     tuning: TuningSummary | None = None
+    """The search for schedules. Null where the compiler does not search."""
     expected_speedup: float | None = None
+    """Speed-up expected from the compression alone: 1 / (1 - ratio) for pruning, times 32 / bits for types.
+    """
     error: float | None = None
+    """Largest difference between the build's outputs and its network's, as a share of the network's largest
+    output. Null for training, whose check looks at the loss and the weights.
+    """
     accuracy: float | None = None
+    """Share of all test images that the network classifies correctly in its framework; for training, before
+    the steps that were timed. Null where it is untrained or images have no labels.
+    """
     validation_accuracy: float | None = None
+    """The same share of the validation images, on which levels are chosen. Null where it is untrained or
+    images have no labels.
+    """
     test_images: int | None = None
+    """Test images behind ``accuracy``. Null where ``accuracy`` is."""
     compiled_accuracy: CompiledAccuracy | None = None
+    """Accuracy of the build, on a bounded number of test images. Null where ``accuracy`` is, and for
+    training.
+    """
     note: str | None = None
+    """A remark on the network or on how it is trained. Null where there is none."""
     reached: CompressionResult = field(default_factory=CompressionResult)
+    """What the compression reached. Empty for the dense network."""
     parameters: int | None = None
+    """Parameters of the network."""
     nonzeros: int | None = None
+    """Parameters that are not zero."""
     macs: int | None = None
+    """Multiply-adds of its convolutions and linear layers, for one image."""
     effective_macs: int | None = None
+    """Those of them whose weight is not zero."""
     model_bytes: int | None = None
+    """Size of the parameters, in their types."""
     csr_bytes: int | None = None
+    """The same with the weights of convolutions in compressed sparse rows."""
     library_bytes: int | None = None
+    """Size of the compiled library. Null where the compiler makes none."""
     packed_bytes: int | None = None
+    """Size of the weights as the build stores them: packed for their algorithms, with indices and unused
+    places. Null for a runtime with its own kernels, and in rows older than this field.
+    """
     seconds: Seconds = field(default_factory=Seconds)
+    """Time that each step worked for this point. Rows of schema 1 count the waits too."""
     waited: Seconds = field(default_factory=Seconds)
+    """Time that each step stood still: stopped while others were measured, or waiting for its turn."""
     cached: Seconds = field(default_factory=Seconds)
+    """Time that steps whose artifacts were in the cache took when these were made, for other points."""
     artifacts: Artifacts = field(default_factory=Artifacts)
+    """Keys of the artifacts of its steps, in the cache."""
     measure: Measure = field(default_factory=Measure)
+    """The study's settings for measuring."""
     device: Device = field(default_factory=Device)
+    """The device in full. Empty where the point ended before measuring."""
     environment: Environment = field(default_factory=Environment)
+    """Versions and host."""
     imported: ImportSource | None = None
+    """The file that it was imported from. Null for a row that was measured here."""
     started: str | None = None
+    """When its measurement began, or the last steps of a point that ended before; ISO 8601 in UTC. In rows of
+    schema 1, when the sweep planned the point.
+    """
     schema: int = SCHEMA
+    """Version of this list of fields."""
 
     @classmethod
     def parse(cls, line: str) -> Row:
@@ -327,7 +286,6 @@ class Row:
 
         Parameters
         ----------
-        key : str
         retry : collection of str
             Statuses whose rows are run again.
         """

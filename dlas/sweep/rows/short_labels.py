@@ -17,18 +17,12 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Abbreviations:
-    """What short labels leave out.
-
-    Parameters
-    ----------
-    full : dict of str to dict of str to str
-        By axis, the whole label of each short one.
-    shared : dict of str to list of str
-        By what options say (``criterion=random, recipe=none``), the parts all of whose rows have them.
-    """
+    """What short labels leave out."""
 
     full: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By axis, the whole label of each short one."""
     shared: dict[str, list[str]] = field(default_factory=dict)
+    """By what options say (``criterion=random, recipe=none``), the parts all of whose rows have them."""
 
     def __str__(self) -> str:
         """``block_pruning and weight_pruning with recipe=none; metaschedule with trials=8``, or nothing."""

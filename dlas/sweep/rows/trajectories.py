@@ -44,37 +44,27 @@ class TrajectoryStep:
 
 @dataclass
 class Trajectory:
-    """The steps of one technique, from one dense network.
-
-    Parameters
-    ----------
-    dataset, model : str
-        Labels, as in the frame.
-    seed : int
-    technique, name : str
-        The compression without the options of :data:`CHOOSING`, and without any options.
-    options : mapping
-        The options of ``technique``, by :func:`dlas.sweep.rows.labels.options`.
-    steps : dict of (float, float) to TrajectoryStep
-        By level and ratio.
-    lines : dict of (float, float) to int
-        Line in the frame of each step that has a row.
-    elbows : set of (float, float)
-        Steps that are elbows.
-    images : int or None
-        Number of test images.
-    """
+    """The steps of one technique, from one dense network."""
 
     dataset: str
+    """Labels, as in the frame."""
     model: str
+    """Labels, as in the frame."""
     seed: int
     technique: str
+    """The compression without the options of :data:`CHOOSING`, and without any options."""
     name: str
+    """The compression without the options of :data:`CHOOSING`, and without any options."""
     options: Mapping[str, Any]
+    """The options of ``technique``, by :func:`dlas.sweep.rows.labels.options`."""
     steps: dict[Place, TrajectoryStep] = field(default_factory=dict)
+    """By level and ratio."""
     lines: dict[Place, int] = field(default_factory=dict)
+    """Line in the frame of each step that has a row."""
     elbows: set[Place] = field(default_factory=set)
+    """Steps that are elbows."""
     images: int | None = None
+    """Number of test images."""
 
     @property
     def network(self) -> tuple[str, str, int]:

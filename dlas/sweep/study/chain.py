@@ -11,12 +11,7 @@ from dlas.stack import Compression, Data, Facts, Model, Network, Part, SavedNetw
 
 @dataclass(frozen=True)
 class Chain(Compression):
-    """The last technique, applied to the network of the techniques before it, which is saved.
-
-    Parameters
-    ----------
-    links : tuple of Compression
-    """
+    """The last technique, applied to the network of the techniques before it, which is saved."""
 
     links: tuple[Compression, ...]
 

@@ -24,26 +24,17 @@ LIMITS = {"gt": "above", "ge": "from", "lt": "below", "le": "up to"}
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a part.
-
-    Parameters
-    ----------
-    name : str
-    default : str
-        As a study file writes it; empty where there is none.
-    required : bool
-        Whether a study has to give it.
-    allowed : str
-        The values that it takes, in words.
-    meaning : str
-        From the docstring of the part's class or a base class; empty where it has none.
-    """
+    """An option of a part."""
 
     name: str
     default: str
+    """As a study file writes it; empty where there is none."""
     required: bool
+    """Whether a study has to give it."""
     allowed: str
+    """The values that it takes, in words."""
     meaning: str
+    """From the docstring of the part's class or a base class; empty where it has none."""
 
     def __str__(self) -> str:
         """Return the option on one line: ``scope = "global" (of "global", "layer")``."""
@@ -53,26 +44,17 @@ class Option:
 
 @dataclass(frozen=True)
 class Description:
-    """A part in words.
-
-    Parameters
-    ----------
-    axis, name : str
-    summary : str
-        What it does, in a line.
-    text : str
-        What else its docstring says, without the options.
-    options : tuple of Option
-    file : Path
-        Where it is defined.
-    """
+    """A part in words."""
 
     axis: str
     name: str
     summary: str
+    """What it does, in a line."""
     text: str
+    """What else its docstring says, without the options."""
     options: tuple[Option, ...]
     file: Path
+    """Where it is defined."""
 
 
 def describe(axis: str, name: str, finder: Finder = FINDER) -> Description:
@@ -80,7 +62,6 @@ def describe(axis: str, name: str, finder: Finder = FINDER) -> Description:
 
     Parameters
     ----------
-    axis, name : str
     finder : Finder
         By default one that does not import what parts need.
 

@@ -63,18 +63,12 @@ class PlainEntry:
 
 @dataclass(frozen=True)
 class PartEntry:
-    """A part, with the values to try of each option.
-
-    Parameters
-    ----------
-    axis, name : str
-    options : tuple of (str, tuple)
-        By option its values; :data:`DRAWN` for those that the part draws.
-    """
+    """A part, with the values to try of each option."""
 
     axis: str
     name: str
     options: tuple[tuple[str, tuple[Any, ...]], ...]
+    """By option its values; :data:`DRAWN` for those that the part draws."""
 
     @classmethod
     def checked(cls, axis: str, name: str, options: Mapping[str, tuple[Any, ...]]) -> PartEntry:

@@ -61,10 +61,6 @@ def module_in(path: Path) -> ModuleType:
     """Return the module in a file, which may import others beside it, now and when it is called.
 
     It is made once, and anew where the file has changed.
-
-    Parameters
-    ----------
-    path : Path
     """
     place = path.resolve()
     status = os.stat(place)

@@ -31,29 +31,20 @@ SMALL = (32, 10)
 
 @dataclass(frozen=True)
 class NamedNetwork:
-    """A network, and the images that it takes.
-
-    Parameters
-    ----------
-    label : str
-        What it is called where it is shown.
-    part : mapping
-        Its entry on the axis ``model`` of a study.
-    channels, size, classes : int
-        Of the images, whose height and width are equal.
-    batch : int or None
-        The batch that it is fixed to.
-    lasting : bool
-        Whether its part can be made again later: the file of a torch module is deleted.
-    """
+    """A network, and the images that it takes."""
 
     label: str
+    """What it is called where it is shown."""
     part: Mapping[str, Any]
+    """Its entry on the axis ``model`` of a study."""
     size: int
     classes: int
     channels: int = COLOURS
+    """Of the images, whose height and width are equal."""
     batch: int | None = None
+    """The batch that it is fixed to."""
     lasting: bool = True
+    """Whether its part can be made again later: the file of a torch module is deleted."""
 
     @property
     def dataset(self) -> dict[str, Any]:

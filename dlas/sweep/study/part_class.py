@@ -29,21 +29,14 @@ INTERFACES: dict[str, type] = {
 
 @dataclass(frozen=True)
 class PartClass:
-    """A part's class, and the fields that the part's name fixes (a board's profile, for example).
-
-    Parameters
-    ----------
-    axis : str
-        One of :data:`dlas.stack.PART_AXES`.
-    cls : type
-        Implements the axis's interface.
-    fixed : mapping
-        Values of fields that are not options.
-    """
+    """A part's class, and the fields that the part's name fixes (a board's profile, for example)."""
 
     axis: str
+    """One of :data:`dlas.stack.PART_AXES`."""
     cls: type[Any]
+    """Implements the axis's interface."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Values of fields that are not options."""
 
     def options(self) -> dict[str, Any]:
         """Return every option's default by name; ``dataclasses.MISSING`` for required options."""

@@ -29,20 +29,13 @@ _as_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 @dataclass(frozen=True)
 class Choice:
-    """One part with the options that differ from its defaults.
-
-    Parameters
-    ----------
-    name : str
-    options : tuple of (str, value)
-        Sorted by name.
-    chain : tuple of Choice
-        The techniques of a compression chain, in order; empty for one part.
-    """
+    """One part with the options that differ from its defaults."""
 
     name: str
     options: tuple[tuple[str, Any], ...] = ()
+    """Sorted by name."""
     chain: tuple[Choice, ...] = ()
+    """The techniques of a compression chain, in order; empty for one part."""
 
     def content(self) -> dict[str, Any]:
         """Return the choice as rows store it: the name and the options."""

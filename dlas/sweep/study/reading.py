@@ -17,7 +17,6 @@ def read_study(path: Path, sample: int | None = None) -> Study:
 
     Parameters
     ----------
-    path : Path
     sample : int, optional
         Points to draw, instead of those that the file asks for.
 
@@ -46,7 +45,6 @@ def as_study(study: Study | Mapping[str, Any] | str | os.PathLike[str], sample: 
 
     Parameters
     ----------
-    study : Study, mapping or path
     sample : int, optional
         Points to draw, instead of those that the study asks for.
 

@@ -40,16 +40,10 @@ class TooFewDraws(InputError):
 
 @dataclass(frozen=True)
 class Sample:
-    """How many points to draw, and on which axes.
-
-    Parameters
-    ----------
-    points : int
-        Draws, each of which is crossed with all values of the other axes.
-    axes : tuple of str
-    """
+    """How many points to draw, and on which axes."""
 
     points: int
+    """Draws, each of which is crossed with all values of the other axes."""
     axes: tuple[str, ...]
 
 
@@ -80,9 +74,6 @@ def draws(
 
     Parameters
     ----------
-    axes : mapping
-    sample : Sample
-    seed : int
     crossed : int
         Points of a draw.
     adds : callable

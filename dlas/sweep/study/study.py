@@ -48,24 +48,6 @@ class Expansion:
 class Study:
     """What to try on each axis, how to measure it, and what to leave out.
 
-    Parameters
-    ----------
-    axes : mapping
-        By axis what to try, as in a study file: a part's name, a mapping with its name and options, or a
-        list of these; an option with a list is tried at each value.  An axis left out has its default.
-    name : str
-        Letters, digits, ``_``, ``-`` and ``.``
-    seed : int
-    sample : mapping, optional
-        ``points``, the number of points to draw, and ``axes``, those to draw on, by default all: each draw
-        is crossed with the values of the other axes.
-    skip : sequence of mapping
-        Rules that drop points: patterns by axis, and the reason.
-    measure : mapping, optional
-        Settings of :class:`dlas.stack.MeasureSettings`.
-    limits : mapping, optional
-        Settings of :class:`Limits`.
-
     Attributes
     ----------
     axes : mapping of str to Values
@@ -85,12 +67,22 @@ class Study:
     """
 
     axes: Mapping[str, Values]
+    """By axis what to try, as in a study file: a part's name, a mapping with its name and options, or a list
+    of these; an option with a list is tried at each value. An axis left out has its default.
+    """
     name: str
+    """Letters, digits, ``_``, ``-`` and ``.``"""
     seed: int
     sample: Sample | None
+    """``points``, the number of points to draw, and ``axes``, those to draw on, by default all: each draw is
+    crossed with the values of the other axes.
+    """
     skip: tuple[Skip, ...]
+    """Rules that drop points: patterns by axis, and the reason."""
     measure: MeasureSettings
+    """Settings of :class:`dlas.stack.MeasureSettings`."""
     limits: Limits
+    """Settings of :class:`Limits`."""
     written: dict[str, Any] = field(repr=False, compare=False)
 
     def __init__(
@@ -120,7 +112,6 @@ class Study:
 
         Parameters
         ----------
-        table : mapping
         sample : int, optional
             Points to draw, instead of those that the table asks for.
 

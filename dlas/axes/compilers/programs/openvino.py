@@ -158,7 +158,6 @@ def compile_graph(path: Path, threads: int, properties: Mapping[str, Any]) -> An
 
     Parameters
     ----------
-    path : Path
     threads : int
         Threads of an operator. OpenVINO binds none to a processor, as ONNX Runtime does not: they
         share the processors that this process is bound to.

@@ -22,27 +22,18 @@ from dlas.stack import Array, Target
 
 @dataclass(frozen=True)
 class JointModule:
-    """Networks as functions of one module, which hold what they share once.
-
-    Parameters
-    ----------
-    module : tvm.IRModule
-        A Relax function for each network, and the scheduled PrimFuncs that they call.
-    unscheduled : tvm.IRModule
-        The PrimFuncs before scheduling.
-    parameters : dict of ndarray
-        By name; equal in content exists once.
-    functions : dict of str to list of str
-        The names of each function's parameters, in order.
-    kernels : dict of str to list of str
-        The names of each function's PrimFuncs.
-    """
+    """Networks as functions of one module, which hold what they share once."""
 
     module: tvm.IRModule
+    """A Relax function for each network, and the scheduled PrimFuncs that they call."""
     unscheduled: tvm.IRModule
+    """The PrimFuncs before scheduling."""
     parameters: dict[str, Array]
+    """By name; equal in content exists once."""
     functions: dict[str, list[str]]
+    """The names of each function's parameters, in order."""
     kernels: dict[str, list[str]]
+    """The names of each function's PrimFuncs."""
 
     def shared(self) -> float:
         """Return the share of the PrimFuncs of all networks that did not have to be added for them."""

@@ -60,15 +60,10 @@ def is_pruned(network: Network) -> bool:
 
 @dataclass(frozen=True)
 class TorchRuntime(Runtime):
-    """A runtime that calls the torch module, as it is or compiled.
-
-    Parameters
-    ----------
-    channels_last : bool
-        Store the channels of a pixel contiguously, which is often faster in torch's libraries.
-    """
+    """A runtime that calls the torch module, as it is or compiled."""
 
     channels_last: bool = False
+    """Store the channels of a pixel contiguously, which is often faster in torch's libraries."""
     trains: ClassVar[bool] = True
 
     def prepare(self, network: Network, target: Target, batch: int, folder: Path) -> Build:

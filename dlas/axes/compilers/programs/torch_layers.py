@@ -38,12 +38,9 @@ def time_layers(
 
     Parameters
     ----------
-    module : nn.Module
     run : callable
         Calls the module: one inference, or one training step from ``zero_grad`` to the optimizer.
         It is called ``2 * repeats + 2`` times.
-    repeats : int
-    device : torch.device
 
     Returns
     -------

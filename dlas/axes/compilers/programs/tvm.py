@@ -48,20 +48,13 @@ KernelScheduler = Callable[[Kernel, Target], tuple[tirx.PrimFunc, ScheduleChoice
 
 @dataclass
 class ScheduledNetwork:
-    """A network ready for TVM's code generation.
-
-    Parameters
-    ----------
-    lowered : LoweredNetwork
-    module : tvm.IRModule
-        ``lowered.module`` with its loops scheduled.
-    layers : list of Layer
-        The operators of ``lowered``, with the decisions of their schedules.
-    """
+    """A network ready for TVM's code generation."""
 
     lowered: LoweredNetwork
     module: tvm.IRModule
+    """``lowered.module`` with its loops scheduled."""
     layers: list[Layer]
+    """The operators of ``lowered``, with the decisions of their schedules."""
 
 
 class TvmCompiler(Compiler):
@@ -131,11 +124,8 @@ def write_program(lowered: LoweredNetwork, module: tvm.IRModule, target: Target,
 
     Parameters
     ----------
-    lowered : LoweredNetwork
     module : tvm.IRModule
         ``lowered.module`` with its loops scheduled.
-    target : Target
-    folder : Path
     """
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / LIBRARY

@@ -138,19 +138,12 @@ class _Whole(fx.Tracer):
 
 @dataclass(frozen=True)
 class _Chain:
-    """A network as a chain of phases with other operators before, between and behind them.
-
-    Parameters
-    ----------
-    nodes : list of fx.Node
-        Of the traced network.
-    starts : mapping of int to int
-        Places of the first modules of phases, and which phases they are.
-    phases : tuple of Phase
-    """
+    """A network as a chain of phases with other operators before, between and behind them."""
 
     nodes: list[fx.Node]
+    """Of the traced network."""
     starts: Mapping[int, int]
+    """Places of the first modules of phases, and which phases they are."""
     phases: tuple[Phase, ...]
 
     @classmethod

@@ -19,7 +19,6 @@ class FlexibleNetwork(TorchNetwork):
 
     Parameters
     ----------
-    module : FlexibleModule
     facts : Facts
         ``reached["paths"]`` tells each path's accuracies and multiply-adds.
     """

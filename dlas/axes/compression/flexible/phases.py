@@ -20,15 +20,10 @@ FEWEST = 2
 
 @dataclass(frozen=True)
 class Phase:
-    """A phase.
-
-    Parameters
-    ----------
-    modules : tuple of str
-        Names of the modules that, one after the other, are the phase.
-    """
+    """A phase."""
 
     modules: tuple[str, ...]
+    """Names of the modules that, one after the other, are the phase."""
 
     @property
     def name(self) -> str:

@@ -12,12 +12,7 @@ from dlas.stack import Data
 
 @dataclass(frozen=True)
 class JointRecipe:
-    """A training of all paths, and one of those that are kept.
-
-    Parameters
-    ----------
-    base, fine_tuned : Recipe
-    """
+    """A training of all paths, and one of those that are kept."""
 
     base: Recipe
     fine_tuned: Recipe

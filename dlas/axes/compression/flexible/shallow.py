@@ -40,8 +40,6 @@ def shallow_phase(blocks: Sequence[nn.Module], share: float, seed: int) -> nn.Se
     ----------
     blocks : sequence of torch.nn.Module
         The phase; not changed.
-    share : float
-    seed : int
 
     Raises
     ------

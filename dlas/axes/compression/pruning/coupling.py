@@ -36,21 +36,14 @@ FAILURES = (
 
 @dataclass(frozen=True)
 class Unit:
-    """Channels that must be removed together.
-
-    Parameters
-    ----------
-    root : str
-        A convolution's name.
-    channels : tuple of int
-        Its output channels that are removed.
-    filters : mapping
-        By convolution, the root included, the output channels that are removed with them.
-    """
+    """Channels that must be removed together."""
 
     root: str
+    """A convolution's name."""
     channels: tuple[int, ...]
+    """Its output channels that are removed."""
     filters: Mapping[str, tuple[int, ...]]
+    """By convolution, the root included, the output channels that are removed with them."""
 
 
 class Coupling:

@@ -36,7 +36,6 @@ def knee(levels: Sequence[float], accuracies: Sequence[float]) -> int:
     ----------
     levels : sequence of float
         Rising.
-    accuracies : sequence of float
 
     References
     ----------

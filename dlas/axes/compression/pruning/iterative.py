@@ -39,41 +39,33 @@ class IterativePruning(Compression):
 
     Without fine-tuning, because the images have no labels or the recipe is
     "none", it prunes to its level in one step.
-
-    Parameters
-    ----------
-    level : float or "elbow"
-        Share to prune, between 0 and 1; or the elbow of the grid's levels, see
-        ``elbow``, chosen on validation data.
-    scope : {"global", "layer"}
-        Rank importance over all layers together, or within each layer.
-    criterion : {"l1", "taylor", "random"}
-        How the importance of weights, channels or blocks is estimated.
-    recipe : {"auto", "cifar10", "imagenet", "short", "none"}
-        How to fine-tune; "auto" takes the data set's recipe, and does not fine-tune
-        if the network is untrained or images have no labels.
-    epochs : int, optional
-        Of fine-tuning, shared evenly among the grid's levels, instead of the recipe's own number.
-    learning_rate : float, optional
-        Instead of the recipe's own.
-    elbow : {"tolerance", "knee"}
-        Which level is the elbow: the highest at most ``tolerance`` below the
-        dense network's accuracy, or the knee of the curve.
-    tolerance : float
-        A fraction of validation images; 0.01 is one point.
     """
 
     GRID: ClassVar[tuple[float, ...]]
     """Levels on the way to a higher one, rising."""
 
     level: Level
+    """Share to prune, between 0 and 1; or the elbow of the grid's levels, see ``elbow``, chosen on validation
+    data.
+    """
     scope: Scope = "global"
+    """Rank importance over all layers together, or within each layer."""
     criterion: Criterion = "l1"
+    """How the importance of weights, channels or blocks is estimated."""
     recipe: Literal["auto", "cifar10", "imagenet", "short", "none"] = "auto"
+    """How to fine-tune; "auto" takes the data set's recipe, and does not fine-tune if the network is
+    untrained or images have no labels.
+    """
     epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Of fine-tuning, shared evenly among the grid's levels, instead of the recipe's own number."""
     learning_rate: Annotated[float, Field(gt=0)] | None = None
+    """Instead of the recipe's own."""
     elbow: Literal["tolerance", "knee"] = "tolerance"
+    """Which level is the elbow: the highest at most ``tolerance`` below the dense network's accuracy, or the
+    knee of the curve.
+    """
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.01  # as in CHOOSING
+    """A fraction of validation images; 0.01 is one point."""
 
     @abstractmethod
     def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
@@ -173,8 +165,6 @@ class IterativePruning(Compression):
 
         Parameters
         ----------
-        level : float
-        data : Data
         labelled : bool
             Whether the images have labels, and the network was trained on them.
 

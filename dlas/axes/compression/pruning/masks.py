@@ -27,8 +27,6 @@ def masks(
 
     Parameters
     ----------
-    module : torch.nn.Module
-    units : Units
     level : float
         Share of the units to prune; units that are already zero count as pruned.
     scope : {"global", "layer"}

@@ -11,15 +11,10 @@ from dlas.errors import Unsupported
 
 
 class Units(Protocol):
-    """The unit of a pruning technique: a weight, a filter or a block, pruned as a whole.
-
-    Attributes
-    ----------
-    relative : bool
-        Whether L1 importance is divided by its mean over the convolution.
-    """
+    """The unit of a pruning technique: a weight, a filter or a block, pruned as a whole."""
 
     relative: ClassVar[bool]
+    """Whether L1 importance is divided by its mean over the convolution."""
 
     def takes(self, conv: nn.Conv2d) -> bool:
         """Return whether this convolution is pruned."""

@@ -26,10 +26,6 @@ class Cuda(Hardware):
 
     Times are those between two events on the GPU.  Images are copied to it before, and
     outputs stay there, so copies count to no time.
-
-    Parameters
-    ----------
-    profile : Profile
     """
 
     profile: Profile

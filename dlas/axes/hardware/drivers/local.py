@@ -22,18 +22,13 @@ HIDEABLE = re.compile(r"avx2?|avx512\w*|avxvnni\w*|fma|f16c")
 
 @dataclass(frozen=True)
 class Local(Hardware):
-    """The processors of this machine, detected.
-
-    Parameters
-    ----------
-    profile : Profile
-    threads : int, optional
-        Worker threads, each on a physical core of its own.  By default one for each
-        core that this process may use, by its affinity and its control group.
-    """
+    """The processors of this machine, detected."""
 
     profile: Profile
     threads: Annotated[int, Field(ge=1)] | None = None
+    """Worker threads, each on a physical core of its own. By default one for each core that this process may
+    use, by its affinity and its control group.
+    """
     machine: ClassVar[Machine] = Machine()
 
     def verify(self) -> None:

@@ -31,32 +31,26 @@ NO_ADDRESS = (
 class Rpc(Remote):
     """A board described by its profile and reached through its server.
 
-    Parameters
-    ----------
-    profile : Profile
-        Must hold a target; nothing of what to compile for is detected.
-    threads : int, optional
-        Worker threads, each on a core of its own; by default one for each of the cores.
-    cores : {"big", "little", "all"}, optional
-        Which cores to use on a board with cores of two kinds, which its profile's facts
-        ``cores`` and ``little_cores`` tell; by default the fastest.
-    records : {"instance", "profile"}
-        Which trials of earlier searches count: those of this very board, known by its server's
-        key and by the processor that it tells; or those of any board whose profile has the same
-        title, target and facts, under whatever name and address.  It is an option and not a line
-        of ``[rpc]``, which says how a board is reached and changes no result: times of another
-        board may choose another schedule, so this is part of a point's id, and a study can
-        compare both.
-
     References
     ----------
     DLAS paper, sections 4.5 and 6.6, where the big cores alone are used.
     """
 
     profile: Profile
+    """Must hold a target; nothing of what to compile for is detected."""
     threads: Annotated[int, Field(ge=1)] | None = None
+    """Worker threads, each on a core of its own; by default one for each of the cores."""
     cores: Literal["big", "little", "all"] | None = None
+    """Which cores to use on a board with cores of two kinds, which its profile's facts ``cores`` and
+    ``little_cores`` tell; by default the fastest.
+    """
     records: Literal["instance", "profile"] = "instance"
+    """Which trials of earlier searches count: those of this very board, known by its server's key and by the
+    processor that it tells; or those of any board whose profile has the same title, target and facts, under
+    whatever name and address. It is an option and not a line of ``[rpc]``, which says how a board is reached
+    and changes no result: times of another board may choose another schedule, so this is part of a point's
+    id, and a study can compare both.
+    """
 
     def verify(self) -> None:
         """Refuse a profile that nothing can be compiled for, and more threads than cores.

@@ -24,27 +24,21 @@ MARGIN = 1.1
 
 @dataclass(frozen=True, order=True)
 class Combination:
-    """A convolution of a real network.
-
-    Parameters
-    ----------
-    c, k : int
-        Channels and filters.
-    r, s : int
-        Height and width of the kernel.
-    stride, dilation, groups : int
-    side : int
-        Height of the map that it reads.
-    """
+    """A convolution of a real network."""
 
     c: int
+    """Channels and filters."""
     k: int
+    """Channels and filters."""
     r: int
+    """Height and width of the kernel."""
     s: int
+    """Height and width of the kernel."""
     stride: int
     dilation: int
     groups: int
     side: int
+    """Height of the map that it reads."""
 
     @property
     def kind(self) -> str:
@@ -56,18 +50,12 @@ class Combination:
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges of a size; outliers are ranges of their own.
-
-    Parameters
-    ----------
-    bounds : tuple of (int, int)
-        First and last value of each.
-    counts : tuple of int
-        How many values were seen in each.
-    """
+    """Ranges of a size; outliers are ranges of their own."""
 
     bounds: tuple[tuple[int, int], ...]
+    """First and last value of each."""
     counts: tuple[int, ...]
+    """How many values were seen in each."""
 
     @classmethod
     def of(cls, values: Iterable[int]) -> Ranges:
@@ -94,26 +82,17 @@ class Ranges:
 
 @dataclass(frozen=True)
 class LayerSurvey:
-    """What was found in some networks.
-
-    Parameters
-    ----------
-    networks : tuple of str
-    combinations : tuple of Combination
-        Each once, however often it is.
-    linear : tuple of (int, int)
-        Inputs and outputs of linear layers.
-    pools : tuple of (str, int, int)
-        ``max`` or ``avg``, window and stride.
-    activations : dict of str to int
-        How many networks have each.
-    """
+    """What was found in some networks."""
 
     networks: tuple[str, ...]
     combinations: tuple[Combination, ...]
+    """Each once, however often it is."""
     linear: tuple[tuple[int, int], ...]
+    """Inputs and outputs of linear layers."""
     pools: tuple[tuple[str, int, int], ...]
+    """``max`` or ``avg``, window and stride."""
     activations: dict[str, int]
+    """How many networks have each."""
 
     @functools.cached_property
     def features(self) -> Ranges:

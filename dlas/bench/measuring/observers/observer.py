@@ -12,22 +12,16 @@ from dlas.bench.measuring.machine import Machine
 
 @dataclass(frozen=True)
 class Slice:
-    """The samples of one turn, and what observers saw meanwhile.
-
-    Parameters
-    ----------
-    samples : list of float
-        Seconds a call.
-    calls : int
-        Calls in a sample.
-    seen : mapping of str to Any
-        What each observer's :meth:`Observer.after` returned, by the observer's name.  A name is
-        missing where the machine has nothing of this kind to watch.
-    """
+    """The samples of one turn, and what observers saw meanwhile."""
 
     samples: list[float]
+    """Seconds a call."""
     calls: int
+    """Calls in a sample."""
     seen: Mapping[str, Any]
+    """What each observer's :meth:`Observer.after` returned, by the observer's name. A name is missing where
+    the machine has nothing of this kind to watch.
+    """
 
 
 class Observer(ABC):
@@ -48,7 +42,6 @@ class Observer(ABC):
 
         Parameters
         ----------
-        machine : Machine
         on_gpu : bool
             Whether the program runs on the machine's GPU.
         """

@@ -60,7 +60,6 @@ class Watch:
         ----------
         on_gpu : bool, optional
             Whether the program runs on the machine's GPU.
-        machine : Machine, optional
         """
         found = {name: kind.here(machine or Machine(), on_gpu) for name, kind in OBSERVERS.items()}
         return cls({name: observer for name, observer in found.items() if observer is not None})

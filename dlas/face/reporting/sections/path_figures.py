@@ -42,7 +42,6 @@ def figures(context: Context, found: pd.DataFrame) -> list[Figure]:
 
     Parameters
     ----------
-    context : Context
     found : DataFrame
         What :func:`dlas.analysis.paths.paths_of` returned.
     """

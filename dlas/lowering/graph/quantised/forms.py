@@ -29,18 +29,12 @@ MOVES = {
 
 @dataclass(frozen=True)
 class Form:
-    """How a value is computed in integers.
-
-    Parameters
-    ----------
-    reads : sequence of relax.Var
-        The integers that it is computed from, in the network that was read.
-    write : callable
-        Writes it, and returns the new expression.
-    """
+    """How a value is computed in integers."""
 
     reads: Sequence[relax.Var]
+    """The integers that it is computed from, in the network that was read."""
     write: Callable[[IntegerRewriter], relax.Expr]
+    """Writes it, and returns the new expression."""
 
 
 def integer_form(numbers: QuantisedValues, variable: relax.Var, call: relax.Call) -> Form | None:

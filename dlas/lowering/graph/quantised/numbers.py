@@ -16,19 +16,12 @@ DEQUANTIZE = "relax.dequantize"
 
 @dataclass(frozen=True)
 class Format:
-    """How the integers of an activation stand for real numbers: ``scale`` times (integer - ``zero``).
-
-    Parameters
-    ----------
-    scale : float32
-    zero : int
-    dtype : str
-        Of the integers, such as ``uint8``.
-    """
+    """How the integers of an activation stand for real numbers: ``scale`` times (integer - ``zero``)."""
 
     scale: np.float32
     zero: int
     dtype: str
+    """Of the integers, such as ``uint8``."""
 
     @property
     def lowest(self) -> int:
@@ -54,13 +47,7 @@ class Format:
 
 @dataclass(frozen=True)
 class QuantisedActivation:
-    """A quantised tensor that is computed at run time.
-
-    Parameters
-    ----------
-    integers : relax.Var
-    format : Format
-    """
+    """A quantised tensor that is computed at run time."""
 
     integers: relax.Var
     format: Format
@@ -68,18 +55,12 @@ class QuantisedActivation:
 
 @dataclass(frozen=True)
 class QuantisedConstant:
-    """A quantised tensor whose integers are stored.
-
-    Parameters
-    ----------
-    integers : ndarray
-    scale, zero : ndarray
-        They broadcast to the shape of ``integers``.
-    """
+    """A quantised tensor whose integers are stored."""
 
     integers: Array
     scale: Array
     zero: Array
+    """They broadcast to the shape of ``integers``."""
 
     @classmethod
     def of(cls, call: relax.Call) -> QuantisedConstant | None:
@@ -121,12 +102,7 @@ def along_axis(array: Array, rank: int, axis: int) -> Array:
 
 @dataclass
 class QuantisedValues:
-    """Tells which values of a network are quantised.
-
-    Parameters
-    ----------
-    graph : Graph
-    """
+    """Tells which values of a network are quantised."""
 
     graph: Graph
     values: dict[relax.Var, relax.Expr] = field(init=False)

@@ -23,27 +23,19 @@ class ByteProduct:
     """A convolution or a linear layer whose input and weight are quantised.
 
     The real result is :attr:`scale` times (the sum of the integers' products + ``bias``).
-
-    Parameters
-    ----------
-    variable : relax.Var
-        Holds the float result in the network that was read.
-    call : relax.Call
-        The float operator.
-    x : QuantisedActivation
-    weight : ndarray of int8 or int16
-        Without its zero point.
-    weight_scale : ndarray of float32, [k] or [1]
-    bias : ndarray of int32, [k]
-        In steps of :attr:`scale`, less what the zero point of the input adds to each sum.
     """
 
     variable: relax.Var
+    """Holds the float result in the network that was read."""
     call: relax.Call
+    """The float operator."""
     x: QuantisedActivation
     weight: Array
+    """Without its zero point."""
     weight_scale: Array
+    """Float32 [k] or [1]."""
     bias: Array
+    """In steps of :attr:`scale`, less what the zero point of the input adds to each sum; int32 [k]."""
 
     @property
     def convolution(self) -> bool:

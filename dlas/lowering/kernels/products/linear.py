@@ -58,20 +58,14 @@ class LinearKernel(Kernel):
     """A linear layer with the elementwise operators that TVM fused behind it.
 
     Layers of one shape and one tail share a kernel: weights are arguments.
-
-    Parameters
-    ----------
-    name : str
-        Of the PrimFunc.
-    function : tirx.PrimFunc
-        With the stages of :func:`linear`, and others behind them.
-    rows : int
-        Rows of the input.
     """
 
     name: str
+    """Of the PrimFunc."""
     function: tirx.PrimFunc
+    """With the stages of :func:`linear`, and others behind them."""
     rows: int
+    """Rows of the input."""
 
     @classmethod
     def read(cls, name: str, function: tirx.PrimFunc) -> LinearKernel | None:

@@ -86,7 +86,6 @@ def row_tiles(rows: int, terms: int, panels: int, width: int, target: Target) ->
         Length of a sum.
     panels, width : int
         Panels of weights, and their outputs.
-    target : Target
 
     Returns
     -------

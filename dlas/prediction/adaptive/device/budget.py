@@ -94,7 +94,6 @@ def check_pace(budget: LoopBudget, measured: int, point_s: float, networks: int)
 
     Parameters
     ----------
-    budget : LoopBudget
     measured : int
         Points so far.
     point_s : float

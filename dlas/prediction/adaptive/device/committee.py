@@ -29,20 +29,13 @@ PARTS = 4
 
 @dataclass(frozen=True)
 class Committee:
-    """Predictors that were fitted to different networks, or that learn in different ways.
-
-    Parameters
-    ----------
-    members : tuple of (Predictor, Fitted)
-    target : str
-        The column that they predict.
-    errors : array [n]
-        Relative error of the first predictor on each point, of the member that was fitted without it.
-    """
+    """Predictors that were fitted to different networks, or that learn in different ways."""
 
     members: tuple[tuple[Predictor, Fitted], ...]
     target: str
+    """The column that they predict."""
     errors: Floats
+    """Relative error of the first predictor on each point, of the member that was fitted without it; [n]."""
 
     @classmethod
     def of(
@@ -58,8 +51,6 @@ class Committee:
             They have one member each, fitted to all points.
         known : Points
             Of one setting, each point once, measured.
-        target : str
-        seed : int
 
         Raises
         ------
@@ -111,7 +102,6 @@ def seconds_to_measure(known: Points, seconds: Floats, candidates: Points) -> Fl
         That were measured.
     seconds : array [known]
         How long that took.
-    candidates : Points
     """
     costs = Additive()
     fitted, asked = (

@@ -37,42 +37,26 @@ PartOption = Annotated[Text | dict[Text, Any], pydantic.BeforeValidator(plain)]
 
 
 class DeviceRequest(RunRequest):
-    """What a predictor for a device was asked for, the minutes apart.
-
-    Attributes
-    ----------
-    hardware, compiler : str or dict
-        A part's name, or a table with its name and options.
-    threads : int or None
-        None for 1, where the hardware takes a number.
-    algorithm : str, dict or None
-        Of a compiler that takes algorithms; None for blocked ``spatial_pack``.
-    model : str or dict
-        The part that draws networks.
-    target : {"latency_s", "latency_min_s"}
-        The column to predict.
-    unseen : list of (str or dict)
-        The networks that it is tried on.
-    seed : int
-    """
+    """What a predictor for a device was asked for, the minutes apart."""
 
     hardware: PartOption
     compiler: PartOption
+    """A part's name, or a table with its name and options."""
     threads: Annotated[int, pydantic.Field(ge=1)] | None
+    """None for 1, where the hardware takes a number."""
     algorithm: PartOption | None
+    """Of a compiler that takes algorithms; None for blocked ``spatial_pack``."""
     model: PartOption
+    """The part that draws networks."""
     target: Literal["latency_s", "latency_min_s"]
+    """The column to predict."""
     unseen: Annotated[list[PartOption], pydantic.Field(min_length=1, max_length=1000)]
+    """The networks that it is tried on."""
     seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)]
 
 
 class DeviceRun(RunRecord):
-    """What was asked for, and how far it is.
-
-    Attributes
-    ----------
-    asked : DeviceRequest
-    """
+    """What was asked for, and how far it is."""
 
     asked: DeviceRequest
 

@@ -31,12 +31,7 @@ LAYER_REPEATS = 5
 
 @dataclass
 class DeviceStudies:
-    """The points that a predictor is fitted to, and those that it is tried on.
-
-    Parameters
-    ----------
-    drawn, never_seen : Study
-    """
+    """The points that a predictor is fitted to, and those that it is tried on."""
 
     drawn: Study
     never_seen: Study

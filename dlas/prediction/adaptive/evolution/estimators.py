@@ -51,27 +51,16 @@ Scores = Callable[[Sequence[Point]], Floats]
 
 @dataclass(frozen=True)
 class PredictorSource:
-    """A predictor that was fitted to one setting.
-
-    Parameters
-    ----------
-    known : Stored
-    fitted : Fitted
-    setting : SettingRecord
-    space : StudySpace
-    fast : bool
-        Whether options tell what it reads, so that no network is made.
-    differing : dict of str to (str, str)
-        What is not the study's own, and what the study has.
-    session : Session
-    """
+    """A predictor that was fitted to one setting."""
 
     known: stored.StoredPredictor
     fitted: Fitted
     setting: stored.SettingRecord
     space: StudySpace
     fast: bool
+    """Whether options tell what it reads, so that no network is made."""
     differing: Mapping[str, tuple[str, str]]
+    """What is not the study's own, and what the study has."""
     session: Session
 
     @classmethod
@@ -144,21 +133,14 @@ class PredictorSource:
 
 @dataclass
 class TableSource:
-    """A table of blocks.
-
-    Parameters
-    ----------
-    place : str
-        Of its files.
-    tables : mapping
-        What :func:`dlas.networks.subnets.tables.read_tables` returned.
-    sums : dict of float to BlockSum
-        By width, those that were needed.
-    """
+    """A table of blocks."""
 
     place: str
+    """Of its files."""
     tables: Mapping[int, Mapping[str, float]]
+    """What :func:`dlas.networks.subnets.tables.read_tables` returned."""
     sums: dict[float, BlockSum] = field(default_factory=dict)
+    """By width, those that were needed."""
 
     def __call__(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
         """Return the sums of blocks, which have no interval.
@@ -184,15 +166,10 @@ class TableSource:
 
 @dataclass(frozen=True)
 class Measurement:
-    """The device itself: each candidate is measured as ``dlas run`` does, before it is asked for here.
-
-    Parameters
-    ----------
-    rows : dict of str to Row
-        What was measured, by id.
-    """
+    """The device itself: each candidate is measured as ``dlas run`` does, before it is asked for here."""
 
     rows: dict[str, Row] = field(default_factory=dict)
+    """What was measured, by id."""
 
     def __call__(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
         """Return medians, and the upper ends of their intervals; infinity where a point has no time."""
@@ -217,9 +194,6 @@ def costs_of(
     ----------
     texts : sequence of str
         Predictors' folders, a table of blocks, or ``measure``.
-    space : StudySpace
-    within : mapping of str to float
-    session : Session
 
     Raises
     ------
@@ -281,8 +255,6 @@ def scores_of(text: str, space: StudySpace, session: Session) -> Scores:
     text : str
         A predictor's folder; a file of weights from 128 values to an accuracy; or ``accuracy``, of each
         network, which is made.
-    space : StudySpace
-    session : Session
 
     Raises
     ------

@@ -44,20 +44,13 @@ class CostEstimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Individual(Generic[T]):
-    """A candidate, and what it is worth.
-
-    Parameters
-    ----------
-    candidate
-    score : float
-        What is maximised.
-    costs : tuple of CostEstimate
-        One for each bound, at least one.
-    """
+    """A candidate, and what it is worth."""
 
     candidate: T
     score: float
+    """What is maximised."""
     costs: tuple[CostEstimate, ...]
+    """One for each bound, at least one."""
 
     @property
     def excess(self) -> float:
@@ -67,22 +60,14 @@ class Individual(Generic[T]):
 
 @dataclass(frozen=True)
 class Settings:
-    """How a search goes on.
-
-    Parameters
-    ----------
-    population, generations : int
-    parents : float
-        Share of the population that has children.
-    mutation : float
-        How probable a change of each choice is.
-    seed : int
-    """
+    """How a search goes on."""
 
     population: int = 100
     generations: int = 500
     parents: float = 0.25
+    """Share of the population that has children."""
     mutation: float = 0.1
+    """How probable a change of each choice is."""
     seed: int = 0
 
 
@@ -94,15 +79,10 @@ Judge = Callable[[Sequence[T]], Sequence[Individual[T]]]
 
 @dataclass
 class Memory(Generic[T]):
-    """Remembers what candidates are worth, by the whole of each.
-
-    Parameters
-    ----------
-    judge : callable
-        SearchRequest of those that were never seen.
-    """
+    """Remembers what candidates are worth, by the whole of each."""
 
     judge: Judge[T]
+    """SearchRequest of those that were never seen."""
     known: dict[T, Individual[T]] = field(default_factory=dict)
     asked: int = 0
 
@@ -117,32 +97,20 @@ class Memory(Generic[T]):
 
 @dataclass
 class EvolutionarySearch(Generic[T]):
-    """A search in progress: all that its continuation depends on.
-
-    Parameters
-    ----------
-    space : SearchSpace
-    judge : callable
-    settings : Settings
-    population : list of Individual
-        The best first.
-    generation : int
-        The number of those that are done.
-    rng : Generator
-    nearest : Individual or None
-        Of what was drawn, that with the least excess.
-    settled : str
-        The state of the random numbers after the last generation that is done.
-    """
+    """A search in progress: all that its continuation depends on."""
 
     space: SearchSpace[T]
     judge: Judge[T]
     settings: Settings
     population: list[Individual[T]] = field(default_factory=list)
+    """The best first."""
     generation: int = 0
+    """The number of those that are done."""
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     nearest: Individual[T] | None = None
+    """Of what was drawn, that with the least excess."""
     settled: str = ""
+    """The state of the random numbers after the last generation that is done."""
 
     def start(self) -> None:
         """Draw the first population; it stays empty where nothing keeps the bounds."""

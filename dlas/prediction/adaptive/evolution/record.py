@@ -21,27 +21,16 @@ Text = Annotated[str, pydantic.Field(max_length=4000)]
 
 
 class SearchRequest(RunRequest):
-    """What a search asked for.
-
-    Attributes
-    ----------
-    study : str
-        The study file's content.
-    estimators : list of str
-        Where costs are from.
-    maximise : str
-        Where scores are from.
-    within : dict of str to float
-        What is bounded, ``latency_s``, and the most that it may be.
-    population, generations : int
-    parents, mutation : float
-    seed : int
-    """
+    """What a search asked for."""
 
     study: Annotated[str, pydantic.Field(max_length=1 << 20)]
+    """The study file's content."""
     estimators: Annotated[list[Text], pydantic.Field(min_length=1, max_length=100)]
+    """Where costs are from."""
     maximise: Text
+    """Where scores are from."""
     within: Annotated[dict[Text, Bound], pydantic.Field(min_length=1, max_length=100)]
+    """What is bounded, ``latency_s``, and the most that it may be."""
     population: Annotated[int, pydantic.Field(ge=2, le=100_000)]
     generations: Annotated[int, pydantic.Field(ge=0, le=1_000_000)]
     parents: Annotated[float, pydantic.Field(gt=0, le=1)]
@@ -50,43 +39,28 @@ class SearchRequest(RunRequest):
 
 
 class CostRecord(Strict):
-    """What a candidate costs.
-
-    Attributes
-    ----------
-    value, high : float
-        What was estimated, and the upper end of its interval.
-    measured : float or None
-        What was measured in the end.
-    """
+    """What a candidate costs."""
 
     value: Finite
     high: Finite
+    """What was estimated, and the upper end of its interval."""
     measured: Finite | None = None
+    """What was measured in the end."""
 
 
 class CandidateRecord(Strict):
-    """A candidate that was found.
-
-    Attributes
-    ----------
-    label : str
-        Its parts.
-    content : dict
-        Its value on each axis that is searched.
-    score : float
-        What was maximised.
-    costs : dict of str to CostRecord
-        Of each quantity that is bounded.
-    id : str
-        Of its point.
-    """
+    """A candidate that was found."""
 
     label: Text
+    """Its parts."""
     content: dict[Text, Any]
+    """Its value on each axis that is searched."""
     score: Finite
+    """What was maximised."""
     costs: Annotated[dict[Text, CostRecord], pydantic.Field(min_length=1)]
+    """Of each quantity that is bounded."""
     id: Text
+    """Of its point."""
 
 
 def keeps(found: CandidateRecord, within: Mapping[str, float]) -> bool | None:
@@ -106,30 +80,22 @@ def keeps_in_words(found: CandidateRecord, within: Mapping[str, float]) -> str:
 
 
 class SearchRecord(RunRecord):
-    """What ``search.json`` holds.
-
-    Attributes
-    ----------
-    asked : SearchRequest
-    generation : int
-        Generations that are done.
-    asked_for, estimated : int
-        Estimates that were needed, and those that the memory did not have.
-    state : str
-        Of the random numbers, as JSON.
-    population, front, winners : list of CandidateRecord
-        The population, the best first; those with the highest score of all of at most their cost;
-        and those that were chosen in the end.
-    """
+    """What ``search.json`` holds."""
 
     asked: SearchRequest
     generation: Annotated[int, pydantic.Field(ge=0)]
+    """Generations that are done."""
     asked_for: int
     estimated: int
+    """Estimates that were needed, and those that the memory did not have."""
     state: Text
+    """Of the random numbers, as JSON."""
     population: Annotated[list[CandidateRecord], pydantic.Field(min_length=1)]
     front: list[CandidateRecord]
     winners: list[CandidateRecord]
+    """The population, the best first; those with the highest score of all of at most their cost; and those
+    that were chosen in the end.
+    """
 
     @pydantic.model_validator(mode="after")
     def _of_one_search(self) -> SearchRecord:

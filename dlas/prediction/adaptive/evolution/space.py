@@ -25,15 +25,10 @@ Candidate = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class StudySpace:
-    """What a study draws.
-
-    Parameters
-    ----------
-    study : Study
-        It has a sample, and one value on every other axis.
-    """
+    """What a study draws."""
 
     study: Study
+    """It has a sample, and one value on every other axis."""
 
     @classmethod
     def of(cls, study: Study) -> StudySpace:
@@ -160,12 +155,7 @@ def _followed(point: Point) -> DerivedOperators:
 
 @dataclass(frozen=True)
 class PointOptions:
-    """The options of points, by the names of columns.
-
-    Parameters
-    ----------
-    points : sequence of Point
-    """
+    """The options of points, by the names of columns."""
 
     points: Sequence[Point]
 

@@ -274,12 +274,8 @@ def search(
 
     Parameters
     ----------
-    space : StudySpace
-    folder : Path
-    asked : SearchRequest
     winners : int
         How many of the best are measured again; of a search that is finished more may be later.
-    session : Session
     say : callable
         Takes lines of progress.
 
@@ -351,12 +347,10 @@ def judge_of(
 
     Parameters
     ----------
-    space : StudySpace
     costs : mapping of str to Costs
         By quantity.
     within : mapping of str to float
         The most of each quantity.
-    scores : Scores
     """
     never = tuple(CostEstimate(math.inf, math.inf, within[quantity]) for quantity in costs)
 

@@ -58,7 +58,6 @@ def cover(
 
     Parameters
     ----------
-    space : Space
     missing : sequence of array of bool
         For each choice, which of its values are to be covered.
     free : array [n] of bool
@@ -100,9 +99,6 @@ def best(posterior: Posterior, places: Codes, space: Space, least: Floats, of_ri
 
     Parameters
     ----------
-    posterior : Posterior
-    places : array of int
-    space : Space
     least : array [groups]
         Logarithm of the shortest latency that was measured in each group of rivals.
     of_rivals : float
@@ -132,15 +128,12 @@ def select_batch(
 
     Parameters
     ----------
-    space : Space
-    process : GaussianProcess
     free : array of int
         The points to choose from.
     vain : array of int
         Points that came to nothing: those like them are left alone as if these had been measured.
     for_fastest : sequence of bool
         For each point to choose, whether it is to find the fastest of rivals.
-    rng : Generator
     """
     free = some(free, rng)
     posterior = Posterior.after(process, np.concatenate([free, vain]))

@@ -41,16 +41,11 @@ class Covariance:
     Its parameters are logarithms, in the order of :attr:`names`: of the noise of a measurement; for each
     factor and each trend, of its effects and of its effects in pairs; for each factor of numbers, of the
     reach of its effects.
-
-    Parameters
-    ----------
-    factors : sequence of Factor
-    trends : sequence of Trend
-        Of multiply-adds first.
     """
 
     factors: Sequence[Factor]
     trends: Sequence[Trend]
+    """Of multiply-adds first."""
 
     @classmethod
     def of(cls, space: Space, work: Floats) -> Covariance:
@@ -58,7 +53,6 @@ class Covariance:
 
         Parameters
         ----------
-        space : Space
         work : array [n]
             Logarithm of each point's multiply-adds less the mean of all, 0 where they are not known.
         """

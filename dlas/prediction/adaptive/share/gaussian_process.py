@@ -37,38 +37,25 @@ TRUSTED = 8.0
 
 @dataclass(frozen=True)
 class GaussianProcess:
-    """A Gaussian process of logarithms of latencies, fitted to some points.
-
-    Parameters
-    ----------
-    covariance : Covariance
-    parameters : array
-        Of the covariance.
-    rows : array [m] of int
-        The points that it was fitted to.
-    logarithms : array [m]
-        What was measured.
-    middle : float
-        Their mean, less what is usual of them.
-    factor : array [m, m]
-        Lower Cholesky factor of their covariance.
-    weights : array [m]
-        Their inverse covariance times what they differ from that.
-    errors : array [m]
-        Of each of them, predicted from the others: what was measured less what was predicted.
-    deviations : array [m]
-        The standard deviations that the process gave these errors.
-    """
+    """A Gaussian process of logarithms of latencies, fitted to some points."""
 
     covariance: Covariance
     parameters: Floats
+    """Of the covariance."""
     rows: Codes
+    """The points that it was fitted to; [m] of int."""
     logarithms: Floats
+    """What was measured; [m]."""
     middle: float
+    """Their mean, less what is usual of them."""
     factor: Floats
+    """Lower Cholesky factor of their covariance; [m, m]."""
     weights: Floats
+    """Their inverse covariance times what they differ from that; [m]."""
     errors: Floats
+    """Of each of them, predicted from the others: what was measured less what was predicted; [m]."""
     deviations: Floats
+    """The standard deviations that the process gave these errors; [m]."""
 
     @property
     def noise(self) -> float:
@@ -111,7 +98,6 @@ def fit(covariance: Covariance, rows: Codes, logarithms: Floats) -> GaussianProc
 
     Parameters
     ----------
-    covariance : Covariance
     rows : array [m] of int
         The points that were measured.
     logarithms : array [m]

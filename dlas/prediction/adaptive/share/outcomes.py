@@ -16,21 +16,14 @@ from dlas.sweep.rows.results import Row
 
 
 class PointOutcome(NamedTuple):
-    """What became of a point that was chosen.
-
-    Attributes
-    ----------
-    seconds : float or None
-        Its latency; None where it came to nothing.
-    reason : str
-        Why it did; empty where it did not.
-    macs : float or None
-        Multiply-adds of its network, where its row tells them.
-    """
+    """What became of a point that was chosen."""
 
     seconds: float | None
+    """Its latency; None where it came to nothing."""
     reason: str = ""
+    """Why it did; empty where it did not."""
     macs: float | None = None
+    """Multiply-adds of its network, where its row tells them."""
 
     @classmethod
     def of(cls, row: Row) -> PointOutcome:
@@ -44,26 +37,18 @@ class PointOutcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of the chosen points with each value of a factor.
-
-    Parameters
-    ----------
-    name : str
-        The factor's.
-    values : tuple of str
-    codes : array [n] of int
-    timed, vain : array [values] of int
-        Points with a time, and those that came to nothing.
-    reasons : dict of int to str
-        By value, why the first of these did.
-    """
+    """What became of the chosen points with each value of a factor."""
 
     name: str
+    """The factor's."""
     values: tuple[str, ...]
     codes: Codes
+    """[n] of int."""
     timed: Codes
     vain: Codes
+    """Points with a time, and those that came to nothing; [values] of int."""
     reasons: dict[int, str]
+    """By value, why the first of these did."""
 
     def told(self, place: int) -> str:
         """Return a point's value with the factor's name, which says where an option belongs."""

@@ -83,7 +83,6 @@ class Posterior:
 
         Parameters
         ----------
-        places : array of int
         rivals : array [n] of int
             Number of each point's group of rivals.
         least : array [groups]

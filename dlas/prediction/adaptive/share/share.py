@@ -37,32 +37,22 @@ FEWEST_FOR_INTERVALS = 5
 
 @dataclass(frozen=True)
 class RestPredictions:
-    """What is said of the points that were not chosen.
-
-    Parameters
-    ----------
-    rows : array [m] of int
-        The points that are predicted.
-    seconds, low, high : array [m]
-        Latencies with the bounds of their intervals, NaN where there is none.
-    doubts : list of str
-        Why not to trust a prediction; empty where nothing speaks against it.
-    left_out : dict of int to str
-        Why other points are not predicted.
-    error : float or None
-        Mean relative error of the points that were measured, each predicted from the others.
-    digest : str
-        SHA-256 of the points that were measured and of what was fitted.
-    """
+    """What is said of the points that were not chosen."""
 
     rows: Codes
+    """The points that are predicted; [m] of int."""
     seconds: Floats
     low: Floats
     high: Floats
+    """Latencies with the bounds of their intervals, NaN where there is none; [m]."""
     doubts: list[str]
+    """Why not to trust a prediction; empty where nothing speaks against it."""
     left_out: dict[int, str]
+    """Why other points are not predicted."""
     error: float | None
+    """Mean relative error of the points that were measured, each predicted from the others."""
     digest: str
+    """SHA-256 of the points that were measured and of what was fitted."""
 
 
 def budget_of(share: float, total: int) -> int:
@@ -83,8 +73,6 @@ def check_covers(space: Space, share: float, needed: int) -> None:
 
     Parameters
     ----------
-    space : Space
-    share : float
     needed : int
         Points of the first share.
 
@@ -115,14 +103,12 @@ def batches_of_share(
 
     Parameters
     ----------
-    space : Space
     share : float
         Of the points, above 0 and at most 1.
     first : sequence of int
         Points that have every value once, of :func:`dlas.prediction.adaptive.share.acquisition.first_share`.
     known : mapping of int to PointOutcome
         What became of points that were measured; those of a batch have to be in it before the next one.
-    seed : int
     again : sequence of int
         Points that were measured before and have to be again.  They are the first batch if all of them are
         within the share, and otherwise like those that never were.

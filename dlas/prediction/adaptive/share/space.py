@@ -29,52 +29,37 @@ CHOSEN = ("algorithm", "compiler")
 
 @dataclass(frozen=True)
 class Factor:
-    """A part's name or an option, of which the points of a study have several values.
-
-    Parameters
-    ----------
-    name : str
-        ``algorithm``, ``compression.level``, ``batch``.
-    values : tuple of str
-        The different values as text.
-    codes : array [n] of int
-        The place of each point's value among them, or :data:`ABSENT`.
-    places : array [n] or None
-        For numbers, where each lies between the least, 0, and the largest, 1, on a scale of ratios; NaN
-        where absent.  None for texts.
-    kin : bool
-        Whether it says what values of another factor have in common, and is no choice of its own.
-    """
+    """A part's name or an option, of which the points of a study have several values."""
 
     name: str
+    """``algorithm``, ``compression.level``, ``batch``."""
     values: tuple[str, ...]
+    """The different values as text."""
     codes: Codes
+    """The place of each point's value among them, or :data:`ABSENT`; [n] of int."""
     places: Floats | None
+    """For numbers, where each lies between the least, 0, and the largest, 1, on a scale of ratios; NaN where
+    absent. None for texts.
+
+    [n] or None.
+    """
     kin: bool = False
+    """Whether it says what values of another factor have in common, and is no choice of its own."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """The points of a study.
-
-    Parameters
-    ----------
-    points : tuple of Point
-    factors : tuple of Factor
-        What tells them apart: choices, then what choices have in common.
-    trends : tuple of Trend
-        What their latencies usually grow with.
-    rivals : array [n] of int
-        Number of each point's group of rivals, which differ in algorithm and compiler alone.
-    architectures : array [n] of int
-        Number of each point's model on its dataset.
-    """
+    """The points of a study."""
 
     points: tuple[Point, ...]
     factors: tuple[Factor, ...]
+    """What tells them apart: choices, then what choices have in common."""
     trends: tuple[Trend, ...]
+    """What their latencies usually grow with."""
     rivals: Codes
+    """Number of each point's group of rivals, which differ in algorithm and compiler alone; [n] of int."""
     architectures: Codes
+    """Number of each point's model on its dataset; [n] of int."""
 
     def __len__(self) -> int:
         return len(self.points)

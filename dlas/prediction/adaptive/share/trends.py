@@ -43,18 +43,12 @@ algorithm for each layer over one for all.
 
 @dataclass(frozen=True)
 class Trend:
-    """A number of each point, with which the logarithm of its latency usually changes.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`SLOPES`.
-    values : array [n]
-        Logarithms, or 1 where something holds and 0 where not; less their mean, and 0 where unknown.
-    """
+    """A number of each point, with which the logarithm of its latency usually changes."""
 
     name: str
+    """One of :data:`SLOPES`."""
     values: Floats
+    """Logarithms, or 1 where something holds and 0 where not; less their mean, and 0 where unknown; [n]."""
 
     @property
     def slope(self) -> float:
@@ -101,7 +95,6 @@ def _left(compression: Choice, masked: bool) -> float:
 
     Parameters
     ----------
-    compression : Choice
     masked : bool
         Of weights, by techniques that set them to zero; or else of channels, by those that remove them.
     """

@@ -61,7 +61,6 @@ def matrix(
 
     Parameters
     ----------
-    families : tuple of str
     networks : sequence of Operators, length n
         The operators of each point's network, at the point's batch size or at two others.
     batches : sequence of int, length n

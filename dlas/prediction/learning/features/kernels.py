@@ -56,10 +56,6 @@ def kind(kernel: Layer) -> str:
 def kernel_features(kernels: Sequence[Layer]) -> Floats:
     """Return the features of kernels.
 
-    Parameters
-    ----------
-    kernels : sequence of Layer
-
     Returns
     -------
     array [kernels, len(COLUMNS)]

@@ -34,21 +34,16 @@ DEVICE = ("cores", "memory_bytes", "bandwidth_bytes_s")
 
 @dataclass(frozen=True)
 class Subnets:
-    """The subnetworks of points.
-
-    Parameters
-    ----------
-    codes : array [n, stages, 2, layers]
-    sizes : array [n]
-        Heights of images.
-    widths : array [n]
-    batches : array [n]
-    """
+    """The subnetworks of points."""
 
     codes: Codes
+    """[n, stages, 2, layers]."""
     sizes: Floats
+    """Heights of images; [n]."""
     widths: Floats
+    """[n]."""
     batches: Floats
+    """[n]."""
 
     @classmethod
     def of(cls, options: Options) -> Subnets:
@@ -124,18 +119,12 @@ class SubnetOptions:
 
 @dataclass(frozen=True)
 class PointFamily:
-    """Features that follow from a point's options.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Of its columns.
-    values : callable
-        Returns, of what the options of n points tell, an array [n, names].
-    """
+    """Features that follow from a point's options."""
 
     names: tuple[str, ...]
+    """Of its columns."""
     values: Callable[[SubnetOptions], Floats]
+    """Returns, of what the options of n points tell, an array [n, names]."""
 
 
 def _encoded(told: SubnetOptions) -> Floats:

@@ -150,7 +150,6 @@ def winograd(conv: Convolutions, outputs: int, kernel: int) -> dict[str, Floats]
 
     Parameters
     ----------
-    conv : Convolutions
     outputs, kernel : int
         Outputs and kernel of one dimension of its tile.
     """

@@ -29,10 +29,8 @@ def read_arrays(folder: Path, shapes: Mapping[str, int], file: str = FILE) -> di
 
     Parameters
     ----------
-    folder : Path
     shapes : mapping of str to int
         The arrays that there must be, and their numbers of dimensions.
-    file : str
 
     Raises
     ------

@@ -14,24 +14,15 @@ from dlas.prediction.predictors.fitted.folders import FILE, check_files, read_te
 
 @dataclass(frozen=True)
 class Base:
-    """What was fitted to the rows of one setting.
-
-    Parameters
-    ----------
-    part : str
-        The predictor's name.
-    target : str
-    machine : str
-    columns : tuple of str
-    folder : Path
-        Of its arrays.
-    """
+    """What was fitted to the rows of one setting."""
 
     part: str
+    """The predictor's name."""
     target: str
     machine: str
     columns: tuple[str, ...]
     folder: Path
+    """Of its arrays."""
 
     def check_quantity(self, name: str, quantity: str) -> None:
         """Refuse to stand for a quantity of another unit.

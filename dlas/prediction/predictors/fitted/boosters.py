@@ -27,20 +27,13 @@ OBJECTIVE = {"objective": "reg:squarederror", "tree_method": "hist", "verbosity"
 
 @dataclass(frozen=True)
 class Booster:
-    """Boosted trees.
-
-    Parameters
-    ----------
-    model : xgboost.Booster
-    columns : int
-        Features of a row.
-    nodes : Nodes or None
-        The trees as arrays, where they were read from a file.
-    """
+    """Boosted trees."""
 
     model: xgboost.Booster
     columns: int
+    """Features of a row."""
     nodes: Nodes | None = None
+    """The trees as arrays, where they were read from a file."""
 
     @classmethod
     def fitted(

@@ -18,7 +18,6 @@ def read_text(folder: Path, what: str) -> bytes:
 
     Parameters
     ----------
-    folder : Path
     what : str
         The folder as the user knows it, for messages.
 

@@ -29,24 +29,20 @@ class Forest:
     Nodes are in depth-first order: from node ``i`` a row goes to ``i + 1`` where
     ``x[feature] <= threshold``, in single precision as in scikit-learn, else to ``right``.
     A leaf is its own right child and has the threshold minus infinity.
-
-    Parameters
-    ----------
-    feature, right : array [nodes] of int32
-    threshold : array [nodes] of float32
-    value : array [nodes] of float64
-    roots : array [trees] of int32
-        The first node of each tree.
-    columns : int
-        Features of a row.
     """
 
     feature: npt.NDArray[np.int32]
+    """[nodes] of int32."""
     threshold: npt.NDArray[np.float32]
+    """[nodes] of float32."""
     right: npt.NDArray[np.int32]
+    """[nodes] of int32."""
     value: Floats
+    """[nodes] of float64."""
     roots: npt.NDArray[np.int32]
+    """The first node of each tree; [trees] of int32."""
     columns: int
+    """Features of a row."""
 
     @classmethod
     def of(cls, ensemble: Any) -> Forest:

@@ -28,20 +28,13 @@ STARTED = 5
 
 @dataclass(frozen=True)
 class BestSettings:
-    """The best settings of a search.
-
-    Parameters
-    ----------
-    settings : dict
-        By XGBoost's names.
-    rounds : int
-    error : float
-        Mean absolute error on the groups held out, in the target's unit.
-    """
+    """The best settings of a search."""
 
     settings: dict[str, Any]
+    """By XGBoost's names."""
     rounds: int
     error: float
+    """Mean absolute error on the groups held out, in the target's unit."""
 
 
 def search(features: Floats, target: Floats, groups: Sequence[str], trials: int, seed: int) -> BestSettings:
@@ -53,7 +46,6 @@ def search(features: Floats, target: Floats, groups: Sequence[str], trials: int,
     target : array [n]
     groups : sequence of str, length n
         At least two different ones.
-    trials : int
     seed : int
         Of the proposals, the trees and the parts of the groups.
     """

@@ -29,21 +29,14 @@ MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class KernelKind:
-    """What predicts kernels of one kind.
-
-    Parameters
-    ----------
-    rates : array [len(COSTS)]
-        Seconds a unit of each cost.
-    floor : float, s
-        The shortest that was fitted: a sum of costs predicts at least a tenth of it.
-    booster : Booster or None
-        Predicts the logarithm of the measured time over that sum; None where kernels were too few.
-    """
+    """What predicts kernels of one kind."""
 
     rates: Floats
+    """Seconds a unit of each cost; [len(COSTS)]."""
     floor: float
+    """The shortest that was fitted: a sum of costs predicts at least a tenth of it; in s."""
     booster: Booster | None
+    """Predicts the logarithm of the measured time over that sum; None where kernels were too few."""
 
     def sums(self, kernels: Kernels) -> Floats:
         """Return the sums of the costs of kernels of this kind, in seconds."""
@@ -57,27 +50,21 @@ def costs_of(kernels: Kernels) -> Floats:
 
 @dataclass(frozen=True)
 class KernelSum(Fitted):
-    """Predictors of each kind of kernel, and what makes a network of their sum.
-
-    Parameters
-    ----------
-    columns : tuple of str
-        The kernels' features that were fitted.
-    kinds : mapping of str to KernelKind
-    seconds_a_value : float
-        For kinds that were never fitted, by the values that they read and write.
-    factor, overhead : float
-        A network takes ``factor`` times the sum of its kernels, and ``overhead`` for each, seconds or joules.
-    power : Power or None
-        Of energy, what each kernel's time is multiplied by; None for times.
-    """
+    """Predictors of each kind of kernel, and what makes a network of their sum."""
 
     columns: tuple[str, ...]
+    """The kernels' features that were fitted."""
     kinds: Mapping[str, KernelKind]
     seconds_a_value: float
+    """For kinds that were never fitted, by the values that they read and write."""
     factor: float
+    """A network takes ``factor`` times the sum of its kernels, and ``overhead`` for each, seconds or joules.
+    """
     overhead: float
+    """A network takes ``factor`` times the sum of its kernels, and ``overhead`` for each, seconds or joules.
+    """
     power: Power | None = None
+    """Of energy, what each kernel's time is multiplied by; None for times."""
 
     def scaled_to(self, samples: Samples) -> KernelSum:
         """Return the sum with the factor and the overhead that fit networks with the least relative error."""

@@ -15,20 +15,14 @@ from dlas.stack.types import Floats
 
 @dataclass(frozen=True)
 class Neighbours(Fitted):
-    """Measured points; a prediction is the target of the nearest.
-
-    Parameters
-    ----------
-    points : array [rows, columns]
-        Logarithms of the features, over ``scale``.
-    target : array [rows]
-    scale : array [columns]
-        Standard deviations of the logarithms; 1 where a column is constant.
-    """
+    """Measured points; a prediction is the target of the nearest."""
 
     points: Floats
+    """Logarithms of the features, over ``scale``; [rows, columns]."""
     target: Floats
+    """[rows]."""
     scale: Floats
+    """Standard deviations of the logarithms; 1 where a column is constant; [columns]."""
 
     @classmethod
     def of(cls, samples: Samples) -> Neighbours:

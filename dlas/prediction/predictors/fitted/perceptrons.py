@@ -38,23 +38,18 @@ MILLI = 1e3
 
 @dataclass(frozen=True)
 class TargetScale:
-    """How targets become what a perceptron puts out.
-
-    Parameters
-    ----------
-    logs : bool
-        Whether it is the logarithm.
-    mean, deviation : float
-        Of what was fitted, which then has mean 0 and deviation 1.
-    low, high : float
-        Least and largest value that is predicted, in the target's unit.
-    """
+    """How targets become what a perceptron puts out."""
 
     logs: bool
+    """Whether it is the logarithm."""
     mean: float
+    """Of what was fitted, which then has mean 0 and deviation 1."""
     deviation: float
+    """Of what was fitted, which then has mean 0 and deviation 1."""
     low: float
+    """Least and largest value that is predicted, in the target's unit."""
     high: float
+    """Least and largest value that is predicted, in the target's unit."""
 
     @classmethod
     def of(cls, target: Floats, scale: Scale, quantity: str) -> TargetScale:
@@ -79,21 +74,16 @@ class TargetScale:
 
 @dataclass(frozen=True)
 class Perceptron(Fitted):
-    """A perceptron, and the scales of what it reads and puts out.
-
-    Parameters
-    ----------
-    weights : tuple of array [written, read]
-    biases : tuple of array [written]
-    mean, deviation : array [columns]
-        Of the features, which it reads standardised.
-    target : TargetScale
-    """
+    """A perceptron, and the scales of what it reads and puts out."""
 
     weights: tuple[Floats, ...]
+    """Tuple of [written, read]."""
     biases: tuple[Floats, ...]
+    """Tuple of [written]."""
     mean: Floats
+    """Of the features, which it reads standardised; [columns]."""
     deviation: Floats
+    """Of the features, which it reads standardised; [columns]."""
     target: TargetScale
 
     @classmethod

@@ -19,18 +19,12 @@ PRIOR = (0.02 / 0.3) ** 2
 
 @dataclass(frozen=True)
 class Power:
-    """The mean power of a device while it runs kernels of each kind.
-
-    Parameters
-    ----------
-    watts : mapping of str to float, W
-        By kind.
-    mean : float, W
-        Of all, for kinds that were never fitted.
-    """
+    """The mean power of a device while it runs kernels of each kind."""
 
     watts: Mapping[str, float]
+    """By kind; in W."""
     mean: float
+    """Of all, for kinds that were never fitted; in W."""
 
     @classmethod
     def fitted(cls, kernels: Kernels, energy: Floats) -> Power:

@@ -15,23 +15,15 @@ from dlas.stack.types import Floats
 
 @dataclass(frozen=True)
 class Rates(Fitted):
-    """A constant and a rate for each column.
-
-    Parameters
-    ----------
-    rates : array [columns]
-        Of the target's unit a unit of the feature.
-    constant : float
-    floor : float
-        The least that is predicted; positive.
-    share : array [columns]
-        Mean part of each column in the predictions of the rows it was fitted to.
-    """
+    """A constant and a rate for each column."""
 
     rates: Floats
+    """Of the target's unit a unit of the feature; [columns]."""
     constant: float
     floor: float
+    """The least that is predicted; positive."""
     share: Floats
+    """Mean part of each column in the predictions of the rows it was fitted to; [columns]."""
 
     @classmethod
     def of(cls, samples: Samples, rates: Floats, constant: float) -> Rates:

@@ -19,17 +19,11 @@ from dlas.stack.types import Floats
 
 @dataclass(frozen=True)
 class Trees(Fitted):
-    """Trees, whose mean is the logarithm of a prediction.
-
-    Parameters
-    ----------
-    forest : Forest
-    share : array [columns]
-        By how much each column's splits reduce the variance, as a share of the sum.
-    """
+    """Trees, whose mean is the logarithm of a prediction."""
 
     forest: Forest
     share: Floats
+    """By how much each column's splits reduce the variance, as a share of the sum; [columns]."""
 
     @classmethod
     def of(cls, ensemble: Any) -> Trees:
@@ -62,18 +56,12 @@ class Trees(Fitted):
 
 @dataclass(frozen=True)
 class TreesPredictor(Predictor):
-    """Trees over the costs of training convolutions, fitted to the logarithm of the target.
-
-    Parameters
-    ----------
-    trees : int
-        Number of trees.
-    leaf : int
-        Fewest rows in a leaf.
-    """
+    """Trees over the costs of training convolutions, fitted to the logarithm of the target."""
 
     trees: Annotated[int, Field(ge=1, le=10_000)] = 300
+    """Number of trees."""
     leaf: Annotated[int, Field(ge=1)] = 1
+    """Fewest rows in a leaf."""
 
     @abstractmethod
     def ensemble(self, seed: int) -> Any:

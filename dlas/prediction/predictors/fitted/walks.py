@@ -24,28 +24,20 @@ LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class Nodes:
-    """The trees of one booster as arrays.
-
-    Parameters
-    ----------
-    left : array [nodes]
-        The left child, behind which the right one is; of a leaf the leaf itself.
-    feature : array [nodes]
-    threshold : array [nodes]
-        A row whose feature is smaller goes left; infinite for a leaf.
-    value : array [nodes]
-        Of leaves.
-    roots : array [trees]
-    base : float
-        What the values of leaves are added to.
-    """
+    """The trees of one booster as arrays."""
 
     left: Places
+    """The left child, behind which the right one is; of a leaf the leaf itself; [nodes]."""
     feature: Places
+    """[nodes]."""
     threshold: Floats
+    """A row whose feature is smaller goes left; infinite for a leaf; [nodes]."""
     value: Floats
+    """Of leaves; [nodes]."""
     roots: Places
+    """[trees]."""
     base: float
+    """What the values of leaves are added to."""
 
     @classmethod
     def of(cls, trees: Sequence[Tree], base: float) -> Nodes | None:
@@ -70,27 +62,24 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Walks:
-    """The trees of several boosters.
-
-    Parameters
-    ----------
-    left, feature, threshold, value
-        As of :class:`Nodes`, those of one booster behind those of another, and a last leaf of value 0.
-    roots : array [trees, boosters + 1]
-        Of each booster a column, which ends in that last leaf where others have more trees; the last column
-        is of no booster.
-    base : array [boosters + 1]
-    depth : int
-        Steps from a root to the leaf that is farthest from it.
-    """
+    """The trees of several boosters."""
 
     left: Places
+    """As of :class:`Nodes`, those of one booster behind those of another, and a last leaf of value 0."""
     feature: Places
+    """As of :class:`Nodes`, those of one booster behind those of another, and a last leaf of value 0."""
     threshold: Floats
+    """As of :class:`Nodes`, those of one booster behind those of another, and a last leaf of value 0."""
     value: Floats
+    """As of :class:`Nodes`, those of one booster behind those of another, and a last leaf of value 0."""
     roots: Places
+    """Of each booster a column, which ends in that last leaf where others have more trees; the last column is
+    of no booster; [trees, boosters + 1].
+    """
     base: Floats
+    """[boosters + 1]."""
     depth: int
+    """Steps from a root to the leaf that is farthest from it."""
 
     @classmethod
     def of(cls, boosters: Sequence[Nodes]) -> Walks:

@@ -117,7 +117,6 @@ def run_in_batches(
 
     Parameters
     ----------
-    program : Program
     images : array [n, c, h, w]
     batch : int
         Images that the program takes at a time.

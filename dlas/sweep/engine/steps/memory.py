@@ -71,7 +71,6 @@ def measure(load: Callable[[], Run], runs: int) -> dict[str, int | None] | None:
     ----------
     load : callable
         Returns a function that runs the program once.
-    runs : int
 
     Returns
     -------
