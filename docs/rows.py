@@ -1,4 +1,4 @@
-"""Write ``docs/rows.md`` from the docstrings of :mod:`dlas.sweep.rows`: ``python -m docs.rows``.
+"""Write ``docs/rows.md`` from the fields of :mod:`dlas.sweep.rows`: ``python -m docs.rows``.
 
 Run from the root of the repository.
 """
@@ -6,16 +6,29 @@ Run from the root of the repository.
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import is_typeddict
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from dlas.stack import Computation, Layer, Operator, ScheduleChoice
 from dlas.sweep.rows import results, schema
 from dlas.sweep.rows.files import PACKED_FILE
 from dlas.sweep.rows.results import Row
+from dlas.sweep.study.outlines import class_meanings
 
 PAGE = Path(__file__).with_suffix(".md")
 GROUPS = {
@@ -35,8 +48,6 @@ GROUPS = {
     "Provenance": "device environment artifacts imported key schema",
 }
 """Fields by heading."""
-TAKEN: dict[type, tuple[type, ...]] = {Layer: (Operator, Computation, ScheduleChoice)}
-"""The types whose fields others have, too: types of mappings do not tell what they inherit from."""
 ABOVE = f"""\
 # The fields of a row
 
@@ -53,12 +64,17 @@ Rows of one id in several folders are repeats of their point: `dlas.read` gives 
 - A quantity is `null` where the point ended before it was known: a point that failed in its build has no
   latency. The column "null" names other reasons.
 """
+EXTENDED: dict[type, tuple[type, ...]] = {Layer: (Computation, Operator, ScheduleChoice)}
+"""What types of mappings extend: at run time they do not tell."""
+UNITS = {"s": "s", "seconds": "s", "bytes": "B", "hz": "Hz", "j": "J"}
+"""Units by the suffix of a field's name."""
+WORDS = {float: "number", int: "integer", str: "text", bool: "true or false"}
 NESTED = "\n## Mappings inside a row\n"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A field's type, unit, meaning and reasons for null, from a docstring."""
+    """A field: its type, unit, meaning and reasons for null."""
 
     name: str
     kind: str
@@ -80,8 +96,7 @@ def page() -> str:
         lines += [f"\n## {heading}", "", *_table([fields[name] for name in names.split()])]
     lines.append(NESTED)
     for kind in mappings():
-        about = inspect.getdoc(kind) or ""
-        lead = " ".join(about.partition("\n\nAttributes\n")[0].split())
+        lead = " ".join((inspect.getdoc(kind) or "").split())
         lines += [f"\n### {kind.__name__}\n\n{lead}", "", *_table(entries(kind))]
     return "\n".join(line.rstrip("\n") for line in lines) + "\n"
 
@@ -92,41 +107,56 @@ def mappings() -> list[type]:
 
 
 def entries(kind: type) -> list[Entry]:
-    """Return the fields in the docstring of a class and of those that it takes fields from."""
+    """Return the fields of a class: their types from annotations, the rest from what stands behind them."""
+    said = _said(kind)
     found = []
-    for part in (*TAKEN.get(kind, ()), kind):
-        listed = re.split(r"\n(?:Parameters|Attributes)\n-+\n", inspect.getdoc(part) or "")[1]
-        found += [entry for piece in re.split(r"\n(?=\S)", listed) for entry in _parsed(piece)]
+    for name, hint in get_type_hints(kind).items():
+        if get_origin(hint) is not ClassVar:
+            meaning, _, null = said.get(name, "").partition(" Null")
+            meaning, _, unit = meaning.partition("; in ")
+            unit, null = unit.rstrip(".") or _unit(name, hint), null.lstrip(": ").rstrip(".")
+            found.append(Entry(name, _kind(hint), unit, f"{meaning.rstrip('.')}.", null))
     return found
 
 
-def _parsed(piece: str) -> Iterator[Entry]:
-    """Yield the fields of one entry: ``name, name : kind, unit`` and the lines below it."""
-    head, _, text = piece.partition("\n")
-    names, _, kind = head.partition(" : ")
-    # A set of values has commas of its own.
-    kind, _, unit = (kind, "", "") if kind.startswith("{") else kind.partition(", ")
-    meaning, _, null = " ".join(text.split()).partition(" Null")
-    for name in names.split(", "):
-        yield Entry(name, kind, unit, meaning, null.lstrip(": ").rstrip("."))
+def _said(kind: type) -> dict[str, str]:
+    """Return what stands behind the fields of a class, and of those that it extends."""
+    return {
+        name: text for each in (*EXTENDED.get(kind, ()), kind) for name, text in class_meanings(each).items()
+    }
+
+
+def _unit(name: str, hint: Any) -> str:
+    """Return the unit of a number that its name has as a suffix; ``s`` alone is a kernel's width."""
+    number = any(word in _kind(hint) for word in ("number", "integer"))
+    return UNITS.get(name.rpartition("_")[2], "") if number and name != "s" else ""
 
 
 def _table(fields: list[Entry]) -> list[str]:
     lines = ["| field | type | unit | what it is | null |", "|---|---|---|---|---|"]
     for entry in fields:
-        lines.append(
-            f"| `{entry.name}` | {_kind(entry.kind)} | {entry.unit} | {entry.meaning} | {entry.null} |"
-        )
+        lines.append(f"| `{entry.name}` | {entry.kind} | {entry.unit} | {entry.meaning} | {entry.null} |")
     return [line.replace("  |", " |").replace("``", "`") for line in lines]
 
 
-def _kind(kind: str) -> str:
+def _kind(hint: Any) -> str:
     """Return a type as it reads in JSON, a mapping's name linked to its table."""
-    if kind.startswith("{"):
-        return ", ".join(f"`{value}`" for value in re.findall(r'"(\w+)"', kind))
-    words = {"float": "number", "int": "integer", "str": "text", "bool": "true or false"}
-    links = {mapping.__name__: f"[{mapping.__name__}](#{mapping.__name__.lower()})" for mapping in mappings()}
-    return " ".join((words | links).get(word, word) for word in kind.split())
+    origin, arguments = get_origin(hint), [each for each in get_args(hint) if each is not NoneType]
+    if origin in (Union, UnionType):
+        return ", or ".join(map(_kind, arguments))
+    if origin in (Annotated, NotRequired, Required):
+        return _kind(arguments[0])
+    if origin is Literal:
+        return ", ".join(f"`{value}`" for value in arguments)
+    if origin in (list, Sequence):
+        return f"list of {_kind(arguments[0])}"
+    if origin in (dict, Mapping) and arguments[1] is not Any:
+        return f"mapping of {_kind(arguments[0])} to {_kind(arguments[1])}"
+    if origin is tuple:
+        return f"({', '.join(map(_kind, arguments))})"
+    if is_typeddict(hint):
+        return f"[{hint.__name__}](#{hint.__name__.lower()})"
+    return WORDS.get(hint, "mapping")
 
 
 if __name__ == "__main__":

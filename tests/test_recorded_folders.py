@@ -196,7 +196,7 @@ def device(**options: Any) -> Any:
 def test_an_unfinished_predictor_for_a_device_refuses_other_options(home: Path) -> None:
     files = {path: path.read_bytes() for path in (home / "device").rglob("*") if path.is_file()}
     with pytest.raises(
-        dlas.errors.InputError, match="holds an unfinished run with --seed 0, and this one has"
+        dlas.errors.InputError, match="holds an unfinished run with `seed=0`, and this one has"
     ):
         device(seed=1)
     assert {path: path.read_bytes() for path in (home / "device").rglob("*") if path.is_file()} == files

@@ -6,7 +6,7 @@ What they return is shown as a table on a terminal and in a notebook, and is a D
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from dlas.sweep.study.networks import Network
     from dlas.sweep.study.study import Study
 
-Say = Callable[[str], None]
+from dlas.stack.types import Say
+
 EITHER = (
     "give what to predict: a study, a folder with rows, an ONNX file, or module:Class of a torch module; or "
     "`model=`, a part of the axis 'model'"

@@ -7,7 +7,7 @@ a DataFrame as ``.frame``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,13 @@ from rich.text import Text
 
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
 from dlas.face.tables.view import View
-from dlas.sweep.engine.preview import Preview
+from dlas.stack.types import Say
 from dlas.sweep.engine.session import Session, Steps
 from dlas.sweep.rows.frame import read, without_measured
 from dlas.sweep.study.reading import as_study
 from dlas.sweep.study.selecting import select_points
-from dlas.sweep.study.study import Study, check_size
+from dlas.sweep.study.study import Study
 
-Say = Callable[[str], None]
 NEVER_SEEN = ("resnet18", "mobilenet_v2", "squeezenet1_0", "googlenet", "efficientnet_b0")
 """Networks that a predictor is tried on: residual, depthwise, of fire modules, of branches, with gates."""
 
@@ -427,22 +426,3 @@ def run_into(
         points = select_points(study, where) if where else None
         session.check(study, out, points, anyway=anyway)
         session.run(study, out, points)
-
-
-def preview_into(
-    study: Study,
-    out: Path | None,
-    *,
-    where: Sequence[str] = (),
-    retry: str | Collection[str] = (),
-    cache: Path | None = None,
-) -> Preview:
-    """Return what :func:`run_into` would do with the same parameters; a study need not have a folder yet.
-
-    Raises
-    ------
-    InputError
-        If the study is invalid.
-    """
-    check_size(study)
-    return Session.open(cache=cache, retry=retry).preview(study, out, select_points(study, where))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from dlas.face.cli.commands import Call, like
 from dlas.face.console import terminal
 
 if TYPE_CHECKING:
+    from dlas.sweep.engine.preview import Preview
     from dlas.sweep.study.study import Study
 
 StudyFile = Annotated[Path, typer.Argument(help="A study file.")]
@@ -40,7 +42,7 @@ def run(
     folder = out or (study if study.is_dir() else None)
     chosen = read_study(kept_study(study) if study.is_dir() else study, sample)
     if dry_run:
-        found = call.of(studies.preview_into, study=chosen, out=folder)
+        found = call.of(_preview, study=chosen, out=folder)
         terminal.console().print(preview.render(found, chosen.varying()), highlight=False)
         return
     if folder is None:
@@ -114,3 +116,26 @@ def _print_next(folder: Path, study: Study) -> None:
     terminal.console().print(
         "next: " + "\n      ".join(commands), highlight=False, markup=False, soft_wrap=True
     )
+
+
+def _preview(
+    study: Study,
+    out: Path | None,
+    *,
+    where: Sequence[str] = (),
+    retry: str | Collection[str] = (),
+    cache: Path | None = None,
+) -> Preview:
+    """Return what ``dlas run`` would do with the same parameters; a study need not have a folder yet.
+
+    Raises
+    ------
+    InputError
+        If the study is invalid.
+    """
+    from dlas.sweep.engine.session import Session
+    from dlas.sweep.study.selecting import select_points
+    from dlas.sweep.study.study import check_size
+
+    check_size(study)
+    return Session.open(cache=cache, retry=retry).preview(study, out, select_points(study, where))

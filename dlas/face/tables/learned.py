@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -20,10 +20,9 @@ from dlas.prediction.learning.settings import SettingEvaluation
 from dlas.prediction.learning.splits import Criterion
 from dlas.prediction.learning.stored import StoredPredictor
 from dlas.stack import Predictor
+from dlas.stack.types import Say
 from dlas.sweep.engine.planned import Examples
 from dlas.sweep.rows.predictions import MEASURED, write_predictions
-
-Say = Callable[[str], None]
 
 
 def evaluated_view(

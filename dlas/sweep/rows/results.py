@@ -91,9 +91,11 @@ class Row:
     seed: int
     """Seed of all random numbers."""
     status: str
-    """How the point ended; ``wrong`` is a build whose outputs differ from its network's."""
+    """``ok``, or how the point ended: ``failed``, ``timeout``, ``unsupported``, or ``wrong``, a build whose
+    outputs differ from its network's.
+    """
     task: str = INFERENCE
-    """What was timed: an inference, or a training step."""
+    """What was timed: ``inference``, or a ``training`` step."""
     reason: str | None = None
     """Why the status is not ``ok``. Null where it is ``ok``."""
     step: str | None = None

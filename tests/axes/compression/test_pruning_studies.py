@@ -333,7 +333,7 @@ compression = [{{ name = "weight_pruning", level = 0.5, epochs = 7, learning_rat
     module = "tests.fixtures.tiny:"
     assert ends[module + "TinyModel", False, 0.01] == ("ok", None)
     status, reason = ends[module + "TinyModel", False, 1e6]
-    assert status == "failed" and (reason or "").startswith("network: Diverged: training diverged: ")
+    assert status == "failed" and (reason or "").startswith("network: Divergence: training diverged: ")
     for rate in (0.01, 1e6):
         no_convolution = "the network has no convolution that this technique prunes"
         assert ends[module + "NoConvolutions", False, rate] == ("unsupported", no_convolution)

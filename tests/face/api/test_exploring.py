@@ -137,9 +137,9 @@ def test_a_sample_explores_the_points_that_it_draws(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("share", "said"),
     [
-        (0, r"--share 0: expected a share above 0 and at most 1"),
-        (2, r"--share 2: expected"),
-        (0.05, r"--share 0\.05 of 24 points is 2 points, and it takes 3 to measure every value"),
+        (0, r"`share=0`: expected a share above 0 and at most 1"),
+        (2, r"`share=2`: expected"),
+        (0.05, r"`share=0\.05` of 24 points is 2 points, and it takes 3 to measure every value"),
     ],
 )
 def test_a_bad_share_is_one_message_and_nothing_is_written(tmp_path: Path, share: float, said: str) -> None:

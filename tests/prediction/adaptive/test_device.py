@@ -150,7 +150,7 @@ def test_a_slow_device_stops_early_with_the_minutes_that_go_on(tmp_path: Path) -
     with pytest.raises(Unfinished, match="a point takes 40 s here") as told:
         slow.command(6, pace=10.0)
     assert len(slow.ids(ROWS)) < FIRST and not (slow.folder / "predictor.json").exists()
-    minutes = int(str(told.value).partition("with --minutes ")[2].split()[0])
+    minutes = int(str(told.value).partition("with `minutes=")[2].partition("`")[0])
     with pytest.raises(Unfinished):
         slow.command(6, pace=10.0)
     assert not slow.sessions[-1].measured, "what is known already is not found out again"

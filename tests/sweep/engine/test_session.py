@@ -93,7 +93,7 @@ def test_a_fork_is_made_when_a_session_is_opened_and_never_later(
             made.append(spawned)
             super().__init__(spawned)
 
-    monkeypatch.setattr(server, "Server", Noted)
+    monkeypatch.setattr(server, "WorkerServer", Noted)
     study = dlas.Study(axes=STUBS)
     with Session.open("forked", cache=tmp_path) as session:
         assert made == [False], "before this process can have run kernels"
