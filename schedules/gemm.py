@@ -200,15 +200,10 @@ def im2col(padded: te.Tensor, conv: Conv) -> te.Tensor:
     """Return the patches of each row of the output [n, groups, p, c / groups r s, q], as stage ``im2col``."""
 
     def element(n: Expr, group: Expr, p: Expr, at: Expr, q: Expr) -> Expr:
-        return patch_element(padded, conv, n, group, p, at, q)
+        channels, window = conv.c // conv.groups, conv.r * conv.s
+        row = p * conv.strides[0] + at // conv.s % conv.r * conv.dilation[0]
+        column = q * conv.strides[1] + at % conv.s * conv.dilation[1]
+        return padded[n, group * channels + at // window, row, column]
 
     rows = conv.c // conv.groups * conv.r * conv.s
     return te.compute((conv.n, conv.groups, conv.p, rows, conv.q), element, name="im2col")
-
-
-def patch_element(padded: te.Tensor, conv: Conv, n: Expr, group: Expr, p: Expr, at: Expr, q: Expr) -> Expr:
-    """Return the element of patch (p, q) in row ``at``, which stands for a channel and a weight's place."""
-    channels, window = conv.c // conv.groups, conv.r * conv.s
-    row = p * conv.strides[0] + at // conv.s % conv.r * conv.dilation[0]
-    column = q * conv.strides[1] + at % conv.s * conv.dilation[1]
-    return padded[n, group * channels + at // window, row, column]

@@ -12,7 +12,7 @@ from dlas.schedules.loops.dot_products import dot_products, tap_products
 from dlas.schedules.loops.halves import multiplies_halves
 from dlas.schedules.loops.numbers import converted
 from dlas.schedules.loops.transformations import out_of_blocks
-from dlas.schedules.spatial_packing.blocks import factors_of, joins_rows, rows_and_columns
+from dlas.schedules.spatial_packing.blocks import SumPlace, factors_of, joins_rows, rows_and_columns
 from dlas.schedules.spatial_packing.chains import InChains
 from dlas.schedules.spatial_packing.channels import OVER_CHANNELS, OverChannels
 from dlas.schedules.spatial_packing.form import SpatialForm
@@ -71,7 +71,7 @@ class SpatialPack(SpatialForm):
         r, s = te.reduce_axis((0, conv.r), "r"), te.reduce_axis((0, conv.s), "s")
 
         def element(n: Expr, block: Expr, p: Expr, q: Expr, lane: Expr) -> Expr:
-            value, weight = factors(n, block, p, q, lane, co, r, s, ci)
+            value, weight = factors(SumPlace(n, block, p, q, lane), co, r, s, ci)
             product = converted(value, conv.accumulator_type) * converted(weight, conv.accumulator_type)
             return te.sum(product, axis=[co, r, s, ci])
 

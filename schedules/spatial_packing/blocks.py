@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tvm import te
 from tvm.ir import Expr
@@ -22,8 +23,25 @@ Apply = Callable[[Schedule, Conv, Decisions], None]
 """Transforms loops as one point of that space says."""
 Pixels = Callable[[Expr, Expr, Expr, Expr, Expr, Expr], Expr]
 """Gives the input's element under a weight, by n, channel, p, q, r and s."""
-Factors = Callable[..., tuple[Expr, te.TensorSlice]]
-"""Gives an input and the weight that multiplies it, by n, block, p, q, lane, co, r, s and ci."""
+
+
+@dataclass(frozen=True)
+class SumPlace:
+    """Where a sum is, in blocks of filters."""
+
+    n: Expr
+    """Of the image in its batch."""
+    block: Expr
+    """Of filters."""
+    p: Expr
+    q: Expr
+    """Row and column, as :func:`rows_and_columns` counts them."""
+    lane: Expr
+    """The filter in its block."""
+
+
+Factors = Callable[[SumPlace, Expr, Expr, Expr, Expr], tuple[Expr, te.TensorSlice]]
+"""Gives an input and the weight that multiplies it, by the place of their sum, co, r, s and ci."""
 
 
 def channels_together(conv: Conv) -> int:
@@ -72,12 +90,10 @@ def factors_of(pixels: Pixels, filters: te.Tensor, conv: Conv) -> Factors:
     _, outer, _, _, inner, t = (int(extent) for extent in filters.shape)
     a_group, joined = conv.k // conv.groups, joins_rows(conv)
 
-    def factors(
-        n: Expr, block: Expr, p: Expr, q: Expr, lane: Expr, co: Expr, r: Expr, s: Expr, ci: Expr
-    ) -> tuple[Expr, te.TensorSlice]:
-        p, q = row_and_column(p, q, conv, joined)
-        group = (block * t + (lane if t > a_group else 0)) // a_group if conv.groups > 1 else 0
-        value = pixels(n, group * (outer * inner) + co * inner + ci, p, q, r, s)
-        return value, filters[block, co, r, s, ci, lane]
+    def factors(at: SumPlace, co: Expr, r: Expr, s: Expr, ci: Expr) -> tuple[Expr, te.TensorSlice]:
+        p, q = row_and_column(at.p, at.q, conv, joined)
+        group = (at.block * t + (at.lane if t > a_group else 0)) // a_group if conv.groups > 1 else 0
+        value = pixels(at.n, group * (outer * inner) + co * inner + ci, p, q, r, s)
+        return value, filters[at.block, co, r, s, ci, at.lane]
 
     return factors

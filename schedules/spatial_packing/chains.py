@@ -14,6 +14,7 @@ from dlas.schedules.loops.halves import CHAIN, HALF, LONGEST_CHAIN, SHORTEST_CHA
 from dlas.schedules.loops.transformations import out_of_blocks
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.spatial_packing.blocks import (
+    SumPlace,
     channels_together,
     factors_of,
     joins_rows,
@@ -45,7 +46,7 @@ class InChains(SpatialForm):
         ci = te.reduce_axis((0, inner), "ci")
 
         def chain(n: Expr, block: Expr, p: Expr, q: Expr, c: Expr, i: Expr, j: Expr, lane: Expr) -> Expr:
-            value, weight = factors(n, block, p, q, lane, c, i, j, ci)
+            value, weight = factors(SumPlace(n, block, p, q, lane), c, i, j, ci)
             return te.sum(value * weight, axis=[ci])
 
         shape = (conv.n, blocks, *rows_and_columns(conv, joins_rows(conv)))
