@@ -38,6 +38,8 @@ class ProgramFolder:
     """Whether the program holds instructions of one processor."""
     tolerance: float = 0.0
     """Of its build."""
+    notes: tuple[str, ...] = ()
+    """In what its build may differ from the one that was measured."""
 
 
 TVM = ProgramFolder("tvm", ("apache-tvm", "apache-tvm-ffi", "numpy"), native=True)

@@ -6,7 +6,6 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
@@ -50,18 +49,13 @@ def write(row: Row, point: Point, store: Cache, made: CachedBuild, folder: Path)
         made.build.folder,
         folder,
     )
-    packed = replace(packed, tolerance=made.build.facts.get("tolerance", 0.0))
-    write_rest(row, point, store, made.network, folder, packed, made.notes)
+    tolerance = made.build.facts.get("tolerance", 0.0)
+    packed = replace(packed, tolerance=tolerance, notes=tuple(made.notes))
+    write_rest(row, point, store, made.network, folder, packed)
 
 
 def write_rest(
-    row: Row,
-    point: Point,
-    store: Cache,
-    network: Artifact,
-    folder: Path,
-    packed: ProgramFolder,
-    notes: Sequence[str] = (),
+    row: Row, point: Point, store: Cache, network: Artifact, folder: Path, packed: ProgramFolder
 ) -> None:
     """Write all files of a deployed folder beside those of its program.
 
@@ -75,8 +69,6 @@ def write_rest(
         Holds the program.
     packed : ProgramFolder
         What the program needs.
-    notes : sequence of str
-        In what the build may differ from the one that was measured.
     """
     shutil.copyfile(Path(run.__file__), folder / "run.py")
     sample, shown = load_sample(store, network.key), max(point.batch, EXAMPLE_IMAGES)
@@ -89,7 +81,7 @@ def write_rest(
     (folder / "requirements.txt").write_text("".join(pinned))
     prepared = preparation(point.dataset_part)
     files = [run.HASHES, *(path.name for path in folder.iterdir())]
-    (folder / "README.md").write_text(readme(row, description, prepared, files, notes))
+    (folder / "README.md").write_text(readme(row, description, prepared, files, packed.notes))
     hashes = [f"{_sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
     (folder / run.HASHES).write_text("".join(hashes))
 
