@@ -43,32 +43,29 @@ class Case:
     """The weight itself [k, c / groups, r, s], instead of a random one."""
 
 
-def _conv(
-    name: str, n: int, c: int, size: tuple[int, int], k: int, kernel: tuple[int, int], **rest: Any
-) -> Conv:
-    return Conv(name, n, c, *size, k, *kernel, **rest)
+def _conv(name: str, read: tuple[int, int, int, int], k: int, kernel: tuple[int, int], **rest: Any) -> Conv:
+    """Return a convolution that reads images of a shape [n, c, h, w]."""
+    return Conv(name, *read, k, *kernel, **rest)
 
 
 SAME = (1, 1, 1, 1)
 CASES: tuple[Case, ...] = (
-    Case(_conv("plain", 1, 8, (10, 12), 16, (3, 3))),
-    Case(_conv("padded", 1, 16, (14, 14), 16, (3, 3), padding=SAME)),
-    Case(_conv("stride 2", 1, 8, (15, 16), 16, (3, 3), strides=(2, 2), padding=SAME)),
-    Case(_conv("strides 1 and 3", 1, 4, (9, 13), 8, (3, 3), strides=(1, 3), padding=SAME)),
-    Case(_conv("asymmetric padding", 1, 4, (9, 9), 8, (3, 3), padding=(0, 1, 2, 3))),
-    Case(_conv("a border of 1.5", 1, 16, (9, 9), 16, (3, 3), padding=SAME, padding_value=1.5), True, True),
-    Case(_conv("dilation", 1, 8, (13, 13), 8, (3, 3), padding=(2, 2, 2, 2), dilation=(2, 2))),
-    Case(_conv("dilations 1 and 3", 1, 4, (9, 15), 8, (3, 3), dilation=(1, 3))),
-    Case(_conv("groups", 1, 12, (8, 8), 24, (3, 3), padding=SAME, groups=3)),
-    Case(_conv("depthwise", 1, 16, (12, 12), 16, (3, 3), padding=SAME, groups=16)),
-    Case(_conv("depthwise, two filters a channel", 1, 6, (8, 8), 12, (3, 3), padding=SAME, groups=6)),
-    Case(_conv("depthwise, eight filters a channel", 1, 3, (8, 8), 24, (3, 3), padding=SAME, groups=3)),
+    Case(_conv("plain", (1, 8, 10, 12), 16, (3, 3))),
+    Case(_conv("padded", (1, 16, 14, 14), 16, (3, 3), padding=SAME)),
+    Case(_conv("stride 2", (1, 8, 15, 16), 16, (3, 3), strides=(2, 2), padding=SAME)),
+    Case(_conv("strides 1 and 3", (1, 4, 9, 13), 8, (3, 3), strides=(1, 3), padding=SAME)),
+    Case(_conv("asymmetric padding", (1, 4, 9, 9), 8, (3, 3), padding=(0, 1, 2, 3))),
+    Case(_conv("a border of 1.5", (1, 16, 9, 9), 16, (3, 3), padding=SAME, padding_value=1.5), True, True),
+    Case(_conv("dilation", (1, 8, 13, 13), 8, (3, 3), padding=(2, 2, 2, 2), dilation=(2, 2))),
+    Case(_conv("dilations 1 and 3", (1, 4, 9, 15), 8, (3, 3), dilation=(1, 3))),
+    Case(_conv("groups", (1, 12, 8, 8), 24, (3, 3), padding=SAME, groups=3)),
+    Case(_conv("depthwise", (1, 16, 12, 12), 16, (3, 3), padding=SAME, groups=16)),
+    Case(_conv("depthwise, two filters a channel", (1, 6, 8, 8), 12, (3, 3), padding=SAME, groups=6)),
+    Case(_conv("depthwise, eight filters a channel", (1, 3, 8, 8), 24, (3, 3), padding=SAME, groups=3)),
     Case(
         _conv(
             "depthwise, stride 2",
-            1,
-            16,
-            (13, 13),
+            (1, 16, 13, 13),
             16,
             (5, 5),
             strides=(2, 2),
@@ -76,32 +73,32 @@ CASES: tuple[Case, ...] = (
             groups=16,
         )
     ),
-    Case(_conv("1x1", 1, 32, (7, 7), 16, (1, 1))),
-    Case(_conv("1x1, stride 2", 1, 16, (8, 8), 32, (1, 1), strides=(2, 2))),
+    Case(_conv("1x1", (1, 32, 7, 7), 16, (1, 1))),
+    Case(_conv("1x1, stride 2", (1, 16, 8, 8), 32, (1, 1), strides=(2, 2))),
     Case(
         _conv(
-            "7x7, stride 2, three channels", 1, 3, (32, 32), 16, (7, 7), strides=(2, 2), padding=(3, 3, 3, 3)
+            "7x7, stride 2, three channels", (1, 3, 32, 32), 16, (7, 7), strides=(2, 2), padding=(3, 3, 3, 3)
         )
     ),
-    Case(_conv("1x5 kernel", 1, 4, (6, 11), 8, (1, 5), padding=(0, 2, 0, 2))),
-    Case(_conv("odd sizes", 1, 5, (11, 7), 13, (3, 3), padding=SAME)),
-    Case(_conv("filters that make no whole vectors", 1, 9, (8, 16), 51, (1, 1)), bias=True),
-    Case(_conv("one output point", 1, 16, (3, 3), 10, (3, 3))),
-    Case(_conv("one of everything", 1, 1, (1, 1), 1, (1, 1)), bias=True, activation="relu"),
-    Case(_conv("depthwise 1x1", 1, 8, (5, 5), 8, (1, 1), groups=8), bias=True),
-    Case(_conv("one channel, one filter", 1, 1, (5, 5), 1, (3, 3), padding=SAME)),
-    Case(_conv("whole blocks of GPU threads", 1, 8, (10, 16), 16, (3, 3), padding=SAME), bias=True),
-    Case(_conv("batch 3", 3, 8, (9, 9), 16, (3, 3), padding=SAME), bias=True),
-    Case(_conv("bias", 1, 8, (8, 8), 16, (3, 3), padding=SAME), bias=True),
-    Case(_conv("bias and relu", 1, 8, (8, 8), 16, (3, 3), padding=SAME), bias=True, activation="relu"),
-    Case(_conv("silu", 1, 8, (8, 8), 16, (1, 1)), bias=True, activation="silu"),
-    Case(_conv("depthwise and relu6", 2, 8, (9, 9), 8, (3, 3), padding=SAME, groups=8), True, False, "relu6"),
-    Case(_conv("bias, residual, relu", 1, 16, (7, 7), 16, (3, 3), padding=SAME), True, True, "relu"),
-    Case(_conv("residual, batch 2", 2, 8, (6, 6), 8, (1, 1)), True, True, "sigmoid"),
-    Case(_conv("half zeros", 1, 8, (9, 7), 10, (3, 3), strides=(1, 2), padding=SAME), True, sparsity=0.5),
-    Case(_conv("mostly zeros", 1, 16, (8, 8), 16, (3, 3), padding=SAME), True, True, "relu", sparsity=0.9),
-    Case(_conv("hardly anything but zeros", 2, 24, (6, 6), 8, (1, 1), groups=2), True, sparsity=0.99),
-    Case(_conv("nothing but zeros", 1, 4, (6, 6), 8, (3, 3), padding=SAME), True, sparsity=1.0),
+    Case(_conv("1x5 kernel", (1, 4, 6, 11), 8, (1, 5), padding=(0, 2, 0, 2))),
+    Case(_conv("odd sizes", (1, 5, 11, 7), 13, (3, 3), padding=SAME)),
+    Case(_conv("filters that make no whole vectors", (1, 9, 8, 16), 51, (1, 1)), bias=True),
+    Case(_conv("one output point", (1, 16, 3, 3), 10, (3, 3))),
+    Case(_conv("one of everything", (1, 1, 1, 1), 1, (1, 1)), bias=True, activation="relu"),
+    Case(_conv("depthwise 1x1", (1, 8, 5, 5), 8, (1, 1), groups=8), bias=True),
+    Case(_conv("one channel, one filter", (1, 1, 5, 5), 1, (3, 3), padding=SAME)),
+    Case(_conv("whole blocks of GPU threads", (1, 8, 10, 16), 16, (3, 3), padding=SAME), bias=True),
+    Case(_conv("batch 3", (3, 8, 9, 9), 16, (3, 3), padding=SAME), bias=True),
+    Case(_conv("bias", (1, 8, 8, 8), 16, (3, 3), padding=SAME), bias=True),
+    Case(_conv("bias and relu", (1, 8, 8, 8), 16, (3, 3), padding=SAME), bias=True, activation="relu"),
+    Case(_conv("silu", (1, 8, 8, 8), 16, (1, 1)), bias=True, activation="silu"),
+    Case(_conv("depthwise and relu6", (2, 8, 9, 9), 8, (3, 3), padding=SAME, groups=8), True, False, "relu6"),
+    Case(_conv("bias, residual, relu", (1, 16, 7, 7), 16, (3, 3), padding=SAME), True, True, "relu"),
+    Case(_conv("residual, batch 2", (2, 8, 6, 6), 8, (1, 1)), True, True, "sigmoid"),
+    Case(_conv("half zeros", (1, 8, 9, 7), 10, (3, 3), strides=(1, 2), padding=SAME), True, sparsity=0.5),
+    Case(_conv("mostly zeros", (1, 16, 8, 8), 16, (3, 3), padding=SAME), True, True, "relu", sparsity=0.9),
+    Case(_conv("hardly anything but zeros", (2, 24, 6, 6), 8, (1, 1), groups=2), True, sparsity=0.99),
+    Case(_conv("nothing but zeros", (1, 4, 6, 6), 8, (3, 3), padding=SAME), True, sparsity=1.0),
 )
 """The convolutions that every algorithm is checked with."""
 
