@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from dlas.networks.subnets.blocks import TablePart
-from dlas.networks.subnets.shapes import Block, Shapes
+from dlas.networks.subnets.shapes import Block, Shapes, SquareConv
 from dlas.networks.subnets.written import Stage
 
 Named = list[tuple[str, nn.Module]]
@@ -51,19 +51,11 @@ class SubnetBlock(nn.Module):
         super().__init__()
         layers: Named = []
         if block.expands:
-            layers += _conv("expand", block.read, block.middle, 1, swish=block.swish)
-        layers += _conv(
-            "depthwise",
-            block.middle,
-            block.middle,
-            block.kernel,
-            block.stride,
-            groups=block.middle,
-            swish=block.swish,
-        )
+            layers += _conv("expand", SquareConv(block.read, block.middle, 1), block.swish)
+        layers += _conv("depthwise", block.depthwise, block.swish)
         if block.gated:
             layers.append(("gate", Gate(block.middle, block.squeezed)))
-        layers += _conv("project", block.middle, block.written, 1)
+        layers += _conv("project", SquareConv(block.middle, block.written, 1))
         self.body = nn.Sequential(OrderedDict(layers))
         self.skips = block.skips
 
@@ -109,12 +101,12 @@ def subnet(shapes: Shapes, stages: Sequence[Stage], channels: int, classes: int)
 
 def stem(shapes: Shapes, channels: int) -> Named:
     """Return the first convolution with its norm and activation."""
-    return _conv("stem", channels, shapes.stem, 3, shapes.strides[0], swish=True)
+    return _conv("stem", SquareConv(channels, shapes.stem, 3, shapes.strides[0]), swish=True)
 
 
 def expanded(shapes: Shapes) -> Named:
     """Return the 1x1 convolution before the global pooling."""
-    return _conv("expand", shapes.channels[-1], shapes.expanded, 1, swish=True)
+    return _conv("expand", SquareConv(shapes.channels[-1], shapes.expanded, 1), swish=True)
 
 
 def features(shapes: Shapes) -> Named:
@@ -125,12 +117,11 @@ def features(shapes: Shapes) -> Named:
     ]
 
 
-def _conv(
-    name: str, c: int, k: int, kernel: int, stride: int = 1, groups: int = 1, swish: bool | None = None
-) -> Named:
+def _conv(name: str, shape: SquareConv, swish: bool | None = None) -> Named:
     """Return a convolution, its norm, and h-swish or ReLU; no activation where ``swish`` is None."""
-    conv = nn.Conv2d(c, k, kernel, stride, kernel // 2, groups=groups, bias=False)
-    layers: Named = [(name, conv), (f"{name}_norm", nn.BatchNorm2d(k))]
+    around = shape.kernel // 2
+    conv = nn.Conv2d(shape.c, shape.k, shape.kernel, shape.stride, around, groups=shape.groups, bias=False)
+    layers: Named = [(name, conv), (f"{name}_norm", nn.BatchNorm2d(shape.k))]
     if swish is not None:
         layers.append((f"{name}_activation", nn.Hardswish() if swish else nn.ReLU()))
     return layers
@@ -152,4 +143,5 @@ def part(known: TablePart) -> nn.Module:
             OrderedDict([("features", nn.Conv2d(c, k, 1, bias=False)), ("activation", nn.Hardswish())])
         )
     kernel = 3 if known.kind == "Conv" else 1
-    return nn.Sequential(OrderedDict(_conv("conv", c, k, kernel, -(-height // out), swish=True)))
+    conv = SquareConv(c, k, kernel, -(-height // out))
+    return nn.Sequential(OrderedDict(_conv("conv", conv, swish=True)))

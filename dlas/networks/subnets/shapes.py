@@ -25,6 +25,19 @@ CLASSES = 1000
 
 
 @dataclass(frozen=True)
+class SquareConv:
+    """A convolution with a square kernel, padded so that a stride of 1 keeps the height."""
+
+    c: int
+    k: int
+    """Channels that it reads, and filters."""
+    kernel: int
+    """Height of the kernel."""
+    stride: int = 1
+    groups: int = 1
+
+
+@dataclass(frozen=True)
 class Block:
     """An inverted residual: expand, convolve each channel, gate, project."""
 
@@ -48,6 +61,11 @@ class Block:
     def skips(self) -> bool:
         """Whether its input is added to its output."""
         return self.stride == 1 and self.read == self.written
+
+    @property
+    def depthwise(self) -> SquareConv:
+        """Its convolution of each channel."""
+        return SquareConv(self.middle, self.middle, self.kernel, self.stride, self.middle)
 
     @property
     def squeezed(self) -> int:
@@ -196,15 +214,15 @@ def operators(
 ) -> list[Operator]:
     """Return the operators of a subnetwork's inference on images of some channels, as torch runs them."""
     listed = _Operators(batch)
-    start = listed.conv("stem", channels, shapes.stem, size, 3, shapes.strides[0])
+    start = listed.conv("stem", SquareConv(channels, shapes.stem, 3, shapes.strides[0]), size)
     listed.activation("stem", shapes.stem, start, swish=True)
     size = listed.block("first", shapes.first, start)
     for place, block in enumerate(shapes.blocks(stages)):
         size = listed.block(f"block{place}", block, size)
-    listed.conv("expand", shapes.channels[-1], shapes.expanded, size, 1)
+    listed.conv("expand", SquareConv(shapes.channels[-1], shapes.expanded, 1), size)
     listed.activation("expand", shapes.expanded, size, swish=True)
     listed.add("pool", "GlobalAveragePool", [[shapes.expanded, size, size]], [shapes.expanded, 1, 1])
-    listed.conv("features", shapes.expanded, shapes.features, 1, 1, norm=False)
+    listed.conv("features", SquareConv(shapes.expanded, shapes.features, 1), 1, norm=False)
     listed.activation("features", shapes.features, 1, swish=True)
     listed.add(
         "classes", "Gemm", [[shapes.features]], [classes], bias=True, macs=batch * shapes.features * classes
@@ -235,20 +253,9 @@ class _Operators:
         }
         self.found.append(cast(Operator, listed))
 
-    def conv(
-        self,
-        name: str,
-        c: int,
-        k: int,
-        size: int,
-        kernel: int,
-        stride: int = 1,
-        groups: int = 1,
-        norm: bool = True,
-        bias: bool = False,
-    ) -> int:
-        """List a padded convolution and its batch norm, and return the height of what they write."""
-        out, around = halved(size, stride), kernel // 2
+    def conv(self, name: str, conv: SquareConv, size: int, *, norm: bool = True, bias: bool = False) -> int:
+        """List a convolution of maps of a height and its batch norm, and return that of what they write."""
+        c, k, kernel, out = conv.c, conv.k, conv.kernel, halved(size, conv.stride)
         self.add(
             name,
             "Conv",
@@ -263,12 +270,12 @@ class _Operators:
             s=kernel,
             p=out,
             q=out,
-            strides=[stride, stride],
-            padding=[around] * 4,
+            strides=[conv.stride] * 2,
+            padding=[kernel // 2] * 4,
             dilation=[1, 1],
-            groups=groups,
+            groups=conv.groups,
             bias=bias,
-            macs=self.batch * out * out * k * (c // groups) * kernel * kernel,
+            macs=self.batch * out * out * k * (c // conv.groups) * kernel * kernel,
         )
         if norm:
             shape = [k, out, out]
@@ -284,20 +291,20 @@ class _Operators:
         """List a block, and return the height of what it writes."""
         middle, before = block.middle, size
         if block.expands:
-            self.conv(f"{name}.expand", block.read, middle, size, 1)
+            self.conv(f"{name}.expand", SquareConv(block.read, middle, 1), size)
             self.activation(f"{name}.expand", middle, size, block.swish)
-        size = self.conv(f"{name}.depthwise", middle, middle, size, block.kernel, block.stride, middle)
+        size = self.conv(f"{name}.depthwise", block.depthwise, size)
         self.activation(f"{name}.depthwise", middle, size, block.swish)
         whole = [middle, size, size]
         if block.gated:
             one, squeezed = [middle, 1, 1], [block.squeezed, 1, 1]
             self.add(f"{name}.gate.pool", "GlobalAveragePool", [whole], one)
-            self.conv(f"{name}.gate.squeeze", middle, block.squeezed, 1, 1, norm=False, bias=True)
+            self.conv(f"{name}.gate.squeeze", SquareConv(middle, block.squeezed, 1), 1, norm=False, bias=True)
             self.add(f"{name}.gate.relu", "Relu", [squeezed], squeezed)
-            self.conv(f"{name}.gate.excite", block.squeezed, middle, 1, 1, norm=False, bias=True)
+            self.conv(f"{name}.gate.excite", SquareConv(block.squeezed, middle, 1), 1, norm=False, bias=True)
             self.add(f"{name}.gate.sigmoid", "HardSigmoid", [one], one)
             self.add(f"{name}.gate.mul", "Mul", [whole, one], whole)
-        self.conv(f"{name}.project", middle, block.written, size, 1)
+        self.conv(f"{name}.project", SquareConv(middle, block.written, 1), size)
         if block.skips:
             assert before == size
             shape = [block.written, size, size]
