@@ -23,7 +23,7 @@ from rich.table import Table
 from dlas.bench.processes.workers import WorkerPool
 from dlas.face.console import terminal
 from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
-from dlas.lowering.kernels.tail import EpilogueStep
+from dlas.lowering.kernels.tail import ConvolutionTail, EpilogueStep
 from dlas.lowering.tuning.local_runner import LocalRunner
 from dlas.lowering.tuning.tuner import SearchSettings, TuningResult, tune
 from dlas.stack import Bench, Conv, Hardware, Workspace
@@ -90,7 +90,7 @@ def _kernel(conv: Conv) -> ConvolutionKernel:
     weight = draw.standard_normal((conv.k, conv.c, conv.r, conv.s)).astype(np.float32)
     bias = np.ones((conv.k, 1, 1), np.float32)
     algorithm = parts.make("algorithm", "spatial_pack", {"layout": "blocked"})
-    return make_kernel(algorithm, conv, weight, "layer", BIAS_AND_RELU, [bias])
+    return make_kernel(algorithm, conv, weight, "layer", ConvolutionTail(BIAS_AND_RELU, [bias]))
 
 
 def _tuned(

@@ -12,7 +12,7 @@ import pytest
 
 from dlas.lowering.kernels.convolutions import make_kernel
 from dlas.lowering.kernels.kernel import schedule_kernel
-from dlas.lowering.kernels.tail import EpilogueStep
+from dlas.lowering.kernels.tail import ConvolutionTail, EpilogueStep
 from dlas.stack import Conv, Target
 from dlas.sweep.study import parts
 
@@ -49,7 +49,8 @@ def test_kernel_is_the_golden_one(algorithm: str, convolution: str, update_golde
         weight = np.ones((conv.k, conv.c // conv.groups, conv.r, conv.s), np.float32)
         weight[-1, -1, -1, -1] = 0  # algorithms for sparse weights leave others to dense ones
         bias = np.ones((1, conv.k, 1, 1), np.float32)
-        kernel = make_kernel(part, conv, weight, convolution, BIAS_AND_RELU, [bias], TARGET)
+        tail = ConvolutionTail(BIAS_AND_RELU, [bias])
+        kernel = make_kernel(part, conv, weight, convolution, tail, TARGET)
         script = schedule_kernel(kernel, TARGET).script() + "\n"
     path = GOLDEN / f"{algorithm}.{convolution}.txt"
     if update_golden:

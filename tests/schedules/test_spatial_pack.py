@@ -11,7 +11,7 @@ import tvm
 
 from dlas.lowering.kernels.convolutions import ConvolutionKernel, make_kernel
 from dlas.lowering.kernels.kernel import schedule_kernel
-from dlas.lowering.kernels.tail import EpilogueStep
+from dlas.lowering.kernels.tail import ConvolutionTail, EpilogueStep
 from dlas.schedules.gemm import Gemm
 from dlas.schedules.loops.registers import a_row
 from dlas.schedules.loops.vectors import vector_unit
@@ -29,7 +29,7 @@ BIAS = (EpilogueStep("relax.add", (("value", 0), ("operand", 0))),)
 def kernel_of(conv: Conv) -> ConvolutionKernel:
     weight = np.ones((conv.k, conv.c // conv.groups, conv.r, conv.s), np.float32)
     bias = np.ones((conv.k, 1, 1), np.float32)
-    return make_kernel(SpatialPack(layout="blocked"), conv, weight, "main", BIAS, [bias])
+    return make_kernel(SpatialPack(layout="blocked"), conv, weight, "main", ConvolutionTail(BIAS, [bias]))
 
 
 @pytest.mark.parametrize("target", TARGETS)

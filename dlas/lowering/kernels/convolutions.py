@@ -15,7 +15,7 @@ from dlas.lowering.graph.graph import OPAQUE, shape_of
 from dlas.lowering.kernels.kernel import Kernel, KernelOrigin
 from dlas.lowering.kernels.layouts import block_array, block_shape
 from dlas.lowering.kernels.regions import Region
-from dlas.lowering.kernels.tail import Epilogue, EpilogueStep, Operand, fold_affine
+from dlas.lowering.kernels.tail import ConvolutionTail, Epilogue, EpilogueStep, Operand, fold_affine
 from dlas.networks.operator_names import of_relax
 from dlas.schedules.direct import Direct
 from dlas.stack import (
@@ -176,8 +176,7 @@ def make_kernel(
     conv: Conv,
     weight: Array,
     name: str,
-    steps: Sequence[EpilogueStep] = (),
-    operands: Sequence[Operand] = (),
+    tail: ConvolutionTail = ConvolutionTail(),  # noqa: B008 - it is frozen
     target: Target = GENERIC,
 ) -> ConvolutionKernel:
     """Return the kernel of one convolution, by ``direct`` if the algorithm declines it.
@@ -187,16 +186,14 @@ def make_kernel(
     weight : ndarray, [k, c / groups, r, s]
     name : str
         The PrimFunc's name, an identifier.
-    steps : sequence of EpilogueStep
-        The tail; leading scales and shifts are folded into weight and bias.
-    operands : sequence
-        What the steps read: an ndarray or constant, or a Relax variable.
+    tail : ConvolutionTail
+        Leading scales and shifts are folded into weight and bias.
     target : Target
         An algorithm may depend on it.
     """
     asked = algorithm.for_layer(conv, target)
     declined = asked.supports(conv)
-    weight, steps, operands = fold_affine(weight, conv, steps, operands)
+    weight, steps, operands = fold_affine(weight, conv, tail.steps, tail.operands)
     chosen = asked.for_weight(weight, conv) if declined is None else Direct()
     if chosen is not asked:
         chosen = chosen.for_layer(conv, target)

@@ -20,7 +20,7 @@ from dlas.lowering.kernels.edges import Edges
 from dlas.lowering.kernels.layouts import PLAIN, Layouts
 from dlas.lowering.kernels.products.linear import linear, pack_linear
 from dlas.lowering.kernels.regions import Region
-from dlas.lowering.kernels.tail import Operand
+from dlas.lowering.kernels.tail import ConvolutionTail, Operand
 from dlas.stack import Algorithm, Array, Layer, Target, stored_type
 
 
@@ -124,7 +124,8 @@ class Emitter(Rewriter):
         operands = [as_array(o) if is_constant(o) else o for o in region.operands]
         conv, weight = read_conv(layer, region), as_array(region.call.args[1])
         name = self._kernel_name(layer)
-        kernel = make_kernel(self.algorithm, conv, weight, name, region.steps, operands, self.target)
+        tail = ConvolutionTail(region.steps, operands)
+        kernel = make_kernel(self.algorithm, conv, weight, name, tail, self.target)
         self.kernels[kernel.name] = kernel
         self.layers.append(kernel.describe())
         self._record(region, layer)

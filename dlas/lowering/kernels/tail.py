@@ -44,6 +44,16 @@ class EpilogueStep:
 
 
 @dataclass(frozen=True)
+class ConvolutionTail:
+    """What follows a convolution in a network and is computed in its kernel."""
+
+    steps: Sequence[EpilogueStep] = ()
+    """In order."""
+    operands: Sequence[Operand] = ()
+    """What the steps read beside the convolution: an array or constant, or a Relax variable."""
+
+
+@dataclass(frozen=True)
 class Epilogue:
     """The tail of one convolution; what algorithms know as ``stack.Tail``."""
 
