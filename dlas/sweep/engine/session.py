@@ -24,7 +24,7 @@ from dlas.sweep.engine.planned import Examples, planned
 from dlas.sweep.engine.point_run import Summary
 from dlas.sweep.engine.preview import Preview, preview
 from dlas.sweep.engine.progress import Display, Silent
-from dlas.sweep.engine.sweep import Sweep
+from dlas.sweep.engine.sweep import Sweep, SweepOptions
 from dlas.sweep.engine.workers import Steps as Steps
 from dlas.sweep.engine.workers import Workers
 from dlas.sweep.engine.writers import InMemoryRows, NotingRows, RowWriter
@@ -293,19 +293,9 @@ class Session:
         """Run points, and return how they ended."""
         axes = study.varying() or ["model"]
         with self._ending(), self.display.sweep(total, axes, self.workers.inline) as shown:
-            sweep = Sweep(
-                study,
-                writer,
-                self.cache(),
-                self.workers.runner(),
-                shown,
-                jobs=self.jobs,
-                retry=self.retry,
-                keep_builds=self.keep_builds,
-                until=until,
-                points=points,
-            )
-            return sweep.run()
+            options = SweepOptions(self.jobs, self.retry, self.keep_builds, until)
+            sweep = Sweep(study, writer, self.cache(), self.workers.runner(), shown, options)
+            return sweep.run(points)
 
     @contextmanager
     def _ending(self) -> Iterator[None]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dlas.bench.measuring.machine import Machine
@@ -35,6 +36,22 @@ WAIT_SECONDS = 0.5
 """Interval of checks whether another sweep has released a lock."""
 
 
+@dataclass(frozen=True)
+class SweepOptions:
+    """How far, how often and how many at a time points are run."""
+
+    jobs: int = 1
+    """Network and build steps that may run at a time; tuning and measuring pause them while they use the
+    device.
+    """
+    retry: Collection[str] = ()
+    """Statuses whose rows are run again."""
+    keep_builds: bool = False
+    """Whether built libraries are kept after their rows."""
+    until: str = "measure"
+    """The last step of each point: ``measure``, or ``tune`` or ``build``, after which nothing is measured."""
+
+
 class Sweep:
     """Runs the points of a study that have no current row.
 
@@ -46,17 +63,7 @@ class Sweep:
     runner : Runner
         Runs the steps.
     progress : Progress
-    jobs : int
-        Network and build steps that may run at a time; tuning and measuring
-        pause them while they use the device.
-    retry : collection of str
-        Statuses whose rows are run again.
-    keep_builds : bool
-        Keep built libraries after their rows.
-    until : str
-        The last step of each point: ``measure``, or ``tune`` or ``build``, after which nothing is measured.
-    points : iterable of Point, optional
-        Run instead of the study's.
+    options : SweepOptions
     """
 
     def __init__(
@@ -66,21 +73,15 @@ class Sweep:
         cache: Cache,
         runner: Runner,
         progress: Progress,
-        *,
-        jobs: int = 1,
-        retry: Collection[str] = (),
-        keep_builds: bool = False,
-        until: str = "measure",
-        points: Iterable[Point] | None = None,
+        options: SweepOptions,
     ) -> None:
         self.study, self.results, self.cache = study, results, cache
         self.runner, self.progress = runner, progress
-        self.jobs, self.retry, self.keep_builds = jobs, frozenset(retry), keep_builds
-        self.until = until
+        self.options = options
         self.summary = Summary()
-        self._threads = max(1, Machine().most_threads() // jobs)
+        self._threads = max(1, Machine().most_threads() // options.jobs)
         self._planner = Planner(study.measure, cache.root)
-        self._points = study.points() if points is None else iter(points)
+        self._points: Iterator[Point] = iter(())
         self._exhausted = False
         self._runs: list[PointRun] = []
         self._again: list[PointRun] = []
@@ -90,14 +91,20 @@ class Sweep:
         self._logs = results.folder / "logs"
         self._logs.mkdir(exist_ok=True)
 
-    def run(self) -> Summary:
+    def run(self, points: Iterable[Point] | None = None) -> Summary:
         """Run until every point has its row; on any exception end all jobs.
+
+        Parameters
+        ----------
+        points : iterable of Point, optional
+            By default all of the study.
 
         Raises
         ------
         DiskFull, OSError
             If the disk is full or a file cannot be written; the rows so far stay.
         """
+        self._points = self.study.points() if points is None else iter(points)
         self.cache.tidy()
         try:
             while True:
@@ -138,7 +145,7 @@ class Sweep:
 
     def _too_few(self) -> bool:
         """Return whether jobs may run short, or the first comparison lacks points that take turns."""
-        window = self.jobs + self._turns.most
+        window = self.options.jobs + self._turns.most
         if len(self._runs) < window:
             return True
         first = sum(run.comparison == self._runs[0].comparison for run in self._runs)
@@ -146,9 +153,9 @@ class Sweep:
 
     def _take(self, point: Point) -> None:
         """Take a point unless it has a current row; finish it at once if it needs no step."""
-        plan = self._planner.plan(point).until(self.until)
+        plan = self._planner.plan(point).until(self.options.until)
         status, key = self.results.existing.get(point.id, (None, None))
-        if key == plan.key and status not in self.retry:
+        if key == plan.key and status not in self.options.retry:
             self.summary.kept += 1
             return
         run = PointRun(point, plan, self._logs / f"{point.id}.log")
@@ -173,13 +180,13 @@ class Sweep:
                 break
             run.took.add_artifact(step, self.cache.notes(step.kind, step.key), self._owner(run))
             run.done += 1
-        if run.ready and self.until != "measure":
+        if run.ready and self.options.until != "measure":
             self._finish(run, OK)
         elif not run.ready and not run.step.alone and self._has_room():
             self._launch(run)
 
     def _has_room(self) -> bool:
-        return len(self._jobs) < self.jobs and not self._turns.fills_machine
+        return len(self._jobs) < self.options.jobs and not self._turns.fills_machine
 
     def _launch(self, run: PointRun) -> None:
         """Start a step, unless its artifact exists by now or is being made."""
@@ -269,7 +276,7 @@ class Sweep:
             self._failed(run, end)
             return
         run.job = None
-        if run.ready and self.until != "measure":
+        if run.ready and self.options.until != "measure":
             self._finish(run, OK)
 
     def _measured(self, run: PointRun, end: ChildEnd) -> None:
@@ -348,7 +355,7 @@ class Sweep:
         key = run.plan.artifacts().get("build")
         needing = (*self._runs, *self._again)
         shared = any(other.plan.artifacts().get("build") == key for other in needing)
-        if key and not shared and not self.keep_builds:
+        if key and not shared and not self.options.keep_builds:
             self.cache.discard("build", key)
 
 
