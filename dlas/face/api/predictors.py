@@ -80,7 +80,7 @@ def fit(
     from dlas.prediction.learning import stored
     from dlas.prediction.learning.named import criterion_of, predictor_of
     from dlas.prediction.learning.points import read_points
-    from dlas.prediction.learning.settings import evaluate_settings, fit_settings
+    from dlas.prediction.learning.settings import EvaluationProtocol, evaluate_settings, fit_settings
 
     folder = Path(to)
     stored.check_named(part)
@@ -93,8 +93,9 @@ def fit(
             f"`hold_out={str(criterion)!r}`: a predictor is fitted to each machine, number of threads, "
             "compiler and algorithm by itself; `dlas evaluate` tells how wrong one is on others"
         )
-    evaluated = evaluate_settings({part: predictor}, points, target, criterion, seed, say)
-    stored.write(folder, *fit_settings(part, predictor, evaluated, target, criterion, seed, say))
+    protocol = EvaluationProtocol(target, criterion, seed)
+    evaluated = evaluate_settings({part: predictor}, points, protocol, say)
+    stored.write(folder, *fit_settings(part, predictor, evaluated, protocol, say))
     return evaluated_view(target, criterion, points, evaluated)
 
 
@@ -121,19 +122,20 @@ def evaluate(
         numbers.
     """
     from dlas.face.tables.learned import curves_view, evaluated_view
+    from dlas.prediction.learning.curves import curves_of_settings
     from dlas.prediction.learning.named import criterion_of, named_predictor
     from dlas.prediction.learning.points import read_points
-    from dlas.prediction.learning.settings import evaluate_settings
+    from dlas.prediction.learning.settings import EvaluationProtocol, evaluate_settings
 
     chosen = dict(map(named_predictor, predictors))
     kernels = any(each.level == "kernel" for each in chosen.values())
     points = read_points(paths_of(rows), target, patterns(where), kernels=kernels)
     criterion = criterion_of(hold_out, points)
+    protocol = EvaluationProtocol(target, criterion, seed)
     if row_counts:
-        return curves_view(chosen, points, target, criterion, sorted(set(row_counts)), seed, say)
-    return evaluated_view(
-        target, criterion, points, evaluate_settings(chosen, points, target, criterion, seed, say)
-    )
+        curves = curves_of_settings(chosen, points, protocol, sorted(set(row_counts)), say)
+        return curves_view(target, criterion, points, curves)
+    return evaluated_view(target, criterion, points, evaluate_settings(chosen, points, protocol, say))
 
 
 def predict(

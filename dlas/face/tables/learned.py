@@ -13,14 +13,12 @@ from rich.text import Text
 
 from dlas.face.tables import predictors as tables
 from dlas.face.tables.view import View
-from dlas.prediction.learning.curves import curves_of_settings
+from dlas.prediction.learning.curves import Curves
 from dlas.prediction.learning.points import Points, points_of
 from dlas.prediction.learning.predictions import as_rows, bounded, predict
 from dlas.prediction.learning.settings import SettingEvaluation
 from dlas.prediction.learning.splits import Criterion
 from dlas.prediction.learning.stored import StoredPredictor
-from dlas.stack import Predictor
-from dlas.stack.types import Say
 from dlas.sweep.engine.planned import Examples
 from dlas.sweep.rows.predictions import MEASURED, write_predictions
 
@@ -39,17 +37,8 @@ def evaluated_view(
     return View(tables.scores_frame(evaluated), Group(*shown))
 
 
-def curves_view(
-    predictors: Mapping[str, Predictor],
-    points: Points,
-    target: str,
-    criterion: Criterion,
-    counts: Sequence[int],
-    seed: int,
-    say: Say,
-) -> View:
+def curves_view(target: str, criterion: Criterion, points: Points, found: Sequence[Curves]) -> View:
     """Return the errors of all settings by the number of rows."""
-    found = curves_of_settings(predictors, points, target, criterion, counts, seed, say)
     shown: list[RenderableType] = [tables.curves(each, target, str(criterion)) for each in found]
     if line := tables.left_out(points.left_out):
         shown.append(Text(line, style="dim"))

@@ -7,7 +7,7 @@ The OFA latency predictor, Figures 4 (b) and 5 (b): the elbow is where more rows
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,8 @@ from dlas.prediction.learning.fitting import fit, values_of
 from dlas.prediction.learning.metrics import Scores, score
 from dlas.prediction.learning.noise import noise_floor
 from dlas.prediction.learning.points import NETWORK, Points
-from dlas.prediction.learning.settings import describe
-from dlas.prediction.learning.splits import Criterion, Fold, check_leaks, folds
+from dlas.prediction.learning.settings import EvaluationProtocol, describe
+from dlas.prediction.learning.splits import Fold, check_leaks, folds
 from dlas.stack import Predictor, Samples
 from dlas.stack.types import Say
 from dlas.sweep.rows.labels import number_of
@@ -40,10 +40,8 @@ class Curves:
 def curves_of_settings(
     predictors: Mapping[str, Predictor],
     points: Points,
-    target: str,
-    criterion: Criterion,
+    protocol: EvaluationProtocol,
     counts: Sequence[int],
-    seed: int = 0,
     say: Say = print,
 ) -> list[Curves]:
     """Return the learning curves of predictors in each setting that has enough rows.
@@ -54,6 +52,7 @@ def curves_of_settings(
         If no setting has enough rows for any of the numbers, nothing can be held out, or a network would be
         on both sides.
     """
+    target, criterion, seed = protocol.target, protocol.criterion, protocol.seed
     found, left = [], 0
     for measured in points.settings(criterion.of_settings).values():
         own, name = measured.merged(target), describe(measured, criterion.of_settings)
@@ -67,18 +66,13 @@ def curves_of_settings(
         if criterion.makes_networks:
             for fold in parts:
                 check_leaks(fold, own.frame["id"].tolist(), own.frame[NETWORK].tolist())
-        scores = {
-            part: _curve(
-                part,
-                predictor,
-                own.samples(predictor, target, groups),
-                parts,
-                [count for count in counts if predictor.fewest <= count <= most],
-                seed,
-                say,
-            )
-            for part, predictor in predictors.items()
-        }
+        scores: dict[str, dict[int, Scores]] = {part: {} for part in predictors}
+        for part, predictor in predictors.items():
+            samples = own.samples(predictor, target, groups)
+            allowed = [count for count in counts if predictor.fewest <= count <= most]
+            for count, each in _curve(predictor, samples, parts, allowed, seed, say):
+                scores[part][count] = each
+                say(f"{part}: {number_of(count, 'row')}")
         if any(scores.values()):
             found.append(Curves(name, scores, noise_floor(measured.frame, target)))
         else:
@@ -94,24 +88,20 @@ def curves_of_settings(
 
 
 def _curve(
-    name: str,
     predictor: Predictor,
     samples: Samples,
     parts: Sequence[Fold],
     counts: Sequence[int],
     seed: int,
     say: Say,
-) -> dict[int, Scores]:
-    """Return the scores on all folds by the number of rows; fewer rows are a part of more."""
+) -> Iterator[tuple[int, Scores]]:
+    """Yield each number of rows with the scores on all folds; fewer rows are a part of more."""
     rng = np.random.default_rng(seed)
     orders = [rng.permutation(fold.fitted) for fold in parts]
     measured = samples.target[np.concatenate([fold.tried for fold in parts])]
-    found = {}
     for count in counts:
         predicted = [
             fit(predictor, samples.take(order[:count]), seed, say).predict(samples.take(fold.tried))
             for order, fold in zip(orders, parts, strict=True)
         ]
-        found[count] = score(np.concatenate(predicted), measured)
-        say(f"{name}: {number_of(count, 'row')}")
-    return found
+        yield count, score(np.concatenate(predicted), measured)

@@ -85,9 +85,7 @@ def predict(stored: StoredPredictor, points: Points, anyway: bool = False) -> Pr
     in_range, reasons, refused = np.zeros(total, dtype=bool), [""] * total, [""] * total
     found = Predictions(stored.record.target, value, low, high, in_range, reasons, refused, unknown)
     for key, places in points.places().items():
-        own, covering = points.take(places), stored.covering(key)
-        fitted = covering or _most_similar(stored, key, own, anyway)
-        _fill(found, places, stored, fitted, own, strange=covering is None, anyway=anyway)
+        _fill(found, places, stored, key, points.take(places), anyway)
     if total and all(found.refused):
         share = f"{'at least ' if total > 1 else ''}{np.min(unknown):.0%}"
         raise InputError(f"no point can be predicted: {found.refused[0]}; unknown are {share}")
@@ -174,16 +172,17 @@ def _fill(
     stored: StoredPredictor,
     key: tuple[str, ...],
     points: Points,
-    strange: bool,
     anyway: bool,
 ) -> None:
-    """Predict the points of one setting; ``strange`` where the predictor was fitted to another.
+    """Predict the points of one setting, by the most similar one where it was never fitted.
 
     Points of which too much is unknown to the predictor are refused, unless ``anyway``.
     """
-    setting, target = stored.setting(key), stored.record.target
+    covering = stored.covering(key)
+    strange, fitted = covering is None, covering or _most_similar(stored, key, points, anyway)
+    setting, target = stored.setting(fitted), stored.record.target
     samples = points.samples(stored.part, target, [""] * len(points))
-    told, unknown = stored.told(key, samples)
+    told, unknown = stored.told(fitted, samples)
     if samples.kernels is not None:
         found.unknown[places] = unknown
     value, low, high = bound(told, unknown, None if strange else setting.half_width)

@@ -27,6 +27,18 @@ BASELINES = ("mean", "flops", "nearest")
 
 
 @dataclass(frozen=True)
+class EvaluationProtocol:
+    """What predictors are asked for, and on what they are tried."""
+
+    target: str
+    """The column that they predict."""
+    criterion: Criterion
+    """What is held out."""
+    seed: int = 0
+    """Of all random numbers."""
+
+
+@dataclass(frozen=True)
 class SettingEvaluation:
     """The rows of one setting, and what predictors say of them."""
 
@@ -45,9 +57,7 @@ class SettingEvaluation:
 def evaluate_settings(
     predictors: Mapping[str, Predictor],
     points: Points,
-    target: str,
-    criterion: Criterion,
-    seed: int = 0,
+    protocol: EvaluationProtocol,
     say: Say = print,
 ) -> list[SettingEvaluation]:
     """Return predictors and baselines on what is held out, for each setting with enough rows.
@@ -60,6 +70,7 @@ def evaluate_settings(
     InputError
         If no setting has enough rows, nothing can be held out, or a network would be on both sides.
     """
+    target, criterion, seed = protocol.target, protocol.criterion, protocol.seed
     fewest = max(predictor.fewest for predictor in predictors.values())
     check_enough(points, fewest)
     tried = {**predictors, **{name: baseline(name) for name in BASELINES if name not in predictors}}
@@ -92,9 +103,7 @@ def fit_settings(
     name: str,
     predictor: Predictor,
     evaluated: Sequence[SettingEvaluation],
-    target: str,
-    criterion: Criterion,
-    seed: int = 0,
+    protocol: EvaluationProtocol,
     say: Say = print,
 ) -> tuple[stored.Record, list[Fitted]]:
     """Return a predictor fitted to all rows of each setting, and its record.
@@ -105,7 +114,10 @@ def fit_settings(
         The predictor's.
     evaluated : sequence of SettingEvaluation
         What :func:`evaluate_settings` returned for it.
+    protocol : EvaluationProtocol
+        That of their evaluation.
     """
+    target, criterion, seed = protocol.target, protocol.criterion, protocol.seed
     settings, fitted = [], []
     for place, each in enumerate(evaluated):
         samples, tried = each.evaluations[0].samples, each.evaluations[0].tried

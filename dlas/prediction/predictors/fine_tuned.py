@@ -95,19 +95,17 @@ class FineTuned(Predictor):
         self, known: Perceptron, target: TargetScale, samples: Samples, workspace: Workspace
     ) -> Perceptron:
         """Return the base after gradient descent on its last layer."""
-        from dlas.prediction.predictors.fitted.learners import GRID, Learner
+        from dlas.prediction.predictors.fitted.learners import GRID, Learner, WarmStart
 
-        start = list(zip(known.weights, known.biases, strict=True))
+        start = WarmStart(list(zip(known.weights, known.biases, strict=True)), FROZEN)
         read = known.standardised(samples.features)
         learner = Learner(
             read,
             target.forward(samples.target),
-            GRID[0],
+            GRID[0]._replace(falling=False),
             self.epochs,
             workspace.seed,
-            falling=False,
-            start=start,
-            frozen=FROZEN,
+            start,
         )
         learner.advance(self.epochs)
         weights, biases = layers(learner.arrays())

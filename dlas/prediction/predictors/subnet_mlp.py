@@ -86,12 +86,10 @@ class SubnetMlp(Predictor):
         read, outputs = (samples.features - mean) / deviation, target.forward(samples.target)
 
         def learner(rows: npt.NDArray[np.bool_], setting: Setting) -> Learner:
-            return Learner(
-                read[rows], outputs[rows], setting, self.epochs, seed, falling=self.target == "log"
-            )
+            return Learner(read[rows], outputs[rows], setting, self.epochs, seed)
 
         away = _validated(samples, seed)
-        tried = GRID[: self.settings]
+        tried = [each._replace(falling=self.target == "log") for each in GRID[: self.settings]]
         best = halving(lambda each: learner(~away, each), tried, read[away], outputs[away])
         return Training(learner(np.ones(len(samples), dtype=bool), best), mean, deviation, target)
 

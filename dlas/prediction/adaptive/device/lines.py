@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dlas.prediction.adaptive.device.budget import FIRST
 from dlas.prediction.learning.intervals import LEVEL
@@ -18,20 +18,18 @@ def as_drawn(count: int) -> str:
 
 
 def standing(
-    number: int, read: Points, known: int, error: float, floor: float | None, left_s: float, reason: str
+    read: Points, known: int, errors: Sequence[float], floor: float | None, left_s: float, reason: str
 ) -> str:
     """Return the line that says how far a predictor is.
 
     Parameters
     ----------
-    number : int
-        Of the round.
     read : Points
         All measurements, with what was left out.
     known : int
         Different points among them.
-    error : float
-        On the networks that were measured as they were drawn, while they are held out.
+    errors : sequence of float
+        Of each round so far, on the networks that were measured as they were drawn, while they are held out.
     floor : float or None
         The noise floor.
     left_s : float
@@ -41,8 +39,8 @@ def standing(
     """
     without = ", ".join(f"{count} {why}" for why, count in read.left_out.items())
     pieces = [
-        f"round {number}: {points(known)}" + (f" (left out: {without})" if without else ""),
-        f"{error:.1%} off on the first {FIRST} networks while they are held out",
+        f"round {len(errors)}: {points(known)}" + (f" (left out: {without})" if without else ""),
+        f"{errors[-1]:.1%} off on the first {FIRST} networks while they are held out",
         *([f"noise floor {floor:.1%}"] if floor is not None else []),
         f"{duration(max(0, round(left_s)))} left",
     ]

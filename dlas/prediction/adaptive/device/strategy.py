@@ -45,7 +45,7 @@ from dlas.prediction.learning.fitting import quiet
 from dlas.prediction.learning.noise import noise_floor
 from dlas.prediction.learning.points import NETWORK, Points, usable_points
 from dlas.prediction.learning.predictions import predict
-from dlas.prediction.learning.settings import evaluate_settings, fit_settings
+from dlas.prediction.learning.settings import EvaluationProtocol, evaluate_settings, fit_settings
 from dlas.prediction.learning.splits import Criterion
 from dlas.prediction.predictors.additive import Additive
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels
@@ -161,9 +161,7 @@ class DeviceStrategy(SteppedStrategy):
             count = points_of_round(len(known), int(left_s / point_s) - 1)  # one of them is measured again
             floor, pairs = noise_floor(read.frame, self.asked.target), len(read) - len(known)
             reason = stop_reason(errors, floor, pairs) or ("" if count else "the minutes are used")
-            self.say(
-                lines.standing(len(errors), read, len(known), errors[-1], floor, self.budget.left_s, reason)
-            )
+            self.say(lines.standing(read, len(known), errors, floor, self.budget.left_s, reason))
             chosen = [] if reason else self._chosen(committee, known, count)
             if not chosen:
                 return
@@ -291,10 +289,10 @@ class DeviceStrategy(SteppedStrategy):
         """
         known, predictor = self.points(), parts.make("predictor", PART, {})
         self.say(f"fitting {PART} to {counted(known.frame['id'].nunique())}")
-        how = self.asked.target, Criterion(NETWORK, parts=HELD_OUT), self.asked.seed, quiet
+        protocol = EvaluationProtocol(self.asked.target, Criterion(NETWORK, parts=HELD_OUT), self.asked.seed)
         try:
-            evaluated = evaluate_settings({PART: predictor}, known, *how)
-            fitted = fit_settings(PART, predictor, evaluated, *how)
+            evaluated = evaluate_settings({PART: predictor}, known, protocol, quiet)
+            fitted = fit_settings(PART, predictor, evaluated, protocol, quiet)
         except InputError as error:
             raise Unfinished(f"no predictor can be fitted: {error}") from None
         stored.write(self.folder, *fitted, beside=True)

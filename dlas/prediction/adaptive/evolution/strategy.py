@@ -61,15 +61,8 @@ class EvolutionStrategy(SteppedStrategy):
     scores : Scores
     winners : int
         How many of the best are measured again.
-    before : SearchRecord, optional
-        The search that this one goes on with.
     say : callable
         Takes the line for the last generation.
-
-    Raises
-    ------
-    InputError
-        If the earlier search is damaged.
     """
 
     places = ()
@@ -82,7 +75,6 @@ class EvolutionStrategy(SteppedStrategy):
         costs: Mapping[str, Costs],
         scores: Scores,
         winners: int,
-        before: SearchRecord | None = None,
         say: Say = lambda line: None,
     ) -> None:
         super().__init__()
@@ -96,8 +88,6 @@ class EvolutionStrategy(SteppedStrategy):
         self._recalled = 0
         self._spent_s: float | None = None
         self._chosen: list[Individual[Candidate]] = []
-        if before is not None:
-            self._go_on(before)
 
     def line(self) -> str:
         """Return how many generations are done, and the best so far."""
@@ -174,8 +164,14 @@ class EvolutionStrategy(SteppedStrategy):
                     yield Batch(self.space.small, points, MEASURED, owed=True)
             answer = self.memory(candidates)
 
-    def _go_on(self, before: SearchRecord) -> None:
-        """Go on where an earlier call was."""
+    def go_on_with(self, before: SearchRecord) -> None:
+        """Go on where an earlier call was.
+
+        Raises
+        ------
+        InputError
+            If the earlier search is damaged.
+        """
         self.evolution.generation = before.generation
         try:
             self.evolution.go_on_with(before.state)
@@ -292,8 +288,10 @@ def search(
         return before
     costs = costs_of(asked.estimators, space, asked.within, session)
     scores = scores_of(asked.maximise, space, session)
+    strategy = EvolutionStrategy(space, asked, costs, scores, winners, say)
     try:
-        strategy = EvolutionStrategy(space, asked, costs, scores, winners, before, say)
+        if before is not None:
+            strategy.go_on_with(before)
     except InputError as error:
         raise InputError(f"{str(folder)!r} holds a damaged search: {error}") from None
     session.check(space.small, folder, list(space.small.points()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +27,31 @@ LEAST_SHORTENING = 0.002
 """Shortening, of the mean logarithm of what looks fastest, below which hardly anything is to be found."""
 
 
+@dataclass(frozen=True)
+class ValuesToCover:
+    """The values of each choice that no point has yet."""
+
+    missing: Sequence[Mask]
+    """For each choice, which of its values are to be covered."""
+    suspects: Sequence[Mask]
+    """Which of these came to nothing before: they are tried apart from each other, so that none is given up
+    for the fault of another.
+    """
+
+    @classmethod
+    def everything(cls, space: Space) -> ValuesToCover:
+        """Return all values of all choices, none of which is suspect."""
+        missing = [np.ones(len(factor.values), dtype=bool) for factor in space.choices]
+        return cls(missing, [np.zeros_like(mask) for mask in missing])
+
+
 def first_share(space: Space, seed: int) -> list[int]:
     """Return points that have every value of every factor once: the fewest of several tries.
 
     Of tries with as few points, it is the one that leaves least unsure.  A study without factors has one
     point, which it returns.
     """
-    everything = [np.ones(len(factor.values), dtype=bool) for factor in space.choices]
+    everything = ValuesToCover.everything(space)
     free = np.ones(len(space), dtype=bool)
     before = Posterior.at_first(space, np.random.default_rng(seed))
     found: list[tuple[int, float, list[int]]] = []
@@ -45,12 +64,11 @@ def first_share(space: Space, seed: int) -> list[int]:
 
 def cover(
     space: Space,
-    missing: Sequence[Mask],
+    values: ValuesToCover,
     free: Mask,
     posterior: Posterior,
     most: int,
     rng: np.random.Generator,
-    suspects: Sequence[Mask] | None = None,
 ) -> list[int]:
     """Return points that have every missing value, few of them.
 
@@ -58,8 +76,7 @@ def cover(
 
     Parameters
     ----------
-    missing : sequence of array of bool
-        For each choice, which of its values are to be covered.
+    values : ValuesToCover
     free : array [n] of bool
         The points to choose from.
     posterior : Posterior
@@ -68,12 +85,9 @@ def cover(
         Most points to return.
     rng : Generator
         Decides which of those with as many to look at.
-    suspects : sequence of array of bool, optional
-        Which of the missing values came to nothing before: they are tried apart from each other, so that
-        none is given up for the fault of another.
     """
-    wanted = [_padded(mask) for mask in missing]
-    suspected = [_padded(mask) for mask in suspects or [np.zeros_like(mask) for mask in missing]]
+    wanted = [_padded(mask) for mask in values.missing]
+    suspected = [_padded(mask) for mask in values.suspects]
     nothing = np.full(space.rivals.max() + 1, np.inf)
     chosen: list[int] = []
     left = rng.permutation(np.flatnonzero(free))

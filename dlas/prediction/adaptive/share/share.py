@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlas.errors import InputError, Unfinished
-from dlas.prediction.adaptive.share.acquisition import cover, select_batch
+from dlas.prediction.adaptive.share.acquisition import ValuesToCover, cover, select_batch
 from dlas.prediction.adaptive.share.covariance import Covariance
 from dlas.prediction.adaptive.share.gaussian_process import GaussianProcess, fit
 from dlas.prediction.adaptive.share.outcomes import PointOutcome, doubt, tallies, unknown
@@ -176,7 +176,8 @@ def _batch(space: Space, known: Mapping[int, PointOutcome], budget: int, seed: i
         for place in known:
             posterior.see(place)
         suspects = [mask & (tally.vain > 0) for mask, tally in zip(missing, counts, strict=True)]
-        if batch := cover(space, missing, free, posterior, budget - len(known), rng, suspects):
+        values = ValuesToCover(missing, suspects)
+        if batch := cover(space, values, free, posterior, budget - len(known), rng):
             return batch
     able = np.array([at for at in np.flatnonzero(free).tolist() if not unknown(counts, at)], dtype=np.intp)
     if not len(able):

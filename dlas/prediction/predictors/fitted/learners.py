@@ -31,6 +31,17 @@ class Setting(NamedTuple):
     rate: float
     decay: float
     momentum: float
+    falling: bool = True
+    """Whether the learning rate falls to 0 along half a cosine, in place of being constant."""
+
+
+class WarmStart(NamedTuple):
+    """What training begins with in place of random weights."""
+
+    layers: Sequence[tuple[Floats, Floats]]
+    """Weights and biases."""
+    frozen: int
+    """Layers from the first on that are not trained."""
 
 
 GRID = tuple(
@@ -62,12 +73,8 @@ class Learner:
         Of the whole training.
     seed : int
         Of its first weights and of the order of the rows.
-    falling : bool
-        Whether the learning rate falls to 0 along half a cosine, in place of being constant.
-    start : sequence of (array, array), optional
-        Weights and biases to begin with.
-    frozen : int
-        Layers from the first on that are not trained.
+    start : WarmStart, optional
+        By default weights are drawn, and all layers are trained.
     """
 
     def __init__(
@@ -77,10 +84,7 @@ class Learner:
         setting: Setting,
         epochs: int,
         seed: int,
-        *,
-        falling: bool = True,
-        start: Sequence[tuple[Floats, Floats]] = (),
-        frozen: int = 0,
+        start: WarmStart | None = None,
     ) -> None:
         self.features = torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32))
         self.outputs = torch.from_numpy(np.ascontiguousarray(outputs, dtype=np.float32))
@@ -94,7 +98,8 @@ class Learner:
             ]
         # What is always 0 has no gradient: its weights would stay as they were drawn, and be added elsewhere.
         self.layers[0].weight.data[:, (self.features == 0).all(dim=0)] = 0
-        for layer, (weight, bias) in zip(self.layers, start, strict=False):
+        given, frozen = start or ((), 0)
+        for layer, (weight, bias) in zip(self.layers, given, strict=False):
             layer.weight.data.copy_(torch.from_numpy(weight))
             layer.bias.data.copy_(torch.from_numpy(bias))
         trained = [value for layer in self.layers[frozen:] for value in layer.parameters()]
@@ -103,7 +108,7 @@ class Learner:
         self.optimiser = torch.optim.SGD(
             trained, setting.rate, momentum=setting.momentum, weight_decay=setting.decay
         )
-        self.rate, self.epochs, self.falling = setting.rate, epochs, falling
+        self.rate, self.epochs, self.falling = setting.rate, epochs, setting.falling
         self.epoch = 0
 
     def advance(self, epochs: int) -> None:
