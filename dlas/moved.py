@@ -92,8 +92,8 @@ class MovedFinder(MetaPathFinder):
         real = name and importlib.util.find_spec(name)
         if not name or not real:
             return None
-        if fullname != KEPT:
-            warnings.warn(f"{fullname} is {name} now", DeprecationWarning, stacklevel=2)
+        if fullname in NEW_NAMES and fullname != KEPT:  # once for all that lies in a package
+            warnings.warn(f"{fullname} is {name} now", FutureWarning, stacklevel=2)
         spec = ModuleSpec(fullname, _Alias(name), origin=real.origin)
         spec.submodule_search_locations = real.submodule_search_locations
         return spec
