@@ -32,6 +32,11 @@ def pad(x: te.Tensor, conv: Conv, dtype: str | None = None) -> te.Tensor:
     ----------
     dtype : str, optional
         Another type, which holds the same numbers.
+
+    Notes
+    -----
+    Depthwise convolutions in blocks of channels may inline the stage: rows outside are read at the
+    edge and replaced, without a branch, since only unrolled loops know at compile time what is inside.
     """
     dtype = dtype or conv.padded_type
     if not any(conv.padding) and str(x.dtype) == dtype:
@@ -45,7 +50,18 @@ def pad(x: te.Tensor, conv: Conv, dtype: str | None = None) -> te.Tensor:
         element = converted(x(n, c, i - top, j - left, *lane), dtype)
         return tirx.if_then_else(inside, element, value) if any(conv.padding) else element
 
+    def of_a_block(n: Expr, c: Expr, i: Expr, j: Expr, lane: Expr) -> Expr:
+        row, column = i - top, j - left
+        at_edge = tirx.max(tirx.min(row, conv.h - 1), 0) if top or bottom else row
+        element = converted(x(n, c, at_edge, column, lane), dtype)
+        if top or bottom:
+            element = tirx.Select(tirx.all(row >= 0, row < conv.h), element, value)
+        inside = tirx.all(column >= 0, column < conv.w)
+        return tirx.if_then_else(inside, element, value) if left or right else element
+
     n, c, _, _, *lanes = x.shape
+    if conv.depthwise and lanes:
+        return te.compute((n, c, height, width, *lanes), of_a_block, name="pad")
     return te.compute((n, c, height, width, *lanes), point, name="pad")
 
 

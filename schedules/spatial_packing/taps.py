@@ -61,7 +61,8 @@ class OverTaps(ByDotProducts, SpatialForm):
 
     def space(self, conv: Conv, target: Target) -> Sequence[Decisions]:
         """Return rows that share their padded input, and columns of a tile that divide a row."""
-        whole = [point for point in depthwise_tiles(conv, target) if point["lanes"] == filters_a_block(conv)]
+        tiles = depthwise_tiles(conv, target, copied=True)
+        whole = [point for point in tiles if point["lanes"] == filters_a_block(conv)]
         points = dividing(whole, conv)
         return points or [{**whole[0], "columns": 1}]
 

@@ -53,6 +53,7 @@ def test_algorithm_keeps_its_contract(algorithm: Algorithm, points: int) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("algorithm", choices())
 def test_algorithm_keeps_its_contract_on_random_convolutions(algorithm: Algorithm) -> None:
     check_random_cases(algorithm, 50)

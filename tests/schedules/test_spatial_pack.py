@@ -16,7 +16,7 @@ from dlas.schedules.gemm import Gemm
 from dlas.schedules.loops.registers import a_row
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import Algorithm, Conv, Decisions, Target
+from dlas.stack import BFLOAT16, Algorithm, Conv, Decisions, Target, to_bfloat16
 from dlas.testing.algorithms import HOST, check_case
 from dlas.testing.cases import Case
 from tests.fixtures.convolutions import SQUARE
@@ -98,6 +98,34 @@ def test_avx2_fills_its_registers_where_no_tile_that_divides_does(kernel_size: i
     kernel = kernel_of(conv)
     best = kernel.algorithm.space(kernel.conv, AVX2)[0]
     assert leaves_a_remainder(best, conv) and 4 <= int(best["columns"]) <= 6
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("stored", ["float32", "float16", BFLOAT16])
+@pytest.mark.parametrize(("size", "stride"), [(3, 1), (3, 2), (5, 2), (7, 1)])
+def test_depthwise_layers_read_their_input_as_it_is(
+    size: int, stride: int, stored: str, target: Target
+) -> None:
+    strides, padding = (stride, stride), (size // 2,) * 4
+    conv = replace(SQUARE, groups=64, r=size, s=size, strides=strides, padding=padding, padding_value=1.5)
+    weight = np.ones((64, 1, size, size), np.float32)
+    weight = to_bfloat16(weight) if stored == BFLOAT16 else weight.astype(stored)
+    conv = replace(conv, input_type=stored, weight_type=stored)
+    kernel = make_kernel(SpatialPack(layout="blocked"), conv, weight, "main", target=target)
+    script = schedule_kernel(kernel, target, kernel.space(target)[0]).script()
+    assert 'T.sblock("conv' in script and 'T.sblock("pad")' not in script
+    assert re.findall(r"(\w+) = T.sblock_alloc_buffer", script) == ["conv_local"], "no copy, only sums"
+
+
+BORDERS = (
+    Conv("5x5, stride 2", 2, 16, 9, 11, 16, 5, 5, (2, 2), (2, 1, 3, 2), groups=16, padding_value=1.5),
+    Conv("dilated", 2, 19, 7, 9, 19, 3, 3, (1, 2), (2, 3, 2, 3), (2, 3), groups=19, padding_value=-2.0),
+)
+
+
+@pytest.mark.parametrize("conv", BORDERS, ids=lambda conv: conv.name)
+def test_borders_of_depthwise_layers_are_right(conv: Conv) -> None:
+    assert check_case(SpatialPack(layout="blocked"), Case(conv, bias=True), points=1) is None
 
 
 INNERMOST_LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\s+j\w+\s+\1\n", re.MULTILINE)

@@ -14,7 +14,7 @@ from tvm import tirx
 from dlas.bench.processes.workers import Handlers, Reply, RequestFailed
 from dlas.bench.store.replacing import replacing
 from dlas.lowering.kernels.kernel import schedule_kernel
-from dlas.lowering.target import tvm_target
+from dlas.lowering.machine_code import build_functions
 from dlas.lowering.tuning.workload import MAIN, Workload
 from dlas.stack import Array, Target
 
@@ -46,8 +46,7 @@ def minimal(workload: Workload, target: Target) -> tirx.PrimFunc:
 
 def compiled(function: tirx.PrimFunc, target: Target) -> tvm.runtime.Executable:
     """Return a scheduled PrimFunc as a built module."""
-    built: tvm.runtime.Executable = tvm.tirx.build(tvm.IRModule({MAIN: function}), target=tvm_target(target))
-    return built
+    return build_functions(tvm.IRModule({MAIN: function}), target)
 
 
 class CandidateRunner(ABC):

@@ -23,6 +23,7 @@ from dlas.bench.measuring.on_board import TIME_KERNELS, time_kernels
 from dlas.lowering.graph.graph import OPAQUE
 from dlas.lowering.kernels.kernel import Kernel
 from dlas.lowering.lower import LoweredNetwork, lower, schedule
+from dlas.lowering.machine_code import build_functions, pipeline_of
 from dlas.lowering.target import tvm_target, write_library
 from dlas.networks.layer_names import CallNames
 from dlas.stack import (
@@ -170,12 +171,13 @@ def _build(module: tvm.IRModule, target: Target) -> relax.VMExecutable:
     on = tvm_target(target)
     with on:
         passes = [*pipeline.dataflow_lower_passes(on), *pipeline.finalize_passes(on)]
-        return relax.build(tvm.transform.Sequential(passes)(module), on, relax_pipeline=None)
+        lowered = tvm.transform.Sequential(passes)(module)
+        return relax.build(lowered, on, relax_pipeline=None, tir_pipeline=pipeline_of(target))
 
 
 def _compiles(function: tirx.PrimFunc, target: Target) -> bool:
     try:
-        tvm.tirx.build(function.with_attr("global_symbol", "main"), target=tvm_target(target))
+        build_functions(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}), target)
     except Exception:
         return False
     return True
