@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.studies import outcome, run_study
+from benchmarks.studies import run_study
 from dlas.sweep.rows.results import Row
 
 NETWORKS = "resnet18,resnet50,mobilenet_v2,efficientnet_b0,densenet161,googlenet,vgg16"
@@ -96,9 +96,9 @@ def _line(name: str, rows: RowsByLevel, level: float) -> list[str]:
 
 
 def _measured(rows: RowsByLevel, compiler: str, level: float) -> str:
-    """Return the ratio of median latencies, or the outcome of a row without one."""
+    """Return the ratio of median latencies, or the status of a row without one."""
     pair = [rows[compiler, DENSE], rows[compiler, level]]
-    failed = [outcome(row) for row in pair if not row.timed]
+    failed = [row.status for row in pair if not row.timed]
     if failed:
         return failed[0]
     dense, compact = (statistics.median(row.latency_s) for row in pair)

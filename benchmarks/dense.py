@@ -26,7 +26,7 @@ from rich.table import Table
 
 from benchmarks.layers import layer_folder, layer_options
 from benchmarks.peak import measure_peak
-from benchmarks.studies import median_s, outcome, run_study
+from benchmarks.studies import median_s, run_study
 from dlas.errors import MissingPackage
 from dlas.stack import Layer
 from dlas.sweep.rows.layer_times import compared_sums, profile, timed_layers
@@ -198,7 +198,7 @@ def _fastest(compilers: Iterable[str], seconds: Mapping[str, float]) -> str | No
 def _speed(row: Row, seconds: Mapping[str, float], compiler: str, reference: str | None) -> str:
     """Return a compiler's speed relative to the reference, or the status of a row without a time."""
     if compiler not in seconds:
-        return outcome(row)
+        return row.status
     return f"{seconds[reference] / seconds[compiler]:.2f}" if reference else "-"
 
 

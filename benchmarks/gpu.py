@@ -22,7 +22,7 @@ from rich.table import Table
 
 from benchmarks.dense import DENSE_LAYERS
 from benchmarks.layers import layer_folder, layer_options
-from benchmarks.studies import disturbed, median_s, outcome, run_study
+from benchmarks.studies import disturbed, median_s, run_study
 from dlas.stack import Hardware
 from dlas.sweep.rows.labels import label
 from dlas.sweep.rows.results import Row
@@ -130,7 +130,7 @@ def _speed(rows: Sequence[Row], reference: float) -> tuple[str, str]:
     """Return the speed of the fastest row and its compiler; statuses where none has a time."""
     timed = [row for row in rows if row.timed]
     if not timed:
-        return ", ".join(sorted({outcome(row) for row in rows})), ""
+        return ", ".join(sorted({row.status for row in rows})), ""
     fastest = min(timed, key=median_s)
     return f"{reference / median_s(fastest):.2f}", label(fastest.compiler)
 

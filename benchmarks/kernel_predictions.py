@@ -37,7 +37,7 @@ from dlas.sweep.rows.layer_times import profile, timed_layers
 from dlas.sweep.rows.operators import class_of
 from dlas.sweep.rows.results import Row, read_rows
 from dlas.sweep.study import parts
-from dlas.sweep.study.reading import as_study
+from dlas.sweep.study.study import Study
 from dlas.testing.kernels import match
 
 HOME = Path("experiments/kernels")
@@ -58,6 +58,8 @@ SHOWN = (
     "other",
 )
 """Classes of kernels, in the order of the columns."""
+NOTICED = 0.005
+"""The least share that is shown."""
 KERNELS, MANY = 60, 100_000
 """Kernels of the network and of the batch whose predictions are timed."""
 Array = npt.NDArray[Any]
@@ -114,20 +116,27 @@ def print_shares(rows: Sequence[Row]) -> None:
         f"\n| compiler | network | {' | '.join(SHOWN)} | sum / whole |\n|---|---|{'---|' * (len(SHOWN) + 1)}"
     )
     for row in sorted(rows, key=lambda row: (row.compiler["name"], row.model["name"])):
-        if row.batch != 1 or row.hardware.get("threads") != 1 or (told := profile(row)) is None:
+        if row.batch != 1 or row.hardware.get("threads") != 1 or (found := shares_of(row)) is None:
             continue
-        shares: defaultdict[str, float] = defaultdict(float)
-        for layer, seconds in timed_layers(row):
-            shares[class_of(layer)] += seconds / told.total_s
-        cells = " | ".join(f"{shares[name]:.0%}" if shares[name] >= 0.005 else "" for name in SHOWN)
-        ratio = told.profiled_s / told.latency_s
+        shares, ratio = found
+        cells = " | ".join(f"{shares[name]:.0%}" if shares[name] >= NOTICED else "" for name in SHOWN)
         print(f"| {row.compiler['name']} | {row.model['name']} | {cells} | {ratio:.3f} |", flush=True)
+
+
+def shares_of(row: Row) -> tuple[Mapping[str, float], float] | None:
+    """Return the share of each class of a row's kernels, and their sum over the network's time."""
+    if (told := profile(row)) is None:
+        return None
+    shares: defaultdict[str, float] = defaultdict(float)
+    for layer, seconds in timed_layers(row):
+        shares[class_of(layer)] += seconds / told.total_s
+    return shares, told.profiled_s / told.latency_s
 
 
 def print_told(folder: Path) -> None:
     """Print what share of the networks' time was told before they were built, the least by compiler."""
     with Session.open("forked") as session:
-        made = session.plan(as_study(STUDY), kernels=True).required()
+        made = session.plan(Study.of(STUDY), kernels=True).required()
     told = {each.row.id: each.kernels for each in made.points}
     shares: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
     for row in read_rows(folder):

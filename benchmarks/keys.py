@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dlas.sweep.engine.planning import Planner
-from dlas.sweep.study.reading import read_study
 from dlas.sweep.study.study import Study
 
 
@@ -32,7 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("studies", nargs="+", type=Path, help="study files")
     for path in parser.parse_args().studies:
-        for point, step, key in keys(read_study(path)):
+        for point, step, key in keys(Study.read(path)):
             print(path, point, step, key)
 
 

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.dense import OURS, REFERENCES, installed
-from benchmarks.studies import chosen, median_s, outcome, run_study
+from benchmarks.studies import chosen, median_s, run_study
 from dlas.face.reporting import context_of
 from dlas.face.reporting.blocks import Figure, Section
 from dlas.face.reporting.files import sheets, write_figure
@@ -141,7 +141,7 @@ def print_table(title: str, rows: Sequence[Row], threads: int) -> None:
     table = Table("", "", "", time, *against, "gain", "expected", "of it", title=title, box=None)
     for row in sorted(rows, key=lambda row: ([*TYPES].index(_type(row)), row.compiler["name"] in REFERENCES)):
         if not row.timed:
-            table.add_row(_type(row), _algorithm(row), _compiler(row), outcome(row))
+            table.add_row(_type(row), _algorithm(row), _compiler(row), row.status)
             continue
         of_type = {_compiler(other): other for other in rows if _type(other) == _type(row)}
         speeds = [_speed(row, of_type.get(peer), threads) for peer in peers]

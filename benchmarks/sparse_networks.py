@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.studies import disturbed, median_s, outcome, run_study
+from benchmarks.studies import disturbed, median_s, run_study
 from dlas.sweep.rows.labels import label
 from dlas.sweep.rows.layer_times import timed_layers
 from dlas.sweep.rows.results import Row
@@ -139,7 +139,7 @@ def _library(rows: Sequence[Row]) -> Row | None:
 def _line(row: Row, library: Row | None, level: float) -> list[str]:
     name = [row.model["name"], f"{100 * level:.0f} %", label(row.algorithm), label(row.compiler)]
     if not row.timed:
-        return [*name, outcome(row), "", ""]
+        return [*name, row.status, "", ""]
     speed = f"{median_s(library) / median_s(row):.2f}" if library else ""
     return [*name, f"{median_s(row) * 1e3:.2f}", speed, f"{GOALS[level]:.1f}" if level in GOALS else ""]
 

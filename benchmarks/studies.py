@@ -10,8 +10,8 @@ from pathlib import Path
 
 import typer
 
-from dlas.sweep.rows.results import UNSTABLE, Row, read_rows
-from dlas.sweep.study.reading import read_study
+from dlas.sweep.rows.results import COMPLETED, UNSTABLE, Row, read_rows
+from dlas.sweep.study.study import Study
 
 ROOT = Path(__file__).parents[1]
 JOBS = 2
@@ -52,7 +52,7 @@ def run_study(folder: Path, text: str) -> list[Row]:
     study.write_text(text)
     command = [sys.executable, "-m", "dlas", "run", str(study), "--out", str(folder), "--jobs", str(JOBS)]
     subprocess.run(command, check=True, cwd=ROOT)
-    asked = {point.id for point in read_study(study).points()}
+    asked = {point.id for point in Study.read(study).points()}
     return [row for row in read_rows(folder) if row.id in asked]
 
 
@@ -61,15 +61,12 @@ def median_s(row: Row) -> float:
     return statistics.median(row.latency_s) if row.timed else float("nan")
 
 
-def outcome(row: Row) -> str:
-    """Return a row's status, or that its times are unstable."""
-    return UNSTABLE if row.status == "ok" and row.unstable else row.status
-
-
 def disturbed(rows: Iterable[Row]) -> str:
     """Return the numbers of noisy and of unstable rows in a sentence."""
-    ok = [row for row in rows if row.status == "ok"]
-    noisy, unstable = sum(bool(row.noisy) for row in ok), sum(bool(row.unstable) for row in ok)
+    measured = [row for row in rows if row.status in COMPLETED]
+    noisy = sum(bool(row.noisy) for row in measured)
+    unstable = sum(row.status == UNSTABLE for row in measured)
     return (
-        f"{noisy} of {len(ok)} times were disturbed and are marked noisy; {unstable} are unstable, left out"
+        f"{noisy} of {len(measured)} times were disturbed and are marked noisy; {unstable} are unstable, "
+        "left out"
     )

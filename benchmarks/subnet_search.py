@@ -37,7 +37,7 @@ from dlas.prediction.adaptive.evolution.strategy import MEASURED, judge_of
 from dlas.stack.types import Floats
 from dlas.sweep.engine.session import Session
 from dlas.sweep.study.point import Point
-from dlas.sweep.study.reading import as_study
+from dlas.sweep.study.study import Study
 
 TARGET = "latency_s"
 
@@ -91,7 +91,7 @@ def space_of(study: Path, name: str, sizes: Sequence[int] | None) -> StudySpace:
     raw["axes"]["model"] = [{**each, "space": name} for each in raw["axes"]["model"]]
     if sizes is not None:
         raw["axes"]["dataset"] = [{**each, "size": sizes} for each in raw["axes"]["dataset"]]
-    return StudySpace.of(as_study(raw))
+    return StudySpace.of(Study.of(raw))
 
 
 def lines(

@@ -10,6 +10,10 @@ MOST_LISTED = 40
 """Most names that a message lists."""
 
 
+class DamagedRows(UserWarning):
+    """Lines of a results file are no rows and are left out; the message names the file and the lines."""
+
+
 class InputError(ValueError):
     """Bad input; the command line prints the message and exits with 2.
 

@@ -36,8 +36,7 @@ GROUPS = {
     "Its result": "id status reason step started seconds waited cached",
     "Times": "latency_s calls_per_sample bound first_run_s cpu_s energy_j",
     "Disturbances": (
-        "noisy noisy_reason unstable unstable_reason other_round load steal sentinel_s"
-        " clock_low_hz clock_mean_hz clock_high_hz"
+        "noisy noisy_reason other_round load steal sentinel_s clock_low_hz clock_mean_hz clock_high_hz"
     ),
     "The network": (
         "accuracy validation_accuracy test_images note reached expected_speedup parameters nonzeros macs"

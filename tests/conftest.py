@@ -15,6 +15,7 @@ import hypothesis
 import pytest
 
 from dlas.stack import Target, Workspace
+from tests.fixtures import calm as calm
 from tests.fixtures.commands import Command, runner
 from tests.fixtures.splitting import Part, in_part
 

@@ -33,7 +33,7 @@ STOREYS = """
 FLOORS = {
     "bench": "remote / processes / measuring / store",
     "face": "cli / api / console reporting / tables",
-    "lowering": "lower tuning / kernels / operators / graph / target",
+    "lowering": "lower tuning / kernels / operators / graph / machine_code / target",
     "prediction": "adaptive / learning / predictors",
     "sweep": "engine / study / rows",
 }

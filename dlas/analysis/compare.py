@@ -21,10 +21,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.matching import COMPARED, by_device, groups, identity, latest, natural, outcomes
+from dlas.analysis.matching import COMPARED, by_device, groups, identity, latest, natural
 from dlas.analysis.repeats import merge_repeats
 from dlas.errors import InputError, unknown
 from dlas.stack.types import Floats
@@ -41,7 +40,7 @@ class ComparedRow:
     row: int
     """Line of the frame."""
     status: str
-    """One of :data:`dlas.sweep.rows.results.OUTCOMES`."""
+    """One of :data:`dlas.sweep.rows.results.STATUSES`."""
     reason: str | None
     latency_s: tuple[float, float, float]
     """Median, low, high; per image where the axis is the batch."""
@@ -95,10 +94,13 @@ class Comparison:
     left_out: int = 0
     """Rows of points that have a later one: repeats that failed, and copies."""
     searches: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Trials and seconds of tuning, medians over points, by value; only values that were tuned."""
+    """Trials and seconds of tuning, medians over points, by value; only values that were tuned.  Where groups
+    are complete, their points alone count.
+    """
     accuracies: dict[str, tuple[float, float, int]] = field(default_factory=dict)
     """Where the axis is the compression: by value, the medians of the share of weights pruned (NaN where
-    unknown) and of the difference in accuracy to the baseline, and the number of networks.
+    unknown) and of the difference in accuracy to the baseline, and the number of networks: those that have
+    every value, or where there is none, those that have this one.
     """
 
     def frame(self) -> pd.DataFrame:
@@ -186,9 +188,15 @@ def compare(frame: pd.DataFrame, axis: str, baseline: str | None = None) -> Comp
         library=len(lines) - len(compared),
         repeated=int((current["runs"] > 1).sum()),
         left_out=len(compared) - int(current["runs"].sum()),
-        searches=_searches(current, axis),
+        searches=_searches(current.loc[_shared_rows(matched, values)], axis),
         accuracies=_accuracies(current, chosen) if axis == "compression" else {},
     )
+
+
+def _shared_rows(matched: Sequence[MatchedGroup], values: Sequence[str]) -> list[int]:
+    """Return the lines of the groups in which every value has a time; of all groups if none is such."""
+    complete = [group for group in matched if all(_ok(group, value) for value in values)]
+    return sorted({row.row for group in complete or matched for row in group.rows.values()})
 
 
 def _searches(frame: pd.DataFrame, axis: str) -> dict[str, tuple[float, float]]:
@@ -204,7 +212,10 @@ def _accuracies(frame: pd.DataFrame, baseline: str) -> dict[str, tuple[float, fl
     networks = frame.dropna(subset=["accuracy"]).drop_duplicates([*same, "compression"])
     first = networks[networks["compression"] == baseline].set_index(same)["accuracy"].rename("first")
     both = networks[networks["compression"] != baseline].join(first, on=same).dropna(subset=["first"])
-    changed = both.assign(change=both["accuracy"] - both["first"]).groupby("compression")
+    values = both.groupby(same, dropna=False)["compression"].transform("size")
+    complete = both[values == both["compression"].nunique()]
+    chosen = complete if len(complete) else both
+    changed = chosen.assign(change=chosen["accuracy"] - chosen["first"]).groupby("compression")
     return {
         str(value): (inside["ratio"].median(), inside["change"].median(), len(inside))
         for value, inside in changed
@@ -236,9 +247,10 @@ def _groups(frame: pd.DataFrame, axis: str) -> list[MatchedGroup]:
     names = [name for name in identity((axis,)) if name != "algorithm"]
     keys = {name: _texts(frame[name]) for name in identity((axis,))}
     values, rows = _texts(frame[axis]), _compared_rows(frame, axis)
+    algorithms = _texts(frame["algorithm"])
     matched = []
     for lines in groups(frame, names):
-        for own, shared in _by_algorithm(frame["algorithm"].iloc[lines], lines, axis):
+        for own, shared in _by_algorithm(algorithms, lines.tolist(), axis):
             key = {name: texts[(own or shared)[0]] for name, texts in keys.items()}
             by_value = {str(values[line]): rows[line] for line in (*own, *shared)}
             ordered = sorted(by_value.items(), key=lambda item: item[1].row)
@@ -247,18 +259,19 @@ def _groups(frame: pd.DataFrame, axis: str) -> list[MatchedGroup]:
 
 
 def _by_algorithm(
-    algorithms: pd.Series, lines: npt.NDArray[np.intp], axis: str
-) -> Iterator[tuple[list[int], list[int]]]:
+    algorithms: Sequence[str | None], lines: Sequence[int], axis: str
+) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
     """Yield the lines of each algorithm, and those of libraries, which match every algorithm."""
     if axis == "algorithm":
-        yield lines.tolist(), []
+        yield lines, []
         return
-    library = ((algorithms == LIBRARY) & (axis == "compiler")).to_numpy(dtype=bool)
-    shared, own = lines[library].tolist(), lines[~library]
-    for inside in groups(algorithms[~library].to_frame(), ["algorithm"]):
-        yield own[inside].tolist(), shared
-    if not len(own):
-        yield [], shared
+    shared: list[int] = []
+    own: dict[str | None, list[int]] = {}
+    for line in lines:
+        library = axis == "compiler" and algorithms[line] == LIBRARY
+        (shared if library else own.setdefault(algorithms[line], [])).append(line)
+    for each in own.values() if own else [[]]:
+        yield each, shared
 
 
 def _compared_rows(frame: pd.DataFrame, axis: str) -> list[ComparedRow]:
@@ -266,8 +279,8 @@ def _compared_rows(frame: pd.DataFrame, axis: str) -> list[ComparedRow]:
     share = frame["batch"].to_numpy(dtype=float) if axis == "batch" else np.ones(len(frame))
     times = frame[["latency_s", "latency_low_s", "latency_high_s"]].to_numpy(dtype=float) / share[:, None]
     noisy = frame["noisy"].fillna(False).to_numpy(dtype=bool)
-    reasons = _texts(frame["reason"].fillna(frame["unstable_reason"]))
-    columns = frame.index, outcomes(frame), reasons, times.tolist(), noisy.tolist()
+    reasons = _texts(frame["reason"])
+    columns = frame.index, frame["status"], reasons, times.tolist(), noisy.tolist()
     coverage = frame["coverage"].tolist()
     return [
         ComparedRow(int(row), str(status), reason, (median, low, high), disturbed, share)

@@ -7,6 +7,7 @@ them.  Along the hardware, the devices of different machines are different value
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from dlas.stack.types import Floats
-from dlas.sweep.rows.columns import AXES, MACHINE
-from dlas.sweep.rows.results import UNSTABLE
+from dlas.sweep.rows.columns import AXES, MACHINE, OF_TIME
+from dlas.sweep.rows.results import COMPLETED
 from dlas.sweep.study.parts import LIBRARY
 
 SETTING = ("dataset", "model", "hardware", MACHINE, "batch", "task", "seed")
@@ -74,18 +75,18 @@ def natural(label: str) -> tuple[Any, ...]:
 
 
 def timed(frame: pd.DataFrame) -> pd.Series:
-    """Return which lines are ``ok`` and have a latency that is not unstable."""
-    return (frame["status"] == "ok") & (frame["latency_low_s"] > 0) & ~unstable(frame)
+    """Return which lines are ``ok`` and have a latency."""
+    return (frame["status"] == "ok") & (frame["latency_low_s"] > 0)
 
 
-def unstable(frame: pd.DataFrame) -> pd.Series:
-    """Return which lines have a latency that is no result."""
-    return (frame["status"] == "ok") & frame["unstable"].fillna(False)
+def statuses_with(column: str) -> tuple[str, ...]:
+    """Return the statuses of lines whose value in a column is a result: ``unstable`` ones have no times."""
+    return ("ok",) if column in OF_TIME else COMPLETED
 
 
-def outcomes(frame: pd.DataFrame) -> pd.Series:
-    """Return what became of each line, one of :data:`dlas.sweep.rows.results.OUTCOMES`."""
-    return frame["status"].mask(unstable(frame), UNSTABLE)
+def result_in(frame: pd.DataFrame, column: str) -> pd.Series:
+    """Return which lines have a result in a column."""
+    return frame["status"].isin(statuses_with(column)) & frame[column].notna()
 
 
 def groups(points: pd.DataFrame, columns: Sequence[str]) -> list[npt.NDArray[np.intp]]:
@@ -130,6 +131,20 @@ def paired(points: pd.DataFrame, first: pd.Series, second: pd.Series, same: Sequ
         b["latency_high_s"] < a["latency_low_s"], 1, np.where(a["latency_high_s"] < b["latency_low_s"], -1, 0)
     )
     return both.assign(ratio=a["latency_s"] / b["latency_s"], order=order)
+
+
+def in_all(pairs: Sequence[pd.DataFrame], same: Sequence[str]) -> list[pd.DataFrame]:
+    """Return those lines of each frame that are in all of them: means over these can be compared.
+
+    Parameters
+    ----------
+    pairs : sequence of DataFrame
+        What :func:`paired` returned.
+    same : sequence of str
+        Columns by which lines are the same.
+    """
+    keys = functools.reduce(lambda one, other: one.merge(other), (each[[*same]] for each in pairs))
+    return [each.merge(keys) for each in pairs]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.analysis.matching import PLACE_OF_SEEDS, groups, timed
+from dlas.analysis.matching import PLACE_OF_SEEDS, groups, result_in, timed
 from dlas.stack.types import Floats
 
 COSTS = {"latency_s": "latency", "model_bytes": "size of the network", "peak_memory_bytes": "peak memory"}
@@ -18,7 +18,7 @@ def accuracies(points: pd.DataFrame) -> pd.Series:
 
 
 def pareto(points: pd.DataFrame, cost: str) -> pd.Series:
-    """Return which points are ``ok`` and in the Pareto set of their place.
+    """Return which points have a result of the cost and are in the Pareto set of their place.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def pareto(points: pd.DataFrame, cost: str) -> pd.Series:
         A point is dominated by one that is at least as accurate, costs no more,
         and is better in one of the two.
     """
-    usable = timed(points) if cost == "latency_s" else points["status"] == "ok"
+    usable = timed(points) if cost == "latency_s" else result_in(points, cost)
     accuracy = accuracies(points).where(usable).to_numpy(dtype=float)
     amount = points[cost].to_numpy(dtype=float, na_value=np.nan)
     optimal = np.zeros(len(points), dtype=bool)

@@ -2,7 +2,8 @@
 
 Paths of one network are compared within one place: equal in all but the path.  Latencies have
 intervals, so a path is in the Pareto set, or not in it, or that is open; a set changes between
-two places only where a path is surely in the one and surely not in the other.
+two places only where a path is surely in the one and surely not in the other.  Without an accuracy
+a path is in no set: nothing tells whether it is worth its time.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ CHANGED = ("batch", "hardware", "compiler", "algorithm")
 BESIDE = {"compiler": ("algorithm",), "hardware": (MACHINE,)}
 """Columns that may differ, too: runtimes have no algorithm, and devices are in several machines."""
 PROFILE, DEVICE = "hardware_name", "device"
-IN, OUT, OPEN = "in", "out", "open"
+IN, OUT, OPEN, UNKNOWN = "in", "out", "open", "unknown"
 FEWEST = 4
 """Least number of paths for a rank correlation."""
 Truths = npt.NDArray[np.bool_]
@@ -52,8 +53,8 @@ def paths_of(points: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Those lines of it, with ``path``, ``network``, and their part in the Pareto sets of their
-        place: ``member`` by latency, one of :data:`IN`, :data:`OUT`, :data:`OPEN`, and ``by_macs``
-        by multiply-adds, a truth.
+        place: ``member`` by latency, one of :data:`IN`, :data:`OUT`, :data:`OPEN`, or :data:`UNKNOWN`
+        without an accuracy; and ``by_macs`` by multiply-adds, a truth.
     """
     found = points[_are_paths(points)].copy()
     found[PATH] = found["compression.path"].astype(str) if len(found) else pd.Series(dtype=str)
@@ -98,7 +99,8 @@ def places(found: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         The columns of a place, the number of ``paths``, the Pareto sets ``by_latency``, what is
-        ``open`` and ``by_macs`` (tuples of paths, the fastest first), ``correlation`` of multiply-adds and
+        ``open`` and ``by_macs`` (tuples of paths, the fastest first), the number of paths
+        ``without_accuracy``, which are in no set, ``correlation`` of multiply-adds and
         latency with ``low`` and ``high`` (NaN for fewer than four paths), ``fastest``, and the
         ``speedup`` and ``macs_share`` of the fastest path against the legacy network's.
     """
@@ -108,7 +110,7 @@ def places(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def changes(found: pd.DataFrame) -> pd.DataFrame:
-    """Return how Pareto sets differ between places that differ in one column only.
+    """Return how Pareto sets differ between places that differ in one column only, where they have any.
 
     A runtime has kernels of its own and no algorithm: along the compiler it is compared with every other,
     whatever the algorithm there.  Devices in different machines are compared where their settings are equal,
@@ -123,6 +125,7 @@ def changes(found: pd.DataFrame) -> pd.DataFrame:
         either place.
     """
     named = found.assign(**{DEVICE: by_device(found)["hardware"]})
+    named = named[named["member"] != UNKNOWN]
     lines = [_change(along, *pair) for along in CHANGED for pair in _pairs(named, along)]
     columns = ["along", "first", "second", *PLACE, "enter", "leave", "open"]
     return pd.DataFrame(lines, columns=columns, dtype=object)  # beside None, an integer would be a float
@@ -152,7 +155,8 @@ def numbers(place: Mapping[Any, Any]) -> dict[str, str]:
     speedup, share, correlation = (place[name] for name in ("speedup", "macs_share", "correlation"))
     interval = f"[{place['low']:.2f}, {place['high']:.2f}]"
     return {
-        "fastest against legacy": MISSING if pd.isna(speedup) else factor(speedup),
+        "fastest path": place["fastest"],
+        "times as fast as path of zeros": MISSING if pd.isna(speedup) else factor(speedup),
         "its multiply-adds": MISSING if pd.isna(share) else f"{share:.0%}",
         "correlation [95 % interval]": MISSING if pd.isna(correlation) else f"{correlation:.2f} {interval}",
     }
@@ -176,10 +180,11 @@ def _members(inside: pd.DataFrame) -> list[str]:
     """Return each path's part in the Pareto set by latency, as far as intervals tell."""
     low, high = (inside[name].to_numpy(dtype=float) for name in ("latency_low_s", "latency_high_s"))
     better = _at_least_as_good(inside)
-    surely_out = np.any(better & (high[:, None] < low[None, :]), axis=0).tolist()
-    perhaps_out = np.any(better & (low[:, None] <= high[None, :]), axis=0).tolist()
-    parts = zip(surely_out, perhaps_out, strict=True)
-    return [OUT if out else OPEN if perhaps else IN for out, perhaps in parts]
+    surely_out = np.any(better & (high[:, None] < low[None, :]), axis=0)
+    perhaps_out = np.any(better & (low[:, None] <= high[None, :]), axis=0)
+    cases = [inside["accuracy"].isna().to_numpy(dtype=bool), surely_out, perhaps_out]
+    members: list[str] = np.select(cases, [UNKNOWN, OUT, OPEN], IN).tolist()
+    return members
 
 
 def _by_macs(inside: pd.DataFrame) -> Truths:
@@ -188,24 +193,17 @@ def _by_macs(inside: pd.DataFrame) -> Truths:
     better = _at_least_as_good(inside)
     cheaper = macs[:, None] <= macs[None, :]
     strictly = (macs[:, None] < macs[None, :]) | ~better.T
-    kept: Truths = ~np.asarray(np.any(better & cheaper & strictly, axis=0))
+    known = inside["accuracy"].notna().to_numpy(dtype=bool)
+    kept: Truths = known & ~np.any(better & cheaper & strictly, axis=0)
     return kept
 
 
 def _at_least_as_good(inside: pd.DataFrame) -> Truths:
-    """Return which path [first] is at least as good as which other [second].
-
-    Without accuracies, a path is at least as good as those that have its shallow phases and more.
-    """
+    """Return which path [first] is at least as accurate as which other [second]; none without an accuracy."""
     accuracy = inside["accuracy"].to_numpy(dtype=float, na_value=np.nan)
-    if np.isnan(accuracy).any():
-        bits = np.array([[digit == "1" for digit in path] for path in inside[PATH]])
-        better = ~(bits[:, None, :] & ~bits[None, :, :]).any(axis=2)
-    else:
-        better = accuracy[:, None] >= accuracy[None, :]
+    better: Truths = accuracy[:, None] >= accuracy[None, :]
     np.fill_diagonal(better, False)
-    found: Truths = better
-    return found
+    return better
 
 
 def _place(inside: pd.DataFrame) -> dict[str, Any]:
@@ -220,6 +218,7 @@ def _place(inside: pd.DataFrame) -> dict[str, Any]:
         "by_latency": of_member[IN],
         "open": of_member[OPEN],
         "by_macs": tuple(ordered.loc[ordered["by_macs"], PATH]),
+        "without_accuracy": int((inside["member"] == UNKNOWN).sum()),
         **_correlated(inside),
         "fastest": fastest[PATH],
         "speedup": np.nan if against is None else against["latency_s"] / fastest["latency_s"],

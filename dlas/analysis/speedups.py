@@ -1,7 +1,8 @@
 """Expected and achieved speed-ups of compression.
 
 The expected speed-up follows from the work saved: 1 / (1 - ratio)
-for pruning, 32 / bits for types.  The achieved one is the time of the fastest
+for pruning, 32 / bits for types, the dense network's multiply-adds over its own for a path
+through a flexible network.  The achieved one is the time of the fastest
 dense algorithm over that of the compression's fastest algorithm, in the same
 setting under the same compiler.
 
@@ -16,11 +17,14 @@ import numpy as np
 import pandas as pd
 
 from dlas.analysis.matching import SETTING, groups
+from dlas.analysis.paths import COMPRESSION
 from dlas.analysis.roles import DENSE
 from dlas.analysis.winners import Times, Winner
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.columns import SAMPLES
 
+NETWORK = ("dataset", "model", "seed")
+"""Columns of a dense network."""
 COLUMNS = [
     *SETTING,
     "hardware_name",
@@ -47,7 +51,20 @@ def expected(points: pd.DataFrame) -> pd.Series:
     """Return the expected speed-up of each line's compression, NaN where it is unknown."""
     pruned = 1 / (1 - points["ratio"].where(points["ratio"].between(0, 1, inclusive="left")))
     types = 32 / points["bits"].where(points["bits"] > 0)
-    return points["expected_speedup"].fillna(types).fillna(pruned)
+    paths = _saved_by_paths(points) * types.fillna(1)
+    return points["expected_speedup"].fillna(paths).fillna(types).fillna(pruned)
+
+
+def _saved_by_paths(points: pd.DataFrame) -> pd.Series:
+    """Return the dense network's multiply-adds over those of paths through it, NaN for other networks."""
+    techniques = points["compression_name"].str.split("+", regex=False)
+    is_path = (
+        techniques.map(lambda names: COMPRESSION in names, na_action="ignore").fillna(False).astype(bool)
+    )
+    dense = points[points["compression"] == DENSE].groupby([*NETWORK], dropna=False)["macs"].first()
+    whole = points[[*NETWORK]].join(dense.rename("macs"), on=[*NETWORK])["macs"]
+    left = points["effective_macs"].fillna(points["macs"])
+    return (whole / left).astype(float).where(is_path)
 
 
 def speedups(points: pd.DataFrame) -> pd.DataFrame:

@@ -28,9 +28,9 @@ from dlas.stack.types import Say
 from dlas.sweep.engine.steps.check import CHECK_SECONDS
 from dlas.sweep.engine.steps.samples import load_sample
 from dlas.sweep.rows.finding import find, point_label
-from dlas.sweep.rows.frame import read, select
+from dlas.sweep.rows.frame import read_each, select
 from dlas.sweep.rows.machines import differences
-from dlas.sweep.rows.results import Row
+from dlas.sweep.rows.results import COMPLETED, Row
 from dlas.sweep.study.point import Point
 
 CHILD_SECONDS = 1800.0
@@ -79,7 +79,7 @@ def deploy(
     DeploymentFailed
         If the deployed program cannot be run, or is wrong.
     """
-    chosen = find(Path(folder), row or fastest_id(select(read(folder), where)))
+    chosen = find(Path(folder), row or fastest_id(select(read_each(folder), where)))
     say(f"{chosen.id}  {point_label(chosen)}")
     target = Path(to)
     check_free(target)
@@ -119,7 +119,7 @@ def check_row(row: Row) -> None:
             f"row {row.id} cannot be deployed: it was imported from {row.imported.get('file')!r}, "
             "and its program is not here"
         )
-    if row.status != "ok":
+    if row.status not in COMPLETED:
         raise InputError(
             f"row {row.id} cannot be deployed: it is {row.status} in step {row.step}: {row.reason}"
         )

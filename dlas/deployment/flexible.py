@@ -30,10 +30,10 @@ from dlas.sweep.engine.planning import Planner
 from dlas.sweep.engine.steps.artifacts import load_verified, restore_network
 from dlas.sweep.engine.steps.samples import load_sample
 from dlas.sweep.rows import intervals
-from dlas.sweep.rows.frame import read, select
+from dlas.sweep.rows.frame import read_each, select
 from dlas.sweep.rows.labels import label
 from dlas.sweep.rows.machines import machine_name
-from dlas.sweep.rows.results import Row, read_rows
+from dlas.sweep.rows.results import COMPLETED, Row, read_rows
 from dlas.sweep.study.point import Point
 
 CHECKED_IMAGES = 64
@@ -60,6 +60,9 @@ class PathEntry:
     def function(self) -> str:
         """The name of its function in the library."""
         return f"path_{self.path}_of_{self.row.batch}"
+
+
+NO_ACCURACY = "no path has an accuracy: policies have no Pareto set to choose from; `path=` takes any path"
 
 
 def deploy_paths(
@@ -104,7 +107,9 @@ def deploy_paths(
     entries = _entries(rows, store, say)
     with new_folder(target) as partial:
         joined = _build(entries, store, partial, say)
-        routes = _routes(entries)
+        routes = routes_of(entries)
+        for batch in routes.without_accuracies():
+            say(f"batch {batch}: {NO_ACCURACY}")
         (partial / ROUTES).write_text(json.dumps(routes.content(partial), indent=1, allow_nan=False) + "\n")
         first = min(entries, key=lambda entry: (entry.path, -entry.row.batch))
         notes = changes(entries, store)
@@ -128,7 +133,7 @@ def path_rows(folder: Path, where: Sequence[str] = ()) -> list[Row]:
     InputError
         If there are none, they differ in more than path and batch, or a batch lacks the path of zeros.
     """
-    chosen = set(select(read(folder), where)["id"])
+    chosen = set(select(read_each(folder), where)["id"])
     rows = [row for row in read_rows(folder) if row.id in chosen and _is_path(row)]
     if not rows:
         raise InputError(
@@ -159,7 +164,7 @@ def path_rows(folder: Path, where: Sequence[str] = ()) -> list[Row]:
 def _is_path(row: Row) -> bool:
     """Return whether a row is of a path that TVM compiled; its time may be unstable."""
     is_path = row.compression.get("name") == COMPRESSION and row.compression.get("path") != ALL
-    if not (is_path and row.status == "ok" and row.latency_s and row.algorithm.get("name") != "library"):
+    if not (is_path and row.status in COMPLETED and row.latency_s and row.algorithm.get("name") != "library"):
         return False
     return isinstance(Point.of(asdict(row)).compiler_part, TvmCompiler)
 
@@ -243,7 +248,7 @@ def _scheduled(entry: PathEntry, store: Cache) -> ScheduledNetwork:
         return compiler.schedule(network, point.algorithm_part, point.device.target(), point.batch, folder)
 
 
-def _routes(entries: Sequence[PathEntry]) -> Routes:
+def routes_of(entries: Sequence[PathEntry]) -> Routes:
     """Return the functions of all entries, and the Pareto set of each batch size."""
     batches = sorted({entry.row.batch for entry in entries})
     first = entries[0].row
@@ -260,10 +265,9 @@ def _routes(entries: Sequence[PathEntry]) -> Routes:
 
 
 def _measured(entries: Sequence[PathEntry]) -> tuple[list[Route], list[Route]]:
-    """Return the paths that none is better than, and the others, the fastest first.
+    """Return the Pareto set of accuracy and latency, and the other paths, the fastest first.
 
-    Where no path has an accuracy, none is better than another.  A path whose time is unstable is left out:
-    it is no result.
+    A path without an accuracy is among the others.  One whose time is unstable is left out: it is no result.
     """
     routes = [
         Route(entry.path, entry.row.accuracy, *intervals.median(entry.row.latency_s))
@@ -272,8 +276,6 @@ def _measured(entries: Sequence[PathEntry]) -> tuple[list[Route], list[Route]]:
     ]
     routes.sort(key=lambda route: route.latency_s)
     known = [route for route in routes if route.accuracy is not None]
-    if not known:
-        return routes, []
     costs = np.array([route.latency_s for route in known])
     best = undominated(costs, np.array([route.accuracy for route in known], dtype=float))
     kept = {route.path for route, is_best in zip(known, best, strict=True) if is_best}

@@ -10,7 +10,7 @@ from dlas.stack import PART_AXES
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.labels import interval_ms, label
 from dlas.sweep.rows.machines import machine_name
-from dlas.sweep.rows.results import Row
+from dlas.sweep.rows.results import UNSTABLE, Row
 
 WIDTH = 100
 NEEDS = {
@@ -82,8 +82,8 @@ def _summary(row: Row, notes: Sequence[str]) -> str:
         f"An inference of {_images_number(row.batch)} takes {_latency(row)} "
         f"with {_threads(row)} on {machine_name(row.device)}."
     )
-    if row.unstable:
-        text += f" That time is not reliable: {row.unstable_reason}."
+    if row.status == UNSTABLE:
+        text += f" That time is not reliable: {row.reason}."
     differing = [f"This build was not measured itself: {note}." for note in notes]
     return _filled(" ".join([text, *differing]))
 
@@ -164,7 +164,7 @@ def _files(files: Collection[str]) -> str:
 
 def _latency(row: Row) -> str:
     interval = interval_ms(*intervals.median(row.latency_s))
-    doubt = f"; unstable, so no result: {row.unstable_reason}" if row.unstable else ""
+    doubt = f"; unstable, so no result: {row.reason}" if row.status == UNSTABLE else ""
     return f"{interval} ms (median of {len(row.latency_s)} samples, 95 % interval{doubt})"
 
 

@@ -17,10 +17,10 @@ from dlas.sweep.engine.progress import Progress, Silent, SilentProgress
 from dlas.sweep.engine.session import Session
 from dlas.sweep.engine.steps.artifacts import load_verified
 from dlas.sweep.rows.results import Row
+from dlas.sweep.study.parts import LIBRARY
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.study import Study
 
-"""Shows a line of progress."""
 CHANGED = "it was built anew, with other code or tools than the build that was measured"
 RESCHEDULED = (
     "its schedules are not those that were measured: the records of their search were lost or changed"
@@ -55,7 +55,7 @@ def built(row: Row, point: Point, cache: Cache, say: Say) -> CachedBuild:
         raise InputError("the cache is too small: it dropped the build at once")
     network, build = found
     notes = [CHANGED] if build.key != row.artifacts.get("build") else []
-    if _schedules(build.facts["layers"]) != _schedules(row.layers):
+    if searched_schedules(build.facts["layers"]) != searched_schedules(row.layers):
         notes.append(RESCHEDULED)
     return CachedBuild(network, build, notes)
 
@@ -90,12 +90,16 @@ def make(points: Sequence[Point], cache: Cache, say: Say, until: str) -> None:
     cache.drop_workspace(workspace)
 
 
-def _schedules(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what decides each convolution's loops, by its layer's name."""
+def searched_schedules(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what decides the loops of each layer that an algorithm computes, by the layer's name.
+
+    A runtime's own kernels have no schedules, and a build lists fewer of them than a row, which has
+    profiled them.
+    """
     return {
         layer["name"]: [layer.get(key) for key in ("algorithm", "options", "decisions")]
         for layer in layers
-        if "macs" in layer
+        if layer.get("algorithm") not in (None, LIBRARY)
     }
 
 

@@ -67,7 +67,15 @@ def latency(routes: Sequence[Route], state: State) -> str:
 
 
 def accuracy(routes: Sequence[Route], state: State) -> str:
-    """Return the fastest path that is accurate enough, the most accurate where none is."""
+    """Return the fastest path that is accurate enough, the most accurate where none is.
+
+    Raises
+    ------
+    Refused
+        If no path has an accuracy.
+    """
+    if all(route.accuracy is None for route in routes):
+        raise Refused("policy 'accuracy' compares accuracies, and no path has one")
     enough = [route for route in routes if _accuracy(route) >= state.least_accuracy]
     return enough[0].path if enough else max(routes, key=_accuracy).path
 
@@ -138,6 +146,14 @@ class Routes:
                 for batch in sorted(self.functions)
             ],
         }
+
+    def without_accuracies(self) -> list[int]:
+        """Return the batch sizes without a Pareto set, since paths were measured and none has an accuracy."""
+        return [
+            batch
+            for batch in sorted(self.functions)
+            if self.others.get(batch) and not self.measured.get(batch)
+        ]
 
     @classmethod
     def read(cls, folder: Path) -> Routes:
@@ -306,6 +322,11 @@ class DeployedPaths(DeployedNetwork):
 
     def _choose(self, policy: str | Policy, batch: int, runs: int, state: Mapping[str, float]) -> str:
         """Return the path that a policy takes for some runs of a batch size."""
+        if batch in self.routes.without_accuracies():
+            raise Refused(
+                f"no path of batch {batch} has an accuracy, so that there is no Pareto set to choose from; "
+                f"give path=... (there are: {', '.join(self.routes.functions[batch])})"
+            )
         if not self.routes.measured.get(batch):
             raise Refused(f"no path was measured with batch {batch}: {self._known()}")
         for name, value in state.items():

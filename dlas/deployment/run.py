@@ -259,6 +259,8 @@ def _text(path: Path) -> str:
 
 
 def _read(path: Path) -> Array:
+    if path.exists() and not path.is_file():
+        raise Refused(f"{path} is no .npy file: it is a folder, a pipe or a device")
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         return array

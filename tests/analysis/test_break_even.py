@@ -14,9 +14,9 @@ from dlas.face.reporting.blocks import Absent, Figure, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.sections import break_even
 from dlas.face.tables.table import Table
+from dlas.sweep.rows.details import read_details
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import Row
-from tests.fixtures.details import read_details
 from tests.fixtures.rows import failing, row, write
 
 
@@ -44,7 +44,7 @@ def found(folder: Path, *rows: Row) -> list[SpeedCurve]:
 
 def made(folder: Path, *rows: Row) -> Section | Absent:
     points = with_roles(read(write(folder, rows)))
-    return break_even.section(Context([str(folder)], points, details=read_details([str(folder)], points)))
+    return break_even.section(Context([str(folder)], points, details=read_details(points)))
 
 
 def test_the_crossing_is_interpolated_linearly_in_the_logarithm() -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.fine_tuning import gains, interval, main
-from dlas.sweep.rows.results import Row
+from dlas.sweep.rows.results import Row, read_rows
 from tests.fixtures.flexible import path_row
+from tests.fixtures.package import ROOT
 from tests.fixtures.rows import row, write
 
 BASE = {"00": 0.95, "01": 0.90, "11": 0.80}
 KEPT = ["00", "11"]
+GAINED = {0: -0.94, 1: 1.11, 2: 0.17, 3: 1.56, 4: 0.22}
+"""The gain of each seed, in points, in the table of `experiments/leaf-digits`."""
 
 
 def rows(seed: int, gain: float) -> list[Row]:
@@ -59,3 +63,10 @@ def test_the_gain_is_printed(
     with pytest.raises(SystemExit):
         main()
     assert 'rows of one network are paired; these are of {"name": "digits"' in capsys.readouterr().err
+
+
+def test_the_kept_rows_gain_what_they_gained_when_unstable_was_a_flag() -> None:
+    kept = list(read_rows(ROOT / "experiments/leaf-digits/fine-tuned"))
+    assert Counter(each.status for each in kept) == {"ok": 146, "unstable": 14}
+    gained = {seed: round(100 * gain, 2) for seed, (gain, _) in gains(kept).items()}
+    assert gained == GAINED

@@ -10,11 +10,23 @@ from typing import Any
 
 import pytest
 
-from dlas.analysis.observations import FAILS, HOLDS, OBSERVATIONS, OPEN, Claim, Evidence, Finding, observe
+from dlas.analysis.observations import (
+    FAILS,
+    HOLDS,
+    OBSERVATIONS,
+    OPEN,
+    Claim,
+    Evidence,
+    Finding,
+    findings_frame,
+    observe,
+)
 from dlas.analysis.roles import with_roles
+from dlas.face.tables.observations import listing
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import Row
 from tests.fixtures import paper
+from tests.fixtures.printing import printed
 from tests.fixtures.rows import failing, row, write
 
 ALL = [each.number for each in OBSERVATIONS]
@@ -30,8 +42,7 @@ class Findings:
         self._evidence = evidence
 
     def __getitem__(self, number: str) -> Finding:
-        observation = OBSERVATIONS[ALL.index(number)]
-        return Finding(observation, observation.check(self._evidence))
+        return Finding.of(OBSERVATIONS[ALL.index(number)], self._evidence)
 
     def all(self) -> list[Finding]:
         return observe(self._evidence)
@@ -244,6 +255,25 @@ def test_a_tie_is_no_win(tmp_path: Path) -> None:
     rows = [row(10, spread=0.2, algorithm=name, compiler=TUNED) for name in ("gemm", "spatial_pack")]
     finding = observed(tmp_path, rows)["VII"]
     assert finding.verdict == FAILS and "tied in 1" in finding.claims[0].numbers
+
+
+def test_two_verdicts_over_all_algorithms_and_over_the_papers_own(tmp_path: Path) -> None:
+    blocked = {"name": "spatial_pack", "layout": "blocked"}
+    own = [row(4, algorithm="direct", compiler=TUNED), row(3, algorithm="spatial_pack", compiler=TUNED)]
+    others = [row(1, algorithm="winograd", compiler=TUNED), row(2, algorithm=blocked, compiler=TUNED)]
+    runtime = row(1, algorithm="library", compiler="onnxruntime")
+    finding = observed(tmp_path / "a", [*own, *others, runtime])["VII"]
+    assert (finding.verdict, finding.verdict_of_paper) == (FAILS, HOLDS)
+    alone = observed(tmp_path / "b", own[1:] + others)["VII"]
+    assert alone.verdict_of_paper == OPEN and "another algorithm" in alone.of_paper[0].missing
+    same = observed(tmp_path / "c", [*own, runtime])["VII"]
+    assert same.claims == same.of_paper
+
+    text = printed(listing([finding, same], 5), 200)
+    assert "the paper's: fastest in 1 of 1" in text and text.count("the paper's:") == 1
+    assert "does not hold: 1; over the paper's algorithms holds: 2" in text
+    frame = findings_frame([finding])
+    assert frame[["holds", "paper_holds"]].iloc[0].tolist() == [FAILS, HOLDS]
 
 
 def test_nine_asks_for_the_best_of_sparse_algorithms_alone(tmp_path: Path) -> None:

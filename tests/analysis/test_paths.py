@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dlas.analysis import paths as analysis
-from dlas.analysis.paths import IN, OPEN, OUT
+from dlas.analysis.paths import IN, OPEN, OUT, UNKNOWN
 from dlas.analysis.repeats import merge_repeats
 from dlas.analysis.roles import with_roles
 from dlas.axes.compression.flexible.scoring import undominated
@@ -59,11 +59,25 @@ def test_where_intervals_overlap_a_path_is_open(tmp_path: Path) -> None:
     assert members(frame) == {"00": IN, "01": IN, "10": OPEN, "11": IN}
 
 
-def test_without_accuracies_a_path_must_save_time_over_those_with_its_phases(tmp_path: Path) -> None:
-    # 10 is slower than the network itself; 11 is slower than 01.
-    frame = found(tmp_path, rows({"00": 10, "01": 5, "10": 12, "11": 6}, UNTRAINED))
-    assert members(frame) == {"00": IN, "01": IN, "10": OUT, "11": OUT}
-    assert frame["by_macs"].all()
+def test_without_an_accuracy_a_path_is_in_no_set(tmp_path: Path) -> None:
+    given = rows({"00": 10, "01": 5, "10": 12, "11": 6}, UNTRAINED)
+    frame = found(tmp_path / "none", [*given, *rows({"00": 10, "01": 5}, UNTRAINED, batch=8)])
+    assert set(frame["member"]) == {UNKNOWN} and not frame["by_macs"].any()
+    assert analysis.changes(frame).empty
+    first = analysis.places(frame).iloc[0]
+    assert first["by_latency"] == first["open"] == first["by_macs"] == ()
+    assert first["without_accuracy"] == 4 and first["speedup"] == pytest.approx(2, rel=0.05)
+    some = found(tmp_path / "some", rows({"00": 10, "01": 5, "10": 8}, {**ACCURATE, "01": None}))
+    assert members(some) == {"00": IN, "01": UNKNOWN, "10": IN}
+
+
+def test_the_command_says_that_there_is_no_set_without_accuracies(tmp_path: Path, dlas_here: Command) -> None:
+    write(tmp_path / "rows", rows({"00": 10, "01": 5, "10": 8, "11": 2}, UNTRAINED))
+    printed = dlas_here("paths", "rows")
+    assert printed.returncode == 0, printed.stderr
+    text = " ".join(printed.stdout.split())
+    assert "No path has an accuracy, without which none is in a Pareto set: the network is untrained" in text
+    assert "11 01 10 00" not in text
 
 
 def test_the_set_by_multiply_adds_is_that_of_the_compression(tmp_path: Path) -> None:

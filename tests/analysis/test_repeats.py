@@ -11,9 +11,9 @@ import pytest
 from dlas.analysis.repeats import merge_repeats
 from dlas.face.reporting import report
 from dlas.face.tables.points import table
+from dlas.sweep.rows.details import read_details
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import Row
-from tests.fixtures.details import read_details
 from tests.fixtures.printing import printed
 from tests.fixtures.rows import CPU, failing, row, write
 
@@ -96,7 +96,7 @@ def test_a_report_counts_repeats_and_takes_the_median_of_their_layers(tmp_path: 
         for number, (started, layer_s) in enumerate(((FIRST, 1e-3), (SECOND, 9e-3), (THIRD, 3e-3)))
     ]
     folders = [str(write(tmp_path / str(number), [run])) for number, run in enumerate(runs)]
-    details = read_details(folders, merge_repeats(read(folders)).reset_index(drop=True))
+    details = read_details(merge_repeats(read(folders)).reset_index(drop=True))
     assert [layer.latency_s for layer in details.layers[0]] == [3e-3]
     assert details.facts["host.name"] == {"somewhere": 3}
     report(folders, tmp_path / "report.html")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,33 @@ def test_the_expected_speedup_is_the_rows_or_follows_from_ratio_and_bits(
 ) -> None:
     line = found(tmp_path, row(10), row(5, compression="smaller", **given)).iloc[0]
     assert line["expected"] == pytest.approx(expected)
+
+
+def test_of_a_path_the_multiply_adds_that_it_saves_are_expected(tmp_path: Path) -> None:
+    """Older versions wrote 1, or what the number type alone promises."""
+    path = {"name": "leaf", "path": "11"}
+    rows = [
+        row(10, macs=400),
+        row(5, compression={"name": "leaf", "path": "00"}, macs=400, expected_speedup=1.0),
+        row(4, compression=path, reached={"path": "11"}, macs=100, expected_speedup=1.0),
+        row(
+            2,
+            compression={"chain": [path, {"name": "int8"}]},
+            reached={"path": "11", "bits": 8},
+            macs=100,
+            effective_macs=50,
+            expected_speedup=4.0,
+        ),
+        row(3, compression={**path, "path": "01"}, reached={"path": "01"}, expected_speedup=1.5),
+    ]
+    older = [replace(each, schema=3) for each in rows]
+    lines = found(tmp_path, *older).set_index("compression")["expected"]
+    assert lines.to_dict() == pytest.approx(
+        {"leaf(path=00)": 1, "leaf(path=11)": 4, "leaf(path=11)+int8": 32, "leaf(path=01)": 1.5}
+    )
+    assert read(tmp_path)["expected_speedup"].tolist()[2:] == [pytest.approx(math.nan, nan_ok=True)] * 2 + [
+        1.5
+    ]
 
 
 def test_the_baseline_is_the_dense_network_of_the_same_setting_and_compiler(tmp_path: Path) -> None:

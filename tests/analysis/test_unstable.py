@@ -12,7 +12,6 @@ import pytest
 from dlas.analysis.choosing.layers import layer_times
 from dlas.analysis.compare import compare
 from dlas.analysis.interactions import interactions
-from dlas.analysis.matching import outcomes
 from dlas.analysis.observations import Evidence, observe
 from dlas.analysis.pareto import pareto
 from dlas.analysis.rankings import rankings
@@ -23,14 +22,14 @@ from dlas.errors import InputError
 from dlas.face.tables.comparison import grid
 from dlas.face.tables.observations import listing
 from dlas.face.tables.points import table
-from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.frame import read, select
 from dlas.sweep.rows.labels import MISSING
 from dlas.sweep.rows.results import Row
 from tests.fixtures.printing import printed
 from tests.fixtures.rows import again, row, write
 
 REASON = "the medians of its slices differ by a factor of 9.2"
-UNSTABLE: dict[str, Any] = {"unstable": True, "unstable_reason": REASON}
+UNSTABLE: dict[str, Any] = {"status": "unstable", "reason": REASON}
 PRUNED = {"name": "weight_pruning", "level": 0.5}
 
 
@@ -103,9 +102,9 @@ def test_a_table_shows_the_time_with_its_mark_and_relates_it_to_nothing(tmp_path
     times, relative = zip(
         *((line.partition("]")[0], line.partition("]")[2].split()) for line in lines), strict=True
     )
-    assert ["unstable (1)  0.49" in time for time in times] == [True, False, False, False]
-    assert [cells[0] for cells in relative[:2]] == ["?", "1.00"]
-    assert relative[0][1] == MISSING
+    assert ["unstable (1)  0.49" in time for time in times] == [False, False, False, True]
+    assert [relative[0][0], relative[-1][0]] == ["1.00", "?"]
+    assert relative[-1][1] == MISSING
     assert "3 ok, 1 unstable (?: no result, left out of every comparison)" in text
     assert REASON in text
 
@@ -121,7 +120,7 @@ def test_a_repeat_that_is_stable_counts_instead(tmp_path: Path) -> None:
     folders = [write(tmp_path / name, [each]) for name, each in (("good", good), ("bad", bad))]
     points = with_roles(read(folders))
     assert points["latency_s"].tolist() == [pytest.approx(0.01, rel=0.02)]
-    assert (points["runs"].tolist(), outcomes(points).tolist()) == ([1], ["ok"])
+    assert (points["runs"].tolist(), points["status"].tolist()) == ([1], ["ok"])
 
 
 def test_the_choice_of_algorithms_takes_no_layer_of_it(tmp_path: Path) -> None:
@@ -133,3 +132,23 @@ def test_the_choice_of_algorithms_takes_no_layer_of_it(tmp_path: Path) -> None:
     chosen = layer_times([rows[0], again(rows[1], **UNSTABLE)])
     assert set(chosen.layers["conv"]) == {'{"name": "direct"}'}
     assert chosen.unstable == 1
+
+
+def test_what_needs_no_time_is_taken_from_it(tmp_path: Path) -> None:
+    rows = [again(each, accuracy=0.9, model_bytes=size) for size, each in enumerate(network(**UNSTABLE), 1)]
+    points = with_roles(read(write(tmp_path, rows)))
+    stable = with_roles(
+        read(write(tmp_path / "ok", [again(each, status="ok", reason=None) for each in rows]))
+    )
+    assert "unstable" in points["status"].tolist()
+    assert pareto(points, "model_bytes").tolist() == pareto(stable, "model_bytes").tolist()
+    by_size = table(read(tmp_path), sort="size")
+    assert printed(by_size).index("unstable (1)") < printed(by_size).index(
+        "  ok  ", printed(by_size).index("unstable (1)")
+    )
+
+
+def test_the_status_filters(tmp_path: Path) -> None:
+    frame = read(write(tmp_path, network(**UNSTABLE)))
+    assert select(frame, ["status=unstable"])["status"].tolist() == ["unstable"]
+    assert len(select(frame, ["status=ok"])) == 3

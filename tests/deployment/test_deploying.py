@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 
 import dlas
+from dlas.deployment.remaking import searched_schedules
 from dlas.deployment.run import CPUINFO, DESCRIPTION, HASHES, check_files
+from dlas.networks.convolutions import library_layers
 from dlas.sweep.rows.results import FILE
 from tests.fixtures import commands
 from tests.fixtures.deployed import hash_again, row_of, run, swept
 from tests.fixtures.rows import failing, write
 from tests.fixtures.rows import row as made_up
+from tests.fixtures.tiny import tiny
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +75,21 @@ def test_other_images_are_refused_in_one_message(home: Path, shape: tuple[int, .
     assert kind in str(refused.value) and str(list(shape)) in str(refused.value)
 
 
+def test_a_runtime_without_schedules_has_lost_none(sweep: Path) -> None:
+    profiled = row_of(sweep, "onnxruntime").layers
+    assert any(layer["operator"] == "Gemm" and layer.get("macs") for layer in profiled)
+    built = library_layers(tiny(), 2)
+    assert searched_schedules(built) == searched_schedules(profiled)
+    scheduled = row_of(sweep, "untuned").layers
+    others = [{**layer, "decisions": {"tile": 8}} for layer in scheduled]
+    assert searched_schedules(scheduled) != searched_schedules(others)
+
+
 @pytest.mark.slow
 def test_an_onnx_row_is_deployed_with_its_graph(sweep: Path) -> None:
     done = commands.dlas(sweep, "deploy", "out", row_of(sweep, "onnxruntime").id, "--to", "graph")
     assert done.returncode == 0, done.stderr
+    assert "note" not in done.stdout
     assert (sweep / "graph" / "model.onnx").is_file()
     images, expected = (np.load(sweep / "graph" / f"example{name}.npy") for name in ("", "_outputs"))
     outputs = dlas.load(sweep / "graph")(images)
@@ -85,7 +99,7 @@ def test_an_onnx_row_is_deployed_with_its_graph(sweep: Path) -> None:
 def test_the_fastest_is_the_fastest_whose_time_can_be_relied_on(
     tmp_path: Path, dlas_here: commands.Command
 ) -> None:
-    unstable = made_up(1.0, compiler="onnxruntime", unstable=True, unstable_reason="twice as slow at the end")
+    unstable = made_up(1.0, compiler="onnxruntime", status="unstable", reason="twice as slow at the end")
     fastest, slower = made_up(2.0, algorithm="gemm"), made_up(3.0)
     write(tmp_path / "rows", [slower, unstable, fastest, failing(compiler="hand")])
     chosen = dlas_here("deploy", "rows", "--fastest", "--to", "home")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dlas.bench.store.cache import Artifact, Cache
-from dlas.deployment.flexible import PathEntry, changes, path_rows
+from dlas.deployment.flexible import PathEntry, changes, path_rows, routes_of
 from dlas.deployment.remaking import CHANGED
 from dlas.deployment.routing import ROUTES, DeployedPaths, Route, Routes, State, policy_of
 from dlas.deployment.run import Refused
@@ -91,6 +91,38 @@ def test_without_a_path_the_legacy_networks_is_taken_or_missed() -> None:
     with pytest.raises(Refused, match=r"path '00', which is none of batch 2 \(there are: 01, 11\)"):
         network.run(images(1))
     assert not program.ran
+
+
+def test_without_accuracies_there_is_nothing_to_choose_from() -> None:
+    network, program = served()
+    unknown = [replace(route, accuracy=None) for route in ALL]
+    functions = network.routes.functions
+    network.routes = Routes(functions, {2: [], 4: unknown}, DEVICE, {2: unknown})
+    for policy in ("latency", "accuracy", "load", last):
+        with pytest.raises(Refused, match=r"no path of batch 2 has an accuracy.*\(there are: 00, 01, 11\)"):
+            network.choose(policy, 2)
+    with pytest.raises(Refused, match="policy 'accuracy' compares accuracies, and no path has one"):
+        network.choose("accuracy", 4, least_accuracy=0.98)
+    assert network.choose("latency", 4, deadline_s=1.0) == "00", "as earlier versions deployed it"
+    network.run(images(2), path="01")
+    assert program.ran == ["b2"]
+
+
+def test_paths_without_accuracies_make_no_pareto_set(tmp_path: Path) -> None:
+    point = the_point('compression = [{ name = "leaf", path = "00" }]')
+    network = Artifact("network", "key", tmp_path, {}, {})
+    for accuracies, best, others in (
+        ((None, None), [], ["11", "00"]),
+        ((0.9, None), ["00"], ["11"]),
+        ((0.9, 0.8), ["11", "00"], []),
+    ):
+        rows = [
+            path_row(path, ms, own) for path, ms, own in zip(("00", "11"), (4, 1), accuracies, strict=True)
+        ]
+        routes = routes_of([PathEntry(each, point, network, None) for each in rows])
+        assert [route.path for route in routes.measured[1]] == best
+        assert [route.path for route in routes.others[1]] == others
+        assert routes.without_accuracies() == ([] if best else [1])
 
 
 def last(routes: Sequence[Route], state: State) -> str:

@@ -35,7 +35,7 @@ def test_an_onnx_file_is_counted_evaluated_and_restored(
     facts = network.facts
     assert facts.parameters == facts.nonzeros == 108 + 40
     assert facts.macs == 108 * 64 + 40 and facts.model_bytes == 4 * 148
-    assert facts.trained and facts.note == "trained elsewhere" and facts.test_images == 4
+    assert facts.trained and facts.note == "weights from its file" and facts.test_images == 4
     network.save(tmp_path)
     images, _ = data.test[range(4)]
     outputs = network.reference(images)

@@ -21,7 +21,7 @@ from dlas.sweep.rows.columns import MACHINE
 from dlas.sweep.rows.labels import label
 from dlas.sweep.rows.layer_times import timed_layers
 from dlas.sweep.rows.machines import machine_id, machine_names, with_threads
-from dlas.sweep.rows.results import Row
+from dlas.sweep.rows.results import UNSTABLE, Row
 from dlas.sweep.study import parts
 
 
@@ -154,9 +154,7 @@ def layer_times(rows: Iterable[Row]) -> LayerTimes:
     used = [row for row in every if any(_timed(row))]
     if not used:
         others = ", ".join(PASSED_OVER)
-        raise InputError(
-            f"no row with status ok has times of layers ({others}, unstable: those do not count)"
-        )
+        raise InputError(f"no row with status ok has times of layers ({others}: those do not count)")
     setting = _setting(used)
     layers = _candidates(used)
     singles = [single for single in _singles(used) if set(single.layers) == set(layers)]
@@ -173,7 +171,7 @@ def layer_times(rows: Iterable[Row]) -> LayerTimes:
         tuple(sorted(singles, key=lambda single: single.latency_s)),
         tuple(edges),
         _seconds_a_byte(used),
-        sum(row.status == "ok" and bool(row.unstable) for row in every),
+        sum(row.status == UNSTABLE for row in every),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from dlas.errors import InputError, unknown
 from dlas.stack import PART_AXES
 from dlas.sweep.rows.columns import MACHINE, ORDER, SAMPLES
+from dlas.sweep.rows.older import FLAG, FLAG_REASON
 
 UNITS: dict[str, dict[str, tuple[float, float]]] = {
     "s": {"s": (1, 1), "ms": (1, 1e3), "us": (1, 1e6), "ns": (1, 1e9)},
@@ -25,6 +26,8 @@ UNITS: dict[str, dict[str, tuple[float, float]]] = {
 """For the unit of a column, the suffixes that a file may have: what to multiply by, and to divide by."""
 COLUMNS = frozenset(name for name in ORDER if not name.endswith("."))
 """Columns of the table of rows, apart from the options of parts."""
+OLDER = (FLAG, FLAG_REASON)
+"""Columns that tables of before have."""
 REQUIRED = ("dataset", "model", "compiler", "hardware", MACHINE)
 """What a file must say; a part as its name."""
 
@@ -76,7 +79,7 @@ def columns_of(file: str, header: Iterable[str]) -> dict[str, SourceColumn]:
 def _column(file: str, written: str) -> SourceColumn:
     """Return the column of a name."""
     axis, dot, option = written.partition(".")
-    if written in COLUMNS or (axis in PART_AXES and dot and option):
+    if written in (*COLUMNS, *OLDER) or (axis in PART_AXES and dot and option):
         return SourceColumn(written, written)
     quantity, _, suffix = written.rpartition("_")
     for unit, others in UNITS.items():

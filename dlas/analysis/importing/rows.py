@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlas.analysis.importing.columns import columns_of
+from dlas.analysis.importing.columns import OLDER, columns_of
 from dlas.analysis.importing.points import PointReader
 from dlas.analysis.importing.tables import SourceTable, read_table
 from dlas.analysis.importing.values import values_of
@@ -21,6 +21,7 @@ from dlas.stack import INFERENCE
 from dlas.sweep.rows.columns import DERIVED, MACHINE, MACHINE_ID, SAMPLES
 from dlas.sweep.rows.files import FILE, check_appendable
 from dlas.sweep.rows.finding import point_label
+from dlas.sweep.rows.older import unstable_status
 from dlas.sweep.rows.records import FIELDS
 from dlas.sweep.rows.results import Row
 from dlas.sweep.rows.schema import ImportSource
@@ -91,7 +92,7 @@ def rows_of(table: SourceTable, digest: str) -> list[Row]:
         If a cell holds what it cannot, or two rows are of one point.
     """
     columns = columns_of(str(table.file), table.columns)
-    read = [*PLACES, *OF_POINTS, "latency_s", SAMPLES]
+    read = [*PLACES, *OF_POINTS, *OLDER, "latency_s", SAMPLES]
     values = {name: values_of(table, columns[name]) for name in read if name in columns}
     points = PointReader(table, columns)
     rows = [
@@ -111,6 +112,8 @@ def _row(table: SourceTable, points: PointReader, number: int, values: dict[str,
     others = {name: values.pop(name, default) for name, default in OF_POINTS.items()}
     row_id, point = points.at(number, **others)
     values = {"status": "ok", "study": table.file.name.partition(".")[0]} | values
+    values |= unstable_status(values)
+    values = {name: value for name, value in values.items() if name not in OLDER}
     _check_row(table, number, values)
     latency_s = values.pop("latency_s", None)
     samples = values.pop(SAMPLES, None)

@@ -64,7 +64,7 @@ def read_table(path: Path) -> SourceTable:
 
 
 def _csv(path: Path) -> SourceTable:
-    reader = csv.reader(_unmarked(lines(path, BOUNDS)), strict=True)
+    reader = csv.reader(_texts(path), strict=True)
     numbers: list[int] = []
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -86,10 +86,14 @@ def _csv(path: Path) -> SourceTable:
     return SourceTable(path, dict(zip(header, columns, strict=True)), numbers, "line")
 
 
-def _unmarked(texts: Iterator[str]) -> Iterator[str]:
+def _texts(path: Path) -> Iterator[str]:
     """Yield the lines of a file without the mark with which spreadsheets begin it."""
-    for number, text in enumerate(texts):
-        yield text if number else text.removeprefix("\ufeff")
+    for number, line in enumerate(lines(path, BOUNDS), 1):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+        yield text if number > 1 else text.removeprefix("\ufeff")
 
 
 def _check_header(path: Path, header: list[str]) -> None:

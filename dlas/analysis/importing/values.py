@@ -24,6 +24,7 @@ from dlas.sweep.rows.columns import (
     WHOLE,
 )
 from dlas.sweep.rows.labels import shortened
+from dlas.sweep.rows.older import FLAG
 from dlas.sweep.rows.results import STATUSES
 
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
@@ -97,7 +98,7 @@ def _reader(column: SourceColumn) -> Read:
     name = column.name
     if name == SAMPLES:
         return _samples
-    if name in TRUTHS:
+    if name in (*TRUTHS, FLAG):
         return _truth
     if name in NAMES:
         return lambda cell: _name(cell, name)

@@ -69,33 +69,55 @@ class Finding:
 
     observation: Observation
     claims: list[Claim]
+    """Checked over all algorithms."""
+    of_paper: list[Claim]
+    """The same claims, checked over the paper's own algorithms."""
+
+    @classmethod
+    def of(cls, observation: Observation, evidence: Evidence) -> Finding:
+        """Check one observation."""
+        return cls(observation, observation.check(evidence), observation.check(evidence.of_paper))
 
     @property
     def verdict(self) -> str:
-        """Does not hold if any claim does not; else open if any claim is; else holds."""
-        verdicts = {claim.verdict for claim in self.claims}
-        return FAILS if FAILS in verdicts else OPEN if OPEN in verdicts else HOLDS
+        """The verdict over all algorithms."""
+        return joint_verdict(self.claims)
+
+    @property
+    def verdict_of_paper(self) -> str:
+        """The verdict over the paper's own algorithms."""
+        return joint_verdict(self.of_paper)
+
+
+def joint_verdict(claims: Sequence[Claim]) -> str:
+    """Return that it does not hold if any claim does not; else open if any claim is; else that it holds."""
+    verdicts = {claim.verdict for claim in claims}
+    return FAILS if FAILS in verdicts else OPEN if OPEN in verdicts else HOLDS
 
 
 def observe(evidence: Evidence) -> list[Finding]:
     """Return the result of each observation, in the paper's order."""
-    return [Finding(observation, observation.check(evidence)) for observation in OBSERVATIONS]
+    return [Finding.of(observation, evidence) for observation in OBSERVATIONS]
 
 
 def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
-    """Return a line for each claim of each observation."""
+    """Return a line for each claim of each observation; ``paper_`` names what the paper's algorithms say."""
     return pd.DataFrame(
         [
             {
                 "observation": finding.observation.number,
                 "statement": finding.observation.statement,
                 "holds": finding.verdict,
+                "paper_holds": finding.verdict_of_paper,
                 "claim": claim.text,
-                "verdict": claim.verdict,
-                "numbers": claim.numbers,
-                "missing": claim.missing,
+                **_told(claim),
+                **{f"paper_{name}": value for name, value in _told(own).items()},
             }
             for finding in findings
-            for claim in finding.claims
+            for claim, own in zip(finding.claims, finding.of_paper, strict=True)
         ]
     )
+
+
+def _told(claim: Claim) -> dict[str, str]:
+    return {"verdict": claim.verdict, "numbers": claim.numbers, "missing": claim.missing}

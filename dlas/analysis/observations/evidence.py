@@ -10,15 +10,16 @@ import numpy as np
 import pandas as pd
 
 from dlas.analysis.correlations import correlations
-from dlas.analysis.matching import SETTING, groups, outcomes, timed
+from dlas.analysis.matching import SETTING, groups, timed
 from dlas.analysis.speedups import speedups
 from dlas.analysis.winners import Times
 from dlas.sweep.rows.columns import FINE_TUNING
 from dlas.sweep.rows.labels import points as counted
-from dlas.sweep.rows.results import OUTCOMES
+from dlas.sweep.rows.results import STATUSES
 
 HOLDS, FAILS, OPEN = VERDICTS = ("holds", "does not hold", "not enough data")
 SAME_SETTING = list(SETTING)
+LAYOUT = "algorithm.layout"
 FACTS = (
     "dataset_name",
     "compression_name",
@@ -55,6 +56,10 @@ class Claim:
     """The points that are needed, where the verdict is open."""
 
 
+PAPER_ALGORITHMS = ("direct", "gemm", "spatial_pack", "csr_direct", "csr_gemm", "csr_spatial_pack")
+"""The convolutions of the paper's section 3.4, dense and on compressed rows, which work in NCHW."""
+
+
 class Evidence:
     """Points, with tables that several checks use, each computed once.
 
@@ -66,6 +71,16 @@ class Evidence:
 
     def __init__(self, points: pd.DataFrame) -> None:
         self.points = points
+
+    @cached_property
+    def of_paper(self) -> Evidence:
+        """The points of :data:`PAPER_ALGORITHMS` in NCHW, and of runtimes, which choose by themselves."""
+        points = self.points
+        chosen = points["algorithm_name"].isin(PAPER_ALGORITHMS)
+        if LAYOUT in points:
+            chosen &= points[LAYOUT].fillna("nchw") == "nchw"
+        chosen |= points["tuning"] == "runtime"
+        return self if chosen.all() else Evidence(points[chosen].reset_index(drop=True))
 
     @cached_property
     def all_speedups(self) -> pd.DataFrame:
@@ -112,8 +127,8 @@ def open_claim(text: str, points: pd.DataFrame, needed: Mapping[str, pd.Series],
         if present.empty:
             pieces.append(f"no points: {name}")
         elif not timed(present).any():
-            ends = outcomes(present).value_counts()
-            counts = ", ".join(f"{ends[outcome]} {outcome}" for outcome in OUTCOMES if outcome in ends)
+            ends = present["status"].value_counts()
+            counts = ", ".join(f"{ends[status]} {status}" for status in STATUSES if status in ends)
             pieces.append(f"no times: {name} ({counts})")
     return Claim(text, OPEN, missing="; ".join(pieces) or others)
 

@@ -7,6 +7,7 @@ the file of a torch module.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,18 @@ def from_torch(
         If the module cannot be exported, with torch's reason; it takes other images or is not in
         float32; or the file cannot be written.
     """
+    from torch import nn
+
+    from dlas.errors import InputError
     from dlas.networks.exported.files import export_module, write_program
 
+    if not isinstance(module, nn.Module):
+        what = f"the class {module.__name__}" if isinstance(module, type) else f"a {type(module).__name__}"
+        raise InputError(f"`module=` is {what}, and a torch.nn.Module itself is expected, such as Net()")
+    sizes = list(shape) if isinstance(shape, Sequence) else []
+    if len(sizes) != 3 or not all(isinstance(size, int) and size > 0 for size in sizes):
+        raise InputError(
+            f"`shape={shape!r}`: an image's (channels, height, width) are expected, as (3, 32, 32)"
+        )
     program = export_module(module, shape)
     return {"name": "torch", "path": str(write_program(program, Path(folder), type(module).__name__))}

@@ -47,7 +47,9 @@ class Onnx(Model):
         """
         path = Path(self.path).expanduser()
         model = read_model(path, fold=True)
-        network = OnnxNetwork(model, Facts(data.shape, data.classes, trained=True, note="trained elsewhere"))
+        network = OnnxNetwork(
+            model, Facts(data.shape, data.classes, trained=True, note="weights from its file")
+        )
         try:
             _check_fit(network, data)
             network.count()

@@ -74,7 +74,7 @@ class Torch(Model):
 
 
 def _facts(data: Data) -> Facts:
-    return Facts(data.shape, data.classes, trained=True, note="trained elsewhere")
+    return Facts(data.shape, data.classes, trained=True, note="weights from its file")
 
 
 def _check_fit(program: ExportedProgram, network: TorchNetwork, data: Data) -> None:

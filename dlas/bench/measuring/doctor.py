@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import configparser
+import json
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from dlas.bench.measuring import disturbance
 from dlas.bench.measuring.disturbance import LIMITS, Disturbance
@@ -26,6 +28,23 @@ from dlas.bench.store import cache
 TVM_PINS = ("apache-tvm", "apache-tvm-ffi")
 EXTRAS = ("openvino",)
 """Packages that an extra of the same name installs."""
+IMPORTS = """
+import importlib, json, sys
+sys.modules["openvino_telemetry"] = None
+for package, modules in json.loads(sys.argv[1]).items():
+    print(json.dumps([package, None]), flush=True)
+    try:
+        for module in modules:
+            importlib.import_module(module)
+    except BaseException as error:
+        print(json.dumps([package, f"{type(error).__name__}: {error}"]), flush=True)
+print(json.dumps(["", None]), flush=True)
+"""
+"""Imports modules by package, and says which package it is at and what its import raises.
+
+OpenVINO is imported without its telemetry, which would send a message over the network.
+"""
+IMPORT_SECONDS = 300.0
 PROBE = """
 import sys, tvm
 tvm.ir.save_json(tvm.tirx.IntImm("int32", 1))
@@ -78,6 +97,8 @@ def packages() -> SystemCheck:
             wrong.append(f"{requirement.name} is missing")
         elif not requirement.specifier.contains(installed, prereleases=True):
             wrong.append(f"{requirement.name} is {installed}, not {requirement.specifier}")
+    present = [requirement.name for requirement in needed if version(requirement.name) is not None]
+    wrong += [f"{name} cannot be imported: {why}" for name, why in unimportable(present).items()]
     if wrong:
         advice = "install with `pip install -c constraints.txt -e .` in the checkout, or reinstall dlas"
         return SystemCheck("packages", "fail", "; ".join(wrong), advice)
@@ -91,7 +112,31 @@ def extras() -> SystemCheck:
     if missing:
         advice = f"for the parts that need them: pip install 'dlas[{','.join(missing)}]'"
         return SystemCheck("optional packages", "warn", f"{', '.join(missing)} not installed", advice)
+    if broken := unimportable(EXTRAS):
+        found = "; ".join(f"{name} cannot be imported: {why}" for name, why in broken.items())
+        return SystemCheck("optional packages", "warn", found, "install them again")
     return SystemCheck("optional packages", "ok", ", ".join(f"{name} {version(name)}" for name in EXTRAS))
+
+
+def unimportable(names: Sequence[str], interpreter: str = sys.executable) -> dict[str, str]:
+    """Return why packages cannot be imported, by name, those that can left out; in a process of its own."""
+    modules: dict[str, list[str]] = {canonicalize_name(name): [] for name in names}
+    for module, packages_of in metadata.packages_distributions().items():
+        for package in dict.fromkeys(map(canonicalize_name, packages_of)):
+            if package in modules and module.isidentifier() and not module.startswith("_"):
+                modules[package].append(module)
+    command = [interpreter, "-c", IMPORTS, json.dumps(modules)]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=IMPORT_SECONDS, check=False)
+        told, ending = run.stdout, f"the interpreter ended with exit code {run.returncode}"
+    except subprocess.TimeoutExpired as stopped:
+        told = stopped.stdout.decode() if isinstance(stopped.stdout, bytes) else stopped.stdout or ""
+        ending = f"it took longer than {IMPORT_SECONDS:g} s"
+    lines = [json.loads(line) for line in told.splitlines() if line.startswith('["')]
+    broken = {package: why.strip().partition("\n")[0] for package, why in lines if why}
+    if lines and lines[-1][0]:  # it ended before its last line
+        broken.setdefault(lines[-1][0], ending)
+    return broken
 
 
 def required() -> list[Requirement]:

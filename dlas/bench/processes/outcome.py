@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from dlas.errors import PointError, Unreachable
 
 MOST_CHARACTERS = 2000
 FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL_WORDS = tuple(map(os.strerror, FULL))
+"""What libraries and linkers say of a full disk in exceptions of their own."""
 
 
 class DiskFull(Exception):
@@ -71,7 +74,7 @@ def describe_exception(error: BaseException) -> TaskError:
         return TaskError(name, text, error.status, "artifact" if error.damaged_artifact else "code")
     if isinstance(error, MemoryError):
         return TaskError(name, text, cause="memory")
-    if isinstance(error, OSError) and error.errno in FULL:
+    if (isinstance(error, OSError) and error.errno in FULL) or any(words in text for words in FULL_WORDS):
         return TaskError(name, text, cause="disk")
     return TaskError(name, text)
 
@@ -79,7 +82,7 @@ def describe_exception(error: BaseException) -> TaskError:
 def _by_exception(step: str, error: TaskError) -> Outcome:
     if error.cause == "disk":
         raise DiskFull(error.text)
-    text = error.text.strip()[:MOST_CHARACTERS]
+    text = _line(error.text)[:MOST_CHARACTERS]
     if error.status != "failed":
         return Outcome(error.status, text)
     if error.cause == "device":
@@ -87,6 +90,15 @@ def _by_exception(step: str, error: TaskError) -> Outcome:
     if error.cause == "memory":
         return Outcome("failed", f"{step} ran out of memory: {text}")
     return Outcome("failed", f"{step}: {error.name}: {text}", corrupt=error.cause == "artifact")
+
+
+def _line(text: str) -> str:
+    """Return the line of a message that says what is wrong; the log has all of them.
+
+    Libraries in C++ append the stack behind the first line, and those in Python put it before the last one.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
 
 
 def signal_name(number: int) -> str:

@@ -188,10 +188,11 @@ class Serving:
         self._import({name for task in start.tasks for name in task.imports})
         pid, connection = self.spare
         limits = [task.seconds for task in start.tasks]
+        now = time.monotonic()  # before the child can start, so that its clock never runs short
         with suppress(OSError):  # if it was killed, its end is reported as the job's
             connection.send_bytes(encode(start))
         pidfd = os.pidfd_open(pid)
-        self.jobs[start.job] = Job(start.job, pid, pidfd, connection, start.memory, limits, time.monotonic())
+        self.jobs[start.job] = Job(start.job, pid, pidfd, connection, start.memory, limits, now, started=now)
         self.spare = fork_child()
 
     def _import(self, names: Collection[str]) -> None:

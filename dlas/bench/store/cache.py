@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dlas.bench.store.fingerprint import file_digest
-from dlas.bench.store.locks import Lock, is_alive, take_lock
+from dlas.bench.store.locks import Lock, holder, is_alive, take_lock
 from dlas.bench.store.replacing import make_folder, replacing
 from dlas.errors import CorruptArtifact
 
@@ -29,6 +29,8 @@ NOTES = "notes.json"
 BLOB_BYTES = 2**20
 """Files of at least this size are stored once by content."""
 LIMIT_BYTES = 20 * 2**30
+FULL_BYTES = 2**16
+"""A disk with less room is full."""
 OLD_SECONDS = 30 * 86400
 """Locks and workspaces unused for so long are deleted."""
 KINDS = ("network", "kernels", "tuning", "build")
@@ -41,9 +43,12 @@ def default_root() -> Path:
     return Path(os.environ.get("DLAS_CACHE") or user / "dlas")
 
 
-def holds(root: Path, kind: str, key: str) -> bool:
-    """Return whether a cache has an artifact; neither is changed, and the cache need not exist."""
-    return (root / kind / key / MANIFEST).is_file()
+def held_keys(root: Path, kind: str) -> frozenset[str]:
+    """Return the keys of a cache's artifacts of a kind; nothing is changed, and the cache need not exist."""
+    try:
+        return frozenset(os.listdir(root / kind))
+    except FileNotFoundError:
+        return frozenset()
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,10 @@ class Cache:
             self.discard(kind, key)
         return None
 
+    def is_full(self) -> bool:
+        """Return whether there is no room left on its disk."""
+        return shutil.disk_usage(self.root).free < FULL_BYTES
+
     @contextmanager
     def create(self, kind: str, key: str) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Yield a folder and a mapping of facts to fill; both become the artifact on exit."""
@@ -129,8 +138,13 @@ class Cache:
         aside.mkdir()
         facts: dict[str, Any] = {}
         try:
-            yield aside, facts
-            files = self._seal(aside, facts)
+            try:
+                yield aside, facts
+                files = self._seal(aside, facts)
+            except Exception as error:
+                if self.is_full():  # libraries seldom say so
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.root)) from error
+                raise
             target = self.root / kind / key
             try:
                 aside.rename(target)
@@ -173,7 +187,11 @@ class Cache:
 
     def try_lock(self, name: str) -> Lock | None:
         """Return the lock for making one artifact; None while another sweep holds it."""
-        return take_lock(self.root / "locks" / name)
+        return take_lock(self._lock_file(name))
+
+    def lock_holder(self, name: str) -> int | None:
+        """Return the process that holds such a lock, or held it last; None where that is unknown."""
+        return holder(self._lock_file(name))
 
     def tidy(self) -> None:
         """Remove what killed processes left, old locks and workspaces, and artifacts beyond the limit."""
@@ -210,6 +228,9 @@ class Cache:
                 with suppress(OSError):
                     used = (folder / MANIFEST).stat().st_mtime
                     yield used, sum(f.stat().st_size for f in folder.iterdir()), kind, folder.name
+
+    def _lock_file(self, name: str) -> Path:
+        return self.root / "locks" / name
 
     def _aside(self) -> Path:
         return self.root / "aside" / f"{os.getpid()}-{uuid.uuid4().hex}"

@@ -24,12 +24,13 @@ from typing import Any
 from dlas.moved import new_name
 
 PROJECT = __name__.partition(".")[0]
+_as_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
+"""Made once, because a study has thousands of keys."""
 
 
 def key(**content: Any) -> str:
     """Return 32 hexadecimal digits for JSON-able content."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(_as_json(content).encode()).hexdigest()[:32]
 
 
 def file_digest(path: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # Not filelock: on a file system without flock it leaves its lock file behind when the owner is killed, and it
@@ -51,7 +51,18 @@ def take_lock(path: Path) -> Lock | None:
     except BlockingIOError:
         os.close(descriptor)
         return None
+    with suppress(OSError):  # a full disk: the lock holds without it
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     return Lock(descriptor)
+
+
+def holder(path: Path) -> int | None:
+    """Return the process that holds what :func:`take_lock` returned, or held it last; None if unknown."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
 
 
 @contextmanager

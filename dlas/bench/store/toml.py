@@ -39,6 +39,7 @@ def read(path: Path, what: str) -> dict[str, Any]:
 
 def read_text(path: Path, what: str) -> str:
     """Return the text of a file; raises as :func:`read`."""
+    check_regular(path, what)
     try:
         with path.open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
@@ -50,6 +51,23 @@ def read_text(path: Path, what: str) -> str:
         return content.decode("utf-8-sig")  # editors on Windows begin files with a mark
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a text file in UTF-8") from None
+
+
+def check_regular(path: Path, what: str) -> None:
+    """Refuse a folder, a pipe or a device in the place of a file: reading it may never end.
+
+    Parameters
+    ----------
+    what : str
+        What it should be, for messages: ``study``.
+
+    Raises
+    ------
+    InputError
+    """
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe or a device"
+        raise InputError(f"cannot read the {what} {str(path)!r}: it is {kind}")
 
 
 def parse(text: str) -> dict[str, Any]:

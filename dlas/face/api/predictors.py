@@ -15,12 +15,11 @@ from dlas.face.api.rows import Folders, paths_of, patterns
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
 from dlas.face.tables.view import View
 from dlas.sweep.engine.session import Session, Steps
-from dlas.sweep.rows.frame import read, select
+from dlas.sweep.study.study import Study
 
 if TYPE_CHECKING:
     from dlas.prediction.learning.fitted_predictor import FittedPredictor
     from dlas.sweep.study.networks import Network
-    from dlas.sweep.study.study import Study
 
 from dlas.stack.types import Say
 
@@ -77,15 +76,14 @@ def fit(
         If a name does not exist, rows are too few, or a network would be on both sides.
     """
     from dlas.face.tables.learned import evaluated_view
-    from dlas.prediction.learning import stored
-    from dlas.prediction.learning.named import criterion_of, predictor_of
+    from dlas.prediction.learning import settings, stored
+    from dlas.prediction.learning.fitting import criterion_of
     from dlas.prediction.learning.points import read_points
-    from dlas.prediction.learning.settings import EvaluationProtocol, evaluate_settings, fit_settings
 
     folder = Path(to)
     stored.check_named(part)
     stored.check_new(folder)
-    predictor = predictor_of(part, options or {})
+    predictor = settings.predictor_of(part, options or {})
     points = read_points(paths_of(rows), target, patterns(where), kernels=predictor.level == "kernel")
     criterion = criterion_of(hold_out, points)
     if criterion.of_settings and not criterion.of_alike:
@@ -93,9 +91,9 @@ def fit(
             f"`hold_out={str(criterion)!r}`: a predictor is fitted to each machine, number of threads, "
             "compiler and algorithm by itself; `dlas evaluate` tells how wrong one is on others"
         )
-    protocol = EvaluationProtocol(target, criterion, seed)
-    evaluated = evaluate_settings({part: predictor}, points, protocol, say)
-    stored.write(folder, *fit_settings(part, predictor, evaluated, protocol, say))
+    protocol = settings.EvaluationProtocol(target, criterion, seed)
+    evaluated = settings.evaluate_settings({part: predictor}, points, protocol, say)
+    stored.write(folder, *settings.fit_settings(part, predictor, evaluated, protocol, say))
     return evaluated_view(target, criterion, points, evaluated)
 
 
@@ -123,9 +121,9 @@ def evaluate(
     """
     from dlas.face.tables.learned import curves_view, evaluated_view
     from dlas.prediction.learning.curves import curves_of_settings
-    from dlas.prediction.learning.named import criterion_of, named_predictor
+    from dlas.prediction.learning.fitting import criterion_of
     from dlas.prediction.learning.points import read_points
-    from dlas.prediction.learning.settings import EvaluationProtocol, evaluate_settings
+    from dlas.prediction.learning.settings import EvaluationProtocol, evaluate_settings, named_predictor
 
     chosen = dict(map(named_predictor, predictors))
     kernels = any(each.level == "kernel" for each in chosen.values())
@@ -203,12 +201,12 @@ def predict(
     """
     from dlas.face.tables.learned import beside_measured, predicted_view
     from dlas.prediction.learning import stored
+    from dlas.prediction.learning.examples import read_examples
     from dlas.prediction.learning.networks import NetworkOptions, planned_network
+    from dlas.prediction.learning.points import Points
     from dlas.prediction.learning.predictions import check_within
     from dlas.sweep.study.networks import is_network
-    from dlas.sweep.study.reading import as_study
     from dlas.sweep.study.selecting import select_points
-    from dlas.sweep.study.study import check_size
 
     asked = NetworkOptions(batch, size, threads, compiler, hardware)
     if (study is None) == (model is None):
@@ -223,14 +221,15 @@ def predict(
             raise InputError(
                 f"{str(study)!r} is a folder with rows, which are measured: `out=` is for studies"
             )
-        return beside_measured(known, select(read(study), where), within or {}, anyway)
+        examples = read_examples([Path(study)], kernels=known.part.level == "kernel")
+        return beside_measured(known, Points.of(examples).selected(where), within or {}, anyway)
     display = ConsoleDisplay.of(progress)
     with Session.open(steps, cache=cache, jobs=jobs, display=display) as session:
         if network is not None:
             made, name = planned_network(known, network, asked, session, where)
             return predicted_view(known, made, out, within or {}, anyway, name)
-        chosen = as_study(cast("Study | Mapping[str, Any] | str", study))  # for it is no network
-        check_size(chosen)
+        chosen = Study.of(cast("Study | Mapping[str, Any] | str", study))  # for it is no network
+        chosen.check_size()
         points = select_points(chosen, where) if where else None
         made = session.plan(chosen, points, kernels=known.part.level == "kernel").required()
     return predicted_view(known, made, out, within or {}, anyway)

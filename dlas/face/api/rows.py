@@ -10,9 +10,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
+from rich.console import Group, RenderableType
+from rich.text import Text
 
 from dlas.face.tables.view import View
-from dlas.sweep.rows.frame import read, select, without_measured
+from dlas.sweep.rows.frame import DAMAGED, read_each, select, without_measured
+from dlas.sweep.rows.labels import rows as counted
+from dlas.sweep.rows.missing import MISSING, missing_of, told
 
 Folders = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """A folder that ``dlas.run`` wrote, or several."""
@@ -53,7 +57,8 @@ def table(
     # A filter by status must not hide the row that a prediction gave way to.
     chosen = select(without_measured(_rows(rows, (), predictions=True)), patterns(where))
     lines = ordered(merge_repeats(chosen), sort).drop(columns=["group_number", "bad"])
-    return View(lines.reset_index(drop=True), grid(chosen, sort=sort, most=None if every else MOST_LINES))
+    shown = grid(chosen, sort=sort, most=None if every else MOST_LINES)
+    return _view(lines.reset_index(drop=True), shown, chosen, where, predictions=True)
 
 
 def compare(
@@ -86,20 +91,23 @@ def compare(
     from dlas.face.tables.comparison import grid
     from dlas.face.tables.points import MOST_LINES
 
-    comparison = matched(_rows(rows, where), axis, baseline)
-    return View(comparison.frame(), grid(comparison, None if every else MOST_LINES))
+    chosen = _rows(rows, where)
+    comparison = matched(chosen, axis, baseline)
+    return _view(comparison.frame(), grid(comparison, None if every else MOST_LINES), chosen, where)
 
 
 def observations(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:
     """Check the paper's observations I to XIII; parameters and errors as for :func:`table`."""
-    from dlas.analysis.matching import unstable
     from dlas.analysis.observations import Evidence, findings_frame, observe
     from dlas.analysis.roles import with_roles
     from dlas.face.tables.observations import listing
+    from dlas.sweep.rows.results import UNSTABLE
 
-    points = with_roles(_rows(rows, where))
-    findings = observe(Evidence(points))
-    return View(findings_frame(findings), listing(findings, len(points), int(unstable(points).sum())))
+    chosen = _rows(rows, where)
+    points = with_roles(chosen)
+    findings, unstable = observe(Evidence(points)), int(points["status"].eq(UNSTABLE).sum())
+    shown = listing(findings, len(points), unstable)
+    return _view(findings_frame(findings), shown, chosen, where)
 
 
 def paths(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:
@@ -111,9 +119,10 @@ def paths(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> V
     from dlas.analysis.repeats import merge_repeats
     from dlas.face.tables.paths import listing
 
-    found = analysis.require(merge_repeats(_rows(rows, where)).reset_index(drop=True))
+    chosen = _rows(rows, where)
+    found = analysis.require(merge_repeats(chosen).reset_index(drop=True))
     places = analysis.places(found)
-    return View(places, listing(places, analysis.changes(found)))
+    return _view(places, listing(places, analysis.changes(found)), chosen, where)
 
 
 def choose(
@@ -159,7 +168,7 @@ def import_rows(path: str | os.PathLike[str], folder: str | os.PathLike[str]) ->
     from dlas.analysis.importing.rows import import_rows as write
 
     write(path, folder)
-    return read(folder)
+    return read_each(folder)
 
 
 def report(
@@ -206,8 +215,24 @@ def _rows(
     rows: Folders | pd.DataFrame, where: str | Sequence[str], predictions: bool = False
 ) -> pd.DataFrame:
     """Return the rows that match every filter; of folders, their predictions too where asked for."""
-    frame = rows if isinstance(rows, pd.DataFrame) else read(rows, predictions=predictions)
+    frame = rows if isinstance(rows, pd.DataFrame) else read_each(rows, predictions=predictions)
     return select(frame, patterns(where))
+
+
+def _view(
+    frame: pd.DataFrame,
+    shown: RenderableType,
+    rows: pd.DataFrame,
+    where: str | Sequence[str],
+    predictions: bool = False,
+) -> View:
+    """Return what is shown of rows, and below it what of their studies is missing, and what is damaged."""
+    if missing := missing_of(rows):
+        frame.attrs[MISSING] = missing
+    lines = [Text(line, "yellow") for line in told(rows, bool(where), predictions)]
+    if damaged := rows.attrs.get(DAMAGED):
+        lines.append(Text(f"{counted(damaged)} left out: damaged"))
+    return View(frame, Group(shown, *lines) if lines else shown)
 
 
 def patterns(where: str | Sequence[str]) -> Sequence[str]:

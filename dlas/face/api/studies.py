@@ -17,9 +17,9 @@ from rich.text import Text
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
 from dlas.face.tables.view import View
 from dlas.stack.types import Say
+from dlas.sweep.engine.point_run import Summary
 from dlas.sweep.engine.session import Session, Steps
-from dlas.sweep.rows.frame import read, without_measured
-from dlas.sweep.study.reading import as_study
+from dlas.sweep.rows.frame import read_each, without_measured
 from dlas.sweep.study.selecting import select_points
 from dlas.sweep.study.study import Study
 
@@ -86,7 +86,7 @@ def run(
     Unfinished
         If the disk is full, or the process that starts the steps was killed.
     """
-    chosen, patterns = as_study(study, sample), [where] if isinstance(where, str) else where
+    chosen, patterns = Study.of(study, sample), [where] if isinstance(where, str) else where
     run_into(
         chosen,
         Path(out),
@@ -100,7 +100,7 @@ def run(
         steps="inline" if in_process else "spawned",
         progress=progress,
     )
-    frame = read(out)
+    frame = read_each(out)
     return frame[frame["id"].isin([point.id for point in chosen.points()])].reset_index(drop=True)
 
 
@@ -149,10 +149,9 @@ def explore(
     Unfinished
         If no measured point has a time, or as for :func:`dlas.run`.
     """
-    from dlas.face.console.exploring import summary
     from dlas.prediction.adaptive.share.strategy import measure_share
 
-    chosen = as_study(study)
+    chosen = Study.of(study)
     with Session.open(
         "inline" if in_process else "spawned",
         cache=cache,
@@ -163,9 +162,9 @@ def explore(
         display=ConsoleDisplay.of(progress),
     ) as session:
         strategy, rest = measure_share(chosen, Path(out), share, session)
-    frame = without_measured(read(out, predictions=True))
+    frame = without_measured(read_each(out, predictions=True))
     frame = frame[frame["id"].isin([point.id for point in chosen.points()])]
-    return View(frame.reset_index(drop=True), summary(strategy, rest))
+    return View(frame.reset_index(drop=True), Text("\n".join(strategy.summary(rest))))
 
 
 def search(
@@ -236,7 +235,7 @@ def search(
     from dlas.prediction.adaptive.evolution.record import SearchRequest
     from dlas.prediction.adaptive.evolution.space import StudySpace
 
-    space = StudySpace.of(as_study(study))
+    space = StudySpace.of(Study.of(study))
     several = [estimator] if isinstance(estimator, str | os.PathLike) else estimator
     asked = SearchRequest.checked(
         study=space.study.toml(),
@@ -412,7 +411,7 @@ def run_into(
     anyway: bool = False,
     steps: Steps = "spawned",
     progress: ProgressKind = "auto",
-) -> None:
+) -> Summary:
     """Run a study into a folder; parameters as for :func:`run` and :meth:`Session.open`."""
     with Session.open(
         steps,
@@ -425,4 +424,4 @@ def run_into(
     ) as session:
         points = select_points(study, where) if where else None
         session.check(study, out, points, anyway=anyway)
-        session.run(study, out, points)
+        return session.run(study, out, points)

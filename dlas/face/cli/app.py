@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Annotated, NoReturn
 
 import typer
 
-from dlas.errors import InputError, Unfinished
+from dlas.errors import DamagedRows, InputError, Unfinished
 from dlas.face.cli import parts, predictors, rows, serving, sweeps, tuning
 from dlas.face.cli.commands import Command
 from dlas.face.console import terminal
+from dlas.face.console.installation import broken_package
 
 app = typer.Typer(
     name="dlas",
@@ -72,12 +74,29 @@ def options(
     """Measure what dataset, model, compression, algorithm, compiler and hardware do to each other."""
 
 
+def _shown_once(otherwise: Callable[..., None]) -> Callable[..., None]:
+    """Return what shows a warning of damaged rows as one line, once, however often they are read."""
+    told: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *place: object, **more: object) -> None:
+        if not issubclass(category, DamagedRows):
+            otherwise(message, category, *place, **more)
+        elif str(message) not in told:
+            told.add(str(message))
+            terminal.warn(str(message))
+
+    return show
+
+
 def run_command() -> NoReturn:
     """Run the command line; bad input ends in one message and exit code 2."""
     sys.path.append(os.getcwd())  # for a study's "module:Class"
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it interrupts like Ctrl-C
     try:
-        code = app(standalone_mode=False) or 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", DamagedRows)
+            warnings.showwarning = _shown_once(warnings.showwarning)
+            code = app(standalone_mode=False) or 0
     except InputError as error:
         terminal.complain(str(error))
         code = 2
@@ -88,8 +107,12 @@ def run_command() -> NoReturn:
         terminal.complain("interrupted")
         code = 130
     except Exception as error:
-        if not hasattr(error, "format_message"):  # not a usage error of click
+        if hasattr(error, "format_message"):  # a usage error of click
+            terminal.complain(error.format_message())
+            code = 2
+        elif broken := broken_package(error):
+            terminal.complain(broken)
+            code = 1
+        else:
             raise
-        terminal.complain(error.format_message())
-        code = 2
     sys.exit(code)

@@ -47,21 +47,37 @@ def list_parts(
 
 
 def check(
-    axis: Annotated[str, typer.Argument(help="The part's axis.", autocompletion=lambda: AXES)],
-    name: Annotated[str, typer.Argument(help="A part's name, or module:Class.")],
+    axis: Annotated[
+        str,
+        typer.Argument(
+            metavar="AXIS | NETWORK",
+            help="The part's axis; or by itself a network: mine.py:Net, a file, a model's name.",
+            autocompletion=lambda: AXES,
+        ),
+    ],
+    name: Annotated[str | None, typer.Argument(help="A part's name, or module:Class.")] = None,
     options: Annotated[
         list[str] | None, typer.Argument(help="Options as a study writes them, e.g. level=0.5.")
     ] = None,
     in_process: Annotated[
         bool, typer.Option("--in-process", help="Run all checks in this process, for debuggers.")
     ] = False,
+    to: Annotated[Path | None, typer.Option(help="Write a network as this ONNX file.")] = None,
+    size: Annotated[int | None, typer.Option(min=1, help="Height and width of a network's images.")] = None,
 ) -> None:
-    """Check a part against its axis's contract, e.g. that an algorithm is right on every convolution."""
+    """Check a part against its axis's contract, or a network in ONNX Runtime against itself in PyTorch."""
     from dlas.sweep.study import parts
     from dlas.testing.children import checks
 
+    if name is None and axis not in parts.HOMES:
+        _check_network(axis, size, to)
+        return
     if axis not in parts.HOMES:
         raise unknown("axis", axis, parts.HOMES)
+    if name is None:
+        raise InputError(f"give the name of a part of the axis {axis}; `dlas list {axis}` lists them")
+    if to is not None or size is not None:
+        raise InputError("`to=` and `size=` are for a network by itself: `dlas check mine.py:Net`")
     part_class = parts.find(axis, name)
     values = dict(map(option_of, options or ()))
     defaults = part_class.options()
@@ -81,6 +97,26 @@ def check(
         raise typer.Exit(1)
     if axis != "algorithm":
         terminal.console().print(f"{shown}: keeps the contract of a {axis}", highlight=False, markup=False)
+
+
+def _check_network(network: str, size: int | None, to: Path | None) -> None:
+    """Compare a network's ONNX graph with the network, and write it if a file is given."""
+    from dlas.bench.store.cache import default_root
+    from dlas.sweep.study import parts
+    from dlas.sweep.study.networks import is_network
+    from dlas.testing.exported import check_export
+
+    if not is_network(network) and network not in parts.names("model"):
+        raise unknown("axis or network", network, (*parts.HOMES, *parts.names("model")))
+    if to is not None and to.suffix != ".onnx":
+        raise InputError(f"`to={str(to)!r}`: a file NAME.onnx is expected")
+    checked = check_export(network, size, default_root(), to, terminal.progress)
+    named = checked.network
+    shape = f"images [n, {named.channels}, {named.size}, {named.size}], outputs [n, {named.classes}]"
+    same = f"the same in ONNX Runtime, to {checked.deviation:.1g} of the largest output"
+    terminal.say(f"{named.label}: {shape}; {same}")
+    if to is not None:
+        terminal.say(f"written: {to}")
 
 
 def _findings(todo: Sequence[ChildCheck], in_process: bool) -> Iterator[CheckResult]:

@@ -44,7 +44,7 @@ def show(
         raise InputError("give the row's id, as `dlas table` prints it, or --fastest")
     if where and not fastest:
         raise InputError("--where chooses among the rows of --fastest")
-    chosen = row or fastest_id(_read([folder], where or ()))
+    chosen = row or fastest_id(_told(_read([folder], where or ()), where or ()))
     if json:
         terminal.show_json(as_json.of_row(find(folder, chosen)))
     else:
@@ -57,7 +57,8 @@ def table(call: Call, rows: list[Path], where: Sequence[str], sort: str, json: J
     from dlas.face.console import as_json
 
     if json:
-        terminal.show_json(as_json.of_table(_read(rows, where, predictions=True), sort))
+        found = _told(_read(rows, where, predictions=True), where, predictions=True)
+        terminal.show_json(as_json.of_table(found, sort))
     else:
         terminal.show(call().shown)
 
@@ -76,7 +77,8 @@ def compare(
     from dlas.face.console import as_json
 
     if json:
-        terminal.show_json(as_json.of_comparison(matched(_read(rows, where), axis, baseline)))
+        found = _told(_read(rows, where), where)
+        terminal.show_json(as_json.of_comparison(matched(found, axis, baseline), found))
     else:
         terminal.show(call().shown)
 
@@ -114,9 +116,9 @@ def export(
 ) -> None:
     """Write the rows as Parquet (with every sample) or CSV (without), or their layers."""
     from dlas.sweep.rows.export import export as write
-    from dlas.sweep.rows.frame import select
+    from dlas.sweep.rows.frame import read_each, select
 
-    write(select(call(), where or ()), path)
+    write(_told(select(call.of(read_each), where or ()), where or ()), path)
 
 
 @like("import_rows", "path", path="file", folder="--out")
@@ -167,6 +169,15 @@ def deploy(
 
 def _read(folders: Sequence[Path], where: Sequence[str], predictions: bool = False) -> pd.DataFrame:
     """Return the rows of all folders that match every pattern, and predictions of points without one."""
-    from dlas.sweep.rows.frame import read, select, without_measured
+    from dlas.sweep.rows.frame import read_each, select, without_measured
 
-    return select(without_measured(read(folders, predictions=predictions)), where)
+    return select(without_measured(read_each(folders, predictions=predictions)), where)
+
+
+def _told(frame: pd.DataFrame, where: Sequence[str], predictions: bool = False) -> pd.DataFrame:
+    """Return rows, after a warning of the points of their studies that have none."""
+    from dlas.sweep.rows.missing import told
+
+    for line in told(frame, bool(where), predictions):
+        terminal.warn(line)
+    return frame

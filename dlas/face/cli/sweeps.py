@@ -33,22 +33,27 @@ def run(
         bool, typer.Option("--dry-run", help="Say what would run, what is cached, how long and how large.")
     ] = False,
 ) -> None:
-    """Run every point of a study that has no current row yet; resume where it was."""
+    """Run every point of a study that has no current row yet; resume where it was.
+
+    The exit code is 1 if points failed and none has a result.
+    """
     from dlas.face.api import studies
     from dlas.face.console import preview
     from dlas.sweep.study.kept import kept_study
-    from dlas.sweep.study.reading import read_study
+    from dlas.sweep.study.study import Study
 
     folder = out or (study if study.is_dir() else None)
-    chosen = read_study(kept_study(study) if study.is_dir() else study, sample)
+    chosen = Study.read(kept_study(study) if study.is_dir() else study, sample)
     if dry_run:
         found = call.of(_preview, study=chosen, out=folder)
         terminal.console().print(preview.render(found, chosen.varying()), highlight=False)
         return
     if folder is None:
         raise InputError("give `out=`, the folder for the rows")
-    call.of(studies.run_into, study=chosen, out=folder, steps="inline" if in_process else "forked")
+    summary = call.of(studies.run_into, study=chosen, out=folder, steps="inline" if in_process else "forked")
     _print_next(folder, chosen)
+    if summary.all_failed:
+        raise typer.Exit(1)
 
 
 @like("explore", "study")
@@ -101,18 +106,21 @@ def status(folder: Annotated[Path, typer.Argument(help="A folder that `dlas run 
 
 def _print_next(folder: Path, study: Study) -> None:
     """Print the commands that make sense after a sweep."""
+    from dlas.sweep.engine.point_run import FAILED
     from dlas.sweep.rows.labels import short_id
-    from dlas.sweep.rows.results import read_rows
+    from dlas.sweep.rows.results import STATUSES, read_rows
 
-    bad = next((row.id for row in read_rows(folder) if row.status not in ("ok", "unsupported")), None)
+    first = {row.status: row.id for row in reversed(list(read_rows(folder)))}
+    bad = next((first[status] for status in STATUSES if status in FAILED and status in first), None)
     commands = [f"dlas table {folder}"]
-    if not {"dataset", "model", "hardware", "batch", "task"}.intersection(study.varying()):
+    if "ok" in first and not {"dataset", "model", "hardware", "batch", "task"}.intersection(study.varying()):
         commands.append(f"dlas show {folder} --fastest")
     drawn = study.sample.axes if study.sample else ()
-    compared = [axis for axis in study.varying() if axis not in (*drawn, "task")]
+    compared = [axis for axis in study.varying() if axis not in (*drawn, "task") and "ok" in first]
     commands += [f"dlas compare {folder} --axis {axis}" for axis in compared[-1:]]
     commands += [f"dlas report {folder}" + (" --where task=training" if "task" in study.varying() else "")]
-    commands += [f"dlas show {folder} {short_id(bad)}"] if bad else []
+    shown = [f"dlas show {folder} {short_id(bad)}"] if bad else []
+    commands = [*commands, *shown] if "ok" in first else [*shown, *commands]
     terminal.console().print(
         "next: " + "\n      ".join(commands), highlight=False, markup=False, soft_wrap=True
     )
@@ -133,9 +141,11 @@ def _preview(
     InputError
         If the study is invalid.
     """
+    from dlas.face.console.progress import ConsoleDisplay
     from dlas.sweep.engine.session import Session
     from dlas.sweep.study.selecting import select_points
-    from dlas.sweep.study.study import check_size
 
-    check_size(study)
-    return Session.open(cache=cache, retry=retry).preview(study, out, select_points(study, where))
+    study.check_size()
+    display = ConsoleDisplay(terminal.console(stderr=True), lines=False)
+    points = select_points(study, where) if where else None
+    return Session.open(cache=cache, retry=retry, display=display).preview(study, out, points)

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dlas.bench.store import cache as caches
+from dlas.bench.store.toml import check_regular
 from dlas.errors import InputError
 from dlas.face.cli.values import PART, part_of
 from dlas.face.console import terminal
@@ -110,6 +111,8 @@ def merge_records(
     """Add the records of other stores to this one; existing records stay unchanged."""
     from dlas.lowering.tuning.exchange import merge
 
+    for file in files:
+        check_regular(file, "records")
     report = merge(_store(cache), files)
     line = f"{report.workloads:,} workloads, {report.new:,} of them new; {report.trials:,} trials added"
     if report.diverged:

@@ -13,6 +13,7 @@ from dlas.analysis.compare import Comparison
 from dlas.analysis.repeats import merge_repeats
 from dlas.face.tables.points import ordered
 from dlas.sweep.rows.columns import SAMPLES
+from dlas.sweep.rows.missing import missing_of
 from dlas.sweep.rows.results import Row
 
 ORDERING = ("group_number", "bad")
@@ -23,17 +24,23 @@ DIGITS = 15
 def of_table(frame: pd.DataFrame, sort: str = "latency") -> list[dict[str, Any]]:
     """Return the lines of ``dlas.face.tables.points.table``: the columns of :func:`dlas.read` but samples.
 
-    ``relative`` is the speed over that of the fastest of its kind, at most 1.
+    ``relative`` is the speed over that of the fastest of its kind, at most 1, and ``missing_points`` counts
+    the points of the folder's study that have neither a row nor a prediction, null where that is unknown.
     """
     lines = ordered(merge_repeats(frame), sort).drop(columns=[SAMPLES, *ORDERING], errors="ignore")
     text = lines.to_json(orient="records", date_format="iso", double_precision=DIGITS)
     records: list[dict[str, Any]] = json.loads(text)
-    return records
+    missing = {each["folder"]: each["missing"] for each in missing_of(frame)}
+    return [{**record, "missing_points": missing.get(record["folder"], 0)} for record in records]
 
 
-def of_comparison(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison: its groups with each value's times and ratios, and the geometric means."""
+def of_comparison(comparison: Comparison, rows: pd.DataFrame) -> dict[str, Any]:
+    """Return a comparison of rows: its groups with each value's times and ratios, and the geometric means.
+
+    ``missing`` lists the folders whose studies have more points.
+    """
     values: dict[str, Any] = finite({**asdict(comparison), "means": comparison.means()})
+    values["missing"] = missing_of(rows)
     for group in (*values["groups"], *values["unmatched"]):
         for compared in group["rows"].values():
             del compared["row"]  # a line of a frame that nobody else has

@@ -33,7 +33,7 @@ def render(preview: Preview, axes: Sequence[str]) -> RenderableType:
     if preview.unsupported:
         head += f"; {preview.unsupported:,} that this machine or their compiler does not support"
     lines = [*_time(preview), *_disk(preview), "Nothing was run, and nothing was written."]
-    pieces: list[RenderableType] = [Text(head, "bold")]
+    pieces: list[RenderableType] = [Text(head, "bold"), Text(preview.size)]
     if preview.to_run:
         pieces += [_points(preview.to_run[:MOST_LISTED], axes), *_more(to_run - MOST_LISTED), Text()]
         pieces += [_steps(preview), Text()]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from rich.console import Console, Group
@@ -16,6 +16,7 @@ from rich.status import Status
 from rich.text import Text
 
 from dlas.face.console import terminal
+from dlas.face.console.clocks import EpochTimer, QuietClock, RemainingTime
 from dlas.face.tables.marks import COLOURS
 from dlas.stack import INFERENCE
 from dlas.sweep.engine.point_run import PointRun, Summary
@@ -45,6 +46,8 @@ class ConsoleDisplay(Display):
     """Print lines for sweeps and their rows; False for the bar alone."""
     spinner: Spinner = field(default_factory=lambda: Spinner())
     """Shows what is done between sweeps."""
+    clock: QuietClock = field(default_factory=QuietClock)
+    """Tells when a line is due where there is no terminal; of all that is shown of one session."""
 
     @classmethod
     def of(cls, progress: ProgressKind = "auto") -> ConsoleDisplay:
@@ -61,6 +64,7 @@ class ConsoleDisplay(Display):
         """Print a line."""
         if self.lines:
             self.console.print(line, highlight=False)
+            self.clock.spoke()
 
     def warn(self, line: str) -> None:
         """Print a warning on standard error, however progress is shown."""
@@ -69,15 +73,17 @@ class ConsoleDisplay(Display):
     def sweep(self, total: int, axes: Sequence[str], inline: bool) -> SweepProgress:
         """Return the bar of a sweep; there is none where steps write to the terminal themselves."""
         self.spinner.show(self.console, "")
-        return SweepProgress(total, self.console, axes, live=not inline, lines=self.lines)
+        return SweepProgress(total, self.console, axes, not inline, self.lines, self.clock)
 
     def part(self) -> ConsoleDisplay:
         """Return what shows the bar alone."""
-        return ConsoleDisplay(self.console, False, self.spinner)
+        return replace(self, lines=False)
 
     def status(self, line: str) -> None:
-        """Show what is done between sweeps, on a terminal."""
+        """Show what is done between sweeps: on a terminal at once, elsewhere when it has been quiet."""
         self.spinner.show(self.console, line)
+        if line and not self.console.is_terminal and self.clock.due():
+            self.console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
 
 
 @dataclass
@@ -119,18 +125,29 @@ class SweepProgress(Progress):
         Redraw a bar on a terminal; False where steps write to the terminal themselves.
     lines : bool
         Print lines for rows, and without a terminal for messages of steps.
+    clock : QuietClock, optional
+        Without a terminal what is under way is printed when it is due.
     """
 
     def __init__(
-        self, total: int, console: Console, axes: Sequence[str], live: bool = True, lines: bool = True
+        self,
+        total: int,
+        console: Console,
+        axes: Sequence[str],
+        live: bool = True,
+        lines: bool = True,
+        clock: QuietClock | None = None,
     ) -> None:
         self.total = total
         self.console = console
         self.axes = axes
         self.lines = lines
-        self.started = time.monotonic()
+        self.clock = clock or QuietClock()
+        self.started = self.clock.now()
+        self._remaining = RemainingTime()
         self._messages: dict[str, tuple[str, str]] = {}
-        self._printed_at = 0.0
+        self._training: dict[str, EpochTimer] = {}
+        self._printed_at = -math.inf
         self._rows = 0
         self._kept = 0
         self._best: dict[str, tuple[float, str]] = {}
@@ -153,61 +170,72 @@ class SweepProgress(Progress):
             self._live.stop()
 
     def say(self, run: PointRun, text: str) -> None:
-        """Show a message of the step that a point is in, until the step ends."""
-        self._messages[run.point.id] = run.under_way.name, text
-        due = time.monotonic() - self._printed_at > MESSAGE_EVERY_SECONDS
+        """Show a message of the step that a point is in, until the step ends, and how long training takes."""
+        text += self._training.setdefault(run.plan.id, EpochTimer()).left(text, self.clock.now())
+        self._messages[run.plan.id] = run.under_way.name, text
+        due = self.clock.now() - self._printed_at > MESSAGE_EVERY_SECONDS
         if self.lines and self._live is None and due:
-            self._printed_at = time.monotonic()
-            line = f"  {run.under_way.name}: {self._names(run.point.content())}: {text}"
-            self.console.print(escape(line), highlight=False, soft_wrap=True)
+            self._printed_at = self.clock.now()
+            line = f"  {run.under_way.name}: {self._names(run.plan.content)}: {text}"
+            self._print(escape(line))
 
-    def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:
-        """Redraw the bar and what is under way."""
-        self._kept = summary.kept
+    def show(self, runs: Sequence[PointRun], summary: Summary, waiting_for: str) -> None:
+        """Redraw the bar and what is under way; without a terminal print it where nothing else was."""
+        self._kept = summary.kept.total()
+        steps = self._steps(runs, summary.written.total())
+        told = self._standing(steps, summary)
         if self._live is None:
+            if self.clock.due():
+                under_way = next(self._lines(runs, waiting_for), "").strip()
+                self._print(escape("  " + "; ".join(filter(None, (told, under_way)))))
             return
-        written = sum(summary.written.values())
-        steps = self._steps(runs, written)
-        self._bar.update(self._task, completed=steps.done, total=max(steps.all, 1))
-        bad = written - summary.written["ok"]
-        elapsed = time.monotonic() - self.started
-        pieces = [f"{summary.kept + written}/{self.total} points", f"{duration(round(elapsed))} elapsed"]
-        if steps.done >= USUAL_STEPS:
-            pieces.insert(1, f"about {duration(round(elapsed / steps.done * (steps.all - steps.done)))} left")
-        if bad:
-            pieces.append(f"{bad} not ok")
-        self._bar.update(self._task, description=", ".join(pieces))
-        lines = Text("\n".join(self._lines(runs, idle)), no_wrap=True, overflow="ellipsis")
+        self._bar.update(self._task, completed=steps.done, total=max(steps.all, 1), description=told)
+        lines = Text("\n".join(self._lines(runs, waiting_for)), no_wrap=True, overflow="ellipsis")
         self._live.update(Group(self._bar, lines), refresh=True)
+
+    def _standing(self, steps: Steps, summary: Summary) -> str:
+        """Return how many points are done, and how long it takes."""
+        written, elapsed = summary.written.total(), self.clock.now() - self.started
+        pieces = [f"{self._kept + written}/{self.total} points", f"{duration(round(elapsed))} elapsed"]
+        left = self._remaining.left_s(elapsed, *steps)
+        if left is not None:
+            pieces.insert(1, f"about {duration(round(left))} left")
+        if bad := written - summary.written["ok"]:
+            pieces.append(f"{bad} not ok")
+        return ", ".join(pieces)
+
+    def _print(self, line: str) -> None:
+        """Print a line of markup."""
+        self.console.print(line, highlight=False, soft_wrap=True)
+        self.clock.spoke()
 
     def row(self, row: Row) -> None:
         """Print a line for a finished point."""
         self._rows += 1
         self._messages.pop(row.id, None)
+        self._training.pop(row.id, None)
         if not self.lines:
             return
         names = self._names(asdict(row))
         what = (row.reason or "").partition("\n")[0]
         if row.latency_s:
-            what = self._timed(row, names)
+            what = "; ".join(filter(None, (self._timed(row, names), what)))
         elif row.tuning and row.status == "ok":
             what = "{trials} trials, {valid} of them valid, in {seconds:.3g} s".format(**row.tuning)
         colour = COLOURS[row.status]
-        self.console.print(
+        self._print(
             f"{self._kept + self._rows}/{self.total} [{colour}]{row.status}[/{colour}] "
-            + escape(f"{short_id(row.id)} {names}: {what}"),
-            highlight=False,
-            soft_wrap=True,
+            + escape(f"{short_id(row.id)} {names}: {what}")
         )
 
     def _timed(self, row: Row, names: str) -> str:
         """Return a row's time with its interval, and keep the best of its kind."""
         median, low, high = intervals.median(row.latency_s)
         kind = str([getattr(row, axis) for axis in COMPARABLE])
-        if row.status == "ok" and not row.unstable:
+        if row.status == "ok":
             self._best[kind] = min(self._best.get(kind, (median, names)), (median, names))
             self._latest = kind
-        mark = " unstable" if row.unstable else " noisy" if row.noisy else ""
+        mark = " noisy" if row.noisy else ""
         return f"{median * 1e3:.3g} ms [{low * 1e3:.3g}, {high * 1e3:.3g}]{mark}"
 
     def _steps(self, runs: Sequence[PointRun], written: int) -> Steps:
@@ -218,17 +246,17 @@ class SweepProgress(Progress):
         waiting = max(0, self.total - self._kept - written - len(runs))
         return Steps(done + round(written * usual), planned + round((written + waiting) * usual))
 
-    def _lines(self, runs: Sequence[PointRun], idle: bool) -> Iterator[str]:
+    def _lines(self, runs: Sequence[PointRun], waiting_for: str) -> Iterator[str]:
         """Yield a line for each point under way, and one for the best time so far."""
         running = [run for run in runs if run.job is not None]
         for run in running[:MOST_SHOWN]:
-            step, (said_in, text) = run.under_way.name, self._messages.get(run.point.id, ("", ""))
+            step, (said_in, text) = run.under_way.name, self._messages.get(run.plan.id, ("", ""))
             message = f": {text}" if said_in == step else ""
-            yield f"  {step:8}{self._names(run.point.content())}{message}"
+            yield f"  {step:8}{self._names(run.plan.content)}{message}"
         if len(running) > MOST_SHOWN:
             yield f"  and {len(running) - MOST_SHOWN} more"
-        if idle:
-            yield "  waiting for a device or an artifact that another sweep holds"
+        if waiting_for:
+            yield f"  waiting for {waiting_for}"
         if self._latest:
             seconds, names = self._best[self._latest]
             yield f"  best    {milliseconds(seconds)} ms: {names}"

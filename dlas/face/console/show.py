@@ -29,7 +29,7 @@ from dlas.sweep.rows.labels import (
     milliseconds,
     times_as_fast,
 )
-from dlas.sweep.rows.results import Row
+from dlas.sweep.rows.results import UNSTABLE, Row
 from dlas.sweep.rows.schema import CompiledAccuracy, ImportSource
 
 UNITS = {"s": "s", "bytes": "B", "hz": "Hz", "j": "J"}
@@ -84,7 +84,8 @@ def _asked(row: Row) -> dict[str, str]:
 
 def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
     """Yield status, reason, times and disturbances."""
-    yield "status", row.status + (f" in step {row.step}" if row.step else "")
+    means = "; its times are no result" if row.status == UNSTABLE else ""
+    yield "status", row.status + (f" in step {row.step}" if row.step else "") + means
     if row.reason:
         yield "reason", row.reason
     if row.imported:
@@ -98,8 +99,6 @@ def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
         yield "processor time", f"{milliseconds(row.cpu_s)} ms, all threads together"
     if row.noisy is not None:
         yield "noisy", (row.noisy_reason or "yes") if row.noisy else "no"
-    if row.unstable:
-        yield "unstable", f"{row.unstable_reason or 'yes'}; its times are no result"
     if row.other_round:
         other = row.other_round
         median_s, why = other.get("latency_s"), other.get("reason")

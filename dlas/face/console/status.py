@@ -18,7 +18,7 @@ from dlas.sweep.rows.files import imported_from
 from dlas.sweep.rows.labels import duration, label, milliseconds, points, rows, short_id
 from dlas.sweep.rows.results import FILE, STATUSES, Row, read_rows
 from dlas.sweep.study.kept import kept_study
-from dlas.sweep.study.reading import read_study
+from dlas.sweep.study.study import Study
 
 
 def status(folder: Path) -> Text:
@@ -33,7 +33,7 @@ def status(folder: Path) -> Text:
     if origin := imported_from(folder):
         return Text("\n").join([*_ends(every), Text(f"imported from {origin}: nothing is left to run")])
     try:
-        study = read_study(kept_study(folder))
+        study = Study.read(kept_study(folder))
     except InputError as error:
         unknown = Text(f"what is left is unknown: {error}")
         return Text("\n").join([*_ends(every), *_last(folder, every, PART_AXES), unknown])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Any
 
@@ -16,6 +17,9 @@ WIDTH = 200
 """Columns where the output is not a terminal."""
 
 
+LONGEST = 160
+"""Characters of a name or a value that an error message quotes."""
+LONG = re.compile(rf"'[^']{{{LONGEST},}}'|\"[^\"]{{{LONGEST},}}\"|[^\s'\"]{{{2 * LONGEST},}}")
 CONSOLES: dict[str, dict[str, Any]] = {
     "auto": {},
     "rich": {"force_terminal": True},
@@ -25,8 +29,10 @@ CONSOLES: dict[str, dict[str, Any]] = {
 """Options of consoles by how progress is to be shown."""
 
 
-def console(progress: str = "auto") -> Console:
+def console(progress: str = "auto", *, stderr: bool = False) -> Console:
     """Return a console of the terminal's width, or of :data:`WIDTH` columns without a terminal.
+
+    It writes to standard output, or to standard error.
 
     Raises
     ------
@@ -35,7 +41,8 @@ def console(progress: str = "auto") -> Console:
     """
     if progress not in CONSOLES:
         raise unknown("progress", progress, CONSOLES)
-    return Console(width=None if sys.stdout.isatty() else WIDTH, **CONSOLES[progress])
+    file = sys.stderr if stderr else sys.stdout
+    return Console(width=None if file.isatty() else WIDTH, stderr=stderr, **CONSOLES[progress])
 
 
 def show(renderable: RenderableType) -> None:
@@ -70,5 +77,6 @@ def progress(message: str) -> None:
 
 
 def complain(message: str) -> None:
-    """Print an error message on standard error."""
-    Console(stderr=True, soft_wrap=True).print(f"[red]dlas:[/red] {escape(message)}", highlight=False)
+    """Print an error message on standard error; long names and values in it are cut."""
+    text = LONG.sub(lambda found: f"{found[0][:LONGEST]}…{found[0][-1]}", message)
+    Console(stderr=True, soft_wrap=True).print(f"[red]dlas:[/red] {escape(text)}", highlight=False)

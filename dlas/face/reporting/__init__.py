@@ -20,8 +20,9 @@ from dlas.face.reporting.page import page
 from dlas.face.reporting.sections import SECTIONS
 from dlas.prediction.learning import stored
 from dlas.stack import TASKS
-from dlas.sweep.rows.details import DetailsReader
-from dlas.sweep.rows.frame import distinct, read_each, select, without_measured
+from dlas.sweep.rows.details import read_details
+from dlas.sweep.rows.frame import DAMAGED, distinct, read_each, select, without_measured
+from dlas.sweep.rows.missing import told
 from dlas.sweep.rows.predictions import PREDICTED
 from dlas.sweep.rows.short_labels import with_short_labels
 
@@ -79,8 +80,9 @@ def context_of(
     """Return what the sections of the report show; parameters and errors as for :func:`report`."""
     known = [stored.read(folder) for folder in predictors]
     names = [str(folder) for folder in distinct(folders)]
-    reader = DetailsReader()
-    frame = select(without_measured(read_each(names, reader.add, predictions=True)), where)
+    every = read_each(names, predictions=True)
+    frame = select(without_measured(every), where)
+    missing = told(frame, bool(where), predictions=True)
     if frame["task"].nunique() > 1:
         raise InputError(
             "the rows are of two tasks, which one page does not show side by side; choose one with "
@@ -91,9 +93,18 @@ def context_of(
     predicted, frame = frame[guesses], frame[~guesses]
     frame, left_aside = fewer(frame)
     points, abbreviations = with_short_labels(with_roles(frame))
-    left_out = len(frame) - int(points["runs"].sum())
     return Context(
-        names, points, left_out, reader.details(points), abbreviations, left_aside, known, predicted
+        names,
+        points,
+        left_out=len(frame) - int(points["runs"].sum()),
+        damaged=every.attrs.get(DAMAGED, 0),
+        # Only of what is shown: layers are most of a row's size.
+        details=read_details(points),
+        abbreviations=abbreviations,
+        fewer=left_aside,
+        predictors=known,
+        missing=missing,
+        predictions=predicted,
     )
 
 

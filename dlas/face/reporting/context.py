@@ -14,7 +14,7 @@ import pandas as pd
 
 from dlas.analysis.break_even import SpeedCurve, curves
 from dlas.analysis.interactions import Interaction, interactions
-from dlas.analysis.matching import SETTING, outcomes, timed
+from dlas.analysis.matching import SETTING, timed
 from dlas.analysis.observations import Evidence
 from dlas.analysis.rankings import Ranking, rankings
 from dlas.analysis.winners import Standing, standings
@@ -45,6 +45,8 @@ class Context:
     """What :func:`dlas.analysis.roles.with_roles` returned."""
     left_out: int = 0
     """Rows of points that have a later one: repeats that failed, and copies."""
+    damaged: int = 0
+    """Lines of the folders that are no rows."""
     details: Details = field(default_factory=Details)
     abbreviations: Abbreviations = field(default_factory=Abbreviations)
     """What the labels of ``points`` leave out."""
@@ -52,6 +54,8 @@ class Context:
     """Which rows are left out because they are very many, as a sentence."""
     predictors: Sequence[StoredPredictor] = ()
     """Predictors to show."""
+    missing: Sequence[str] = ()
+    """Which points of the folders' studies have no row, a sentence a folder."""
     predictions: pd.DataFrame | None = None
     """Points that were predicted and have no row."""
 
@@ -123,8 +127,8 @@ class Context:
         return curves(self.points)
 
     @cached_property
-    def _outcomes(self) -> list[str]:
-        return outcomes(self.points).astype(str).tolist()
+    def _statuses(self) -> list[str]:
+        return self.points["status"].astype(str).tolist()
 
     @cached_property
     def noisy(self) -> np.ndarray:
@@ -182,8 +186,8 @@ class Context:
         return float(self._times[line, 1]) * 1e3
 
     def status(self, line: int) -> str:
-        """Return what became of a point: its status, or that its times are unstable."""
-        return self._outcomes[line]
+        """Return the status of a point."""
+        return self._statuses[line]
 
     def ms_text(self, line: int) -> str:
         """Return a point's median latency in milliseconds, without the unit."""

@@ -98,7 +98,7 @@ def _packed(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 def _columns(context: Context) -> dict[str, Any]:
     points = context.points
     columns: dict[str, Any] = {name: _coded(context.columns[name]) for name in NAMED}
-    for name in ("status", "step", "noisy_reason", "unstable_reason", "folder"):
+    for name in ("status", "step", "noisy_reason", "folder"):
         columns[name] = _coded([None if pd.isna(value) else str(value) for value in points[name]])
     columns["reason"] = _reasons(points)
     columns["id"] = points["id"].astype(str).tolist()

@@ -34,7 +34,7 @@
     ["size", "size", scaled("B")], ["size as packed", "packed", scaled("B")], ["size as CSR", "csr", scaled("B")],
     ["peak memory", "memory", scaled("B")], ["coverage", "coverage", percent], ["tuner's trials", "trials", String],
     ["load", "load", (x) => x.toFixed(2)], ["noisy", "noisy_reason", String],
-    ["unstable", "unstable_reason", String], ["started", "started", String],
+    ["started", "started", String],
   ];
 
   function element(tag, text = "", classes = "") {

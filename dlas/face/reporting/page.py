@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
@@ -26,6 +27,8 @@ SNIPPET = "window.vegaEmbed = vegaEmbed;"
 """What the page needs of the bundle of Vega, Vega-Lite and Vega-Embed."""
 LONG, LONGEST_WORD = 18, 24
 """Characters of a cell on one line, and of a word that does not break."""
+BREAKS = re.compile(r"(?=\()|(?<=[_=+])")
+"""Where a text may break, besides at its spaces."""
 MOST_FILTER = 500
 """Most values of a filter."""
 
@@ -80,12 +83,12 @@ def _code(text: str) -> markupsafe.Markup:
 
 
 def _breakable(text: str) -> markupsafe.Markup:
-    """Return a text that may break before a part's options."""
-    return markupsafe.escape(text).replace("(", markupsafe.Markup("<wbr>("))
+    """Return a text that may break before a part's options, and in narrow places between words of a name."""
+    return markupsafe.Markup("<wbr>").join(markupsafe.escape(piece) for piece in BREAKS.split(text))
 
 
 def _least(text: str) -> int:
-    """Return the characters of the longest piece of a text that does not break, see :func:`_breakable`."""
+    """Return the characters of the longest piece of a text that breaks before options only."""
     return min(LONGEST_WORD, max(map(len, text.replace("(", " (").split()), default=0))
 
 

@@ -26,7 +26,7 @@ from dlas.face.tables.table import Table
 from dlas.face.tables.text import Grid
 from dlas.face.tables.view import View
 from dlas.sweep.rows.columns import UNSAID
-from dlas.sweep.rows.frame import distinct, read, select
+from dlas.sweep.rows.frame import distinct, read_each, select
 from dlas.sweep.rows.labels import factor, label, milliseconds, points, times_as_fast
 from dlas.sweep.rows.results import Row, read_rows
 
@@ -61,7 +61,7 @@ def choose(folders: Sequence[Path], where: Sequence[str], path: Path) -> View:
 
 
 def _rows(folders: Sequence[Path], where: Sequence[str]) -> Iterator[Row]:
-    frame = select(read(folders), where)
+    frame = select(read_each(folders), where)
     wanted = set(zip(frame["folder"], frame["id"], strict=True))
     for folder in distinct(folders):
         for row in read_rows(folder):

@@ -23,7 +23,7 @@ from dlas.sweep.rows.labels import (
     points,
     rows,
 )
-from dlas.sweep.rows.results import OUTCOMES, UNSTABLE
+from dlas.sweep.rows.results import STATUSES, UNSTABLE
 
 FASTER = "times as fast"
 """What the cells of values other than the baseline say."""
@@ -119,7 +119,7 @@ def _counts(comparison: Comparison) -> list[Text]:
         row.row: row for group in (*comparison.groups, *comparison.unmatched) for row in group.rows.values()
     }
     statuses = Counter(row.status for row in compared.values())
-    ends = ", ".join(f"{statuses[outcome]:,} {outcome}" for outcome in OUTCOMES if statuses[outcome])
+    ends = ", ".join(f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status])
     if statuses[UNSTABLE]:
         ends += " (left out)"
     noisy = sum(row.noisy and row.ok for row in compared.values())

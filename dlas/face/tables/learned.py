@@ -7,14 +7,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pandas as pd
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from dlas.analysis.matching import result_in
 from dlas.face.tables import predictors as tables
 from dlas.face.tables.view import View
 from dlas.prediction.learning.curves import Curves
-from dlas.prediction.learning.points import Points, points_of
+from dlas.prediction.learning.points import Points
 from dlas.prediction.learning.predictions import as_rows, bounded, predict
 from dlas.prediction.learning.settings import SettingEvaluation
 from dlas.prediction.learning.splits import Criterion
@@ -29,9 +30,9 @@ def evaluated_view(
     """Return the scores of all settings as a table to look at and to compute with."""
     shown: list[RenderableType] = []
     for each in evaluated:
-        shown.append(tables.evaluation(each.name, target, str(criterion), each.evaluations, each.floor))
+        shown.append(tables.evaluation(each, target, str(criterion)))
         if each.gains:
-            shown.append(tables.gained(each.evaluations[0].name, str(criterion), each.gains))
+            shown.append(tables.gained(next(iter(each.evaluations)), str(criterion), each.gains))
     if line := tables.left_out(points.left_out):
         shown.append(Text(line, style="dim"))
     return View(tables.scores_frame(evaluated), Group(*shown))
@@ -67,12 +68,10 @@ def predicted_view(
     return View(frame, tables.predicted(frame, known.record.target, len(points), made.failed))
 
 
-def beside_measured(
-    known: StoredPredictor, frame: pd.DataFrame, within: Mapping[str, float], anyway: bool
-) -> View:
+def beside_measured(known: StoredPredictor, read: Points, within: Mapping[str, float], anyway: bool) -> View:
     """Return rows with predictions beside what was measured."""
     target = known.record.target
-    points = points_of(frame[frame["status"].eq("ok") & frame[target].notna()])
+    points = read.take(np.flatnonzero(result_in(read.frame, target))).with_operators()
     found = predict(known, points, anyway)
     beside = found.frame(points).assign(**{MEASURED: points.frame[target]})[bounded(found, within)]
     refused = Counter(filter(None, found.refused))

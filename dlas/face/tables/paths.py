@@ -51,11 +51,30 @@ def pareto_sets(found: pd.DataFrame, filters: Filters = lambda place: {}) -> Tab
         *(Column(name, number=True) for name in ("paths", *numbers(rows[0]))),
     ]
     caption = (
-        "Pareto sets of accuracy and latency, and of accuracy and multiply-adds; how many times as fast as "
-        "the legacy network the fastest path is, and its share of the multiply-adds; the rank correlation of "
-        "multiply-adds and latency over all paths."
+        "Pareto sets of accuracy and latency, and of accuracy and multiply-adds; the fastest path, how many "
+        "times as fast as the path of zeros it is, the network itself, and its share of that one's "
+        "multiply-adds; the rank correlation of multiply-adds and latency over all paths."
     )
+    caption = " ".join(filter(None, [caption, without_accuracies(found)]))
     return Table("paths", caption, columns, lines, len(named))
+
+
+def without_accuracies(found: pd.DataFrame) -> str:
+    """Return how many paths are in no Pareto set, and why, as a sentence; empty where all have accuracies.
+
+    Parameters
+    ----------
+    found : DataFrame
+        What :func:`dlas.analysis.paths.places` returned.
+    """
+    count, total = int(found["without_accuracy"].sum()), int(found["paths"].sum())
+    if not count:
+        return ""
+    which = "No path has" if count == total else f"{count:,} of {total:,} paths do not have"
+    return (
+        f"{which} an accuracy, without which none is in a Pareto set: the network is untrained, or its "
+        "images have no labels."
+    )
 
 
 def set_changes(found: pd.DataFrame, changed: pd.DataFrame, filters: Filters = lambda place: {}) -> Table:
@@ -106,7 +125,9 @@ def listing(found: pd.DataFrame, changed: pd.DataFrame) -> RenderableType:
     """Return the Pareto set of each place, and below it which paths enter and leave it between places."""
     same = {name: found[name].iloc[0] for name in PLACE if name not in varying(found) and name != "task"}
     head = f"{number_of(len(found), 'place')}; {shared_values(same)}; {KEEP}"
-    pieces: list[RenderableType] = [Grid(pareto_sets(found), [Text(head)])]
+    lacking = without_accuracies(found)
+    below = [Text(lacking)] if lacking else []
+    pieces: list[RenderableType] = [Grid(pareto_sets(found), [Text(head)], below)]
     if len(changed):
         table = set_changes(found, changed)
         pieces += [Text(), Grid(table, [Text("between places", style="bold"), Text(table.caption)])]

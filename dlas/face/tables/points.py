@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from rich.text import Text
 
-from dlas.analysis.matching import SETTING_OF_SEEDS, outcomes, timed
+from dlas.analysis.matching import SETTING_OF_SEEDS, statuses_with, timed
 from dlas.analysis.repeats import merge_repeats
 from dlas.errors import unknown
 from dlas.face.tables.columns import NOTHING, Strip, cell_of, in_bytes, maybe, names, numbers, table_of
@@ -38,7 +38,7 @@ from dlas.sweep.rows.labels import (
     short_id,
 )
 from dlas.sweep.rows.predictions import PREDICTED
-from dlas.sweep.rows.results import OUTCOMES, UNSTABLE
+from dlas.sweep.rows.results import COMPLETED, STATUSES, UNSTABLE
 from dlas.sweep.rows.short_labels import with_short_labels
 
 MOST_LINES = 1000
@@ -165,14 +165,15 @@ def relative_to_fastest(frame: pd.DataFrame) -> pd.Series:
 
 
 def _sorted(frame: pd.DataFrame, sort: str) -> pd.DataFrame:
-    """Return the rows by group in order of appearance, then ok before others, then by ``sort``."""
+    """Return the rows by group in order of appearance, those with a result first, then by ``sort``."""
     if sort not in SORTS and sort not in AXES:
         raise unknown("column to sort by", sort, (*SORTS, *AXES))
-    keys = [frame[name] for name in GROUP]
+    keys, column = [frame[name] for name in GROUP], SORTS.get(sort, sort)
     grouped = frame.assign(
-        group_number=frame.groupby(keys, dropna=False, sort=False).ngroup(), bad=frame["status"] != "ok"
+        group_number=frame.groupby(keys, dropna=False, sort=False).ngroup(),
+        bad=~frame["status"].isin(statuses_with(column)),
     )
-    order = ["group_number", "bad", SORTS.get(sort, sort)]
+    order = ["group_number", "bad", column]
     return grouped.sort_values(order, ascending=[True, True, sort != "accuracy"], kind="stable")
 
 
@@ -197,31 +198,33 @@ def _names(frame: pd.DataFrame, name: str) -> Strip:
 
 def _outcomes(frame: pd.DataFrame, notes: Notes) -> list[Strip]:
     """Return the columns of status, latency and speed."""
-    rows = list(zip(frame.to_dict("records"), outcomes(frame), strict=True))
+    rows = frame.to_dict("records")
     return [
-        numbers("status", [_status(row, outcome, notes) for row, outcome in rows]),
-        numbers("ms [95 % interval]", [_latency(row, outcome) for row, outcome in rows]),
-        numbers("as the fastest", [_speed(row, outcome) for row, outcome in rows], "times as fast"),
+        numbers("status", [_status(row, notes) for row in rows]),
+        numbers("ms [95 % interval]", [_latency(row) for row in rows]),
+        numbers("as the fastest", [_speed(row) for row in rows], "times as fast"),
     ]
 
 
-def _status(row: Record, outcome: str, notes: Notes) -> Cell:
-    reasons = [row[name] for name in ("reason", "unstable_reason") if pd.notna(row[name])]
-    return Cell(notes.mark(outcome, None if outcome == "ok" else next(iter(reasons), None)), style=outcome)
+def _status(row: Record, notes: Notes) -> Cell:
+    status = row["status"]
+    return Cell(notes.mark(status, None if status == "ok" else maybe(row["reason"], str)), style=status)
 
 
-def _latency(row: Record, outcome: str) -> Cell:
-    if row["status"] not in ("ok", PREDICTED) or pd.isna(row["latency_s"]):
+def _latency(row: Record) -> Cell:
+    if row["status"] not in (*COMPLETED, PREDICTED) or pd.isna(row["latency_s"]):
         return NOTHING
     text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"])
     if row["status"] == PREDICTED:
         return Cell(text + PREDICTED_MARK, style=PREDICTED)
     noisy = NOISY if pd.notna(row["noisy"]) and row["noisy"] else ""
-    return Cell(text + (UNSTABLE_MARK if outcome == UNSTABLE else noisy) + coverage_mark(row["coverage"]))
+    return Cell(
+        text + (UNSTABLE_MARK if row["status"] == UNSTABLE else noisy) + coverage_mark(row["coverage"])
+    )
 
 
-def _speed(row: Record, outcome: str) -> Cell:
-    if row["status"] != "ok" or pd.isna(row["latency_s"]) or outcome == UNSTABLE:
+def _speed(row: Record) -> Cell:
+    if row["status"] != "ok" or pd.isna(row["latency_s"]):
         return NOTHING
     return Cell(factor(row["relative"]), style="best" if row["relative"] == 1 else "")
 
@@ -238,6 +241,8 @@ def _quantities(frame: pd.DataFrame) -> list[Strip]:
 
 
 def _headline(frame: pd.DataFrame, shown: pd.DataFrame, same: str) -> list[Text]:
+    if frame.empty:
+        return [Text("no rows yet", style="bold")]
     studies = ", ".join(sorted(frame["study"].dropna().unique())) or "no study"
     count = points(len(frame)) if len(shown) == len(frame) else f"{len(shown):,} of {points(len(frame))}"
     lines = [Text(f"{studies}: {count}", style="bold")]
@@ -246,7 +251,7 @@ def _headline(frame: pd.DataFrame, shown: pd.DataFrame, same: str) -> list[Text]
 
 def _partly(frame: pd.DataFrame) -> Iterator[Text]:
     """Yield what the mark of partial coverage means, where a point has it."""
-    if (frame["coverage"].lt(1) & (frame["status"] == "ok")).any():
+    if (frame["coverage"].lt(1) & frame["status"].isin(COMPLETED)).any():
         yield Text(PARTLY_MEANS)
 
 
@@ -269,16 +274,16 @@ def _repeats(frame: pd.DataFrame) -> Iterator[Text]:
 
 
 def _counts(frame: pd.DataFrame) -> Text:
-    """Return the number of points by outcome, and of noisy ones."""
-    counts = outcomes(frame).value_counts()
+    """Return the number of points by status, and of noisy ones."""
+    counts = frame["status"].value_counts()
     text = Text(f"{points(len(frame))}: ")
     pieces = [
-        Text(f"{counts[outcome]:,} {outcome}", COLOURS[outcome])
-        for outcome in (*OUTCOMES, PREDICTED)
-        if outcome in counts
+        Text(f"{counts[status]:,} {status}", COLOURS[status])
+        for status in (*STATUSES, PREDICTED)
+        if status in counts
     ]
     text.append_text(Text(", ").join(pieces or [Text("nothing has been run")]))
     if UNSTABLE in counts:
         text.append(f" ({UNSTABLE_MARK}: no result, left out of every comparison)")
-    noisy = int((frame["noisy"].fillna(False) & (outcomes(frame) == "ok")).sum())
+    noisy = int((frame["noisy"].fillna(False) & (frame["status"] == "ok")).sum())
     return text.append(f"; {noisy:,} noisy ({NOISY})" if noisy else "")

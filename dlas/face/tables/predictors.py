@@ -23,10 +23,10 @@ from dlas.face.tables.scores import by_fold, floor_in_words, overall
 from dlas.face.tables.table import Table
 from dlas.face.tables.text import Grid, titled
 from dlas.prediction.learning.curves import Curves
-from dlas.prediction.learning.evaluation import CLOSE, Evaluation, KernelScores
+from dlas.prediction.learning.evaluation import CLOSE, KernelScores
 from dlas.prediction.learning.gains import Range, TransferGain
 from dlas.prediction.learning.intervals import LEVEL, fewest_groups
-from dlas.prediction.learning.metrics import WITHIN, Scores
+from dlas.prediction.learning.metrics import WITHIN
 from dlas.prediction.learning.settings import SettingEvaluation
 from dlas.sweep.rows.columns import AXES, INSTANCE, MACHINE
 from dlas.sweep.rows.labels import MISSING, number_of, points, shortened, shown_in
@@ -43,30 +43,19 @@ WORST = 3
 """Rows with the largest errors that are named."""
 
 
-def evaluation(
-    setting: str, target: str, hold_out: str, evaluations: Sequence[Evaluation], floor: float | None
-) -> RenderableType:
-    """Return the table of predictors on the groups that were held out in one setting.
-
-    Parameters
-    ----------
-    setting : str
-        Machine, compiler, ... of the rows.
-    evaluations : sequence of Evaluation
-        At least one; the predictors before the baselines.
-    floor : float or None
-        The noise floor.
-    """
-    scores = {each.name: each.overall() for each in evaluations}
-    title = f"{target} on what was held out ({hold_out}): {setting}"
+def evaluation(setting: SettingEvaluation, target: str, hold_out: str) -> RenderableType:
+    """Return the table of predictors on the groups that were held out in one setting."""
+    evaluations = setting.evaluations.items()
+    scores = {name: each.overall() for name, each in evaluations}
+    title = f"{target} on what was held out ({hold_out}): {setting.name}"
     shown: list[RenderableType] = [titled(overall(scores, caption=title))]
-    folds = {each.name: each.by_fold() for each in evaluations}
-    if 1 < len(folds[evaluations[0].name]) <= MOST_FOLDS:
+    if 1 < len(setting.first.tried) <= MOST_FOLDS:
+        folds = {name: each.by_fold() for name, each in evaluations}
         shown.append(titled(by_fold(folds, caption="mean error by what was held out")))
-    for each in evaluations:
+    for name, each in evaluations:
         if kernels := each.by_kernel():
-            shown.append(titled(_by_kernel(each.name, kernels)))
-    return Group(*shown, *_notes(evaluations[0], scores[evaluations[0].name], floor))
+            shown.append(titled(_by_kernel(name, kernels)))
+    return Group(*shown, *(Text(note, style="dim") for note in _notes(setting)))
 
 
 def _by_kernel(predictor: str, kernels: Sequence[KernelScores]) -> Table:
@@ -125,10 +114,10 @@ def _least_most(span: Range) -> str:
     return MISSING if span is None else f"{span[0]:+.1%} to {span[1]:+.1%}"
 
 
-def _notes(first: Evaluation, scores: Scores, floor: float | None) -> list[Text]:
+def _notes(setting: SettingEvaluation) -> list[str]:
     """Return what is to be known beside the scores of the first predictor."""
-    notes = [floor_in_words(floor)]
-    if scores.coverage is None:
+    notes, first = [floor_in_words(setting.floor)], setting.first
+    if first.overall().coverage is None:
         notes.append(f"no interval: one of {LEVEL:.0%} takes at least {fewest_groups(LEVEL)} other groups")
     else:
         notes.append(
@@ -136,8 +125,8 @@ def _notes(first: Evaluation, scores: Scores, floor: float | None) -> list[Text]
             "width: its upper over its lower bound, less 1"
         )
     worst = ", ".join(f"{row} by {abs(guess / known - 1):.0%}" for row, guess, known in first.worst(WORST))
-    notes.append(f"largest errors of {first.name}: {worst}")
-    return [Text(note, style="dim") for note in notes]
+    notes.append(f"largest errors of {next(iter(setting.evaluations))}: {worst}")
+    return notes
 
 
 def predicted(frame: pd.DataFrame, target: str, total: int, failed: Mapping[str, int]) -> Grid:
@@ -179,9 +168,9 @@ def predicted(frame: pd.DataFrame, target: str, total: int, failed: Mapping[str,
 def scores_frame(evaluated: Sequence[SettingEvaluation]) -> pd.DataFrame:
     """Return the scores of every predictor in every setting, one line each and one for each group."""
     lines = [
-        {"setting": each.name, "predictor": one.name, "held_out": name, **asdict(scores)}
+        {"setting": each.name, "predictor": predictor, "held_out": name, **asdict(scores)}
         for each in evaluated
-        for one in each.evaluations
+        for predictor, one in each.evaluations.items()
         for name, scores in {"": one.overall(), **one.by_fold()}.items()
     ]
     return pd.DataFrame(lines)

@@ -77,7 +77,7 @@ def floor_in_words(floor: float | None) -> str:
     """Return what is known of the noise floor."""
     if floor is None:
         return "noise floor: no point was measured twice (in two folders), so nobody knows it"
-    return f"noise floor: {percent(floor)}, by which measuring a point again differs"
+    return f"noise floor: {percent(floor)}, the mean error of one measurement"
 
 
 def _covered(scores: Scores | ScoreRecord) -> str:

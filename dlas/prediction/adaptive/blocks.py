@@ -58,7 +58,11 @@ def measure_tables(
     """
     lines = []
     for size, study in studies.items():
-        seconds = _table(folder, size, study, _names(width, size), session.part)
+        try:
+            seconds = _table(folder, size, study, _names(width, size), session.part)
+        except KeyboardInterrupt:
+            say(f"interrupted at size {size}; the same command goes on")
+            raise
         fixed = sum(seconds[name] for name in ofa(width).fixed_keys(size))
         say(f"size {size}: {len(seconds)} blocks in {folder / f'{size}_lookup_table.yaml'}")
         lines.append({"size": size, "blocks": len(seconds), "sum_s": sum(seconds.values()), "fixed_s": fixed})
@@ -133,10 +137,8 @@ def _timed(
     seconds, counts = {}, {}
     for point, name in chosen.items():
         row = rows.get(point.id)
-        if row is None or not row.latency_s:
-            why = (
-                "it was not measured" if row is None else f"{row.status}: {row.reason or row.unstable_reason}"
-            )
+        if row is None or not row.timed:
+            why = "it was not measured" if row is None else f"{row.status}: {row.reason}"
             raise Unfinished(f"block {name!r} has no time ({why}); `dlas show {folder}` tells more")
         seconds[name], counts[name] = statistics.median(row.latency_s), len(row.latency_s)
     return seconds, counts

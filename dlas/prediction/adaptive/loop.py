@@ -6,6 +6,7 @@ how far it is, what was measured before an interruption, and what is said of it.
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from dlas.prediction.adaptive.budget import LoopBudget
 from dlas.prediction.adaptive.records import RunRecord, write_record
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.files import holds_rows
@@ -121,6 +121,42 @@ class SteppedStrategy(Strategy):
 
 
 @dataclass
+class LoopBudget:
+    """What a loop may spend, with what it spent before it was interrupted."""
+
+    points: int | None = None
+    """The most to measure in all."""
+    minutes: float = math.inf
+    """The most that it may take in all."""
+    before_s: float = 0.0
+    """Seconds that it took before."""
+    now: Callable[[], float] = time.monotonic
+    """Returns seconds since any moment."""
+    measured: int = 0
+    """Points so far."""
+    _began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self.now()
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds until now."""
+        return self.before_s + self.now() - self._began
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; negative where it took longer."""
+        return 60 * self.minutes - self.spent_s
+
+    def affordable(self, count: int) -> int:
+        """Return how many of so many points may still be measured."""
+        if self.left_s <= 0:
+            return 0
+        return count if self.points is None else min(count, max(0, self.points - self.measured))
+
+
+@dataclass
 class Loop:
     """Asks a strategy, measures, and tells it, until nothing is asked for or the budget is used."""
 
@@ -157,7 +193,8 @@ class Loop:
 
     def _measure_all(self) -> None:
         while (batch := self.strategy.ask()) is not None:
-            points = batch.points if batch.owed else self.budget.affordable(batch.points)
+            count = len(batch.points)
+            points = batch.points[: count if batch.owed else self.budget.affordable(count)]
             if batch.points and not points and not batch.free:
                 return
             if points or batch.free:

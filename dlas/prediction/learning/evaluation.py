@@ -38,8 +38,6 @@ class KernelScores:
 class Evaluation:
     """A predictor on the groups that were held out."""
 
-    name: str
-    """The predictor's."""
     samples: Samples
     """Of one setting."""
     tried: list[HeldOut]

@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from dlas.prediction.learning.derived_operators import derived_operators
-from dlas.stack import Layer, Operator
+from dlas.stack import Layer, Model, Operator
 from dlas.sweep.rows.example import Example
 from dlas.sweep.rows.layer_times import timed_layers
 from dlas.sweep.rows.results import Row, read_rows
+from dlas.sweep.study import parts
+from dlas.sweep.study.point import Choice
 
 COPY = "clone"
 """What an activation in place does in training, so that its input is there in the backward pass."""
 DROPOUT = ("Bernoulli", "Dropout")
 """Operators of a dropout; PyTorch's on CPUs draws, divides and multiplies: ``d``, ``d.div``, ``d.mul``."""
+
+
+@dataclass(frozen=True)
+class DerivedOperators(Mapping[int, Sequence[Operator]]):
+    """Operators of a network that follow from its options, listed when read: they take much memory."""
+
+    model: Model
+    shape: tuple[int, int, int]
+    classes: int
+    batch: int
+    """The only one."""
+
+    def __getitem__(self, batch: int) -> Sequence[Operator]:
+        if batch != self.batch:
+            raise KeyError(batch)
+        return self.model.operators(self.shape, self.classes, batch)
+
+    def __contains__(self, batch: object) -> bool:
+        return batch == self.batch  # by default it would list them
+
+    def __iter__(self) -> Iterator[int]:
+        return iter((self.batch,))
+
+    def __len__(self) -> int:
+        return 1
 
 
 def read_examples(folders: Iterable[Path], kernels: bool = True) -> Iterator[Example]:
@@ -42,6 +69,28 @@ def example_of(row: Row, folder: str = "", kernels: bool = True) -> Example:
     layers = operators_of(row)
     operators = {row.batch: layers} if layers else derived_operators(row) or {}
     return Example(row, operators, _timed(row) if kernels else (), folder)
+
+
+def derived_operators(row: Row) -> DerivedOperators | None:
+    """Return the operators of an imported row where they follow from its options, else None.
+
+    Raises
+    ------
+    InputError
+        If the model takes no such images.
+    """
+    if row.imported is None or row.compression != {"name": "none"}:
+        return None
+    images, network = Choice.of(row.dataset), Choice.of(row.model)
+    if images.name not in parts.plain_names("dataset") or network.name not in parts.plain_names("model"):
+        return None
+    if parts.find("model", network.name).cls.operators is Model.operators:
+        return None
+    if parts.find("dataset", images.name).cls.labelled:  # its images are files, which need not be here
+        return None
+    data = images.make("dataset").load()
+    found = DerivedOperators(network.make("model"), data.shape, data.classes, row.batch)
+    return found if found[row.batch] else None
 
 
 def operators_of(row: Row) -> list[Operator]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
+from dlas.prediction.learning.examples import read_examples
 from dlas.prediction.learning.networks import NetworkOptions, planned_network
 from dlas.prediction.learning.points import Points, points_of
 from dlas.prediction.learning.predictions import predict
 from dlas.prediction.learning.stored import StoredPredictor
 from dlas.sweep.engine.progress import Display, Silent
 from dlas.sweep.engine.session import Session, Steps
-from dlas.sweep.rows.frame import read
+from dlas.sweep.rows.frame import distinct
 from dlas.sweep.study.networks import is_network
 
 if TYPE_CHECKING:
@@ -82,5 +84,10 @@ class FittedPredictor:
             frame = predict(self.stored, points, anyway).frame(points)
             return frame.assign(model=name)
         asked.refuse_any()
-        points = points_of(what if isinstance(what, pd.DataFrame) else read(cast("Folders", what)))
+        if isinstance(what, pd.DataFrame):
+            points = points_of(what)
+        else:
+            folders = cast("Folders", what)
+            paths = distinct([folders] if isinstance(folders, str | os.PathLike) else folders)
+            points = Points.of(read_examples(map(Path, paths))).with_operators()
         return predict(self.stored, points, anyway).frame(points)

@@ -198,12 +198,14 @@ def check_enough(points: Points, fewest: int) -> None:
         )
 
 
-def default_criterion(points: Points) -> Criterion:
-    """Return what to hold out where nobody says.
+def criterion_of(text: str | None, points: Points) -> Criterion:
+    """Return what is held out: what a text says, or what is usual for these points.
 
-    Models if there are three, else levels of compression, else batch sizes, else networks; of very many in
-    ten parts.
+    That is models if there are three, else levels of compression, else batch sizes, else networks; of very
+    many in ten parts.
     """
+    if text is not None:
+        return Criterion.parse(text)
     fewest = {"model": 3, "compression.level": 2, "batch": 2}
     several = (name for name, few in fewest.items() if name in points.frame and _count(points, name) >= few)
     column = next(several, NETWORK)

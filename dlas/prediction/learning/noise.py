@@ -11,6 +11,8 @@ import math
 import numpy as np
 import pandas as pd
 
+from dlas.analysis.matching import result_in
+
 REPEAT = ("id", "machine_id", "instance", "threads")
 """Columns that are equal in measurements of the same point."""
 
@@ -34,7 +36,7 @@ def noise_floor(frame: pd.DataFrame, target: str) -> float | None:
     float or None
         None where no point was measured twice.
     """
-    known = frame[frame["status"].eq("ok") & frame[target].notna()]
+    known = frame[result_in(frame, target)]
     keys = [name for name in REPEAT if name in known]
     apart = [_apart(values) for _, values in known.groupby(keys, dropna=False)[target] if len(values) > 1]
     return float(np.mean(apart)) / math.sqrt(2) if apart else None

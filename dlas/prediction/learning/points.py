@@ -19,15 +19,16 @@ import pandas as pd
 
 from dlas.errors import InputError
 from dlas.networks.operators import Operators
-from dlas.prediction.learning.derived_operators import DerivedOperators
-from dlas.prediction.learning.examples import inherent, read_examples
+from dlas.prediction.learning.examples import DerivedOperators, inherent, read_examples
 from dlas.prediction.learning.features import columns, matrix
 from dlas.prediction.learning.features.devices import Facts, device_features, facts_of
 from dlas.prediction.learning.features.kernels import COLUMNS, kernel_features, kind
 from dlas.stack import Kernels, Layer, Operator, Predictor, Samples
 from dlas.sweep.rows.example import Example
-from dlas.sweep.rows.frame import RowTable, distinct, select
+from dlas.sweep.rows.frame import distinct, named, select
 from dlas.sweep.rows.labels import number_of
+from dlas.sweep.rows.records import RowTable
+from dlas.sweep.rows.results import UNSTABLE
 
 SETTING = ("machine_id", "instance", "threads", "task", "compiler", "algorithm")
 """Columns that make a setting: its rows have a predictor of their own, for nothing carries over unasked."""
@@ -70,7 +71,7 @@ class Points:
         for example, own in _reduced(examples):
             table.add(example.folder, example.row)
             facts.append(own)
-        return cls(_with_networks(table.frame(), facts), tuple(facts))
+        return cls(_with_networks(named(table), facts), tuple(facts))
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -99,6 +100,23 @@ class Points:
             quantity=target,
             kernels=self._kernels() if predictor.level == "kernel" else None,
         )
+
+    def selected(self, where: Sequence[str]) -> Points:
+        """Return those that all filters keep, as :func:`dlas.sweep.rows.frame.select` reads them."""
+        return self.take(select(self.frame, where).index.to_numpy())
+
+    def with_operators(self) -> Points:
+        """Return the points, each of which must tell its network's operators.
+
+        Raises
+        ------
+        InputError
+            If one does not.
+        """
+        for row, own in zip(self.frame["id"], self.facts, strict=True):
+            if own.network is None:
+                raise InputError(f"row {row} does not tell its network's operators")
+        return self
 
     def devices(self) -> list[Facts]:
         """Return what is known of each point's device."""
@@ -194,8 +212,7 @@ def usable_points(
     examples: Iterable[Example], target: str, where: Sequence[str] = (), kernels: bool = False
 ) -> Points:
     """Return the examples that a predictor can be fitted to; parameters as for :func:`read_points`."""
-    every = Points.of(examples)
-    chosen = every.take(select(every.frame, where).index.to_numpy())
+    chosen = Points.of(examples).selected(where)
     numeric = [name for name in map(str, chosen.frame) if pd.api.types.is_numeric_dtype(chosen.frame[name])]
     if target not in numeric:
         raise InputError(f"`target={target!r}` is no column of numbers; there are: {', '.join(numeric)}")
@@ -203,8 +220,8 @@ def usable_points(
     _check_known(frame, target)
     reasons = pd.Series("", frame.index, dtype="string")
     unusable = {
+        "unstable": frame["status"].eq(UNSTABLE),
         "not ok": ~frame["status"].eq("ok"),
-        "unstable": frame["unstable"].fillna(False),
         f"without {target}": frame[target].isna(),
         f"with {target} of zero": frame[target].eq(0).fillna(False),
         "without operators": frame[NETWORK].isna(),
@@ -240,10 +257,10 @@ def points_of(frame: pd.DataFrame, kernels: bool = True) -> Points:
     examples = read_examples(map(Path, frame["folder"].unique()), kernels)
     known = {(example.folder, example.row.id): own for example, own in _reduced(examples)}
     keys = list(zip(frame["folder"], frame["id"], strict=True))
-    if missing := next((key for key in keys if key not in known or known[key].network is None), None):
+    if missing := next((key for key in keys if key not in known), None):
         raise InputError(f"row {missing[1]} does not tell its network's operators")
     facts = tuple(known[key] for key in keys)
-    return Points(_with_networks(frame.reset_index(drop=True), facts), facts)
+    return Points(_with_networks(frame.reset_index(drop=True), facts), facts).with_operators()
 
 
 def describe_left_out(points: Points) -> str:

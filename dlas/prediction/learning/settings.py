@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -19,7 +21,7 @@ from dlas.prediction.learning.points import SETTING, Points
 from dlas.prediction.learning.splits import Criterion
 from dlas.stack import Fitted, Predictor, Samples
 from dlas.stack.types import Say
-from dlas.sweep.rows.labels import number_of
+from dlas.sweep.rows.labels import label, number_of
 from dlas.sweep.study import parts
 
 BASELINES = ("mean", "flops", "nearest")
@@ -46,12 +48,17 @@ class SettingEvaluation:
     """Machine, compiler, ... of the rows."""
     points: Points
     """Each point once."""
-    evaluations: list[Evaluation]
-    """Predictors before baselines."""
+    evaluations: dict[str, Evaluation]
+    """By the name of the predictor; baselines come last."""
     floor: float | None
     """The noise floor."""
     gains: list[TransferGain] = field(default_factory=list)
     """Where devices were held out in turn, what fitting to several gains over one, of the first predictor."""
+
+    @property
+    def first(self) -> Evaluation:
+        """The first predictor."""
+        return next(iter(self.evaluations.values()))
 
 
 def evaluate_settings(
@@ -73,7 +80,7 @@ def evaluate_settings(
     target, criterion, seed = protocol.target, protocol.criterion, protocol.seed
     fewest = max(predictor.fewest for predictor in predictors.values())
     check_enough(points, fewest)
-    tried = {**predictors, **{name: baseline(name) for name in BASELINES if name not in predictors}}
+    tried = {**predictors, **{name: predictor_of(name, {}) for name in BASELINES if name not in predictors}}
     found = []
     for measured in points.settings(criterion.of_settings).values():
         own, name = measured.merged(target), describe(measured, criterion.of_settings)
@@ -81,13 +88,13 @@ def evaluate_settings(
             say(f"{name}: {number_of(len(own), 'row')}, at least {fewest} are needed")
             continue
         floor = noise_floor(measured.frame, target)
-        evaluations = [
-            Evaluation(tried_name, *cross_fit(predictor, own, target, criterion, seed, say))
+        evaluations = {
+            tried_name: Evaluation(*cross_fit(predictor, own, target, criterion, seed, say))
             for tried_name, predictor in tried.items()
-        ]
+        }
         gained = []
         if criterion.of_settings and criterion.one_by_one:
-            first, predictor = evaluations[0], next(iter(tried.values()))
+            first, predictor = next(iter(evaluations.values())), next(iter(tried.values()))
             names = own.frame["model_name"].tolist()
             gained = gains(predictor, first.samples, names, first.tried, seed, say)
         found.append(SettingEvaluation(name, own, evaluations, floor, gained))
@@ -120,7 +127,7 @@ def fit_settings(
     target, criterion, seed = protocol.target, protocol.criterion, protocol.seed
     settings, fitted = [], []
     for place, each in enumerate(evaluated):
-        samples, tried = each.evaluations[0].samples, each.evaluations[0].tried
+        samples, tried = each.first.samples, each.first.tried
         if len(tried) == 1:  # of all groups, not of those that were named
             samples, tried = cross_fit(predictor, each.points, target, criterion.in_turn(), seed, say)
         one = fit(predictor, samples, seed, say)
@@ -141,10 +148,31 @@ def fit_settings(
     return record, fitted
 
 
-def baseline(name: str) -> Predictor:
-    """Return a baseline."""
-    predictor: Predictor = parts.make("predictor", name, {})
-    return predictor
+def predictor_of(name: str, options: Mapping[str, Any]) -> Predictor:
+    """Return a predictor with validated options."""
+    made: Predictor = parts.checked("predictor", name, options)
+    made.verify()
+    return made
+
+
+def named_predictor(part: str | Mapping[str, Any]) -> tuple[str, Predictor]:
+    """Return what tables call a predictor, and it: a part, one with options, or that of a folder.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if isinstance(part, str):
+        return part, stored.read(Path(part)).part if Path(part).is_dir() else predictor_of(part, {})
+    options = dict(part)
+    name = options.pop("name", None)
+    if not isinstance(name, str):
+        raise InputError(
+            f"predictor {options!r} has no name; expected a table such as "
+            "{name = 'additive', costs = 'stage'}"
+        )
+    return label(part), predictor_of(name, options)
 
 
 def describe(points: Points, without: Sequence[str] = ()) -> str:
@@ -197,8 +225,8 @@ def _record(
         groups=sorted(set(samples.groups)),
         half_width=half_width,
         floor=each.floor,
-        tried=each.evaluations[0].held_out(),
-        evaluation=[_evaluation_record(one) for one in each.evaluations],
+        tried=each.first.held_out(),
+        evaluation=[_evaluation_record(*one) for one in each.evaluations.items()],
         folder=folder,
         files={},
     )
@@ -211,11 +239,9 @@ def _facts(points: Points) -> dict[str, tuple[float, float]]:
     return {name: (min(each[name] for each in told), max(each[name] for each in told)) for name in known}
 
 
-def _evaluation_record(evaluation: Evaluation) -> stored.EvaluationRecord:
-    folds = {name: _score_record(scores) for name, scores in evaluation.by_fold().items()}
-    return stored.EvaluationRecord(
-        name=evaluation.name, overall=_score_record(evaluation.overall()), by_fold=folds
-    )
+def _evaluation_record(name: str, evaluation: Evaluation) -> stored.EvaluationRecord:
+    folds = {fold: _score_record(scores) for fold, scores in evaluation.by_fold().items()}
+    return stored.EvaluationRecord(name=name, overall=_score_record(evaluation.overall()), by_fold=folds)
 
 
 def _score_record(scores: Scores) -> stored.ScoreRecord:

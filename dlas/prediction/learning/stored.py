@@ -246,8 +246,7 @@ def read(folder: Path) -> StoredPredictor:
     text = folders.read_text(folder, repr(str(folder)))
     record = _parsed(folder / FILE, text)
     check_named(record.part)
-    part_class = parts.find("predictor", record.part)
-    part: Predictor = part_class.make(part_class.validate(record.part, record.options))
+    part: Predictor = parts.checked("predictor", record.part, record.options)
     fitted = {_key(setting): _loaded(part, folder / setting.folder, setting) for setting in record.settings}
     return StoredPredictor(record, hashlib.sha256(text).hexdigest(), part, fitted)
 

@@ -9,7 +9,7 @@ The steps themselves, which run in child processes, are in ``steps/``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from dlas.bench.store import fingerprint
 from dlas.bench.store.fingerprint import SourceTree
 from dlas.errors import Unreachable
-from dlas.stack import TRAINING, MeasureSettings, Part, TuningCompiler
+from dlas.stack import TRAINING, Hardware, MeasureSettings, Part, TuningCompiler
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import NONE, Choice, Point
 
@@ -35,6 +35,8 @@ BUILD_TOOLS = ("python", "apache-tvm", "apache-tvm-ffi", "torch", "onnx", "onnxr
 TUNE_TOOLS = (*BUILD_TOOLS, "xgboost")
 OPTIMISERS_IMPORT = "torch._dynamo"
 """What torch imports with the first optimiser, which takes over a second."""
+TRAINER = "pytorch_lightning"
+"""What a part imports whose options allow training."""
 STEPS = "dlas.sweep.engine.steps"
 STEP_AXES: dict[str, tuple[str, ...]] = {
     "network": ("dataset", "model", "compression"),
@@ -46,6 +48,11 @@ STEP_AXES: dict[str, tuple[str, ...]] = {
     "measure": ("hardware",),
 }
 """The axes whose parts work in a step."""
+ROW_STEPS = ("memory", "check", "measure")
+"""The steps whose code a row depends on, beside its build."""
+OWN_KERNELS = ("algorithm", parts.LIBRARY)
+Choices = tuple[tuple[str, Choice], ...]
+"""Choices by axis."""
 PLUMBING = ("dlas.bench.processes", "dlas.bench.remote", "dlas.bench.store", "dlas.sweep.study")
 """Packages that find parts, run steps, reach boards and store artifacts: keys omit what affects no result."""
 
@@ -68,6 +75,8 @@ class Step:
     """Whether it must be the first in its process."""
     imports: tuple[str, ...] = ()
     """Its slow imports."""
+    trains: bool = False
+    """Whether it may train a network."""
 
     @property
     def function(self) -> str:
@@ -77,18 +86,32 @@ class Step:
     @property
     def time_limit(self) -> str:
         """The name of the study's limit of its seconds; ``memory`` is one of bytes."""
+        if self.name == "network" and not self.trains:
+            return "conversion"
         return {"memory": "check", "kernels": "build"}.get(self.name, self.name)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A point's steps before measuring, its measurement, and the key of its row."""
+    """What a sweep needs of a point: which it is, its steps, its device, and the key of its row."""
 
+    id: str
+    """The point's."""
+    content: dict[str, Any]
+    """The point as rows store it."""
+    comparison: tuple[object, ...]
+    """Equal for points that are compared with each other, so that they are measured in turns."""
+    device: Hardware
+    """What it is tuned for and measured on."""
     steps: tuple[Step, ...]
+    """Those before measuring."""
     measure: Step
     key: str
+    """The row's."""
     kernels: Step | None = None
-    """Tells the kernels of a program that is not built; None where they follow from operators alone."""
+    """Tells the kernels of a program that is not built; None where it was not asked for, or they follow from
+    operators alone.
+    """
 
     def artifacts(self) -> dict[str, str]:
         """Return the keys of the network, tuning and build artifacts, by kind."""
@@ -121,17 +144,22 @@ class Planner:
         self._digest = functools.cache(self._code.digest)
         self._closure = functools.cache(functools.partial(self._code.closure, outside=PLUMBING))
         self._networks = functools.lru_cache(maxsize=1024)(self._network_steps)
+        self._content = functools.cache(self._code_and_files)
+        self._row_code = functools.cache(self._code_of_row)
+        self._settings = asdict(settings)
+        self._versions = functools.cache(fingerprint.versions)
         self._target = functools.cache(_target)
         self._recorded_as = functools.cache(_recorded_as)
 
-    def plan(self, point: Point) -> Plan:
-        """Return all steps of ``point``."""
+    def plan(self, point: Point, *, kernels: bool = False) -> Plan:
+        """Return all steps of ``point``; with ``kernels`` also what tells those of a program not built."""
+        content = point.content()
         networks = self._networks(replace(point, algorithm=NONE, compiler=NONE, hardware=NONE, batch=0))
         network_key = networks[-1].key
         tunes = issubclass(point.compiler_class, TuningCompiler)
         tuning_key = self._tuning_key(point, network_key) if tunes else None
         build_key = self._build_key(point, network_key, tuning_key)
-        common = {"content": point.content(), "root": str(self.root), "network_key": network_key}
+        common = {"content": content, "root": str(self.root), "network_key": network_key}
         tuned, built = {**common, "tuning_key": tuning_key}, {**common, "build_key": build_key}
         slow = (OPTIMISERS_IMPORT,) if point.task == TRAINING else ()
         steps = [
@@ -143,13 +171,26 @@ class Planner:
         ]
         if tuning_key:
             steps.insert(-3, Step("tune", tuning_key, tuned, "tuning", alone=True))
-        measure = Step("measure", build_key, {**built, "settings": asdict(self.settings)}, imports=slow)
-        kernels = self._kernels_step(point, common) if point.compiler_class.lowers else None
-        return Plan(tuple(steps), measure, self._row_key(point, build_key), kernels)
+        measure = Step("measure", build_key, {**built, "settings": self._settings}, imports=slow)
+        lowered = self._kernels_step(point, common) if kernels and point.compiler_class.lowers else None
+        return Plan(
+            id=point.id,
+            content=content,
+            comparison=(point.dataset, point.model, point.hardware, point.batch, point.task),
+            device=point.device,
+            steps=tuple(steps),
+            measure=measure,
+            key=self._row_key(point, build_key),
+            kernels=lowered,
+        )
 
     def modules(self, step: str, point: Point) -> frozenset[str]:
         """Return the modules that affect a step: its own and its parts', with their imports."""
-        own = {type(part).__module__ for axis in STEP_AXES[step] for part in _working_parts(axis, point)}
+        return self._modules(step, _workers(_choices(step, point)))
+
+    def _modules(self, step: str, workers: Iterable[Part]) -> frozenset[str]:
+        """Return the modules that affect a step, from the parts that work in it."""
+        own = {type(part).__module__ for part in workers}
         return self._closure(frozenset({f"{STEPS}.{step}", *own}))
 
     def _network_steps(self, point: Point) -> tuple[Step, ...]:
@@ -172,7 +213,7 @@ class Planner:
         key = fingerprint.key(
             before=before.key if before else None,
             seed=point.seed,
-            tools=fingerprint.versions(NETWORK_TOOLS),
+            tools=self._versions(NETWORK_TOOLS),
             **self._key_content("network", point),
         )
         networks = [{"key": step.key, "content": step.arguments["content"]} for step in predecessors]
@@ -183,8 +224,10 @@ class Planner:
             "predecessors": networks,
         }
         maker: Part = point.compression_part if predecessors else point.model_part
-        imports = (*point.dataset_part.imports(), *maker.imports())
-        return Step("network", key, arguments, "network", imports=imports)
+        own = maker.imports()
+        trains = TRAINER in own and point.dataset_class.labelled
+        imports = (*point.dataset_part.imports(), *own)
+        return Step("network", key, arguments, "network", imports=imports, trains=trains)
 
     def _tuning_key(self, point: Point, network_key: str) -> str:
         """Return the key of a search: with the same key, records give the same schedules."""
@@ -193,7 +236,7 @@ class Planner:
             batch=point.batch,
             target=self._target(point.hardware),
             device=self._recorded_as(point.hardware),
-            tools=fingerprint.versions(TUNE_TOOLS),
+            tools=self._versions(TUNE_TOOLS),
             **self._key_content("tune", point),
         )
 
@@ -203,7 +246,7 @@ class Planner:
             network=common["network_key"],
             batch=point.batch,
             target=self._target(point.hardware),
-            tools=fingerprint.versions(BUILD_TOOLS),
+            tools=self._versions(BUILD_TOOLS),
             **self._key_content("kernels", point),
         )
         return Step("kernels", key, {**common, "kernels_key": key}, "kernels")
@@ -214,30 +257,41 @@ class Planner:
             tuning=tuning_key,
             batch=point.batch,
             target=self._target(point.hardware),
-            tools=fingerprint.versions((*BUILD_TOOLS, *point.compiler_part.packages())),
+            tools=self._versions((*BUILD_TOOLS, *point.compiler_part.packages())),
             **self._key_content("build", point),
         )
 
     def _row_key(self, point: Point, build_key: str) -> str:
-        modules = (self.modules(step, point) for step in ("memory", "check", "measure"))
-        code = self._digest(frozenset().union(*modules))
-        return fingerprint.key(id=point.id, build=build_key, settings=asdict(self.settings), code=code)
+        code = self._row_code(*(_choices(step, point) for step in ROW_STEPS))
+        return fingerprint.key(id=point.id, build=build_key, settings=self._settings, code=code)
 
     def _key_content(self, step: str, point: Point) -> dict[str, Any]:
         """Return the content of a key from a step and its parts: options, code, and the files they read."""
-        workers = [part for axis in STEP_AXES[step] for part in _working_parts(axis, point)]
-        return {
-            "options": [getattr(point, axis).content() for axis in STEP_AXES[step]],
-            "code": self._digest(self.modules(step, point)),
-            "files": fingerprint.file_digests(path for part in workers for path in part.files()),
-        }
+        choices = _choices(step, point)
+        return {"options": [choice.content() for _, choice in choices], **self._content(step, choices)}
+
+    def _code_of_row(self, *choices: Choices) -> str:
+        """Return the digest of the code of the steps between a build and its row."""
+        steps = zip(ROW_STEPS, choices, strict=True)
+        modules = (self._modules(step, _workers(own)) for step, own in steps)
+        return self._digest(frozenset().union(*modules))
+
+    def _code_and_files(self, step: str, choices: Choices) -> dict[str, Any]:
+        """Return the digests of a step's code and of the files that its parts read."""
+        workers = _workers(choices)
+        files = fingerprint.file_digests(path for part in workers for path in part.files())
+        return {"code": self._digest(self._modules(step, workers)), "files": files}
 
 
-def _working_parts(axis: str, point: Point) -> Iterator[Part]:
-    """Yield the part on an axis and its delegates; none for a runtime's own kernels."""
-    choice = getattr(point, axis)
-    if (axis, choice.name) != ("algorithm", parts.LIBRARY):
-        yield from _with_delegates(choice.make(axis))
+def _choices(step: str, point: Point) -> Choices:
+    """Return what a point chooses on the axes whose parts work in a step."""
+    return tuple((axis, getattr(point, axis)) for axis in STEP_AXES[step])
+
+
+def _workers(choices: Choices) -> list[Part]:
+    """Return the parts that work in a step, with their delegates; none for a runtime's own kernels."""
+    chosen = [choice.make(axis) for axis, choice in choices if (axis, choice.name) != OWN_KERNELS]
+    return [worker for part in chosen for worker in _with_delegates(part)]
 
 
 def _with_delegates(part: Part) -> Iterator[Part]:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from dlas.bench.processes.events import TaskEnd
-from dlas.stack import Hardware
 from dlas.sweep.engine.planning import Plan, Step
+from dlas.sweep.rows.results import COMPLETED, STATUSES
 from dlas.sweep.rows.schema import OtherRound
-from dlas.sweep.study.point import Point
+
+FAILED = frozenset(STATUSES) - {*COMPLETED, "unsupported"}
 
 Round = Mapping[str, Any]
 """Facts of a measurement by the row's column, with ``started`` and perhaps ``instability``."""
@@ -60,7 +61,6 @@ class Durations:
 class PointRun:
     """The state of a point in a sweep."""
 
-    point: Point
     plan: Plan
     log: Path
     """The output of its steps."""
@@ -79,6 +79,8 @@ class PointRun:
     """How often damaged artifacts were made again."""
     first_round: dict[str, Any] | None = None
     """The facts of its measurement, where that was unstable and is repeated."""
+    rounds: int = 0
+    """How often its measurement was started."""
     unreachable: bool = False
     """Whether its device could not be reached once, so that its step is repeated."""
 
@@ -108,26 +110,25 @@ class PointRun:
         """The step that its job works on now."""
         return self.to_do[min(self.ended, len(self.to_do) - 1)]
 
-    @property
-    def comparison(self) -> tuple[object, ...]:
-        """Points with equal values will be compared, so they are measured in turns."""
-        point = self.point
-        return point.dataset, point.model, point.hardware, point.batch, point.task
-
-    @property
-    def device(self) -> Hardware:
-        """The device that it is tuned for and measured on."""
-        device: Hardware = self.point.hardware.make("hardware")
-        return device
-
 
 @dataclass
 class Summary:
-    """Rows that a sweep wrote, by status; current rows that it kept; measurements that it started."""
+    """What a sweep did."""
 
     written: Counter[str] = field(default_factory=Counter)
-    kept: int = 0
+    """Rows by status."""
+    kept: Counter[str] = field(default_factory=Counter)
+    """Current rows of before, by status."""
     measured: int = 0
+    """Points whose measurement was started."""
+    again: int = 0
+    """Those of them that were measured more than once."""
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether points failed, and none has been completed."""
+        statuses = {*self.written, *self.kept}
+        return not statuses.isdisjoint(FAILED) and statuses.isdisjoint(COMPLETED)
 
 
 def notes(end: TaskEnd, owner: str) -> dict[str, Any]:

@@ -18,15 +18,15 @@ class Progress(ABC):
         """Show a line of progress of the step that a point is in."""
 
     @abstractmethod
-    def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:
+    def show(self, runs: Sequence[PointRun], summary: Summary, waiting_for: str) -> None:
         """Show the points in progress.
 
         Parameters
         ----------
         summary : Summary
             Of the finished points.
-        idle : bool
-            Whether all of them wait for another sweep.
+        waiting_for : str
+            What all of them wait for, and who has it; empty while one is worked on.
         """
 
     @abstractmethod
@@ -73,7 +73,7 @@ class SilentProgress(Progress):
     def say(self, run: PointRun, text: str) -> None:
         """Show nothing."""
 
-    def show(self, runs: Sequence[PointRun], summary: Summary, idle: bool) -> None:
+    def show(self, runs: Sequence[PointRun], summary: Summary, waiting_for: str) -> None:
         """Show nothing."""
 
     def row(self, row: Row) -> None:

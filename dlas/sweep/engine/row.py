@@ -12,7 +12,9 @@ from dlas.errors import Unsupported
 from dlas.networks.operators import at_batch, read_operators, without_reads
 from dlas.sweep.engine.planning import Plan
 from dlas.sweep.engine.point_run import PointRun
-from dlas.sweep.rows.results import Row
+from dlas.sweep.rows.expected import by_bits, by_ratio_and_bits, takes_shallow_phases
+from dlas.sweep.rows.machines import with_core_caches
+from dlas.sweep.rows.results import UNSTABLE, Row
 from dlas.sweep.rows.schema import Artifacts, Environment, Layer, Seconds, TuningSummary
 from dlas.sweep.study import parts
 
@@ -32,15 +34,18 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
     build = _facts(cache, "build", artifacts)
     tuning = _facts(cache, "tuning", artifacts)
     timed = run.facts.get("timed_layers")
-    facts = {**network, **run.facts, "note": _note(network.get("note"), run.facts.get("training_note"))}
+    device = {"device": with_core_caches(run.facts["device"])} if "device" in run.facts else {}
+    told = _note(network.get("note"), run.facts.get("training_note"))
+    facts = {**network, **run.facts, **device, "note": told}
+    unstable = outcome.status == "ok" and bool(run.facts.get("unstable"))
     return Row(
-        **run.point.content(),
+        **run.plan.content,
         **{name: value for name, value in facts.items() if name in Row.__dataclass_fields__},
-        id=run.point.id,
+        id=run.plan.id,
         key=run.plan.key,
         study=study,
-        status=outcome.status,
-        reason=outcome.reason,
+        status=UNSTABLE if unstable else outcome.status,
+        reason=run.facts.get("unstable_reason") if unstable else outcome.reason,
         step=None if outcome.status == "ok" else run.step.name,
         layers=merged_layers(build["layers"], timed or _untimed(run, cache)) if build else [],
         edges=build.get("edges", []),
@@ -48,7 +53,7 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
         tuning=_summary(tuning),
         library_bytes=build.get("library_bytes"),
         packed_bytes=build.get("packed_bytes"),
-        expected_speedup=_expected_speedup(network["reached"]) if network else None,
+        expected_speedup=_expected_speedup(network, _dense(run.plan, cache)),
         seconds=cast(Seconds, dict(run.took.worked)),
         waited=cast(Seconds, dict(run.took.waited)),
         cached=cast(Seconds, dict(run.took.cached)),
@@ -59,9 +64,9 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
     )
 
 
-def tuning_curves(plan: Plan, cache: Cache) -> list[dict[str, Any]]:
-    """Return the curves of a point's search, one for each workload; empty without a search."""
-    curves: list[dict[str, Any]] = _facts(cache, "tuning", plan.artifacts()).get("curves", [])
+def tuning_curves(artifacts: Mapping[str, str], cache: Cache) -> list[dict[str, Any]]:
+    """Return the curves of the search among some artifacts, one for each workload; empty without one."""
+    curves: list[dict[str, Any]] = _facts(cache, "tuning", artifacts).get("curves", [])
     return curves
 
 
@@ -87,15 +92,24 @@ def _untimed(run: PointRun, cache: Cache) -> list[Layer]:
 
     A runtime with kernels of its own tells only the convolutions of its build.
     """
-    if run.point.algorithm.name != parts.LIBRARY:
+    if run.plan.content["algorithm"]["name"] != parts.LIBRARY:
         return []
     # Not verified, since hashing weights here would disturb what is measured meanwhile.
     artifact = cache.get("network", run.plan.artifacts()["network"])
     try:
         operators = read_operators(artifact.folder) if artifact else {}
-        return [{**without_reads(layer), "latency_s": None} for layer in at_batch(operators, run.point.batch)]
+        return [
+            {**without_reads(layer), "latency_s": None}
+            for layer in at_batch(operators, run.plan.content["batch"])
+        ]
     except (OSError, ValueError, Unsupported):
         return []
+
+
+def _dense(plan: Plan, cache: Cache) -> dict[str, Any]:
+    """Return the facts of a point's network before any compression; its first step makes it."""
+    artifact = cache.get("network", plan.steps[0].key)
+    return artifact.facts if artifact else {}
 
 
 def _facts(cache: Cache, kind: str, artifacts: Mapping[str, str]) -> dict[str, Any]:
@@ -103,12 +117,18 @@ def _facts(cache: Cache, kind: str, artifacts: Mapping[str, str]) -> dict[str, A
     return artifact.facts if artifact else {}
 
 
-def _expected_speedup(reached: Mapping[str, float]) -> float:
-    """Return the compression's expected speed-up: 1 / (1 - ratio) for pruning times 32 / bits for types.
+def _expected_speedup(network: Mapping[str, Any], dense: Mapping[str, Any]) -> float | None:
+    """Return the speed-up expected of a network's compression, None where that is unknown.
 
-    References
+    Parameters
     ----------
-    DLAS, section 5.1.2.
+    network, dense : mapping
+        The facts of the compressed network, and of the one that compression started from; empty if unknown.
     """
-    density = 1 - min(float(reached.get("ratio", 0)), 1 - 1e-9)
-    return 32 / float(reached.get("bits", 32)) / density
+    if not network:
+        return None
+    reached = network["reached"]
+    if not takes_shallow_phases(reached):
+        return by_ratio_and_bits(reached)
+    whole, left = dense.get("macs"), network.get("effective_macs") or network.get("macs")
+    return by_bits(reached) * whole / left if whole and left else None

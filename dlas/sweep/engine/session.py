@@ -18,8 +18,7 @@ from pathlib import Path
 from dlas.bench.processes.outcome import FULL, DiskFull
 from dlas.bench.store.cache import Cache, default_root
 from dlas.errors import InputError, Unfinished, unknown
-from dlas.sweep.engine.checks import check_study
-from dlas.sweep.engine.machines import ADVICE, check_machine
+from dlas.sweep.engine.checks import ADVICE, check_machine, check_trainable
 from dlas.sweep.engine.planned import Examples, planned
 from dlas.sweep.engine.point_run import Summary
 from dlas.sweep.engine.preview import Preview, preview
@@ -28,13 +27,15 @@ from dlas.sweep.engine.sweep import Sweep, SweepOptions
 from dlas.sweep.engine.workers import Steps as Steps
 from dlas.sweep.engine.workers import Workers
 from dlas.sweep.engine.writers import InMemoryRows, NotingRows, RowWriter
-from dlas.sweep.rows.files import FILE, check_appendable
+from dlas.sweep.rows.files import check_appendable, check_own, holds_rows
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.results import STATUSES, Results, Row, read_rows
 from dlas.sweep.study.kept import check_keepable, keep
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.study import Expansion, Study
 
+SHOWN_EVERY = 4096
+"""Points that a study expands to between two looks at how many they are."""
 UNCONTAINED = "all steps run in this process: no limit of time or memory holds, and a crash ends the sweep"
 
 
@@ -144,7 +145,7 @@ class Session:
         points : sequence of Point, optional
             Those to run, by default all.
         anyway, advice
-            As for :func:`dlas.sweep.engine.machines.check_machine`.
+            As for :func:`dlas.sweep.engine.checks.check_machine`.
 
         Raises
         ------
@@ -152,10 +153,13 @@ class Session:
         """
         if folder is not None:
             check_appendable(folder)
-            check_keepable(folder, study)
-            for remark in check_machine(study, folder, anyway, advice):
+            check_own(folder)
+            check_keepable(folder, study.toml())
+            for remark in check_machine(study.values("hardware"), folder, anyway, advice):
                 self.display.warn(remark)
-        check_study(study, points)
+        study.check_size()
+        study.check_parts()
+        check_trainable(study.points() if points is None else points)
 
     def run(self, study: Study, folder: Path, points: Sequence[Point] | None = None) -> Summary:
         """Run points into a folder, and say how that began and ended; :meth:`check` is to come first.
@@ -170,14 +174,19 @@ class Session:
         Unfinished, KeyboardInterrupt
             If it did not finish; the rows so far stay.
         """
-        total = self.announce(study, points)
+        whole = self.announce(study, points)
+        total = whole if points is None else len(points)
         try:
+            self.note(study, folder, whole)
             summary = self._sweep(study, self._results(study, folder), points, total)
         except KeyboardInterrupt:
-            self.display.say(f"interrupted; `dlas run {folder}` goes on. Rows so far: {folder}")
+            held = holds_rows(folder) and next(read_rows(folder), None)
+            rows = f"Rows so far: {folder}" if held else "No row yet"
+            self.display.say(f"interrupted; `dlas run {folder}` goes on. {rows}")
             raise
         statuses = ", ".join(f"{count} {status}" for status, count in sorted(summary.written.items()))
-        kept = f"kept from before: {summary.kept}; measured: {summary.measured}. {folder}"
+        again = f", {summary.again} of them again" if summary.again else ""
+        kept = f"kept from before: {summary.kept.total()}; measured: {summary.measured}{again}. {folder}"
         self.display.say(f"rows written: {statuses or 'none'}; {kept}")
         return summary
 
@@ -215,7 +224,8 @@ class Session:
         Unfinished, KeyboardInterrupt
             As for :meth:`run`.
         """
-        total = self.announce(study, points)
+        whole = self.announce(study, points)
+        total = whole if points is None else len(points)
         rows = InMemoryRows(self.cache().workspace(workspace))
         try:
             self._sweep(study, rows, points, total, until)
@@ -241,9 +251,13 @@ class Session:
         Unfinished, KeyboardInterrupt
             As for :meth:`run`.
         """
-        check_study(study, points)
+        self.check(study, points=points)
         made = self.make(study, points, until="kernels" if kernels else "network", workspace="predict")
-        return planned(made.rows, self.cache(), kernels)
+        self.display.status(f"reading {'kernels' if kernels else 'operators'} of {counted(len(made.rows))}")
+        try:
+            return planned(made.rows, self.cache(), kernels)
+        finally:
+            self.display.status("")
 
     def preview(self, study: Study, folder: Path | None, points: Sequence[Point] | None = None) -> Preview:
         """Return what :meth:`run` would do; parameters as there, and the study need not have a folder yet.
@@ -253,33 +267,64 @@ class Session:
         InputError
             If the study is invalid.
         """
-        chosen = list(study.points()) if points is None else points
-        check_study(study, chosen)
+        study.check_size()
+        expansion = study.expansion()
+        every = list(self._expanded(study, expansion))
+        chosen = every if points is None else points
+        self.check(study, points=chosen)
         if folder is not None:
             check_appendable(folder)
-        rows = list(read_rows(folder)) if folder is not None and (folder / FILE).exists() else []
-        return preview(study, chosen, rows, self.root, self.retry)
+            check_own(folder)
+        size = self._told(study, len(every), expansion, points)
+        rows = list(read_rows(folder)) if folder is not None and holds_rows(folder) else []
+        try:
+            found = preview(study.measure, chosen, rows, self.root, self.retry, self.display.status)
+        finally:
+            self.display.status("")
+        return replace(found, size=size)
 
     def announce(self, study: Study, points: Sequence[Point] | None = None) -> int:
-        """Say how large a study is, and what to be warned of; return the number of points to run."""
+        """Say how large a study is, and what to be warned of; return the number of its points."""
         expansion = study.expansion()
-        total = sum(1 for _ in study.points(expansion))
-        line = _size(study, total, expansion)
-        if points is not None:
-            line, total = f"{line}; {counted(len(points))} chosen", len(points)
-        self.display.say(line)
-        for warning in study.unmatched(expansion):
-            self.display.warn(warning)
+        total = sum(1 for _ in self._expanded(study, expansion))
+        self.display.say(self._told(study, total, expansion, points))
         if self.workers.inline:
             self.display.say(UNCONTAINED)
         return total
+
+    def _expanded(self, study: Study, expansion: Expansion) -> Iterator[Point]:
+        """Yield the points of a study, and show how many there are so far."""
+        for count, point in enumerate(study.points(expansion), 1):
+            if count % SHOWN_EVERY == 0:
+                self.display.status(f"{study.name}: {count:,} of {expansion.total:,} points")
+            yield point
+        self.display.status("")
+
+    def _told(self, study: Study, total: int, expansion: Expansion, points: Sequence[Point] | None) -> str:
+        """Warn of skip rules that match nothing, and return the line that tells how large a study is."""
+        for warning in study.unmatched(expansion):
+            self.display.warn(warning)
+        chosen = "" if points is None else f"; {counted(len(points))} chosen"
+        return _size(study, total, expansion) + chosen
+
+    def note(self, study: Study, folder: Path, points: int) -> None:
+        """Keep a study in its results folder with the number of its points, all of which rows are to cover.
+
+        Raises
+        ------
+        InputError
+            If the folder cannot be written to.
+        """
+        existing = self._results(study, folder).existing.keys()
+        own = {point.id for point in study.points()} if existing else set()
+        keep(folder, study.toml(), points, len(existing - own))
 
     def _results(self, study: Study, folder: Path) -> Results:
         """Return the writer of a folder's rows, which stays open and keeps the study."""
         self.cache()  # a cache that cannot be used is refused before anything is written
         if folder not in self._folders:
             self._folders[folder] = Results(folder)
-        keep(folder, study)
+        keep(folder, study.toml())
         return self._folders[folder]
 
     def _sweep(

@@ -5,24 +5,24 @@ points -> network, build and check steps -> turns on a device -> rows
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dlas.bench.measuring.machine import Machine
 from dlas.bench.processes.events import ChildEnd, Event, Said, Task, TaskEnd, TurnRequest
 from dlas.bench.processes.interface import Runner
-from dlas.bench.processes.outcome import OK, Outcome, failure
+from dlas.bench.processes.outcome import OK, DiskFull, Outcome, failure
 from dlas.bench.store.cache import Cache
 from dlas.bench.store.locks import Lock
-from dlas.sweep.engine.checks import unsupported
 from dlas.sweep.engine.planning import Planner, Step
 from dlas.sweep.engine.point_run import PointRun, Summary, notes, steadier, without_second
 from dlas.sweep.engine.progress import Progress
 from dlas.sweep.engine.row import make_row, tuning_curves
-from dlas.sweep.engine.turns import Turns
+from dlas.sweep.engine.turns import Turns, device_holder
 from dlas.sweep.engine.writers import RowWriter
 from dlas.sweep.rows.results import CURVES
 from dlas.sweep.study.point import Point
@@ -32,6 +32,8 @@ AHEAD = 4
 """Look this many times further ahead for points of one comparison if several alternate."""
 REMAKES = 2
 """How often a point's damaged or missing artifacts are made again before it fails."""
+SHOWN_EVERY = 256
+"""Points with a current row between two looks at the progress."""
 WAIT_SECONDS = 0.5
 """Interval of checks whether another sweep has released a lock."""
 
@@ -115,10 +117,10 @@ class Sweep:
                     if self._exhausted and not self._again:
                         return self.summary
                     continue  # the points taken so far needed no step, or failed with another's artifact
-                idle = not self._jobs and not self._turns.taken
+                waiting_for = self._waiting_for()
                 for event in self.runner.events(WAIT_SECONDS):
                     self._handle(event)
-                self.progress.show(self._runs, self.summary, idle)
+                self.progress.show(self._runs, self.summary, waiting_for)
         except BaseException:
             self.runner.close()  # before another sweep may take the locks of its jobs
             self._release_locks()
@@ -133,7 +135,11 @@ class Sweep:
 
     def _take_points(self) -> None:
         """Take as many points as all jobs and the next turns need."""
-        while not self._exhausted and self._too_few():
+        for taken in itertools.count(1):
+            if self._exhausted or not self._too_few():
+                break
+            if taken % SHOWN_EVERY == 0:
+                self.progress.show(self._runs, self.summary, "")
             point = next(self._points, None)
             if point is None:
                 self._exhausted = True
@@ -143,24 +149,37 @@ class Sweep:
             # What disturbed these points, or took their device, has had the time of the others to pass.
             self._runs, self._again = self._again, []
 
+    def _waiting_for(self) -> str:
+        """Return what all points wait for, because another sweep has it; empty while one is worked on."""
+        if self._jobs or self._turns.taken:
+            return ""
+        run = self._runs[0]
+        device, step = run.plan.device.device, run.step
+        if run.ready or step.alone:
+            what, process = f"device {device!r}", device_holder(device)
+        else:
+            what, process = f"{step.kind} {step.key[:8]}", self.cache.lock_holder(f"{step.kind}-{step.key}")
+        return f"{what}, which {'another sweep' if process is None else f'process {process}'} holds"
+
     def _too_few(self) -> bool:
         """Return whether jobs may run short, or the first comparison lacks points that take turns."""
         window = self.options.jobs + self._turns.most
         if len(self._runs) < window:
             return True
-        first = sum(run.comparison == self._runs[0].comparison for run in self._runs)
+        first = sum(run.plan.comparison == self._runs[0].plan.comparison for run in self._runs)
         return first <= self._turns.most and len(self._runs) < AHEAD * window
 
     def _take(self, point: Point) -> None:
         """Take a point unless it has a current row; finish it at once if it needs no step."""
-        plan = self._planner.plan(point).until(self.options.until)
+        until = self.options.until
+        plan = self._planner.plan(point, kernels=until == "kernels").until(until)
         status, key = self.results.existing.get(point.id, (None, None))
-        if key == plan.key and status not in self.options.retry:
-            self.summary.kept += 1
+        if status is not None and key == plan.key and status not in self.options.retry:
+            self.summary.kept[status] += 1
             return
-        run = PointRun(point, plan, self._logs / f"{point.id}.log")
+        run = PointRun(plan, self._logs / f"{point.id}.log")
         self._runs.append(run)
-        if reason := unsupported(point):
+        if reason := point.unsupported():
             self._finish(run, Outcome("unsupported", reason))
 
     def _start_steps(self) -> None:
@@ -220,7 +239,10 @@ class Sweep:
 
     def _launch_alone(self, run: PointRun) -> int:
         """Start a point's step on the device that it has locked."""
-        self.summary.measured += run.ready
+        if run.ready:
+            run.rounds += 1
+            self.summary.measured += run.rounds == 1
+            self.summary.again += run.rounds == 2
         run.started = _now()
         return self.runner.start([self._task(run.step)], log=run.log, memory=self.study.limits.memory)
 
@@ -228,9 +250,10 @@ class Sweep:
         return Task(step.function, step.arguments, self._seconds(step), step.imports)
 
     def _seconds(self, step: Step) -> float:
-        """Return the time limit of a step."""
-        seconds: float = getattr(self.study.limits, step.time_limit)
-        return seconds
+        """Return the time limit of a step; one of the network may not take longer than training."""
+        limits = self.study.limits
+        seconds: float = getattr(limits, step.time_limit)
+        return min(seconds, limits.network) if step.name == "network" else seconds
 
     def _handle(self, event: Event) -> None:
         match event:
@@ -263,7 +286,7 @@ class Sweep:
 
     def _owner(self, run: PointRun) -> str:
         """Return the name of a point in this results folder, for the artifacts that are made for it."""
-        return str(self.results.folder.resolve() / run.point.id)
+        return str(self.results.folder.resolve() / run.plan.id)
 
     def _step_ended(self, run: PointRun, end: ChildEnd) -> None:
         """Store the results of the steps that ran; finish the point if one failed."""
@@ -316,6 +339,10 @@ class Sweep:
         step = run.step
         run.took.add(step, end.seconds[-1], end.waited[-1])
         outcome = failure(step.name, end, self._seconds(step), self.study.limits.memory)
+        if outcome.status == "timeout" and step.time_limit != step.name:
+            outcome = replace(outcome, reason=f"{outcome.reason}, `{step.time_limit}` in [limits]")
+        if outcome.status == "failed" and self.cache.is_full():
+            raise DiskFull(f"no room in the cache {str(self.cache.root)!r}; {outcome.reason}")
         if outcome.corrupt and run.remakes < REMAKES:
             run.restart()
             return
@@ -344,10 +371,10 @@ class Sweep:
 
     def _write_curves(self, run: PointRun) -> None:
         """Write the curves of a point's search beside the rows."""
-        curves = tuning_curves(run.plan, self.cache)
+        curves = tuning_curves(run.plan.artifacts(), self.cache)
         if curves:
             (self.results.folder / CURVES).mkdir(exist_ok=True)
-            path = self.results.folder / CURVES / f"{run.point.id}.json"
+            path = self.results.folder / CURVES / f"{run.plan.id}.json"
             path.write_text(json.dumps(curves, indent=1))
 
     def _drop_build(self, run: PointRun) -> None:

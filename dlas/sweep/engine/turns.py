@@ -11,7 +11,7 @@ from urllib.parse import quote
 from dlas.bench.measuring.machine import Machine
 from dlas.bench.processes.interface import Runner
 from dlas.bench.store.cache import Cache
-from dlas.bench.store.locks import Lock, take_lock
+from dlas.bench.store.locks import Lock, holder, take_lock
 from dlas.sweep.engine.point_run import PointRun
 
 FREE_MEMORY = 0.25
@@ -78,7 +78,7 @@ class Turns:
         self._waiting, self._locks = self._measurable(runs) or self._step_alone(runs) or ([], [])
         if not self.taken:
             return
-        self.fills_machine = self._waiting[0].device.local
+        self.fills_machine = self._waiting[0].plan.device.local
         self._paused = list(jobs) if self.fills_machine else []
         for job in self._paused:
             self._runner.pause(job)
@@ -129,11 +129,12 @@ class Turns:
 
     def _measurable(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[Lock]] | None:
         """Return the next points of the first comparison where all are ready, and the device's lock."""
-        for comparison in dict.fromkeys(run.comparison for run in runs):
-            points = [run for run in runs if run.comparison == comparison]
-            together = next_together(points, min(self.most, points[0].device.most_programs or self.most))
+        for comparison in dict.fromkeys(run.plan.comparison for run in runs):
+            points = [run for run in runs if run.plan.comparison == comparison]
+            device = points[0].plan.device
+            together = next_together(points, min(self.most, device.most_programs or self.most))
             if all(run.ready for run in together):
-                lock = lock_device(together[0].device.device)
+                lock = lock_device(device.device)
                 if lock is not None:
                     return together, [lock]
         return None
@@ -150,7 +151,7 @@ class Turns:
     def _locks_alone(self, run: PointRun) -> list[Lock]:
         """Return the locks of a step's device and artifact; none if one is held or the artifact exists."""
         kind, key = run.step.kind, run.step.key
-        device = lock_device(run.device.device)
+        device = lock_device(run.plan.device.device)
         if kind is None:
             return [device] if device is not None else []
         artifact = self._cache.try_lock(f"{kind}-{key}") if device is not None else None
@@ -171,14 +172,23 @@ def next_together(comparison: Sequence[PointRun], most: int) -> list[PointRun]:
     first = list(comparison[:most])
     if len(comparison) == len(first):
         return first
-    network = first[-1].point.compression
-    if comparison[most].point.compression != network:
+    network = first[-1].plan.content["compression"]
+    if comparison[most].plan.content["compression"] != network:
         return first
-    return [run for run in first if run.point.compression != network] or first
+    return [run for run in first if run.plan.content["compression"] != network] or first
 
 
 def lock_device(device: str) -> Lock | None:
     """Return the lock of a device, or None while another sweep holds it."""
+    return take_lock(_lock_file(device))
+
+
+def device_holder(device: str) -> int | None:
+    """Return the process that holds a device, or held it last; None where that is unknown."""
+    return holder(_lock_file(device))
+
+
+def _lock_file(device: str) -> Path:
     folder = Path(tempfile.gettempdir()) / f"dlas-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    return take_lock(folder / f"device-{quote(device, safe='')}.lock")
+    return folder / f"device-{quote(device, safe='')}.lock"

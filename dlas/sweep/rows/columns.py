@@ -57,7 +57,9 @@ LATENCY = (
     "first_run_s",
     "cpu_s",
 )
-DISTURBANCES = ("noisy", "noisy_reason", "unstable", "unstable_reason", "load", "steal", "drift")
+OF_TIME = (*LATENCY, "energy_j")
+"""Columns that follow from how long the program took."""
+DISTURBANCES = ("noisy", "noisy_reason", "load", "steal", "drift")
 COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
 SIZES = ("model_bytes", "csr_bytes", "packed_bytes", "library_bytes")
 MEMORY = ("peak_memory_bytes", "loading_memory_bytes", "resident_bytes", "memory_note")

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import statistics
 import sys
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from dlas.errors import DamagedRows
 from dlas.sweep.rows.labels import flat
 from dlas.sweep.rows.layer_times import profile, timed_layers
 from dlas.sweep.rows.operators import class_of
-from dlas.sweep.rows.results import CURVES, Row
+from dlas.sweep.rows.results import CURVES, Row, read_rows
 from dlas.sweep.rows.trajectories import Trajectories, Trajectory, on_curve
 
 
@@ -95,51 +97,49 @@ def _step(row: Row) -> Row:
     return replace(row, layers=[], edges=[], latency_s=[], sentinel_s=[], device={}, environment={})
 
 
-class DetailsReader:
-    """Collects the details of rows while they are read, for those of them that are shown."""
+def read_details(points: pd.DataFrame) -> Details:
+    """Return the details of points, from the rows of their folders.
 
-    def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], RowDetails] = {}
-        self._facts: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
+    Parameters
+    ----------
+    points : DataFrame
+        What :func:`dlas.analysis.repeats.merge_repeats` returned, numbered from 0.  A layer's time is the
+        median of those of the point's runs; its search is that of the latest run.
+    """
+    places = zip(points["folders"], points["id"], strict=True)
+    lines = {(folder, row): line for line, (own, row) in enumerate(places) for folder in own}
+    latest = points["folder"].tolist()
+    networks = list(zip(points["dataset"].astype(str), points["model"].astype(str), strict=True))
+    details, trajectories = Details(), Trajectories()
+    runs: dict[int, list[RowDetails]] = {}
+    for folder, row in _rows_at(lines):
+        line, own = lines[folder, row.id], RowDetails.of(row)
+        if own.layers:
+            runs.setdefault(line, []).append(own)
+        if own.step is not None:
+            trajectories.add(own.step, line, *networks[line])
+        for name, value in own.facts:
+            details.facts.setdefault(name, Counter())[value] += 1
+        if folder == latest[line]:
+            _add_curves(details, line, Path(folder) / CURVES / f"{row.id}.json")
+    details.layers = {line: _median_times([each.layers for each in own]) for line, own in runs.items()}
+    details.profiled_s = {
+        line: statistics.median(each.profiled_s for each in own) for line, own in runs.items()
+    }
+    details.trajectories = trajectories.trainings
+    return details
 
-    def add(self, folder: str, row: Row) -> None:
-        """Add a row; those of one machine share its facts."""
-        own = RowDetails.of(row)
-        self._rows[folder, row.id] = replace(own, facts=self._facts.setdefault(own.facts, own.facts))
 
-    def details(self, points: pd.DataFrame) -> Details:
-        """Return the details of points.
-
-        Parameters
-        ----------
-        points : DataFrame
-            What :func:`dlas.analysis.repeats.merge_repeats` returned, numbered from 0.  A layer's time is the
-            median of those of the point's runs; its search is that of the latest run.
-        """
-        columns = zip(points["folders"], points["id"], strict=True)
-        lines = {(folder, row): line for line, (own, row) in enumerate(columns) for folder in own}
-        latest = points["folder"].tolist()
-        networks = list(zip(points["dataset"].astype(str), points["model"].astype(str), strict=True))
-        details, trajectories = Details(), Trajectories()
-        runs: dict[int, list[RowDetails]] = {}
-        for (folder, row), own in self._rows.items():
-            line = lines.get((folder, row))
-            if line is None:
-                continue
-            if own.layers:
-                runs.setdefault(line, []).append(own)
-            if own.step is not None:
-                trajectories.add(own.step, line, *networks[line])
-            for name, value in own.facts:
-                details.facts.setdefault(name, Counter())[value] += 1
-            if folder == latest[line]:
-                _add_curves(details, line, Path(folder) / CURVES / f"{row}.json")
-        details.layers = {line: _median_times([each.layers for each in own]) for line, own in runs.items()}
-        details.profiled_s = {
-            line: statistics.median(each.profiled_s for each in own) for line, own in runs.items()
-        }
-        details.trajectories = trajectories.trainings
-        return details
+def _rows_at(places: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of folders and ids, each after its folder; the damaged ones are known already."""
+    ids: dict[str, set[str]] = {}
+    for folder, row_id in places:
+        ids.setdefault(folder, set()).add(row_id)
+    for folder, own in ids.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DamagedRows)
+            for row in read_rows(Path(folder), own):
+                yield folder, row
 
 
 def _median_times(runs: Sequence[Sequence[LayerTime]]) -> list[LayerTime]:

@@ -12,10 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlas.errors import InputError
+from dlas.bench.store.toml import check_regular
+from dlas.errors import InputError, listed
 
 FILE = "results.jsonl"
 PACKED_FILE = "results.jsonl.xz"
+RESULTS = frozenset((FILE, PACKED_FILE, "study.toml", "search.json", "predictions.jsonl"))
+"""Files by which a folder for results is known; its study may be there before any row."""
+MOST_NAMED = 3
+"""Most files of another folder that a message names."""
 PIECE_BYTES = 1 << 20
 """Bytes read and unpacked at a time."""
 
@@ -71,8 +76,7 @@ def check_appendable(folder: Path) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{str(folder)!r} is a file; rows are written to a folder")
-    if (folder / FILE).is_dir():
-        raise InputError(f"{str(folder / FILE)!r} is a folder, and rows are appended to a file of this name")
+    check_regular(folder / FILE, "rows")
     if (folder / PACKED_FILE).exists():
         raise InputError(
             f"{str(folder)!r} holds packed rows ({PACKED_FILE}), which stay as they are; give another `out=`"
@@ -81,6 +85,22 @@ def check_appendable(folder: Path) -> None:
         raise InputError(
             f"{str(folder)!r} holds rows imported from {origin!r}, which stay as they are; give another "
             f"`out=`, and read both: `dlas table {folder} OTHER`"
+        )
+
+
+def check_own(folder: Path) -> None:
+    """Refuse a folder of other files as the place for results: one that is neither empty nor for results.
+
+    Raises
+    ------
+    InputError
+    """
+    held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    shown = [name for name in held if not name.startswith(".")]
+    if shown and RESULTS.isdisjoint(shown):
+        raise InputError(
+            f"{str(folder)!r} holds other files ({listed(shown, MOST_NAMED)}), and rows are written to an "
+            "empty folder or to one of rows; give another `out=`"
         )
 
 
@@ -97,26 +117,20 @@ def imported_from(folder: Path) -> str | None:
         return None
 
 
-def complete_lines(path: Path, bounds: ReadingLimits = BOUNDS) -> Iterator[str]:
+def complete_lines(path: Path, bounds: ReadingLimits = BOUNDS) -> Iterator[bytes]:
     """Yield the lines of a plain or packed file, but not an incomplete last one; raises as :func:`lines`."""
-    return (line for line in lines(path, bounds) if line.endswith("\n"))
+    return (line for line in lines(path, bounds) if line.endswith(b"\n"))
 
 
-def lines(path: Path, bounds: ReadingLimits = BOUNDS) -> Iterator[str]:
+def lines(path: Path, bounds: ReadingLimits = BOUNDS) -> Iterator[bytes]:
     """Yield the lines of a plain or packed file, each with its end.
 
     Raises
     ------
     InputError
-        If a line is not UTF-8, or a packed file is damaged or exceeds its bounds.
+        If a packed file is damaged or exceeds its bounds.
     """
-    for number, line in enumerate(
-        _packed_lines(path, bounds) if path.suffix == ".xz" else _plain_lines(path), 1
-    ):
-        try:
-            yield line.decode()
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
+    return _packed_lines(path, bounds) if path.suffix == ".xz" else _plain_lines(path)
 
 
 def _plain_lines(path: Path) -> Iterator[bytes]:

@@ -7,10 +7,9 @@ type of a column does not depend on how many rows have a value.
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,20 +18,15 @@ import pandas as pd
 
 from dlas.errors import unknown
 from dlas.stack import PART_AXES
-from dlas.sweep.rows import intervals
 from dlas.sweep.rows.columns import (
     INSTANCE,
     MACHINE,
     MACHINE_ID,
-    NUMBERS,
-    ORDER,
-    SAMPLES,
-    TRUTHS,
-    WHOLE,
 )
 from dlas.sweep.rows.filters import Values, kept, parse
 from dlas.sweep.rows.layers import layer_records, layers_frame
 from dlas.sweep.rows.machines import machine_names, with_threads
+from dlas.sweep.rows.missing import MISSING, in_words, missing_points
 from dlas.sweep.rows.predictions import (
     PREDICTED,
     PredictedPoint,
@@ -40,12 +34,12 @@ from dlas.sweep.rows.predictions import (
     holds_only_predictions,
     read_predictions,
 )
-from dlas.sweep.rows.records import record
-from dlas.sweep.rows.results import Row, read_rows
-from dlas.sweep.rows.schema import Device
-from dlas.sweep.rows.typed import number, option_columns, text, times, truth
+from dlas.sweep.rows.records import RowTable
+from dlas.sweep.rows.results import Row, line_reader, read_current
 
 PathT = TypeVar("PathT", bound="str | os.PathLike[str]")
+DAMAGED = "damaged"
+"""Attribute of a frame (``frame.attrs``): the number of lines of its folders that are no rows."""
 
 
 def read(
@@ -89,51 +83,71 @@ def read(
         of that hardware, if these are the same in all.  Where rows of one hardware were measured with several
         numbers of threads, its label says how many: ``local_cpu(threads=2)``.
 
+        Where the study of a folder has more points, a warning says so, and ``attrs["missing"]`` lists
+        these folders as :class:`dlas.sweep.rows.missing.MissingPoints`.
+
     Raises
     ------
     InputError
-        If a folder holds no results, or a line of them is damaged.
+        If a folder holds no results.
+
+    Warns
+    -----
+    DamagedRows
+        If lines of a folder are no rows: they are left out, and ``frame.attrs["damaged"]`` is their number.
     """
-    return read_each(folders, lambda _folder, _row: None, layers=layers, predictions=predictions)
+    frame = read_each(folders, layers=layers, predictions=predictions)
+    for each in frame.attrs.get(MISSING, []):
+        if each["missing"]:
+            warnings.warn(in_words(each), stacklevel=2)
+    return frame
 
 
 def read_each(
     folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    seen: Callable[[str, Row], None],
     *,
     layers: bool = False,
     predictions: bool = False,
 ) -> pd.DataFrame:
-    """Return rows as :func:`read` does, for those who need more of them than the table: each is read once.
+    """Return rows as :func:`read` does, without its warning of points that are missing: callers tell it.
 
     Parameters
     ----------
     folders, layers, predictions
         As for :func:`read`.
-    seen : callable
-        Takes the folder and the row of each line that was measured, before the next one is read.
     """
     paths = distinct([folders] if isinstance(folders, str | os.PathLike) else folders)
     table = RowTable()
     found: list[dict[str, Any]] = []
+    lacking = []
+    count = 0
     # Layers are most of a row's size: each row is reduced to its record before the next one is read.
     for path in paths:
         if predictions and holds_only_predictions(Path(path)):
             continue
-        for row in read_rows(Path(path)):
+        ids = set()
+        damaged: dict[int, str] = {}
+        for row in read_current(Path(path), Row.parse if layers else line_reader().line, damaged):
+            ids.add(row.id)
             if layers:
-                found += layer_records(len(table.records), row)
+                found += layer_records(len(table), row)
             table.add(str(path), row)
-            seen(str(path), row)
+        lacking.append(missing_points(Path(path), ids))
+        count += len(damaged)
     guesses = (
         [(path, point) for path in paths for point in read_predictions(Path(path))] if predictions else []
     )
     for path, point in guesses:
         table.add(str(path), point.row)
-    frame = table.frame()
+    frame = named(table)
     if predictions:
         _fill_in(frame, [point for _, point in guesses])
-    return layers_frame(frame, found) if layers else frame
+    made = layers_frame(frame, found) if layers else frame
+    if any(lacking):
+        made.attrs[MISSING] = [each for each in lacking if each]
+    if count:
+        made.attrs[DAMAGED] = count
+    return made
 
 
 def without_measured(frame: pd.DataFrame) -> pd.DataFrame:
@@ -153,28 +167,14 @@ def without_measured(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[~(predicted & places.isin(places[~predicted]))]
 
 
-@dataclass
-class RowTable:
-    """Rows on their way to a table, each reduced to its record."""
-
-    records: list[dict[str, Any]] = field(default_factory=list)
-    """Of the rows so far."""
-    devices: dict[str | None, Device] = field(default_factory=dict)
-    """A device of each machine, by the machine's fingerprint."""
-
-    def add(self, folder: str, row: Row) -> None:
-        """Add a row of a folder."""
-        self.records.append(record(folder, row))
-        self.devices.setdefault(self.records[-1][MACHINE_ID], row.device)
-
-    def frame(self) -> pd.DataFrame:
-        """Return the rows as :func:`read` does, with the machines named."""
-        frame = _frame(self.records)
-        frame[MACHINE_ID], threads = _filled(frame, MACHINE_ID), _filled(frame, "threads")
-        frame[INSTANCE] = _filled(frame, INSTANCE)
-        frame[MACHINE] = frame[MACHINE_ID].map(machine_names(self.devices.values())).astype("string")
-        frame["hardware"] = _explicit_threads(frame["hardware"], threads)
-        return frame
+def named(table: RowTable) -> pd.DataFrame:
+    """Return rows as :func:`read` does, with the machines named."""
+    frame = pd.DataFrame(table.columns())
+    frame[MACHINE_ID], threads = _filled(frame, MACHINE_ID), _filled(frame, "threads")
+    frame[INSTANCE] = _filled(frame, INSTANCE)
+    frame[MACHINE] = frame[MACHINE_ID].map(machine_names(table.devices.values())).astype("string")
+    frame["hardware"] = _explicit_threads(frame["hardware"], threads)
+    return frame
 
 
 def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
@@ -182,7 +182,7 @@ def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
     table = RowTable()
     for row in rows:
         table.add("", row)
-    return table.frame()
+    return named(table)
 
 
 def _told(point: PredictedPoint, target: str, key: str) -> float | None:
@@ -260,44 +260,3 @@ def _explicit_threads(hardware: pd.Series, threads: pd.Series) -> pd.Series:
     )
     several = threads.groupby(hardware, dropna=False).transform("nunique") > 1
     return hardware.where(~several, labelled)
-
-
-def _or_imported(records: list[dict[str, Any]], name: str, values: Iterable[Any]) -> list[Any]:
-    """Return what is derived from samples; of imported rows without samples, what their file says."""
-    return [record.get(name, value) for record, value in zip(records, values, strict=True)]
-
-
-def _least(samples: Sequence[float]) -> float:
-    return min(samples, default=math.nan)
-
-
-def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
-    samples = [record[SAMPLES] for record in records]
-    samples_column = np.empty(len(records), dtype=object)
-    samples_column[:] = samples
-    median, low, high = intervals.medians(samples).T
-    derived = {
-        "latency_s": median,
-        "latency_low_s": _or_imported(records, "latency_low_s", low),
-        "latency_high_s": _or_imported(records, "latency_high_s", high),
-        "latency_min_s": _or_imported(records, "latency_min_s", map(_least, samples)),
-        "samples": number(_or_imported(records, "samples", map(len, samples)), whole=True),
-    }
-    columns: dict[str, Any] = {}
-    for name in ORDER:
-        values = [record[name] for record in records] if name not in derived else []
-        if name in derived:
-            columns[name] = derived[name]
-        elif name == SAMPLES:
-            columns[name] = samples_column
-        elif name.endswith("."):
-            columns |= option_columns(name, values)
-        elif name == "started":
-            columns[name] = times(values)
-        elif name in TRUTHS:
-            columns[name] = truth(values)
-        elif name in WHOLE:
-            columns[name] = number(values, whole=True)
-        else:
-            columns[name] = number(values) if name in NUMBERS else text(values)
-    return pd.DataFrame(columns)

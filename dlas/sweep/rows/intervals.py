@@ -55,13 +55,12 @@ def medians(samples: Sequence[Floats]) -> Floats:
         Median, low, high, in the samples' unit.
     """
     intervals = np.full((len(samples), 3), np.nan)
-    # A single sample is its own interval.
-    for row in (row for row, values in enumerate(samples) if len(values) == 1):
-        intervals[row] = samples[row][0]
-    for rows in _portions(samples):
-        with_samples = [samples[row] for row in rows]
-        intervals[rows, 0] = [np.median(values) for values in with_samples]
-        intervals[rows, 1:] = np.quantile(_resampled(with_samples, stream=0), QUANTILES, axis=1).T
+    for rows, ordered in _ordered(samples):
+        n = ordered.shape[1]
+        intervals[rows, 0] = ordered[:, n // 2]
+        if n % 2 == 0:
+            intervals[rows, 0] = np.mean(ordered[:, n // 2 - 1 : n // 2 + 1], axis=1)
+        intervals[rows, 1:] = _quantiles(*_distinct(ordered, stream=0))
     return intervals
 
 
@@ -87,20 +86,19 @@ def ratios(
         Ratio, low, high.
     """
     intervals = np.empty((len(numerators), 3))
-    # Two single samples have one ratio, which needs no resampling.
-    pairs = zip(numerators, denominators, strict=True)
-    single = np.array([len(a) == 1 == len(b) for a, b in pairs], dtype=bool)
-    for row in np.flatnonzero(single).tolist():
-        intervals[row] = np.log(numerators[row][0]) - np.log(denominators[row][0])
-    several = np.flatnonzero(~single)
-    for start in range(0, len(several), ROWS_AT_ONCE):
-        rows = several[start : start + ROWS_AT_ONCE]
-        above, below = [numerators[row] for row in rows], [denominators[row] for row in rows]
-        intervals[rows, 0] = [
-            np.log(np.median(a)) - np.log(np.median(b)) for a, b in zip(above, below, strict=True)
-        ]
-        logs = np.log(_resampled(above, streams[0])) - np.log(_resampled(below, streams[1]))
-        intervals[rows, 1:] = np.quantile(logs, QUANTILES, axis=1).T
+    lengths = np.array([(len(a), len(b)) for a, b in zip(numerators, denominators, strict=True)])
+    for above, below in np.unique(lengths.reshape(-1, 2), axis=0).tolist():
+        alike = np.flatnonzero((lengths == (above, below)).all(axis=1))
+        for start in range(0, len(alike), ROWS_AT_ONCE):
+            rows = alike[start : start + ROWS_AT_ONCE]
+            chosen = rows.tolist()
+            logs = [
+                _log_medians(np.sort(np.stack([samples[row] for row in chosen]), axis=1), stream)
+                for samples, stream in zip((numerators, denominators), streams, strict=True)
+            ]
+            intervals[rows, 0] = logs[0][0] - logs[1][0]
+            # Two single samples have one ratio, whatever is drawn.
+            intervals[rows, 1:] = np.quantile(logs[0][1] - logs[1][1], QUANTILES, axis=1).T
     return np.exp(intervals)
 
 
@@ -137,29 +135,77 @@ def _correlations(x: Floats, y: Floats) -> Floats:
     return ranked
 
 
-def _portions(samples: Sequence[Floats]) -> Iterator[list[int]]:
-    """Yield the rows that have several samples, :data:`ROWS_AT_ONCE` at a time."""
-    rows = [row for row, values in enumerate(samples) if len(values) > 1]
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        yield rows[start : start + ROWS_AT_ONCE]
+def _ordered(samples: Sequence[Floats]) -> Iterator[tuple[npt.NDArray[np.intp], Floats]]:
+    """Yield rows of one length, :data:`ROWS_AT_ONCE` at a time, and their samples in order, [rows, n]."""
+    lengths = np.fromiter(map(len, samples), dtype=np.intp, count=len(samples))
+    for n in np.unique(lengths[lengths > 0]).tolist():
+        alike = np.flatnonzero(lengths == n)
+        for start in range(0, len(alike), ROWS_AT_ONCE):
+            rows = alike[start : start + ROWS_AT_ONCE]
+            yield (
+                rows,
+                np.sort(np.concatenate([samples[row] for row in rows.tolist()]).reshape(-1, n), axis=1),
+            )
 
 
-def _resampled(samples: Sequence[Floats], stream: int) -> Floats:
-    """Return the medians of each row's resamples, [rows, RESAMPLES]."""
-    resampled = np.empty((len(samples), RESAMPLES))
-    lengths = np.array([len(values) for values in samples])
-    for n in np.unique(lengths):
-        rows = np.flatnonzero(lengths == n)
-        ordered = np.sort(np.stack([samples[row] for row in rows.tolist()]), axis=1)
-        low, high = _middle(int(n), stream)
-        resampled[rows] = (ordered[:, low] + ordered[:, high]) / 2
-    return resampled
+def _distinct(ordered: Floats, stream: int) -> tuple[Floats, npt.NDArray[np.intp]]:
+    """Return the different medians of each row's resamples, [rows, m], and how many have each, [m]."""
+    low, high, counts, _ = _middle(ordered.shape[1], stream)
+    return (ordered[:, low] + ordered[:, high]) / 2, counts
+
+
+def _log_medians(ordered: Floats, stream: int) -> tuple[Floats, Floats]:
+    """Return the logarithms of each row's median, and of the medians of its resamples, [rows, RESAMPLES]."""
+    n = ordered.shape[1]
+    middle = (ordered[:, (n - 1) // 2] + ordered[:, n // 2]) / 2
+    medians, _ = _distinct(ordered, stream)
+    return np.log(middle), np.log(medians)[:, _middle(n, stream)[3]]
+
+
+def _quantiles(values: Floats, counts: npt.NDArray[np.intp]) -> Floats:
+    """Return the :data:`QUANTILES` of values that count several times each, as ``np.quantile`` of all.
+
+    Parameters
+    ----------
+    values : ndarray, [rows, m]
+    counts : ndarray, [m]
+
+    Returns
+    -------
+    ndarray, [rows, 2]
+    """
+    order = np.argsort(values, axis=1)
+    upto = np.cumsum(counts[order], axis=1)
+    places = np.asarray(QUANTILES) * (RESAMPLES - 1)
+    nearest = np.floor(places).astype(int)
+    found = [
+        np.take_along_axis(values, np.take_along_axis(order, (upto <= place).sum(axis=1)[:, None], 1), 1)
+        for place in (*nearest, *(nearest + 1))
+    ]
+    four = np.concatenate(found, axis=1).reshape(len(values), 2, 2)
+    # Four order statistics have the quantiles of all: those of each pair, at the place between them.
+    between = places - nearest
+    low, high = four[:, 0], four[:, 1]
+    gap = high - low
+    quantiles: Floats = np.where(between >= 0.5, high - gap * (1 - between), low + gap * between)
+    return quantiles
 
 
 @functools.lru_cache(maxsize=1024)
-def _middle(n: int, stream: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return the lower and upper middle position of each resample of ``n`` samples, [RESAMPLES]."""
+def _middle(n: int, stream: int) -> tuple[npt.NDArray[np.intp], ...]:
+    """Return the different pairs of middle positions of resamples of ``n`` samples.
+
+    Returns
+    -------
+    low, high, counts : ndarray, [m]
+        The lower and upper position, and the number of resamples that have them.
+    which : ndarray, [RESAMPLES]
+        The pair of each resample.
+    """
     chosen = np.random.default_rng(stream).integers(n, size=(RESAMPLES, n))
     lower, upper = (n - 1) // 2, n // 2
     chosen.partition((lower, upper), axis=1)
-    return chosen[:, lower].astype(np.int32), chosen[:, upper].astype(np.int32)
+    pairs, which, counts = np.unique(
+        chosen[:, [lower, upper]], axis=0, return_inverse=True, return_counts=True
+    )
+    return pairs[:, 0], pairs[:, 1], counts, which.reshape(-1)

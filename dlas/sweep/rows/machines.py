@@ -24,6 +24,7 @@ from dlas.bench.store import fingerprint
 from dlas.sweep.rows.labels import amount
 
 CACHES = ("l1d_bytes", "l1i_bytes", "l2_bytes", "l3_bytes")
+"""Facts of a machine's caches, each the sum over all of a level."""
 MODEL = ("family", "model", "stepping")
 IDENTITY = ("cpu", "gpu", "vendor", *MODEL, "architecture", "extensions", *CACHES, "physical_cores")
 """Facts of a row's device that make a machine."""
@@ -60,6 +61,23 @@ def machine_facts(device: Facts) -> dict[str, Any]:
     named = NAMED if device.get("machine") else IDENTITY if known else FALLBACK
     facts = {name: device.get(name) for name in named}
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def with_core_caches(device: dict[str, Any]) -> dict[str, Any]:
+    """Return a device with the bytes of cache for each of its cores, which no row older than them has.
+
+    What makes the machine stays as it is, and a device that has them is returned itself.
+    """
+    cores = device.get("physical_cores")
+    if not isinstance(cores, int) or cores < 1:
+        return device
+    sizes = {name: device.get(name) for name in CACHES}
+    of_core = {
+        f"{name.removesuffix('_bytes')}_core_bytes": size / cores
+        for name, size in sizes.items()
+        if isinstance(size, int | float)
+    }
+    return device if of_core.items() <= device.items() else {**device, **of_core}
 
 
 def machine_id(device: Facts) -> str | None:

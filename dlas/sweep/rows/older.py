@@ -1,32 +1,65 @@
-"""What older and damaged rows say in other words or forms."""
+"""What older rows say in other words or forms."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dlas.networks.operator_names import of_topi
 from dlas.stack import PART_AXES
+from dlas.sweep.rows.expected import by_ratio_and_bits, takes_shallow_phases
+from dlas.sweep.rows.machines import with_core_caches
+
+NEWEST = 4
+"""The schema whose quantities are told as this version tells them."""
+FLAG, FLAG_REASON = "unstable", "unstable_reason"
+"""Fields of rows of schema 3 and before, and columns of tables that were exported of them."""
 
 
 def renewed(raw: dict[str, Any]) -> dict[str, Any]:
     """Return a row's content as rows of this version have it.
 
-    Parts are mappings, layers and steps of a curve too; what is in the place of one is left out.
+    Its fields have their types, but there may be none in the place of a layer or of a step of a curve: that
+    is left out.
     """
-    schema = raw.get("schema", 1)
-    if isinstance(schema, int) and schema < 3 and raw.get("resident_bytes") is None:
-        raw["resident_bytes"] = raw.pop("peak_memory_bytes", None)
+    raw |= replaced(raw)
     for axis in PART_AXES:
-        if axis in raw and not isinstance(raw[axis], dict):
-            raw[axis] = {"name": str(raw[axis])}
-    if isinstance(raw.get("layers"), list):
-        raw["layers"] = [with_operator(layer) for layer in _mappings(raw["layers"])]
-    if isinstance(reached := raw.get("reached"), dict):
-        if not isinstance(reached.get("layers", {}), dict):
-            del reached["layers"]
-        if "curve" in reached:
-            reached["curve"] = _mappings(reached["curve"])
+        raw[axis] = as_part(raw[axis])
+    if layers := raw.get("layers"):
+        raw["layers"] = [with_operator(layer) for layer in layers if layer is not None]
+    if device := raw.get("device"):
+        raw["device"] = with_core_caches(device)
+    if reached := raw.get("reached"):
+        raw["reached"] = {name: value for name, value in reached.items() if value is not None}
+        if "curve" in raw["reached"]:
+            raw["reached"]["curve"] = [step for step in reached["curve"] if step is not None]
     return raw
+
+
+def replaced(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of a row's quantities, by field, that this version tells otherwise."""
+    if (raw.get("schema") or 1) >= NEWEST:
+        return {}
+    found = unstable_status(raw)
+    if (raw.get("schema") or 1) < 3 and raw.get("resident_bytes") is None:
+        found |= {"resident_bytes": raw.get("peak_memory_bytes"), "peak_memory_bytes": None}
+    # Older versions expected of a path what its share of weights told, which is nothing.
+    reached = raw.get("reached") or {}
+    if takes_shallow_phases(reached) and raw.get("expected_speedup") == by_ratio_and_bits(reached):
+        found["expected_speedup"] = None
+    return found
+
+
+def as_part(content: str | dict[str, Any]) -> dict[str, Any]:
+    """Return a part's content, of which older rows may have the name alone."""
+    return {"name": content} if isinstance(content, str) else content
+
+
+def unstable_status(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status of a row of before, which was ``ok`` with a flag where its times were no result."""
+    if raw.get(FLAG) is not True or raw.get("status") != "ok":
+        return {}
+    return {"status": "unstable", "reason": raw.get(FLAG_REASON)}
 
 
 def with_operator(layer: dict[str, Any]) -> dict[str, Any]:
@@ -39,7 +72,3 @@ def with_operator(layer: dict[str, Any]) -> dict[str, Any]:
     told = {name: value for name, value in layer.items() if name != "tail"}
     fused = [of_topi(str(name)) or str(name) for name in layer["tail"] or ()]
     return {**told, "operator": "Gemm" if layer.get("algorithm") == "linear" else "Conv", "fused": fused}
-
-
-def _mappings(values: object) -> list[dict[str, Any]]:
-    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []

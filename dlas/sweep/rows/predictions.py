@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TypedDict
@@ -71,7 +72,7 @@ class PredictedPoint:
         return json.dumps(content, separators=(",", ":"), allow_nan=False) + "\n"
 
     @classmethod
-    def parse(cls, line: str) -> PredictedPoint:
+    def parse(cls, line: str | bytes) -> PredictedPoint:
         """Return the point in one line.
 
         Raises
@@ -135,6 +136,17 @@ def read_predictions(folder: Path) -> Iterator[PredictedPoint]:
             yield PredictedPoint.parse(line)
         except ValueError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
+
+
+def predicted_ids(folder: Path, study: str) -> set[str]:
+    """Return the ids of the points of a study that a folder predicts; damaged lines are left out."""
+    found = set()
+    for line in complete_lines(folder / FILE) if holds_predictions(folder) else ():
+        with suppress(ValueError, TypeError, KeyError):
+            raw = json.loads(line)
+            if raw["study"] == study:
+                found.add(str(raw["id"]))
+    return found
 
 
 def bound_names(target: str) -> tuple[str, str]:

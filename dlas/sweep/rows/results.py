@@ -9,24 +9,26 @@ missing values are null.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
 import types
 import typing
-import zlib
-from collections.abc import Collection, Iterator
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dlas.bench.store.journal import FileInUse, Journal
 from dlas.bench.store.replacing import make_folder
-from dlas.errors import InputError
+from dlas.errors import DamagedRows, InputError, listed
 from dlas.stack import INFERENCE
 from dlas.sweep.rows.files import FILE as FILE
 from dlas.sweep.rows.files import check_appendable, complete_lines, results_file
-from dlas.sweep.rows.older import renewed
+from dlas.sweep.rows.labels import shortened
+from dlas.sweep.rows.lines import Damaged, LineReader
 from dlas.sweep.rows.schema import (
     Artifacts,
     CompiledAccuracy,
@@ -44,16 +46,17 @@ from dlas.sweep.rows.schema import (
     TuningSummary,
 )
 
-SCHEMA = 3
-STATUSES = ("ok", "failed", "timeout", "unsupported", "wrong")
+SCHEMA = 4
 UNSTABLE = "unstable"
-OUTCOMES = (*STATUSES, UNSTABLE)
-"""What became of a point: its status, or that its times are no result."""
+COMPLETED = ("ok", UNSTABLE)
+"""Statuses of points whose every step was completed, so that all but perhaps their times is known."""
+STATUSES = (*COMPLETED, "failed", "timeout", "unsupported", "wrong")
 CURVES = "tuning"
 """Folder beside it: for each tuned row, the best time so far by trials and by seconds of search."""
-LEADING_ID = re.compile(r'\{"id":"(\w+)"')
+LEADING_ID = re.compile(rb'\{"id":"(\w+)"')
 """A row starts with its id, so that the last row of each id is found without parsing all rows."""
 
+ParsedT = TypeVar("ParsedT")
 _as_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
@@ -91,13 +94,16 @@ class Row:
     seed: int
     """Seed of all random numbers."""
     status: str
-    """``ok``, or how the point ended: ``failed``, ``timeout``, ``unsupported``, or ``wrong``, a build whose
-    outputs differ from its network's.
+    """``ok``, or how the point ended: ``unstable``, with slices that differ so much that the times are no
+    result (their medians by a factor of 2, or runs of the sentinel by 1.3), and everything else is;
+    ``failed``, ``timeout``, ``unsupported``, or ``wrong``, a build whose outputs differ from its network's.
     """
     task: str = INFERENCE
     """What was timed: ``inference``, or a ``training`` step."""
     reason: str | None = None
-    """Why the status is not ``ok``. Null where it is ``ok``."""
+    """Why the status is not ``ok``: of an ``unstable`` point, what differs and by how much. Null where it is
+    ``ok``.
+    """
     step: str | None = None
     """The step in which it ended: network, tune, build, memory, check or measure. Null where all were
     completed.
@@ -143,12 +149,6 @@ class Row:
     """Whether the measurement was disturbed, also when it was repeated."""
     noisy_reason: str | None = None
     """What disturbed it. Null where it is not noisy."""
-    unstable: bool | None = None
-    """Whether slices differ so much that the times are no result: their medians by a factor of 2, or runs of
-    the sentinel by 1.3. Comparisons leave such rows out.
-    """
-    unstable_reason: str | None = None
-    """What differs, and by how much. Null where it is not unstable."""
     other_round: OtherRound | None = None
     """What is left of the other of two measurements. Null for a point that was measured once."""
     peak_memory_bytes: int | None = None
@@ -183,7 +183,9 @@ class Row:
     tuning: TuningSummary | None = None
     """The search for schedules. Null where the compiler does not search."""
     expected_speedup: float | None = None
-    """Speed-up expected from the compression alone: 1 / (1 - ratio) for pruning, times 32 / bits for types.
+    """Speed-up expected from the compression alone: 1 / (1 - ratio) for pruning, times 32 / bits for types;
+    of a path through a flexible network the dense network's multiply-adds over its own, times 32 / bits. Null
+    where these are unknown, as in older rows of paths.
     """
     error: float | None = None
     """Largest difference between the build's outputs and its network's, as a share of the network's largest
@@ -249,39 +251,32 @@ class Row:
     """Version of this list of fields."""
 
     @classmethod
-    def parse(cls, line: str) -> Row:
-        """Return the row in one line of a results file.
-
-        Unknown keys are ignored, and so is what is not a mapping or a list where there must be one.
+    def parse(cls, line: str | bytes) -> Row:
+        """Return the row in one line of a results file; unknown keys are ignored.
 
         Raises
         ------
-        ValueError
-            If the line is not a row.
+        Damaged
+            If the line is not a row, or a field has a wrong type.
         """
-        raw = json.loads(line)
-        if not isinstance(raw, dict) or raw.get("status") not in STATUSES:
-            raise ValueError("not a row: no known status")
         kinds = _kinds()
+        content = line_reader().content(line if isinstance(line, bytes) else line.encode())
         given: dict[str, Any] = {
             key: value
-            for key, value in renewed(raw).items()
-            if key in kinds and isinstance(value, kinds[key])
+            for key, value in content.items()
+            if key in kinds and (value is not None or kinds[key] is object)
         }
-        try:
-            return cls(**given)
-        except TypeError as error:
-            raise ValueError(f"not a row: {error}") from None
+        return cls(**given)
 
     @property
     def timed(self) -> bool:
         """Whether its times are a result."""
-        return self.status == "ok" and bool(self.latency_s) and not self.unstable
+        return self.status == "ok" and bool(self.latency_s)
 
     @property
     def settled(self) -> bool:
         """Whether it is not to be measured again: its times are stable, or it was measured twice."""
-        return not self.unstable or self.other_round is not None
+        return self.status != UNSTABLE or self.other_round is not None
 
     def stands(self, key: str, retry: Collection[str] = ()) -> bool:
         """Return whether a sweep keeps it: it was made with the key that its point has now, and is settled.
@@ -315,34 +310,110 @@ def _kinds() -> dict[str, type]:
     return kinds
 
 
-def read_rows(folder: Path) -> Iterator[Row]:
+@functools.cache
+def line_reader() -> LineReader:
+    """Return what reads the lines of results files."""
+    return LineReader(Row, STATUSES)
+
+
+def read_rows(folder: Path, ids: Collection[str] | None = None) -> Iterator[Row]:
     """Yield a folder's current rows: the last one of each id, in the order of the file.
 
-    The file is read once. An incomplete last line, from a sweep that was killed while writing it, is ignored.
+    An incomplete last line, from a sweep that was killed while writing it, is ignored.  A line that is
+    no row is left out, so that an earlier row of its id is the current one; those come last.  One warning,
+    :class:`DamagedRows`, tells it.
+
+    Parameters
+    ----------
+    ids : collection of str, optional
+        The rows to read; by default all.
 
     Raises
     ------
     InputError
-        If the folder holds no results, a line is damaged, or a packed file is
-        damaged or too large.
+        If the folder holds no results, or a packed file is damaged or too large.
+    """
+    return read_current(folder, Row.parse, ids=ids)
+
+
+def read_current(
+    folder: Path,
+    parse: Callable[[bytes], ParsedT],
+    damaged: dict[int, str] | None = None,
+    ids: Collection[str] | None = None,
+) -> Iterator[ParsedT]:
+    """Yield what ``parse`` makes of the lines of a folder's current rows, as :func:`read_rows`.
+
+    Parameters
+    ----------
+    parse : callable
+        Takes a line, and raises :class:`dlas.sweep.rows.lines.Damaged` if it is no row.
+    damaged : dict, optional
+        Gets what is wrong with each damaged line, by its number.
+    ids : collection of str, optional
+        As for :func:`read_rows`.
     """
     path = results_file(folder)
-    # Only the end of the file tells which rows are the last ones. Packed, they wait in a tenth of the memory.
-    last: dict[str, tuple[int, bytes]] = {}
-    for number, line in enumerate(complete_lines(path)):
-        leading = LEADING_ID.match(line)
-        row_id = leading.group(1) if leading else _parsed(path, number, line).id
-        last.pop(row_id, None)
-        last[row_id] = number, zlib.compress(line.encode(), level=1)
-    for number, packed in last.values():
-        yield _parsed(path, number, zlib.decompress(packed).decode())
+    damaged = {} if damaged is None else damaged
+    # Only the end of the file tells which rows are the last ones, and to read it twice needs no memory.
+    wanted = None if ids is None else {row_id.encode("utf-8", "replace") for row_id in ids}
+    last: dict[bytes, int] = {}
+    before: dict[int, int] = {}
+    for number, line in enumerate(complete_lines(path), 1):
+        try:
+            row_id = _id_of(line)
+        except Damaged as error:
+            damaged[number] = str(error)
+            continue
+        if wanted is not None and row_id not in wanted:
+            continue
+        if row_id in last:
+            before[number] = last[row_id]
+        last[row_id] = number
+    current = set(last.values())
+    del last
+    lost: dict[int, int] = {}
+    for number, line in enumerate(complete_lines(path), 1):
+        if number not in current:
+            continue
+        try:
+            row = parse(line)
+        except Damaged as error:
+            damaged[number] = str(error)
+            earlier = number
+            while earlier := before.get(earlier, 0):
+                lost[earlier] = number
+        else:
+            yield row
+    if lost:
+        yield from _earlier(path, parse, lost)
+    if damaged:
+        warnings.warn(_told(path, damaged), DamagedRows, stacklevel=2)
 
 
-def _parsed(path: Path, number: int, line: str) -> Row:
-    try:
-        return Row.parse(line)
-    except ValueError as error:
-        raise InputError(f"{path}, line {number + 1}: {error}") from None
+def _earlier(path: Path, parse: Callable[[bytes], ParsedT], lost: Mapping[int, int]) -> Iterator[ParsedT]:
+    """Yield the last row, by number of line in ``lost``, of each damaged line there."""
+    found: dict[int, ParsedT] = {}
+    for number, line in enumerate(complete_lines(path), 1):
+        if number in lost:
+            with contextlib.suppress(Damaged):
+                found[lost[number]] = parse(line)
+    yield from found.values()
+
+
+def _id_of(line: bytes) -> bytes:
+    leading = LEADING_ID.match(line)
+    return leading.group(1) if leading else str(line_reader().line(line).id).encode("utf-8", "replace")
+
+
+def _told(path: Path, damaged: Mapping[int, str]) -> str:
+    """Return which lines of a file are no rows, and what is wrong with the first of them."""
+    numbers = sorted(damaged)
+    said = shortened(damaged[numbers[0]])
+    if len(numbers) == 1:
+        return f"{path}, line {numbers[0]}: {said}; this row is left out"
+    lines = listed([f"{number}" for number in numbers], 10)
+    return f"{path}, line {numbers[0]}: {said}; {len(numbers):,} rows are left out (lines {lines})"
 
 
 class Results:

@@ -223,13 +223,21 @@ class Device(TypedDict, total=False):
     quota_cores: float | None
     """Cores' worth of time that a container may use. Null where there is no limit."""
     l1d_bytes: int
-    """Size of a cache of that level."""
+    """All first-level data caches of the machine together, by which it is known."""
     l1i_bytes: int
-    """Size of a cache of that level."""
+    """All first-level instruction caches of the machine together, by which it is known."""
     l2_bytes: int
-    """Size of a cache of that level."""
+    """All second-level caches of the machine together, by which it is known."""
     l3_bytes: int
-    """Size of a cache of that level."""
+    """All third-level caches of the machine together, by which it is known."""
+    l1d_core_bytes: float
+    """The same for each core: of a cache that is shared, the share. Left out where cores are unknown."""
+    l1i_core_bytes: float
+    """The same for each core: of a cache that is shared, the share. Left out where cores are unknown."""
+    l2_core_bytes: float
+    """The same for each core: of a cache that is shared, the share. Left out where cores are unknown."""
+    l3_core_bytes: float
+    """The same for each core: of a cache that is shared, the share. Left out where cores are unknown."""
     extensions: list[str]
     """The processor's vector instructions."""
     memory_bytes: int

@@ -150,9 +150,10 @@ def called(trajectories: Iterable[Trajectory]) -> dict[str, str]:
     return short_labels({curve.technique: (curve.name, curve.options) for curve in trajectories})
 
 
-def fine_tuning_seconds(row: Row) -> float | None:
+def fine_tuning_seconds(reached: CompressionResult) -> float | None:
     """Return the seconds spent on pruning and fine-tuning, all milestones included."""
-    step_seconds = [seconds for step in _curve(row) if (seconds := _number(step.get("seconds"))) is not None]
+    steps = [step for step in reached.get("curve") or () if step is not None]
+    step_seconds = [seconds for step in steps if (seconds := _number(step.get("seconds"))) is not None]
     return sum(step_seconds) if step_seconds else None
 
 

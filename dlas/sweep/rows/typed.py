@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import contextlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,10 @@ def option_columns(prefix: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def text(values: Iterable[Any]) -> Any:
     """Return texts; None is missing."""
+    values = list(values)
+    if _types_of(values) <= {str}:
+        with contextlib.suppress(UnicodeEncodeError):
+            return pd.array(values, dtype="string")
     # JSON can hold half a character, and neither Arrow nor a terminal can.
     texts = [None if value is None else str(value).encode("utf-8", "replace").decode() for value in values]
     return pd.array(texts, dtype="string")
@@ -29,6 +34,11 @@ def truth(values: list[Any]) -> Any:
 
 def number(values: list[Any], whole: bool = False) -> Any:
     """Return numbers; other values are missing."""
+    types = _types_of(values)
+    if whole and types <= {int}:
+        return pd.array(values, dtype="Int64")
+    if not whole and types <= {int, float}:
+        return np.array(values, dtype=float)
     numbers = pd.Series(pd.to_numeric(pd.Series(values, dtype=object), errors="coerce"), dtype="float64")
     if not whole:
         return numbers.to_numpy()
@@ -48,13 +58,15 @@ def times(values: Iterable[Any]) -> pd.Series:
 
 def inferred(values: list[Any]) -> Any:
     """Return values of unknown type in the narrowest type that holds them all: truth, whole, number, text."""
-    types = set(_types_of(values))
+    types = _types_of(values)
     if types <= {bool}:
         return pd.array(values, dtype="boolean")
     if types <= {int}:
-        return number(values, whole=True)
+        # A column of whole numbers has 64 bits.
+        within = all(value is None or -(2**63) <= value < 2**63 for value in values)
+        return number(values, whole=True) if within else text(values)
     return number(values) if types <= {int, float} else text(values)
 
 
-def _types_of(values: Iterable[Any]) -> Iterator[type]:
-    return (type(value) for value in values if value is not None)
+def _types_of(values: Iterable[Any]) -> set[type]:
+    return set(map(type, values)) - {type(None)}

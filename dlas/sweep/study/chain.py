@@ -19,6 +19,10 @@ class Chain(Compression):
         """Return the techniques."""
         return self.links
 
+    def imports(self) -> list[str]:
+        """Return what the last technique imports: the network of those before it is there."""
+        return self.links[-1].imports()
+
     def compress(self, network: Network, data: Data, workspace: Workspace) -> Network:
         """Return the network after the last technique."""
         return self.links[-1].compress(network, data, workspace)

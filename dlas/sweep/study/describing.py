@@ -15,8 +15,7 @@ from typing import Annotated, Literal
 from dlas.sweep.study import parts
 from dlas.sweep.study.docstrings import meanings, plain, without_parameters
 from dlas.sweep.study.outlines import FINDER, class_meanings, file_of
-from dlas.sweep.study.part_class import PartClass
-from dlas.sweep.study.parts import Finder
+from dlas.sweep.study.parts import Finder, PartClass
 
 KINDS = {int: "integer", float: "number", str: "text", bool: "true or false"}
 LIMITS = {"gt": "above", "ge": "from", "lt": "below", "le": "up to"}

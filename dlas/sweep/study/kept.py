@@ -4,36 +4,44 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dlas.bench.store import toml
 from dlas.bench.store.replacing import replacing
 from dlas.errors import InputError
-from dlas.sweep.study.reading import read_study
+from dlas.sweep.rows.missing import FILE, HEADING, body, headed
 from dlas.sweep.study.study import Study
 
-FILE = "study.toml"
-HEADING = "# Written by `dlas run`; `dlas run` with this folder goes on with it.\n"
-"""First line of the files that are written here, which tells them from the user's own."""
 
-
-def check_keepable(folder: Path, study: Study) -> None:
-    """Refuse a folder with a study of the user's own that is another.
+def check_keepable(folder: Path, text: str) -> None:
+    """Refuse a folder with a study of the user's own that is another than the one in a text.
 
     Raises
     ------
     InputError
     """
     path = folder / FILE
-    if path.exists() and not _is_kept(path) and read_study(path).written != study.written:
+    if path.exists() and not _is_kept(path) and Study.read(path).written != toml.parse(text):
         raise InputError(
             f"{str(path)!r} is a study of your own, and another: give another `out=`, or run {str(path)!r}"
         )
 
 
-def keep(folder: Path, study: Study) -> None:
-    """Write the study into its results folder in one step, unless the user's own file is there."""
+def keep(folder: Path, text: str, points: int | None = None, others: int = 0) -> None:
+    """Write the text of a study into its results folder in one step, unless the user's own file is there.
+
+    Parameters
+    ----------
+    points, others : int, optional
+        As for :func:`dlas.sweep.rows.missing.headed`.  Without them those noted for the same text stay.
+    """
     path = folder / FILE
-    if not path.exists() or _is_kept(path):
-        with replacing(path) as partial:
-            partial.write_text(HEADING + study.toml(), encoding="utf-8")
+    if path.exists():
+        if not _is_kept(path):
+            return
+        before = path.read_text(encoding="utf-8", errors="replace")
+        if points is None and before != HEADING + text and body(before) == text:
+            return
+    with replacing(path) as partial:
+        partial.write_text(headed(text, points, others), encoding="utf-8")
 
 
 def kept_study(folder: Path) -> Path:
@@ -53,6 +61,7 @@ def kept_study(folder: Path) -> Path:
 
 
 def _is_kept(path: Path) -> bool:
+    toml.check_regular(path, "study")
     try:
         with path.open("rb") as file:
             return file.read(len(HEADING)) == HEADING.encode()

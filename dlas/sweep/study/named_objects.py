@@ -1,22 +1,36 @@
-"""Objects that users name: ``package.module:name``, or ``file.py:name``."""
+"""Objects that users name, ``package.module:name`` or ``file.py:name``, and parts' classes among them."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import sys
+import typing
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from dlas import stack
 from dlas.errors import InputError, unknown
 
 NAMED = re.compile(r"(?P<place>[^:]+):(?P<name>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)")
 """``package.module:factory`` or ``mine.py:Net``."""
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+INTERFACES: dict[str, type] = {
+    "dataset": stack.Dataset,
+    "model": stack.Model,
+    "compression": stack.Compression,
+    "algorithm": stack.Algorithm,
+    "compiler": stack.Backend,
+    "hardware": stack.Hardware,
+    "predictor": stack.Predictor,
+}
+"""What the parts of an axis implement."""
 _Stamp = tuple[int, int]
 _OF_FILES: dict[Path, tuple[_Stamp, ModuleType]] = {}
 """By file, the module that was made of it, with the size and the time that the file had."""
@@ -55,6 +69,60 @@ def object_at(text: str, what: str = "") -> object:
             raise unknown(f"name in {place}", each, public)
         found = getattr(found, each)
     return found
+
+
+def part_in(axis: str, module: ModuleType) -> type[Any]:
+    """Return the only class of a module that is a part of the axis, ignoring private names.
+
+    Raises
+    ------
+    InputError
+        If it defines none or several.
+    """
+    classes = [
+        value
+        for name, value in vars(module).items()
+        if inspect.isclass(value)
+        and not name.startswith("_")
+        and value.__module__ == module.__name__
+        and issubclass(value, INTERFACES[axis])
+    ]
+    classes = [cls for cls in classes if not inspect.isabstract(cls)]
+    if len(classes) != 1:
+        raise InputError(
+            f"{module.__name__} must define exactly one {INTERFACES[axis].__name__}; "
+            f"it defines {[cls.__name__ for cls in classes] or 'none'}"
+        )
+    return classes[0]
+
+
+def class_at(axis: str, name: str) -> type[Any]:
+    """Return the class named as ``package.module:Class`` or ``file.py:Class``.
+
+    Raises
+    ------
+    InputError
+        If it does not exist or is not a part of the axis.
+    """
+    return checked_class(axis, object_at(name, axis), name)
+
+
+def checked_class(axis: str, cls: object, name: str) -> type[Any]:
+    """Return ``cls`` if it is a part of the axis.
+
+    Raises
+    ------
+    InputError
+        If it is not, or is abstract.
+    """
+    interface = INTERFACES[axis]
+    if not (inspect.isclass(cls) and issubclass(cls, interface)):
+        raise InputError(f"{axis} {name!r} is not a dlas.stack.{interface.__name__}")
+    if inspect.isabstract(cls):
+        raise InputError(
+            f"{axis} {name!r} does not define {', '.join(sorted(vars(cls)['__abstractmethods__']))}"
+        )
+    return typing.cast(type[Any], cls)
 
 
 def module_in(path: Path) -> ModuleType:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -61,7 +62,10 @@ def is_network(what: object) -> TypeGuard[Network]:
         return of_module or Path(text).suffix.lower() in FILES
     if isinstance(what, Mapping):
         return "name" in what and "axes" not in what  # a study has axes
-    return "torch" in sys.modules and isinstance(what, sys.modules["torch"].nn.Module)
+    if "torch" not in sys.modules:
+        return False
+    module = sys.modules["torch"].nn.Module  # its class is no network, and named_network says so
+    return isinstance(what, module) or (isinstance(what, type) and issubclass(what, module))
 
 
 @contextmanager
@@ -205,10 +209,14 @@ def _of_module(label: str, module: nn.Module, size: int | None, cache: Path) -> 
 
     from dlas.networks.exported.files import export_module, write_program
 
+    if not isinstance(module, nn.Module):
+        given = f"the class {module.__name__}" if isinstance(module, type) else f"a {label}"
+        raise InputError(f"the network is {given}, and a torch.nn.Module itself is expected, such as Net()")
     first = next((layer for layer in module.modules() if isinstance(layer, nn.Conv2d)), None)
     channels, side = first.in_channels if first is not None else COLOURS, size or USUAL[0]
     try:
-        program = export_module(module, (channels, side, side))
+        with redirect_stderr(io.StringIO()):  # torch prints the graph that it could not follow
+            program = export_module(module, (channels, side, side))
     except InputError as error:
         hint = "; size gives another height and width" if not size and "cannot take" in str(error) else ""
         raise InputError(f"{label}: {error}{hint}") from None

@@ -23,7 +23,7 @@ from typing import Any
 
 from dlas.errors import InputError
 from dlas.sweep.study.docstrings import behind_fields
-from dlas.sweep.study.part_class import part_in
+from dlas.sweep.study.named_objects import part_in
 from dlas.sweep.study.parts import Finder
 
 QUICK = frozenset({*sys.stdlib_module_names, "numpy", "pydantic"})

@@ -12,20 +12,24 @@ take precedence over such names.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import typing
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
+import pydantic
+
 from dlas.errors import InputError, unknown
 from dlas.stack import AlgorithmChooser
-from dlas.sweep.study.part_class import PartClass, checked_class, class_at, part_in
+from dlas.sweep.study.named_objects import checked_class, class_at, part_in
 
 HOMES: dict[str, tuple[str, ...]] = {
     "dataset": ("dlas.axes.datasets",),
@@ -46,6 +50,58 @@ LIBRARY = "library"
 """Value of the algorithm axis if the compiler has kernels of its own."""
 NAMES = re.compile(r"^def names\(", re.MULTILINE)
 """The definition that marks a module whose part has other names than the file's."""
+
+
+@dataclass(frozen=True)
+class PartClass:
+    """A part's class, and the fields that the part's name fixes (a board's profile, for example)."""
+
+    axis: str
+    """One of :data:`dlas.stack.PART_AXES`."""
+    cls: type[Any]
+    """Implements the axis's interface."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Values of fields that are not options."""
+
+    def options(self) -> dict[str, Any]:
+        """Return every option's default by name; ``dataclasses.MISSING`` for required options."""
+        return {
+            option.name: option.default if option.default_factory is MISSING else option.default_factory()
+            for option in fields(self.cls)
+            if option.name not in self.fixed
+        }
+
+    def validate(self, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options that differ from their defaults, each in its field's type.
+
+        Without the defaults, a point's identity does not depend on whether a default
+        was written down, and does not change when a part gains an option.
+
+        Raises
+        ------
+        InputError
+            For an unknown or missing option, or a value that its field refuses.
+        """
+        defaults = self.options()
+        options = {}
+        for key, value in values.items():
+            if key not in defaults:
+                raise unknown(f"option of {self.axis} {name!r}", key, defaults or ["none at all"])
+            try:
+                checked = _adapter(typing.cast(Hashable, self.cls), key).validate_python(value, strict=True)
+            except pydantic.ValidationError as error:
+                problem = ", or: ".join(dict.fromkeys(problem["msg"] for problem in error.errors()))
+                raise InputError(f"{self.axis} {name!r}: option {key} = {value!r}: {problem}") from None
+            if defaults[key] is MISSING or checked != defaults[key]:
+                options[key] = checked
+        missing = [key for key, default in defaults.items() if default is MISSING and key not in options]
+        if missing:
+            raise InputError(f"{self.axis} {name!r} needs the option {missing[0]!r}")
+        return options
+
+    def make(self, options: Mapping[str, Any]) -> Any:
+        """Return the part with its (validated) options."""
+        return self.cls(**self.fixed, **options)
 
 
 @dataclass(frozen=True)
@@ -206,6 +262,13 @@ names = FINDER.names
 plain_names = FINDER.plain_names
 find = FINDER.find
 make = FINDER.make
+checked = FINDER.checked
+
+
+@functools.cache
+def _adapter(cls: Hashable, option: str) -> pydantic.TypeAdapter[Any]:
+    """Return what checks the values of an option; it takes long to make, and a study has thousands."""
+    return pydantic.TypeAdapter(typing.get_type_hints(cls, include_extras=True)[option])
 
 
 def _last(module: str) -> str:

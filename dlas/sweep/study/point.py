@@ -7,11 +7,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, overload
 
+from dlas.errors import InputError, MissingData, MissingPackage
 from dlas.stack import (
     INFERENCE,
     PART_AXES,
+    TRAINING,
     Algorithm,
     Backend,
     Compression,
@@ -42,6 +45,11 @@ class Choice:
         if self.chain:
             return {"name": self.name, "chain": [link.content() for link in self.chain]}
         return {"name": self.name, **dict(self.options)}
+
+    @functools.cached_property
+    def json(self) -> str:
+        """What :meth:`content` returns, as JSON."""
+        return _as_json(self.content())
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Choice:
@@ -83,6 +91,20 @@ class Choice:
         if self.chain:
             return Chain(tuple(link.make(axis) for link in self.chain))
         return parts.make(axis, self.name, dict(self.options))
+
+    def verify(self, axis: str) -> None:
+        """Refuse a part that cannot work here.
+
+        Raises
+        ------
+        InputError
+        """
+        for text in filter(_special, (value for _, value in self.options)):
+            raise InputError(f"{axis} {self}: {text!r} is a pipe or a device; a file is expected")
+        try:
+            self.make(axis).verify()
+        except (MissingPackage, MissingData, ValueError, OSError) as error:
+            raise InputError(f"{axis} {self}: {error}") from None
 
     def milestones(self, labelled: bool) -> list[tuple[Choice, ...]]:
         """Return a compression's milestones, whose networks are made before it, and the compression itself.
@@ -203,12 +225,65 @@ class Point:
         """The class of the compiler."""
         return parts.find("compiler", self.compiler.name).cls
 
-    @property
+    def unsupported(self) -> str | None:
+        """Return why it can take no step, or None: no such device here, or a compiler that does not suit."""
+        if reason := self.device.unsupported():
+            return f"{self.hardware.name}: {reason}"
+        if reason := self.device.refuses(self.compiler_class):
+            return f"{self.compiler.name} on {self.hardware.name}: {reason}"
+        if self.compiler_class.lowers and (operator := _nesting(self.model)):
+            return (
+                f"{self.compiler.name} has no code for the ONNX operator {operator}, "
+                "which runs graphs inside it"
+            )
+        if self.task == TRAINING and not self.compiler_class.trains:
+            return f"{self.compiler.name} builds for inference only; {' and '.join(_trainers())} train"
+        return None
+
+    @functools.cached_property
     def id(self) -> str:
-        """Sixteen hexadecimal digits that identify the content."""
-        return hashlib.sha256(_as_json(self.content()).encode()).hexdigest()[:16]
+        """Sixteen hexadecimal digits that identify the content: those of a digest of its JSON."""
+        axes = {axis: getattr(self, axis).json for axis in PART_AXES}
+        values = {**axes, "batch": _as_json(self.batch), "seed": _as_json(self.seed)}
+        if self.task != INFERENCE:
+            values["task"] = _as_json(self.task)
+        text = ",".join(f'"{name}":{values[name]}' for name in sorted(values))
+        return hashlib.sha256(f"{{{text}}}".encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
         parts_of = " / ".join(str(getattr(self, axis)) for axis in PART_AXES)
         task = "" if self.task == INFERENCE else f" / {self.task}"
         return f"{parts_of} / batch {self.batch}{task}"
+
+
+def _special(value: object) -> bool:
+    """Return whether an option's value is the path of something whose reading may never end."""
+    place = Path(value).expanduser() if isinstance(value, str) and value else None
+    try:
+        return place is not None and place.exists() and not place.is_file() and not place.is_dir()
+    except (OSError, ValueError):  # no path: too long, or with a zero
+        return False
+
+
+def _nesting(model: Choice) -> str | None:
+    """Return the first operator in a model's ONNX file that runs graphs inside it."""
+    from dlas.axes.models.onnx import Onnx
+
+    part = model.make("model")
+    if not isinstance(part, Onnx):
+        return None
+    path = Path(part.path).expanduser()
+    return _nesting_once(path, path.stat().st_mtime_ns) if path.is_file() else None
+
+
+@functools.cache
+def _nesting_once(path: Path, _modified: int) -> str | None:
+    from dlas.networks.onnx.nesting import nesting_operator
+
+    return nesting_operator(path)
+
+
+@functools.cache
+def _trainers() -> tuple[str, ...]:
+    """Return the compilers that train."""
+    return tuple(name for name in parts.names("compiler") if parts.find("compiler", name).cls.trains)

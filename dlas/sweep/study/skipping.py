@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from dlas.bench.store import toml
+from dlas.errors import listed
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import Choice, Point
+
+MOST_NAMED = 20
+"""Values of an axis that a warning lists."""
 
 
 @dataclass(frozen=True)
@@ -21,18 +26,26 @@ class Skip:
 
     def matches(self, point: Point) -> bool:
         """Return whether the rule drops ``point``."""
-        return all(
-            any(_matches(axis, getattr(point, axis), pattern) for pattern in alternatives)
-            for axis, alternatives in self.patterns
-        )
+        return self.matcher()(point)
 
-    def foreign(self, axes: Mapping[str, Sequence[Any]]) -> list[str]:
-        """Return the axes of a study on which the rule's patterns match no value."""
-        return [
-            axis
+    def matcher(self) -> Callable[[Point], bool]:
+        """Return :meth:`matches` for many points, which compares each value with the patterns once."""
+
+        @functools.cache
+        def dropped(axis: str, value: Any) -> bool:
+            return any(_matches(axis, value, pattern) for pattern in patterns[axis])
+
+        patterns = dict(self.patterns)
+        return lambda point: all(dropped(axis, getattr(point, axis)) for axis in patterns)
+
+    def why_unmatched(self, axes: Mapping[str, Sequence[Any]]) -> str:
+        """Return why the rule matches no point of a study with these values on its axes."""
+        foreign = [
+            f"{axis} is one of {listed([*map(str, axes[axis])], MOST_NAMED)}"
             for axis, alternatives in self.patterns
             if not any(_matches(axis, value, pattern) for value in axes[axis] for pattern in alternatives)
         ]
+        return "; ".join(foreign) or "each pattern matches a value, but no point has all of them"
 
     def __str__(self) -> str:
         """Return the rule as a study writes it, on one line."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from dlas.errors import InputError, listed, unknown
-from dlas.stack import MeasureSettings
+from dlas.bench.store import toml
+from dlas.errors import InputError, unknown
+from dlas.stack import PART_AXES, MeasureSettings
 from dlas.sweep.study import parts
 from dlas.sweep.study.axes import AXES
 from dlas.sweep.study.entries import Values
@@ -24,8 +27,6 @@ from dlas.sweep.study.skipping import Skip
 from dlas.sweep.study.tables import KEYS, checked, plain
 
 MOST_POINTS = 1_000_000
-MOST_NAMED = 20
-"""Values of an axis that a warning lists."""
 ORDER = ("dataset", "model", "compression", "hardware", "batch", "task", "algorithm", "compiler")
 """The axes, so that points that differ in the last ones, which will be compared, are adjacent."""
 
@@ -107,26 +108,50 @@ class Study:
         vars(self).update(checked(written), written=written)
 
     @classmethod
-    def of(cls, table: Mapping[str, Any], sample: int | None = None) -> Study:
-        """Return the study in a table that has the keys of a study file.
+    def of(
+        cls, given: Study | Mapping[str, Any] | str | os.PathLike[str], sample: int | None = None
+    ) -> Study:
+        """Return a study that is given as such, as a table with the keys of a study file, or as its path.
 
         Parameters
         ----------
         sample : int, optional
-            Points to draw, instead of those that the table asks for.
+            Points to draw, instead of those that the study asks for.
 
         Raises
         ------
         InputError
+            If it is invalid.
         """
-        for key in table:
+        if isinstance(given, Study):
+            return given if sample is None else given.with_sample(sample)
+        if not isinstance(given, Mapping):
+            return cls.read(Path(given), sample)
+        for key in given:
             if key not in KEYS:
                 raise unknown("key in the study", str(key), KEYS)
-        own = table.get("sample") or {}
+        own = given.get("sample") or {}
         drawn = (
             {"sample": {**own, "points": sample}} if sample is not None and isinstance(own, Mapping) else {}
         )
-        return cls(**{"axes": {}, **table, **drawn})
+        return cls(**{"axes": {}, **given, **drawn})
+
+    @classmethod
+    def read(cls, path: Path, sample: int | None = None) -> Study:
+        """Return the study in a file; parameters and errors, which name the file, as for :meth:`of`."""
+        text = toml.read_text(path, "study")
+        try:
+            return cls.parse(text, sample)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    @classmethod
+    def parse(cls, text: str, sample: int | None = None) -> Study:
+        """Return the study in a TOML text; parameters as for :meth:`of`, and errors quote the broken line."""
+        raw = toml.parse(text)
+        if not raw:
+            raise InputError("an empty study: it needs at least a name and a table [axes]")
+        return cls.of({"name": None, **raw}, sample)
 
     def toml(self) -> str:
         """Return the text of a study file that holds the same study."""
@@ -180,14 +205,14 @@ class Study:
             If there are fewer points than are to be drawn.
         """
         counts = expansion or self.expansion()
-        digests: set[bytes] = set()
         if self.sample is None:
-            yield from self._kept({}, digests, counts)
+            yield from self._kept({}, None, counts)
             return
         drawn, found = self._drawn
         vars(counts).update(vars(found))
+        ids: set[str] = set()
         for draw in drawn:
-            yield from self._kept(draw, digests, Expansion(0))
+            yield from self._kept(draw, ids, Expansion(0))
 
     @functools.cached_property
     def _crossed(self) -> Mapping[str, tuple[Any, ...]]:
@@ -199,39 +224,61 @@ class Study:
     def _drawn(self) -> tuple[list[Draw], Expansion]:
         """The draws of a sample that add a point, and the counts of all draws."""
         assert self.sample
-        counts, digests = Expansion(0), set[bytes]()
+        counts, ids = Expansion(0), set[str]()
         crossed = math.prod(map(len, self._crossed.values()))
 
         def adds(draw: Draw) -> bool:
             counts.total += crossed
-            return bool(list(self._kept(draw, digests, counts)))
+            return bool(list(self._kept(draw, ids, counts)))
 
         return draws(self.axes, self.sample, self.seed, crossed, adds), counts
 
-    def _kept(self, draw: Draw, digests: set[bytes], counts: Expansion) -> Iterator[Point]:
-        """Yield the points of a draw that are new and that no rule skips, counting the others."""
-        for point in self._combinations(draw):
-            digest = bytes.fromhex(point.id)
-            if digest in digests:
-                counts.merged += 1
-                continue
-            digests.add(digest)
-            rules = [place for place, rule in enumerate(self.skip) if rule.matches(point)]
-            counts.matched.update(rules)
-            if rules:
-                counts.skipped[self.skip[rules[0]].reason] += 1
+    def _kept(self, draw: Draw, ids: set[str] | None, counts: Expansion) -> Iterator[Point]:
+        """Yield the points of a draw that are new and that no rule skips, counting the others.
+
+        Parameters
+        ----------
+        ids : set of str or None
+            Those of the points of earlier draws, to which these are added; None without draws.
+        """
+        rules = [rule.matcher() for rule in self.skip]
+        different = self._different(draw)
+        counts.merged += math.prod(map(len, self._values_of(draw).values())) - math.prod(map(len, different))
+        for point in self._crossing(different):
+            if ids is not None:
+                if point.id in ids:
+                    counts.merged += 1
+                    continue
+                ids.add(point.id)
+            matching = [place for place, matches in enumerate(rules) if matches(point)]
+            counts.matched.update(matching)
+            if matching:
+                counts.skipped[self.skip[matching[0]].reason] += 1
                 continue
             yield point
 
-    def _combinations(self, draw: Draw) -> Iterable[Point]:
-        """Yield the points of a draw, crossed with the axes that are not drawn."""
+    def _values_of(self, draw: Draw) -> dict[str, Sequence[Any]]:
+        """Return the values of each axis of a draw, crossed with the axes that are not drawn."""
         values = {**self._crossed, **{axis: (value,) for axis, value in draw.items()}}
-        for combination in itertools.product(*(values[axis] for axis in ORDER)):
-            yield _collapse(Point(**dict(zip(ORDER, combination, strict=True)), seed=self.seed))
+        return {axis: values[axis] for axis in ORDER}
+
+    def _different(self, draw: Draw) -> list[list[Any]]:
+        """Return the different values of each axis, those of algorithm and compiler together as pairs.
+
+        No two points that they are crossed to are the same, so that a million of them need not be compared.
+        """
+        *others, algorithms, compilers = self._values_of(draw).values()
+        pairs = [_collapsed(*pair) for pair in itertools.product(algorithms, compilers)]
+        return [*map(_unique, others), _unique(pairs)]
 
     def at(self, draw: Draw) -> list[Point]:
         """Return the points of a draw: a value for each axis of the sample, crossed with the other axes."""
-        return list(self._combinations(draw))
+        return list(self._crossing(self._different(draw)))
+
+    def _crossing(self, different: Sequence[Sequence[Any]]) -> Iterator[Point]:
+        """Yield the points of what :meth:`_different` returned."""
+        for *others, pair in itertools.product(*different):
+            yield Point(**dict(zip(ORDER, (*others, *pair), strict=True)), seed=self.seed)
 
     def unmatched(self, expansion: Expansion) -> list[str]:
         """Return a sentence for each skip rule that matches no point, which may be misspelt.
@@ -242,42 +289,61 @@ class Study:
             After all points were yielded.
         """
         unused = [(place, rule) for place, rule in enumerate(self.skip) if place not in expansion.matched]
+        values = {axis: self.values(axis) for axis in AXES} if unused else {}
         return [
-            f"skip rule {place + 1} matches no point ({rule}): {self._why(rule)}" for place, rule in unused
+            f"skip rule {place + 1} matches no point ({rule}): {rule.why_unmatched(values)}"
+            for place, rule in unused
         ]
 
-    def _why(self, rule: Skip) -> str:
-        """Return why a rule matches no point."""
-        foreign = rule.foreign({axis: self.values(axis) for axis in AXES})
-        values = [
-            f"{axis} is one of {listed([*map(str, self.values(axis))], MOST_NAMED)}" for axis in foreign
-        ]
-        return "; ".join(values) or "each pattern matches a value, but no point has all of them"
+    def check_size(self) -> None:
+        """Refuse a study that expands to nothing or to more than a million points.
+
+        Raises
+        ------
+        InputError
+        """
+        expansion = self.expansion()
+        if expansion.total > MOST_POINTS:
+            drawn = self.sample.axes if self.sample else ()
+            sizes = ", ".join(f"{axis} {self.axes[axis].size}" for axis in AXES if axis not in drawn)
+            if self.sample:
+                draws_of = f"{self.sample.points:,} draws of {', '.join(drawn)}"
+                sizes = f"{draws_of}; {sizes}" if sizes else draws_of
+            raise InputError(
+                f"the study expands to {expansion.total:,} points ({sizes}); at most {MOST_POINTS:,}"
+            )
+        if next(self.points(expansion), None) is None:
+            reasons = "; ".join(f"{count} by {reason!r}" for reason, count in expansion.skipped.items())
+            raise InputError(f"the study expands to nothing: every point is skipped ({reasons})")
+
+    def check_parts(self) -> None:
+        """Refuse a part that cannot work here.
+
+        Raises
+        ------
+        InputError
+        """
+        for axis in PART_AXES:
+            for choice in dict.fromkeys(self.values(axis)):
+                choice.verify(axis)
 
 
-def check_size(study: Study) -> None:
-    """Refuse a study that expands to nothing or to more than a million points.
-
-    Raises
-    ------
-    InputError
-    """
-    expansion = study.expansion()
-    if expansion.total > MOST_POINTS:
-        drawn = study.sample.axes if study.sample else ()
-        sizes = ", ".join(f"{axis} {study.axes[axis].size}" for axis in AXES if axis not in drawn)
-        if study.sample:
-            sizes = f"{study.sample.points:,} draws of {', '.join(drawn)}" + (f"; {sizes}" if sizes else "")
-        raise InputError(
-            f"the study expands to {expansion.total:,} points ({sizes}); at most {MOST_POINTS:,}"
-        )
-    if next(study.points(expansion), None) is None:
-        reasons = "; ".join(f"{count} by {reason!r}" for reason, count in expansion.skipped.items())
-        raise InputError(f"the study expands to nothing: every point is skipped ({reasons})")
+def _collapsed(algorithm: Choice, compiler: Choice) -> tuple[Choice, Choice]:
+    """Return both, another algorithm if the compiler has kernels of its own."""
+    own_kernels = parts.find("compiler", compiler.name).cls.own_kernels
+    return (Choice(parts.LIBRARY) if own_kernels else algorithm), compiler
 
 
-def _collapse(point: Point) -> Point:
-    """Replace the algorithm if the compiler has kernels of its own."""
-    if point.compiler_class.own_kernels:
-        return replace(point, algorithm=Choice(parts.LIBRARY))
-    return point
+def _unique(values: Iterable[Any]) -> list[Any]:
+    """Return the different values, or pairs of values, of an axis."""
+    found: dict[object, Any] = {}
+    for value in values:
+        found.setdefault(_text(value), value)
+    return list(found.values())
+
+
+def _text(value: Any) -> object:
+    """Return what tells a value from others: options of 1 and 1.0 are equal, but make two points."""
+    if isinstance(value, tuple):
+        return tuple(map(_text, value))
+    return value.json if isinstance(value, Choice) else value

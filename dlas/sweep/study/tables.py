@@ -48,8 +48,7 @@ def checked(written: Mapping[str, Any]) -> dict[str, Any]:
     axes = {axis: Values(tuple(_entry(axis, entry) for entry in entries)) for axis, entries in table.axes}
     sample = table.sample.value() if table.sample else None
     check_drawable(axes, sample)
-    return {
-        "name": table.name,
+    values = {
         "axes": axes,
         "seed": table.seed,
         "sample": sample,
@@ -57,6 +56,9 @@ def checked(written: Mapping[str, Any]) -> dict[str, Any]:
         "measure": _settings(MeasureSettings, "measure", table.measure),
         "limits": _settings(Limits, "limits", table.limits),
     }
+    if table.name is None:  # last: it is the least of what may be wrong
+        raise InputError('the study has no name: write name = "..." above its tables')
+    return {"name": table.name, **values}
 
 
 def _entry_list(written: Any) -> list[Any]:
@@ -133,7 +135,7 @@ class StudyTable(BaseModel):
 
     model_config = STRICT
 
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")] | None
     axes: AxesTable
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     sample: SampleTable | None = None

@@ -60,7 +60,7 @@ BAD = {
     "no time": (changed(started="noon"), "column 'started': 'noon' is no time in ISO 8601"),
     "neither": (changed(noisy="maybe"), "column 'noisy': 'maybe' is neither true nor false"),
     "unknown column": (changed(latencys="1"), "unknown column 'latencys'; did you mean 'latency_s'?"),
-    "unknown status": (changed(status="fine"), "'fine' is no status (there are: ok, failed, timeout"),
+    "unknown status": (changed(status="fine"), "'fine' is no status (there are: ok, unstable, failed"),
     "unknown task": (changed(task="thinking"), "'thinking' is no task (there are: inference, training)"),
     "twice": (table(GOOD, GOOD | {"latency_s": "0.6"}), "line 3: the point of line 2 again, id "),
     "no machine": (without("machine"), "has no column 'machine'"),

@@ -106,7 +106,7 @@ def test_of_thousands_the_first_are_printed_and_some_networks_are_on_the_page(
     here = shown.groupby(["dataset", "model"])["id"].transform("size")
     assert 0 < len(shown) < 1700 and (here == per_network[shown.index]).all()
     whole, nothing = fewer(frame.head(1200))
-    assert len(whole) == 1200 and not nothing and "--where chooses others" in left_out
+    assert len(whole) == 1200 and not nothing and "`where=` chooses others" in left_out
 
 
 def test_what_needs_their_programs_says_so(sample: Path, dlas_at_sample: Command, tmp_path: Path) -> None:

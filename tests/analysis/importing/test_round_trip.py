@@ -99,3 +99,12 @@ def test_an_equal_point_has_the_id_that_it_has_here_though_its_defaults_are_writ
     (point,) = study.points()
     (own,) = dlas.import_rows(file, tmp_path / "rows")["id"]
     assert own == point.id
+
+
+def test_a_table_of_before_says_by_a_flag_which_rows_are_unstable(tmp_path: Path) -> None:
+    frame = dlas.read(write(tmp_path / "rows", [row(1), row(2, batch=2)]))
+    frame["unstable"], frame["unstable_reason"] = [True, False], ["the medians differ", None]
+    file = dlas.export(frame.drop(columns="id"), tmp_path / "rows.csv")
+    found = dlas.import_rows(file, tmp_path / "imported")
+    assert found["status"].tolist() == ["unstable", "ok"]
+    assert found["reason"].fillna("none").tolist() == ["the medians differ", "none"]

@@ -12,7 +12,7 @@ from benchmarks import precision
 from benchmarks.precision import ALGORITHMS, TYPES, print_table, written
 from dlas.sweep.rows.results import Row
 from dlas.sweep.study.point import Point
-from dlas.sweep.study.reading import read_study
+from dlas.sweep.study.study import Study
 from tests.fixtures.rows import row
 
 OPTIONS = {"network": "resnet18", "algorithms": ALGORITHMS, "count": 1, "seconds": 1.0}
@@ -22,7 +22,7 @@ INT8 = {"name": "int8", "calibration": "none"}
 def points(folder: Path, *peers: str) -> list[Point]:
     """Return the points of a network's study, `hand` beside these peers."""
     (folder / "study.toml").write_text(written([*TYPES], ['"hand"'], peers, OPTIONS))
-    return list(read_study(folder / "study.toml").points())
+    return list(Study.read(folder / "study.toml").points())
 
 
 @pytest.mark.parametrize("sums_in_32_bits", [True, False])

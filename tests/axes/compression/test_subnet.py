@@ -13,6 +13,7 @@ from dlas.axes.compression.subnet import Subnet
 from dlas.errors import InputError, Unsupported
 from dlas.networks.subnets.flexible import LARGEST, SMALLEST, SharedWeights
 from dlas.networks.subnets.written import EXAMPLE
+from dlas.sweep.rows.results import COMPLETED
 from dlas.testing.networks import noise, tiny_network, workspace
 
 
@@ -85,7 +86,7 @@ def test_a_search_runs_on_true_accuracies(tmp_path: Path) -> None:
         "measure": {"repeats": 5, "seconds": 0.1, "layer_repeats": 0},
     }
     rows = dlas.run(study, tmp_path / "rows", cache=tmp_path / "cache", progress="silent")
-    assert (rows["status"] == "ok").all() and rows["accuracy"].min() > 0.5
+    assert rows["status"].isin(COMPLETED).all() and rows["accuracy"].min() > 0.3  # guesses: 0.1
     assert rows["accuracy"].nunique() > 1 and rows["macs"].nunique() == 4
     view = dlas.search(
         study,
@@ -99,4 +100,4 @@ def test_a_search_runs_on_true_accuracies(tmp_path: Path) -> None:
         cache=tmp_path / "cache",
         progress="silent",
     )
-    assert view.frame["score"].min() > 0.5 and view.frame["latency_s_measured"].notna().all()
+    assert view.frame["score"].min() > 0.3 and view.frame["latency_s_measured"].notna().all()

@@ -16,7 +16,6 @@ from dlas.bench.measuring import cuda_toolkit
 from dlas.bench.measuring.gpu import Gpu, NoGpu, ask_driver, first_gpu
 from dlas.errors import Unsupported
 from dlas.stack import Hardware, MeasureSettings, Program
-from dlas.sweep.engine.checks import unsupported
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import NONE, Choice, Point
 from dlas.testing.hardware import Sleeper
@@ -94,7 +93,7 @@ def test_without_a_gpu_a_point_is_unsupported_with_the_reason(monkeypatch: pytes
     monkeypatch.setattr("dlas.axes.hardware.drivers.cuda.first_gpu", lambda: NoGpu("no NVIDIA driver"))
     choices = (Choice("random"), Choice("cifar_resnet18"), NONE, Choice("direct"), Choice("hand"))
     point = Point(*choices, Choice("local_cuda"), batch=1, seed=0)
-    assert unsupported(point) == "local_cuda: no NVIDIA driver"
+    assert point.unsupported() == "local_cuda: no NVIDIA driver"
     device: Hardware = parts.make("hardware", "local_cuda", {})
     with pytest.raises(Unsupported, match="no NVIDIA driver"):
         device.measure(Sleeper(), None, MeasureSettings(), lambda: None)  # type: ignore[arg-type]

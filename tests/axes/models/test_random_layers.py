@@ -27,7 +27,7 @@ from dlas.networks.counting import count_macs
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Facts, Network
 from dlas.sweep.study import parts
-from dlas.sweep.study.reading import as_study
+from dlas.sweep.study.study import Study
 from dlas.testing import check_compiler, check_model
 from dlas.testing.networks import workspace
 from tests.fixtures.data import noise
@@ -206,7 +206,7 @@ def test_a_drawn_network_keeps_the_contract_of_a_model() -> None:
 
 def test_a_study_draws_lists() -> None:
     axes = {"model": {"name": "random_layers", "layers": "drawn"}, "compiler": "onnxruntime"}
-    points = [list(as_study({"name": "s", "axes": axes}, number).points()) for number in (4, 8)]
+    points = [list(Study.of({"name": "s", "axes": axes}, number).points()) for number in (4, 8)]
     lists = [str(dict(point.model.options)["layers"]) for point in points[1]]
     assert len(set(lists)) == 8 and points[1][:4] == points[0]
     for each in lists:

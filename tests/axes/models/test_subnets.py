@@ -20,7 +20,8 @@ from dlas.networks.torch.recording import record
 from dlas.prediction.learning.examples import inherent
 from dlas.prediction.learning.features import matrix
 from dlas.stack import Facts
-from dlas.sweep.study.reading import as_study
+from dlas.sweep.rows.results import COMPLETED
+from dlas.sweep.study.study import Study
 from dlas.testing import check_model
 from dlas.testing.networks import noise, workspace
 
@@ -31,7 +32,7 @@ BLOCK = "expanded_conv-input:10x10x136-output:5x5x192-expand:408-kernel:5-stride
 
 def models(points: int, **options: Any) -> list[dict[str, Any]]:
     study = {"axes": {**AXES, "model": {**MODEL, **options}}, "sample": {"points": points, "axes": ["model"]}}
-    return [point.model.content() for point in as_study(study).points()]
+    return [point.model.content() for point in Study.of(study).points()]
 
 
 def test_a_space_decides_what_is_drawn_and_is_no_part_of_it() -> None:
@@ -47,7 +48,7 @@ def test_a_space_decides_what_is_drawn_and_is_no_part_of_it() -> None:
 def test_equal_networks_have_equal_ids() -> None:
     given = {"axes": {**AXES, "model": {**MODEL, "subnet": EXAMPLE}}}
     study = {"axes": {**AXES, "model": {**MODEL, "subnet": EXAMPLE, "width": 1.0, "space": "ofa"}}}
-    ids = [[point.id for point in as_study(each).points()] for each in (given, study)]
+    ids = [[point.id for point in Study.of(each).points()] for each in (given, study)]
     assert ids[0] == ids[1]
     with pytest.raises(InputError, match="says where subnet = 'drawn' is drawn from"):
         OfaMobilenetV3(EXAMPLE, space="compofa_fixed").verify()
@@ -125,7 +126,7 @@ def test_drawn_subnetworks_are_right_in_every_runtime(tmp_path: Path) -> None:
         "measure": {"repeats": 3, "seconds": 0.1, "layer_repeats": 0},
     }
     rows = dlas.run(study, tmp_path / "rows", cache=tmp_path / "cache", progress="silent")
-    assert len(rows) == 6 and (rows["status"] == "ok").all(), rows[["compiler", "status", "reason"]]
+    assert len(rows) == 6 and rows["status"].isin(COMPLETED).all(), rows[["compiler", "status", "reason"]]
     assert rows["error"].max() < 1e-4
 
 

@@ -159,6 +159,22 @@ def test_what_cannot_be_exported_is_refused_with_the_reason(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("module", "shape", "said"),
+    [
+        (Own, SHAPE, "`module=` is the class Own, and a torch.nn.Module itself is expected"),
+        ("Own", SHAPE, "`module=` is a str, and a torch.nn.Module"),
+        (Own(), 32, r"`shape=32`: an image's \(channels, height, width\)"),
+        (Own(), (3, 32), r"`shape=\(3, 32\)`"),
+        (Own(), (3, 32, 0.5), r"`shape=\(3, 32, 0.5\)`"),
+    ],
+)
+def test_what_is_no_module_or_no_shape_is_refused(module: Any, shape: Any, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        dlas.models.from_torch(module, shape, folder=tmp_path / "models")
+    assert list(tmp_path.iterdir()) == []
+
+
 class Bomb:
     """Leaves a file where it is unpickled."""
 

@@ -151,3 +151,30 @@ def test_a_missing_compiler_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> No
     check = doctor.compiler()
     assert (check.status, check.finding) == ("warn", "no my-g++")
     assert "torch_compile" in check.advice
+
+
+def test_packages_that_are_there_and_cannot_be_imported_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = {
+        "whole": "",
+        "broken": "raise TypeError('other protobuf\\nlong')",
+        "killing": "import os; os._exit(7)",
+    }
+    for name, content in contents.items():
+        (tmp_path / f"{name}.py").write_text(content)
+        described = tmp_path / f"{name}-1.0.dist-info"
+        described.mkdir()
+        (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (described / "top_level.txt").write_text(name)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert doctor.unimportable(["whole", "broken", "killing"]) == {
+        "broken": "TypeError: other protobuf",
+        "killing": "the interpreter ended with exit code 7",
+    }
+    monkeypatch.setattr(doctor, "required", lambda: [Requirement("whole"), Requirement("broken")])
+    check = doctor.packages()
+    assert (check.status, check.finding) == ("fail", "broken cannot be imported: TypeError: other protobuf")
+    monkeypatch.setattr(doctor, "EXTRAS", ("broken",))
+    assert "broken cannot be imported" in doctor.extras().finding

@@ -40,6 +40,13 @@ def by(error: BaseException) -> ChildEnd:
         (by(MemoryError("words")), "failed", "build ran out of memory: words"),
         (by(KeyError("words")), "failed", "build: KeyError: 'words'"),
         (by(ValueError()), "failed", "build: ValueError: ValueError"),
+        (by(Unsupported("no such pooling [value\n)]\n\n  Inputs:")), "unsupported", "no such pooling [value"),
+        (
+            by(RuntimeError("\n[enforce fail]\nframe #0\nframe #1")),
+            "failed",
+            "build: RuntimeError: [enforce fail]",
+        ),
+        (by(RuntimeError("Traceback:\n  File x\nNo: y")), "failed", "build: RuntimeError: No: y"),
         (by(OSError(errno.ENOENT, "words")), "failed", "build: FileNotFoundError: [Errno 2] words"),
     ],
 )

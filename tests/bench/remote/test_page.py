@@ -24,7 +24,7 @@ from dlas.bench.remote.board import Board
 from dlas.face.cli.app import app
 from dlas.schedules.direct import Direct
 from dlas.sweep.study import parts
-from dlas.sweep.study.reading import read_study
+from dlas.sweep.study.study import Study
 from dlas.testing.networks import random_images, tiny_network
 from tests.fixtures.package import ROOT
 from tests.fixtures.processes import wait_for
@@ -57,7 +57,7 @@ def test_its_files_are_a_profile_and_a_study_of_it(tmp_path: Path, monkeypatch: 
     profile = Profile.read(Path("pi4.toml"))
     assert targets.refusal(profile.target) is None
     assert profile.rpc is not None
-    assert len(list(read_study(Path("pi.toml")).points())) == 6
+    assert len(list(Study.read(Path("pi.toml")).points())) == 6
 
 
 def test_its_commands_are_ones_that_there_are() -> None:

@@ -19,7 +19,7 @@ from dlas.face.reporting.sections import SECTIONS
 from dlas.face.reporting.sections.predicted import section as predicted_section
 from dlas.face.tables.table import Table
 from dlas.prediction.adaptive.share.strategy import measure_share
-from dlas.sweep.engine import checks
+from dlas.sweep.engine import session
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.labels import MISSING
 from dlas.sweep.rows.results import FILE, read_rows
@@ -251,7 +251,7 @@ def test_the_whole_study_is_checked_before_a_point_is_measured(
     def refuse(points: Any) -> None:
         raise InputError(f"{len(list(points))} points")
 
-    monkeypatch.setattr(checks, "check_training", refuse)
+    monkeypatch.setattr(session, "check_trainable", refuse)
     with pytest.raises(InputError, match="18 points"):
         dlas.explore(PLAIN, tmp_path / "out", **OPTIONS)
     assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ import math
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -225,6 +225,12 @@ def test_modules_are_imported_by_file_and_by_name(tmp_path: Path, monkeypatch: p
     assert len(files) == 1, "weights follow from a seed, so that the network is made once"
     assert not is_network("study.toml") and not is_network(tmp_path)
     assert not is_network({"axes": {}}) and is_network({"name": "resnet50"})
+    assert is_network(nn.ReLU) and not is_network(int)
+    with (
+        pytest.raises(InputError, match="the network is the class ReLU"),
+        named_network(cast(Any, nn.ReLU), SIZE, tmp_path),
+    ):
+        pass
 
 
 def attending(share: float) -> Row:

@@ -27,7 +27,7 @@ from dlas.prediction.adaptive.evolution.record import CandidateRecord, CostRecor
 from dlas.prediction.adaptive.evolution.space import StudySpace
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.results import Row
-from dlas.sweep.study.reading import as_study
+from dlas.sweep.study.study import Study
 from tests.fixtures.package import ROOT
 from tests.fixtures.rows import row, write
 from tests.fixtures.training_rows import training_rows
@@ -175,7 +175,7 @@ def test_a_subnetwork_to_train_keeps_memory_and_time(tmp_path: Path) -> None:
 
 
 def test_what_is_mostly_unknown_is_no_candidate(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    space = StudySpace.of(as_study(STUDY))
+    space = StudySpace.of(Study.of(STUDY))
     source = PredictorSource.of(made / "phone", space, Session.open("inline"))
     points = [space.point(space.draw(np.random.default_rng(seed))) for seed in range(3)]
     known, _ = source(points)

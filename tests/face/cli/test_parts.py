@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from dlas.axes.datasets.random import Random
+from dlas.axes.models.onnx import Onnx
+from dlas.networks.onnx.network import OnnxNetwork
+from dlas.stack import Workspace
 from tests.fixtures.commands import Command, dlas
 
 
@@ -117,3 +121,39 @@ def test_check_holds_parts_of_other_axes_to_their_contracts(tmp_path: Path, dlas
     assert refused.returncode == 2 and "did you mean 'model'" in refused.stderr
     refused = dlas_here("check", "algorithm", "winograd", "tile")
     assert refused.returncode == 2 and "'tile' is not of the form option=value" in refused.stderr
+
+
+NET = """
+from torch import nn
+
+class Net(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(7), nn.Flatten(), nn.Linear(4 * 49, 5))
+
+class Other(nn.Module):
+    def forward(self, x):
+        return x.flatten(1) if x.sum() > 0 else x.flatten(1) + 1
+"""
+
+
+def test_a_network_is_written_as_an_onnx_file_by_one_line(tmp_path: Path, dlas_here: Command) -> None:
+    (tmp_path / "mine.py").write_text(NET)
+    done = dlas_here("check", "mine.py:Net", "--size", "20", "--to", "network.onnx")
+    assert done.returncode == 0, done.stderr
+    assert "images [n, 3, 20, 20], outputs [n, 5]" in done.stdout and "written: network.onnx" in done.stdout
+    network = Onnx(str(tmp_path / "network.onnx")).build(
+        Random(size=20, images=4, classes=5).load(), Workspace(0, tmp_path, print)
+    )
+    assert isinstance(network, OnnxNetwork) and network.batch is None
+    for words, said in (
+        (["mine.py:Other", "--to", "other.onnx"], "torch.export cannot export the module Other"),
+        (["mine.py:Net", "--size", "20", "--to", "x.pt"], "--to 'x.pt': a file NAME.onnx is expected"),
+        (["mine.py:Net", "--size", "20", "--to", "no/x.onnx"], "cannot write 'no/x.onnx'"),
+        (["nothing", "--to", "x.onnx"], "unknown axis or network 'nothing'"),
+        (["compiler"], "give the name of a part of the axis compiler"),
+        (["compiler", "hand", "--to", "x.onnx"], "--to and --size are for a network by itself"),
+    ):
+        refused = dlas_here("check", *words)
+        assert refused.returncode == 2 and said in refused.stderr, refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
+    assert sorted(path.name for path in tmp_path.glob("*.*")) == ["mine.py", "network.onnx"]

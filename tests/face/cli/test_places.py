@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,13 @@ STUDY = 'name = "s"\n[axes]\ndataset = ["random"]\n'
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a study, a file in the way and a sweep of one row."""
+    """A folder with studies, what is in the way, and a sweep of one row."""
     (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "others").mkdir()
+    for name in "abcd":
+        (tmp_path / "others" / f"{name}.py").touch()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "piped.toml").write_text(STUDY + 'model = [{ name = "onnx", path = "pipe" }]')
     (tmp_path / "file").write_text("")
     rows.write(tmp_path / "rows", [rows.row()])
     return tmp_path
@@ -31,6 +37,17 @@ def folder(tmp_path: Path) -> Path:
         (["run", "study.toml", "--out", "/proc/nowhere"], "cannot create the results folder '/proc/nowhere'"),
         (["run", "study.toml", "--out", "out", "--cache", "file"], "the cache 'file'"),
         (["run", "study.toml", "--out", "out", "--cache", "/proc/nowhere"], "the cache '/proc/nowhere'"),
+        (
+            ["run", "study.toml", "--out", "others"],
+            "'others' holds other files (a.py, b.py, c.py, and 1 more), and",
+        ),
+        (["run", "study.toml", "--out", "others", "--dry-run"], "'others' holds other files (a.py"),
+        (["explore", "study.toml", "--out", "others"], "'others' holds other files (a.py"),
+        (["run", "pipe", "--out", "out"], "cannot read the study 'pipe': it is a pipe"),
+        (["run", "/dev/zero", "--out", "out"], "cannot read the study '/dev/zero': it is a pipe or a device"),
+        (["run", "piped.toml", "--out", "out"], "'pipe' is a pipe or a device; a file is expected"),
+        (["records", "merge", "pipe"], "cannot read the records 'pipe'"),
+        (["predict", "p" * 5000, "study.toml"], "'" + "p" * 150),
         (["explore", "study.toml", "--out", "file"], "'file' is a file"),
         (["explore", "study.toml", "--out", "/proc/nowhere"], "cannot create the results folder"),
         (["explore", "study.toml", "--out", "out", "--share", "0"], "--share 0: expected a share above 0"),
@@ -52,6 +69,7 @@ def test_a_place_that_cannot_be_used_is_one_message(
     assert refused.returncode == 2, refused.stderr
     assert said in refused.stderr
     assert "Traceback" not in refused.stderr and len(refused.stderr.splitlines()) == 1
+    assert len(refused.stderr) < 1000
     assert not (folder / "out").exists() and not (folder / "page.pdf").exists()
 
 

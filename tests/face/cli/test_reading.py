@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dlas.sweep.study.kept import keep
 from tests.fixtures.commands import Command
 from tests.fixtures.rows import failing, row, write
 
@@ -63,3 +64,28 @@ def test_table_compare_and_show_print_json(dlas_here: Command) -> None:
     shown = json.loads(dlas_here("show", "rows", ROWS[2].id[:8], "--json").stdout)
     assert shown["compiler"] == {"name": "metaschedule", "trials": 64}
     assert shown["latency_s"] == ROWS[2].latency_s
+
+
+def test_every_command_tells_which_points_of_a_study_have_no_row(dlas_here: Command) -> None:
+    keep(Path("rows"), 'name = "s"\n', 9)
+    told = "rows has rows of 4 of the 9 points of its study; 5 missing, to go on: dlas run rows"
+    filtered = ["--where", "batch=1"]
+    for words in (
+        ["table", "rows"],
+        ["table", "rows", *filtered],
+        ["compare", "rows", "--axis", "algorithm"],
+        ["observations", "rows"],
+        ["export", "rows", "--to", "rows.csv"],
+        ["show", "rows", "--fastest", *filtered],
+        ["table", "rows", "--json"],
+        ["compare", "rows", "--axis", "algorithm", "--json"],
+    ):
+        said = dlas_here(*words)
+        line = told + (" (before filters)" if "--where" in words else "")
+        assert said.returncode == 0 and f"{line}\n" in said.stdout + said.stderr, words
+    table = json.loads(dlas_here("table", "rows", "--json").stdout)
+    assert [line["missing_points"] for line in table] == [5] * 4
+    compared = json.loads(dlas_here("compare", "rows", "--axis", "algorithm", "--json").stdout)
+    assert [each["missing"] for each in compared["missing"]] == [5]
+    assert dlas_here("report", "rows").returncode == 0
+    assert f"1 timeout. {told}." in Path("rows/report.html").read_text()

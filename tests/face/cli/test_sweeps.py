@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dlas.bench.store.journal import Journal
-from dlas.sweep.study.kept import HEADING
-from dlas.sweep.study.reading import read_study
+from dlas.sweep.rows.missing import HEADING
+from dlas.sweep.study.study import Study
 from tests.fixtures.commands import STUBS, Command, dlas
 from tests.fixtures.rows import row, write
 
@@ -32,7 +32,8 @@ def test_a_study_is_looked_at_run_in_part_and_gone_on_with_from_its_folder(
     (done,) = re.findall(r"1/1 ok (\w{8}) tests.fixtures.stubs:StubCompiler\(number=1\): ", part.stdout)
     (tmp_path / "study.toml").unlink()
     assert "1 of 3 points have their row" in dlas_here("status", "out").stdout
-    assert "2 points left; to go on: dlas run out" in dlas_here("status", "out").stdout
+    told = "out has rows of 1 of the 3 points of its study; 2 missing, to go on: dlas run out"
+    assert f"{told}\n" in dlas_here("table", "out").stdout
 
     rest = dlas_here("run", "out", "--dry-run").stdout
     assert "2 points to run; 1 have their row (1 ok)" in rest and done not in rest
@@ -44,10 +45,37 @@ def test_a_study_is_looked_at_run_in_part_and_gone_on_with_from_its_folder(
     (failed,) = re.findall(r"failed (\w{8}) ", went_on.stdout)
     for command in ("table out", "show out --fastest", "compare out --axis compiler", f"show out {failed}"):
         assert f"dlas {command}\n" in went_on.stdout
-        assert dlas_here(*command.split()).returncode == 0
+        said = dlas_here(*command.split())
+        assert said.returncode == 0 and "of its study" not in said.stdout + said.stderr
     told = dlas_here("status", "out").stdout
     assert "3 of 3 points have their row" in told and "2 ok, 1 failed" in told
     assert "no sweep is running" in told and "last row" in told and "logs/" in told
+
+
+@pytest.mark.usefixtures("same_threads_afterwards")
+def test_where_all_points_failed_the_first_of_them_is_shown_and_the_exit_code_is_1(
+    tmp_path: Path, dlas_here: Command
+) -> None:
+    (tmp_path / "study.toml").write_text(STUBS.replace("number = [0, 1]", 'trouble = "unsupported"'))
+    ran = dlas_here("run", "study.toml", "--out", "out", "--in-process")
+    (failed,) = re.findall(r"failed (\w{8}) ", ran.stdout)
+    assert ran.returncode == 1 and "rows written: 1 failed, 1 unsupported" in ran.stdout
+    assert ran.stdout.partition("next: ")[2].split("\n")[0] == f"dlas show out {failed}"
+    assert "--fastest" not in ran.stdout and "compare" not in ran.stdout
+    again = dlas_here("run", "out", "--in-process")
+    assert again.returncode == 1 and "kept from before: 2" in again.stdout
+    other = dlas_here("run", "study.toml", "--out", "other", "--in-process", "--where", "compiler=*unsup*")
+    assert other.returncode == 0 and "rows written: 1 unsupported" in other.stdout
+
+
+def test_ahead_is_told_what_is_told_at_the_start(tmp_path: Path, dlas_here: Command) -> None:
+    rules = [f'[[skip]]\n{rule}\nreason = "why"\n' for rule in ("batch = 8", 'model = "resnet1"')]
+    axes = 'algorithm = ["direct", "gemm"]\ncompiler = "onnxruntime"\n'
+    (tmp_path / "study.toml").write_text(SMALL + axes + "".join(rules))
+    ahead = dlas_here("run", "study.toml", "--dry-run")
+    assert ahead.returncode == 0 and ahead.stdout.startswith("1 point to run")
+    assert "small: 1 point (4 in the cross product, 1 skipped, 2 merged)" in ahead.stdout
+    assert "skip rule 2 matches no point" in " ".join(ahead.stderr.split())
 
 
 @pytest.mark.usefixtures("same_threads_afterwards")
@@ -62,6 +90,9 @@ def test_a_share_of_a_study_is_measured_and_the_rest_predicted(tmp_path: Path, d
     assert " failed, 1 predicted" in dlas_here("table", "out").stdout
     assert '"status": "predicted"' in dlas_here("table", "out", "--json").stdout
     assert "5 of 6 points have their row" in dlas_here("status", "out").stdout
+    assert "of its study" not in dlas_here("table", "out").stdout, "predicted points are among the lines"
+    compared = dlas_here("compare", "out", "--axis", "batch").stdout
+    assert "out has rows of 5 of the 6 points of its study; 1 predicted\n" in compared
 
 
 def test_points_are_chosen_as_rows_are(tmp_path: Path, dlas_here: Command) -> None:
@@ -88,9 +119,9 @@ def test_a_study_of_the_users_own_in_the_results_folder_stays(tmp_path: Path, dl
     assert (
         refused.returncode == 2 and "'own/study.toml' is a study of your own, and another" in refused.stderr
     )
-    (tmp_path / "own" / "study.toml").write_text(HEADING + read_study(tmp_path / "other.toml").toml())
+    (tmp_path / "own" / "study.toml").write_text(HEADING + Study.read(tmp_path / "other.toml").toml())
     assert dlas_here("run", "own", "--dry-run").stdout.startswith("2 points to run")
-    assert read_study(tmp_path / "own" / "study.toml") == read_study(tmp_path / "other.toml")
+    assert Study.read(tmp_path / "own" / "study.toml") == Study.read(tmp_path / "other.toml")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +146,7 @@ def test_status_tells_what_it_can_of_a_folder_without_a_study_and_of_a_sweep_tha
     tmp_path: Path, dlas_here: Command
 ) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
-    point, _ = read_study(tmp_path / "small.toml").points()
+    point, _ = Study.read(tmp_path / "small.toml").points()
     folder = write(tmp_path / "rows", [row(id=point.id), row(batch=3)])
     assert "2 ok" in dlas_here("status", "rows").stdout
     assert "what is left is unknown: no study.toml" in dlas_here("status", "rows").stdout

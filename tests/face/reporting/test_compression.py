@@ -12,10 +12,10 @@ from dlas.face.reporting.blocks import Absent, Figure, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.sections import compression
 from dlas.face.tables.table import Table
+from dlas.sweep.rows.details import read_details
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.labels import MISSING
 from dlas.sweep.rows.results import Row
-from tests.fixtures.details import read_details
 from tests.fixtures.rows import row, write
 from tests.fixtures.sweeps import curve, sweep
 
@@ -24,7 +24,7 @@ LEVELS = [0.5, 0.9, 0.95]
 
 def made(folder: Path, *rows: Row) -> Section | Absent:
     points = with_roles(read(write(folder, rows)))
-    return compression.section(Context([str(folder)], points, details=read_details([str(folder)], points)))
+    return compression.section(Context([str(folder)], points, details=read_details(points)))
 
 
 def section_of(folder: Path, *rows: Row) -> Section:
@@ -104,6 +104,16 @@ def test_the_chosen_level_is_shown_with_its_share_pruned_and_reason(tmp_path: Pa
     ]
     assert section.lead.startswith(
         "At its elbow, or within 1 point of the dense network, weight_pruning removes 90 %"
+    )
+
+
+def test_shares_that_techniques_remove_are_of_the_same_networks(tmp_path: Path) -> None:
+    steps = curve(LEVELS, 0.98, 0.95)
+    both = [pruned("elbow", steps), pruned(0.5, curve([0.2, 0.5], 0.98, 0.975), "channel_pruning")]
+    alone = pruned(0.3, curve([0.1, 0.3], 0.98, 0.975), model="alone")
+    assert section_of(tmp_path, row(accuracy=0.98), *both, alone).lead.startswith(
+        "At its elbow, or within 1 point of the dense network, channel_pruning removes 50 % of the "
+        "convolutions' weights; weight_pruning removes 90 % of the convolutions' weights. "
     )
 
 

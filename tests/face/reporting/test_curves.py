@@ -12,9 +12,9 @@ from dlas.analysis.roles import with_roles
 from dlas.face.reporting.blocks import Figure, Panel, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.sections import curves
+from dlas.sweep.rows.details import read_details
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import CURVES
-from tests.fixtures.details import read_details
 from tests.fixtures.rows import row, write
 
 
@@ -29,7 +29,7 @@ def panel_of(folder: Path, workloads: list[dict[str, Any]]) -> Panel:
     (write(folder, [row(), tuned]) / CURVES).mkdir()
     (folder / CURVES / f"{tuned.id}.json").write_text(json.dumps(workloads))
     points = with_roles(read(folder))
-    section = curves.section(Context([str(folder)], points, details=read_details([str(folder)], points)))
+    section = curves.section(Context([str(folder)], points, details=read_details(points)))
     assert isinstance(section, Section)
     (figure,) = section.blocks
     assert isinstance(figure, Figure)

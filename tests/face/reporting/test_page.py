@@ -23,9 +23,9 @@ from dlas.face.reporting.context import Context
 from dlas.face.reporting.palette import SLOTS, colours
 from dlas.face.reporting.sections import SECTIONS
 from dlas.face.tables.table import Table
+from dlas.sweep.rows.details import read_details
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import CURVES, Row
-from tests.fixtures.details import read_details
 from tests.fixtures.odd_rows import EVIL, ODD
 from tests.fixtures.rows import CPU, failing, row, write
 from tests.fixtures.sweeps import REASONS, sweep, write_curves
@@ -86,7 +86,7 @@ def page_of(folder: Path, rows: list[Row], tail: str = "", **options: Any) -> Pa
 
 def sections_of(folder: Path, rows: list[Row]) -> list[Section | Absent]:
     points = with_roles(read(write(folder, rows)))
-    context = Context([str(folder)], points, details=read_details([str(folder)], points))
+    context = Context([str(folder)], points, details=read_details(points))
     return [section(context) for section in SECTIONS]
 
 

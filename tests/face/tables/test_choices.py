@@ -23,7 +23,7 @@ from dlas.face.cli.app import app
 from dlas.face.tables.choices import choose
 from dlas.networks.torch.model import CifarModel
 from dlas.sweep.rows.results import Row
-from dlas.sweep.study.reading import parse_study
+from dlas.sweep.study.study import Study
 from tests.fixtures.engine import rows as rows_of
 from tests.fixtures.engine import run_apart
 from tests.fixtures.lowering import Net
@@ -253,7 +253,7 @@ seconds = 1
 @pytest.mark.slow
 def test_a_network_is_computed_as_was_chosen(tmp_path: Path) -> None:
     swept = '"direct", "gemm", { name = "spatial_pack", layout = "blocked" }'
-    run_apart(parse_study(STUDY % swept), tmp_path)
+    run_apart(Study.parse(STUDY % swept), tmp_path)
     rows = rows_of(tmp_path)
     assert [one.status for one in rows] == ["ok"] * 3, [one.reason for one in rows]
     packed = rows[-1]
@@ -264,7 +264,7 @@ def test_a_network_is_computed_as_was_chosen(tmp_path: Path) -> None:
     table = tmp_path / "choices.toml"
     result = CliRunner().invoke(app, ["choose", str(tmp_path / "out"), "--to", str(table)])
     assert result.exit_code == 0, result.output
-    run_apart(parse_study(STUDY % f'{{ name = "per_layer", path = "{table}" }}'), tmp_path)
+    run_apart(Study.parse(STUDY % f'{{ name = "per_layer", path = "{table}" }}'), tmp_path)
     (mixed,) = (one for one in rows_of(tmp_path) if one.algorithm["name"] == "per_layer")
     assert mixed.status == "ok", mixed.reason
     computed = {layer["name"]: layer["algorithm"] for layer in mixed.layers if "macs" in layer}

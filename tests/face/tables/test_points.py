@@ -34,6 +34,11 @@ def body(text: str) -> list[str]:
     return [line for line in lines[start + 1 :] if line.strip()]
 
 
+def test_a_folder_whose_sweep_has_no_row_yet_says_so(tmp_path: Path) -> None:
+    text = printed(table(read(write(tmp_path, []))))
+    assert text.startswith("no rows yet\n") and "no study" not in text
+
+
 def test_the_fastest_of_each_group_stands_first(tmp_path: Path) -> None:
     rows = [
         row(30, batch=1),
@@ -67,7 +72,7 @@ def test_machines_are_not_compared_with_each_other(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_failures_a_lone_point_and_nothing_are_tables_too(tmp_path: Path) -> None:
-    failures = [failing(status, batch=i) for i, status in enumerate(STATUSES[1:], start=1)]
+    failures = [failing(status, batch=i) for i, status in enumerate(STATUSES[2:], start=1)]
     text = printed(table(read(write(tmp_path / "failures", failures))))
     assert "4 points: 1 failed, 1 timeout, 1 unsupported, 1 wrong" in text
     assert "ms [95 % interval]" in text and "(4) wrong, 1 point: it was wrong" in text

@@ -15,13 +15,12 @@ import dlas
 from dlas.errors import InputError, Unfinished
 from dlas.face.tables.device import of_networks_never_seen
 from dlas.face.tables.view import View
-from dlas.prediction.adaptive.budget import LoopBudget
 from dlas.prediction.adaptive.device import strategy
 from dlas.prediction.adaptive.device.budget import FIRST
 from dlas.prediction.adaptive.device.record import AGAIN, ROWS, UNSEEN, DeviceRequest, opened
 from dlas.prediction.adaptive.device.strategy import DeviceStrategy
 from dlas.prediction.adaptive.device.studies import DeviceStudies, drawn_study, unseen_study
-from dlas.prediction.adaptive.loop import Loop
+from dlas.prediction.adaptive.loop import Loop, LoopBudget
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels
 from tests.fixtures.commands import Command
 from tests.fixtures.made_up_device import UNTOLD, MadeUpSession, MadeUpStudies
@@ -121,7 +120,7 @@ def test_the_minutes_are_spent_on_points_and_kept(made: Made) -> None:
     assert len(made.ids(ROWS)) > FIRST + 25
     rounds = [line for line in made.said if line.startswith("round ")]
     assert len(rounds) >= 3 and all("off on the first 28 networks" in line for line in rounds)
-    assert rounds[-1].endswith("; no more points: the minutes are used")
+    assert rounds[-1].endswith("; no more points: the rest is for the end")
     assert any("candidates, on which predictors disagree most" in line for line in made.said)
 
 
@@ -247,7 +246,7 @@ def test_a_compiler_that_takes_algorithms_has_blocked_spatial_pack() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--minutes", "1"], "take at least 5 minutes with onnxruntime"),
+        (["--minutes", "1"], "take about 6 minutes with onnxruntime"),
         (["--minutes", "10", "--compiler", "hand"], "minutes with hand"),
         (["--compiler", "torch_compile"], "these tell: hand, metaschedule, onnxruntime, torch_eager"),
         (["--compiler", "onnxrutime"], "did you mean 'onnxruntime'"),

@@ -8,12 +8,12 @@ from dlas.axes.compilers.hand import Hand
 from dlas.axes.compilers.metaschedule import MetaSchedule
 from dlas.axes.compilers.onnxruntime import OnnxRuntime
 from dlas.errors import InputError, Unfinished
-from dlas.prediction.adaptive.budget import LoopBudget
 from dlas.prediction.adaptive.device.budget import (
     FEWEST_A_ROUND,
     FEWEST_PAIRS,
     FIRST,
     PATIENCE,
+    PROBED,
     check_minutes,
     check_number,
     check_pace,
@@ -22,6 +22,7 @@ from dlas.prediction.adaptive.device.budget import (
     stop_reason,
     usual_s,
 )
+from dlas.prediction.adaptive.loop import LoopBudget
 
 
 def clock(minutes: float, before_s: float = 0.0) -> LoopBudget:
@@ -42,9 +43,9 @@ def test_a_search_takes_longer_than_a_compiler_and_that_than_a_runtime() -> None
 
 def test_too_few_minutes_are_refused_with_those_that_it_takes() -> None:
     needed = (4 * FIRST + end_s(4.0, 5, 20.0)) / 60
-    with pytest.raises(InputError, match=rf"`minutes=1`: {FIRST} points.*at least 5 minutes with onnx"):
+    with pytest.raises(InputError, match=rf"`minutes=1`: {FIRST} points.*about 6 minutes with onnx"):
         check_minutes(1, "onnxruntime", 4.0, 5)
-    assert 4 < needed <= 5
+    assert 4 < needed < 5
     check_minutes(5, "onnxruntime", 4.0, 5)
     for minutes in (float("nan"), float("inf"), -1.0, 0.0):
         with pytest.raises(InputError, match=f"`minutes={minutes:g}`: expected a number above 0"):
@@ -58,7 +59,18 @@ def test_a_slower_pace_than_usual_stops_with_the_minutes_that_go_on() -> None:
     minutes = int(str(told.value).partition("with `minutes=")[2].partition("`")[0])
     check_pace(clock(minutes, before_s=60.0), 5, 10.0, 1)
     with pytest.raises(Unfinished):
-        check_pace(clock(minutes - 1, before_s=60.0), 5, 10.0, 1)
+        check_pace(clock(minutes - 2, before_s=60.0), 5, 10.0, 1)
+
+
+@pytest.mark.parametrize("point_s", [3.0, 9.0, 13.0, 22.0, 40.0])
+def test_minutes_that_are_advised_are_enough_where_points_turn_out_slower(point_s: float) -> None:
+    spent_s = 20 + PROBED * point_s
+    with pytest.raises(Unfinished) as told:
+        check_pace(clock(1, before_s=spent_s), PROBED, point_s, 5)
+    minutes = int(str(told.value).partition("with `minutes=")[2].partition("`")[0])
+    for measured in range(PROBED, FIRST + 1):
+        slower_s = 1.15 * point_s
+        check_pace(clock(minutes, spent_s + slower_s * (measured - PROBED)), measured, slower_s, 5)
 
 
 def test_a_round_grows_with_what_is_known_and_takes_what_would_be_left_over() -> None:

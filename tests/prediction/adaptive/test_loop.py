@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import dlas
-from dlas.prediction.adaptive.budget import LoopBudget
-from dlas.prediction.adaptive.loop import Batch, Loop, Strategy
+from dlas.prediction.adaptive.loop import Batch, Loop, LoopBudget, Strategy
 from dlas.prediction.adaptive.share.strategy import ShareStrategy
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.results import Row, read_rows

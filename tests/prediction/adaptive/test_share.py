@@ -27,7 +27,7 @@ from dlas.prediction.adaptive.share.space import ABSENT, Space
 from dlas.prediction.adaptive.share.trends import SLOPES
 from dlas.sweep.rows.results import read_rows
 from dlas.sweep.study.point import Point
-from dlas.sweep.study.reading import parse_study
+from dlas.sweep.study.study import Study
 from tests.fixtures.package import ROOT
 
 RECORDED = ROOT / "experiments/tuned-vs-untuned/rows"
@@ -44,7 +44,7 @@ batch = [1, 8]
 
 @pytest.fixture(scope="module")
 def space() -> Space:
-    return Space.of([*parse_study(STUDY).points()])
+    return Space.of([*Study.parse(STUDY).points()])
 
 
 @pytest.fixture(scope="module")
@@ -355,7 +355,7 @@ batch = [1, 4]
 
 
 def test_what_is_known_of_latencies_before_one_is_measured() -> None:
-    space = Space.of([*parse_study(PRUNED).points()])
+    space = Space.of([*Study.parse(PRUNED).points()])
     trends = {trend.name: trend.values for trend in space.trends}
     assert {*trends} == {*SLOPES} - {"multiply-adds", "threads"}, "of threads all have the same"
 
@@ -386,7 +386,7 @@ def test_what_is_known_of_latencies_before_one_is_measured() -> None:
 
 
 def test_usual_trends_are_predicted_from_one_measurement() -> None:
-    space = Space.of([*parse_study(PRUNED).points()])
+    space = Space.of([*Study.parse(PRUNED).points()])
     process = process_of(space, {0: PointOutcome(0.01)})
     usual = sum((trend.slope * trend.values for trend in space.trends), np.zeros(len(space)))
     means, variances = process.predict(np.arange(len(space)))

@@ -21,6 +21,8 @@ from tests.fixtures.rows import write
 from tests.fixtures.training_rows import training_row, training_rows
 
 TARGET = "latency_s"
+PASSES = 2
+"""Openings of a file whose rows are read: one finds the last row of each id, one reads those."""
 
 
 @pytest.fixture
@@ -55,14 +57,27 @@ def look(folders: list[Path], to: Path) -> None:
     read_points(folders, TARGET, kernels=True)
 
 
-@pytest.mark.parametrize("command", [fit, evaluate, report, look])
-def test_a_command_opens_each_results_file_once(
-    command: Callable[[list[Path], Path], None], openings: Counter[Path], tmp_path: Path
+@pytest.mark.parametrize(("command", "times"), [(fit, 1), (evaluate, 1), (report, 2), (look, 1)])
+def test_a_command_reads_the_rows_of_each_folder_once_and_a_report_its_details_too(
+    command: Callable[[list[Path], Path], None], times: int, openings: Counter[Path], tmp_path: Path
 ) -> None:
     folders = [write(tmp_path / name, list(kernel_rows(board("Board", name)))) for name in ("one", "two")]
     openings.clear()
     command([*folders, folders[0]], tmp_path / "p")
-    assert openings == dict.fromkeys((folder / FILE for folder in folders), 1)
+    # Details are read of rows that are shown, and so not from folders that hold copies alone.
+    assert set(openings) == {folder / FILE for folder in folders}
+    assert max(openings.values()) == times * PASSES
+
+
+def test_predicting_rows_reads_them_once(openings: Counter[Path], tmp_path: Path) -> None:
+    folder, predictor = write(tmp_path / "rows", list(training_rows())), tmp_path / "p"
+    dlas.fit("additive", folder, target=TARGET, to=predictor)
+    for predicted in (
+        lambda: dlas.predict(predictor, folder).frame,
+        lambda: dlas.predictor(predictor).predict(folder),
+    ):
+        openings.clear()
+        assert len(predicted()) and openings == {folder / FILE: PASSES}
 
 
 def test_the_last_row_of_a_point_counts_where_it_stands(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from dlas.errors import Unreachable
 from dlas.stack import Algorithm, Backend, Conv, Network, Program, Tail
 from dlas.sweep.rows.results import FILE, read_rows
 from dlas.sweep.study import parts
-from dlas.sweep.study.reading import parse_study
+from dlas.sweep.study.study import Study
 from tests.fixtures import commands
 from tests.fixtures.boards import ALL, STUDY, board_profile, by_device, computed
 from tests.fixtures.engine import rows, run, study_of
@@ -31,7 +31,7 @@ from tests.fixtures.stubs import StubHardware
 def test_a_board_gives_the_rows_of_this_machine(tmp_path: Path) -> None:
     axes = 'algorithm = ["gemm", "csr_direct"]\ncompiler = ["hand"]'
     with served(tmp_path) as server:
-        run(parse_study(STUDY.format(axes=axes, board=board_profile(tmp_path, server))), tmp_path)
+        run(Study.parse(STUDY.format(axes=axes, board=board_profile(tmp_path, server))), tmp_path)
     found = rows(tmp_path)
     assert [row.status for row in found] == ["ok"] * 4, [row.reason for row in found]
     here, board = by_device(found).values()
@@ -48,7 +48,7 @@ def test_a_board_gives_the_rows_of_this_machine(tmp_path: Path) -> None:
 def test_every_algorithm_gives_the_same_on_a_board(tmp_path: Path) -> None:
     names = ", ".join(f'"{name}"' for name in parts.names("algorithm"))
     with served(tmp_path) as server:
-        run(parse_study(STUDY.format(axes=ALL % names, board=board_profile(tmp_path, server))), tmp_path)
+        run(Study.parse(STUDY.format(axes=ALL % names, board=board_profile(tmp_path, server))), tmp_path)
     found = rows(tmp_path)
     assert {row.status for row in found} == {"ok"}, {row.reason for row in found}
     here, board = by_device(found).values()
@@ -75,7 +75,7 @@ class Endless(Algorithm):
 def test_kernels_that_do_not_halt_are_timeouts_here_and_on_a_board(tmp_path: Path) -> None:
     axes = 'algorithm = ["tests.sweep.engine.test_boards:Endless", "direct"]\ncompiler = ["untuned"]'
     with served(tmp_path) as server:
-        study = parse_study(STUDY.format(axes=axes, board=board_profile(tmp_path, server, timeout=10.0)))
+        study = Study.parse(STUDY.format(axes=axes, board=board_profile(tmp_path, server, timeout=10.0)))
         run(study.with_limits(check=30.0), tmp_path)
     ended = {
         (row.algorithm["name"] == "direct", row.hardware["name"] == "local_cpu"): row
@@ -83,7 +83,7 @@ def test_kernels_that_do_not_halt_are_timeouts_here_and_on_a_board(tmp_path: Pat
     }
     assert [ended[True, here].status for here in (True, False)] == ["ok", "ok"], "the server serves on"
     here, board = ended[False, True], ended[False, False]
-    assert (here.status, here.reason) == ("timeout", "memory took longer than 30 s")
+    assert (here.status, here.reason) == ("timeout", "memory took longer than 30 s, `check` in [limits]")
     assert board.status == "timeout" and "stopped at its time limit of 10 s" in (board.reason or "")
 
 
@@ -107,7 +107,7 @@ def test_what_a_gpu_cannot_run_is_a_row_with_its_reason_before_the_board_is_aske
     profile = tmp_path / "small_gpu.toml"
     profile.write_text(GPU)
     axes = 'compression = ["none", "float16"]\nalgorithm = ["direct"]\ncompiler = ["untuned"]'
-    study = parse_study(STUDY.format(axes=axes, board=profile).replace('"local_cpu", ', ""))
+    study = Study.parse(STUDY.format(axes=axes, board=profile).replace('"local_cpu", ', ""))
     run(study, tmp_path)
     found = {str(row.compression["name"]): row for row in rows(tmp_path)}
     assert {name: (row.status, row.step) for name, row in found.items()} == {
@@ -227,7 +227,7 @@ def test_thirty_kills_of_the_server_and_ten_of_the_sweep(tmp_path: Path) -> None
         server = stack.enter_context(served(tmp_path))
         text = STUDY.format(axes=axes, board=board_profile(tmp_path, server))
         (tmp_path / "study.toml").write_text(text)
-        run(parse_study(text), tmp_path / "undisturbed")
+        run(Study.parse(text), tmp_path / "undisturbed")
         expected = {row.id: repr(computed(row)) for row in rows(tmp_path / "undisturbed")}
         assert len(expected) == 8
         chaos = Chaos(tmp_path, expected)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dlas.bench.processes.outcome import DiskFull
+from dlas.bench.processes.outcome import DiskFull, describe_exception
 from dlas.bench.store.cache import Cache
 from dlas.errors import InputError
 from dlas.sweep.engine.turns import lock_device
@@ -155,10 +155,10 @@ def test_rows_that_are_there_are_not_measured_again(tmp_path: Path) -> None:
     run(study, tmp_path)
     first = (tmp_path / "out" / FILE).read_bytes()
     summary = run(study, tmp_path)
-    assert (summary.kept, summary.measured, sum(summary.written.values())) == (2, 0, 0)
+    assert (summary.kept.total(), summary.measured, sum(summary.written.values())) == (2, 0, 0)
     assert (tmp_path / "out" / FILE).read_bytes() == first
     summary = run(study, tmp_path, retry=["failed"])
-    assert (summary.kept, dict(summary.written)) == (1, {"failed": 1})
+    assert (summary.kept.total(), dict(summary.written)) == (1, {"failed": 1})
     assert len(rows(tmp_path)) == 2
 
 
@@ -201,7 +201,7 @@ def test_a_full_disk_stops_the_sweep_and_loses_nothing(tmp_path: Path) -> None:
         shutil.rmtree(disk / "cache")
         subprocess.run(["mount", "-o", "remount,size=4m", disk], check=True)
         summary = run(study, disk)
-        assert summary.kept == len(survived)
+        assert summary.kept.total() == len(survived)
         assert {row.status for row in rows(disk)} == {"ok"}
         assert len(rows(disk)) == 24
     finally:
@@ -213,6 +213,18 @@ def test_a_step_that_finds_the_disk_full_is_nobodys_result(tmp_path: Path) -> No
     with pytest.raises(DiskFull):
         run(study, tmp_path)
     assert rows(tmp_path) == []
+
+
+def test_a_library_that_finds_the_disk_full_says_so_in_words_or_leaves_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = describe_exception(RuntimeError("ld: final link failed: No space left on device"))
+    assert words.cause == "disk"
+    cache = Cache(tmp_path)
+    monkeypatch.setattr(Cache, "is_full", lambda self: True)
+    with pytest.raises(OSError, match="No space left") as found, cache.create("build", "key"):
+        raise RuntimeError("unexpected pos 576 vs 534")
+    assert describe_exception(found.value).cause == "disk"
 
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "remove", "manifest"])
@@ -316,7 +328,7 @@ def test_ctrl_c_ends_cleanly_and_the_next_run_goes_on(tmp_path: Path) -> None:
     os.waitpid(pid, 0)
     before = len(rows(tmp_path))
     assert 1 <= before < 3
-    assert run(study, tmp_path).kept == before
+    assert run(study, tmp_path).kept.total() == before
     assert len(rows(tmp_path)) == 3
 
 

@@ -79,7 +79,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was(tmp_path: Path, monkeypatch: 
         patch.setattr(StubModel, "build", interrupted)
         run(study, tmp_path, Inline)
     before = len(rows(tmp_path))
-    assert run(study, tmp_path, Inline).kept == before
+    assert run(study, tmp_path, Inline).kept.total() == before
     assert [row.status for row in rows(tmp_path)] == ["ok"] * 3
 
 

@@ -12,7 +12,7 @@ from dlas.bench.store.cache import Cache
 from dlas.errors import CorruptArtifact
 from dlas.sweep.engine.planned import program_kernels
 from dlas.sweep.engine.planning import Planner
-from dlas.sweep.study.reading import parse_study
+from dlas.sweep.study.study import Study
 from dlas.testing.kernels import match
 from tests.fixtures.engine import rows, run
 
@@ -36,18 +36,18 @@ layer_repeats = 1
 
 
 def test_kernels_are_told_before_a_program_is_built_and_are_those_of_its_row(tmp_path: Path) -> None:
-    study = parse_study(STUDY)
+    study = Study.parse(STUDY)
     run(study, tmp_path, Inline, until="kernels")
     cache = Cache(tmp_path / "cache")
     planner = Planner(study.measure, cache.root)
     points = {point.compiler.name: point for point in study.points()}
-    plans = {name: planner.plan(point) for name, point in points.items()}
+    plans = {name: planner.plan(point, kernels=True) for name, point in points.items()}
     keys = {name: plan.until("kernels").artifacts() for name, plan in plans.items()}
     assert not any((cache.root / "build").iterdir())
     assert len([*(cache.root / "kernels").iterdir()]) == 1  # two follow from the network's operators
     told = {name: program_kernels(cache, keys[name], points[name]) for name in points}
     shutil.rmtree(tmp_path / "out")
-    run(parse_study(STUDY.replace(', "untuned"', "")), tmp_path, Inline)
+    run(Study.parse(STUDY.replace(', "untuned"', "")), tmp_path, Inline)
     for row in rows(tmp_path):
         found = match(told[row.compiler["name"]], row.layers)
         assert row.status == "ok" and not found.missing and not found.extra, found

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from dlas.errors import InputError
-from dlas.sweep.engine.machines import check_machine
-from dlas.sweep.study.reading import parse_study
+from dlas.sweep.engine.checks import check_machine
+from dlas.sweep.rows.machines import with_core_caches
+from dlas.sweep.study.study import Study
 from tests.fixtures.commands import Command
 from tests.fixtures.engine import run, study_of
 from tests.fixtures.rows import failing, row, write
@@ -16,32 +17,42 @@ from tests.fixtures.stubs import StubHardware
 
 STUB = "tests.fixtures.stubs:StubHardware"
 HERE = study_of(f'hardware = [{{ name = "{STUB}", place = ["here", "beside"] }}]')
+HARDWARE = HERE.values("hardware")
 LOCAL = 'name = "s"\n[axes]\nhardware = ["local_cpu"]\n'
 OTHER = {"cpu": "Imaginary 9000", "physical_cores": 4096, "extensions": ["avx9"]}
 
 
 def test_rows_of_this_machine_are_gone_on_with(tmp_path: Path) -> None:
-    assert check_machine(HERE, tmp_path / "nowhere") == []
+    assert check_machine(HARDWARE, tmp_path / "nowhere") == []
     run(HERE, tmp_path)
-    assert check_machine(HERE, tmp_path / "out") == []
+    assert check_machine(HARDWARE, tmp_path / "out") == []
     run(HERE, tmp_path)
-    assert check_machine(parse_study(LOCAL), tmp_path / "out") == []
+    assert check_machine(Study.parse(LOCAL).values("hardware"), tmp_path / "out") == []
+
+
+def test_rows_without_caches_for_each_core_are_of_this_machine(tmp_path: Path) -> None:
+    """Earlier versions wrote the sums alone, and so does what describes a device."""
+    (choice,) = hardware = Study.parse(LOCAL).values("hardware")
+    described = choice.make("hardware").describe()
+    assert "l1d_core_bytes" not in described
+    for name, device in (("before", described), ("now", with_core_caches(described))):
+        assert check_machine(hardware, write(tmp_path / name, [row(device=device)])) == []
 
 
 def test_rows_of_another_machine_are_refused_unless_anyway(tmp_path: Path) -> None:
     there = {"name": STUB, "place": "there"}
     write(tmp_path, [row(hardware=there, device={"cpu": "there"}), failing(hardware=there, batch=2)])
     with pytest.raises(InputError) as refused:
-        check_machine(HERE, tmp_path)
+        check_machine(HARDWARE, tmp_path)
     for told in (str(tmp_path), "1 row of", "there, otherwise unknown", "here", "`out=`", "`anyway=True`"):
         assert told in str(refused.value)
-    (told_anyway,) = check_machine(HERE, tmp_path, anyway=True)
+    (told_anyway,) = check_machine(HARDWARE, tmp_path, anyway=True)
     assert "another machine" in told_anyway and "cpu (there there, here here)" in told_anyway
 
 
 def test_a_machine_of_which_nothing_contradicts_is_told_of_as_unknown(tmp_path: Path) -> None:
     write(tmp_path, [row(hardware=STUB, device={"cpu": "here", "family": "6"})])
-    (told,) = check_machine(HERE, tmp_path)
+    (told,) = check_machine(HARDWARE, tmp_path)
     assert "whether it is this machine" in told and "is unknown" in told
 
 
@@ -64,8 +75,10 @@ def test_rows_of_another_of_several_machines_alike_are_refused(
         folder = write(tmp_path / instance, [row(hardware=STUB, device={**described, "instance": instance})])
         if differs:
             with pytest.raises(InputError, match=r"They differ in instance \(first there, second here\)"):
-                check_machine(HERE, folder)
+                check_machine(HARDWARE, folder)
         else:
-            assert check_machine(HERE, folder) == []
-    (told,) = check_machine(HERE, write(tmp_path / "older", [row(hardware=STUB, device={"cpu": "board"})]))
+            assert check_machine(HARDWARE, folder) == []
+    (told,) = check_machine(
+        HARDWARE, write(tmp_path / "older", [row(hardware=STUB, device={"cpu": "board"})])
+    )
     assert "whether it is this machine" in told

@@ -14,7 +14,7 @@ from dlas.networks.operators import at_batch
 from dlas.stack import Operator
 from dlas.sweep.engine.planned import network_operators
 from dlas.sweep.engine.planning import Plan, Planner
-from dlas.sweep.study.reading import parse_study
+from dlas.sweep.study.study import Study
 from tests.fixtures.engine import rows, run
 
 pytestmark = pytest.mark.usefixtures("same_threads_afterwards")
@@ -57,7 +57,7 @@ def operators_of(cache: Cache, plan: Plan, batch: int) -> list[Operator]:
 
 
 def test_a_row_without_times_of_layers_tells_all_operators(tmp_path: Path) -> None:
-    study = parse_study(STUDY.replace("layer_repeats = 2", "layer_repeats = 0"))
+    study = Study.parse(STUDY.replace("layer_repeats = 2", "layer_repeats = 0"))
     run(study, tmp_path, Inline)
     (row,) = rows(tmp_path)
     cache = Cache(tmp_path / "cache")
@@ -68,7 +68,7 @@ def test_a_row_without_times_of_layers_tells_all_operators(tmp_path: Path) -> No
 
 
 def test_operators_of_a_point_are_those_of_its_row_and_known_before_it_runs(tmp_path: Path) -> None:
-    study = parse_study(STUDY)
+    study = Study.parse(STUDY)
     run(study, tmp_path, Inline)
     (row,) = rows(tmp_path)
     assert row.status == "ok", row.reason

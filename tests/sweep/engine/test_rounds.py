@@ -79,7 +79,7 @@ def test_an_unstable_point_is_measured_again_after_all_others_and_the_steadier_r
     summary = run(study_of(f"hardware = [{listed}]"), tmp_path)
     again = ["passes", "stays", "better", "breaks"]
     assert measured(tmp_path) == [*devices, *again]
-    assert (dict(summary.written), summary.measured) == ({"ok": 5}, 9)
+    assert (dict(summary.written), summary.measured, summary.again) == ({"ok": 2, "unstable": 3}, 5, 4)
 
     found = by_place(rows(tmp_path))
     assert {place: row.latency_s[0] for place, row in found.items()} == {
@@ -89,7 +89,11 @@ def test_an_unstable_point_is_measured_again_after_all_others_and_the_steadier_r
         "steady": 0.5,
         "breaks": 5,
     }
-    assert [place for place, row in found.items() if row.unstable] == ["stays", "better", "breaks"]
+    assert [place for place, row in found.items() if row.status == "unstable"] == [
+        "stays",
+        "better",
+        "breaks",
+    ]
     assert {place for place, row in found.items() if row.timed} == {"passes", "steady"}
     others = {place: row.other_round or {} for place, row in found.items() if row.other_round}
     assert {place: other["latency_s"] for place, other in others.items()} == {
@@ -101,7 +105,7 @@ def test_an_unstable_point_is_measured_again_after_all_others_and_the_steadier_r
     assert others["passes"]["reason"] == others["stays"]["reason"] == REASON
     assert "device lost" in str(others["breaks"]["reason"])
     assert (others["passes"]["started"] or "") <= (found["passes"].started or "")
-    assert found["passes"].unstable_reason is None
+    assert found["passes"].reason is None
 
 
 def test_a_sweep_that_ends_before_the_second_round_measures_again_when_it_goes_on(tmp_path: Path) -> None:
@@ -109,12 +113,27 @@ def test_a_sweep_that_ends_before_the_second_round_measures_again_when_it_goes_o
     run(study, tmp_path)
     path = tmp_path / "out" / FILE
     first, _ = path.read_text().splitlines(keepends=True)
-    assert json.loads(first)["unstable"] and json.loads(first)["other_round"] is None
-    assert run(study, tmp_path).kept == 1, "twice is enough"
+    assert json.loads(first)["status"] == "unstable" and json.loads(first)["other_round"] is None
+    assert run(study, tmp_path).kept.total() == 1, "twice is enough"
     path.write_text(first)
-    assert run(study, tmp_path).kept == 0
+    assert run(study, tmp_path).kept.total() == 0
     (row,) = rows(tmp_path)
-    assert (row.latency_s[0], row.unstable, len(measured(tmp_path))) == (0.5, False, 3)
+    assert (row.latency_s[0], row.status, len(measured(tmp_path))) == (0.5, "ok", 3)
+
+
+def test_unstable_points_alone_are_measured_again_on_demand(tmp_path: Path) -> None:
+    places = [("shaky", "3 4 0.5"), ("steady", "0.5")]
+    study = study_of(f"hardware = [{', '.join(shaky(tmp_path, *each) for each in places)}]")
+    run(study, tmp_path)
+    assert measured(tmp_path) == ["shaky", "steady", "shaky"]
+    summary = run(study, tmp_path, retry=["unstable"])
+    assert (summary.kept.total(), dict(summary.written)) == (1, {"ok": 1})
+    assert measured(tmp_path)[3:] == ["shaky"]
+    found = by_place(rows(tmp_path))
+    assert {place: (row.status, row.other_round) for place, row in found.items()} == dict.fromkeys(
+        ("shaky", "steady"), ("ok", None)
+    )
+    assert run(study, tmp_path, retry=["unstable"]).kept.total() == 2
 
 
 @pytest.mark.parametrize("keep_builds", [False, True])

@@ -128,7 +128,24 @@ def test_an_interruption_says_what_goes_on_and_ends_the_workers(
         with pytest.raises(KeyboardInterrupt):
             session.run(study, out)
         assert session.workers.runner() is not runner
-    assert display.said[-1] == f"interrupted; `dlas run {out}` goes on. Rows so far: {out}"
+    assert display.said[-1] == f"interrupted; `dlas run {out}` goes on. No row yet"
+
+
+def test_an_interruption_before_there_is_a_folder_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, display = dlas.Study(axes=STUBS), Lines()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "_results", interrupted)
+    with (
+        Session.open("inline", cache=tmp_path, display=display) as session,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        session.run(study, tmp_path / "out")
+    assert display.said[-1].endswith("goes on. No row yet")
 
 
 def test_kernels_of_a_study_are_told_at_each_batch_where_its_compilers_know_them(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import dlas
 from dlas.errors import InputError, WrongOutput
 from dlas.stack import TrainingStep
-from dlas.sweep.engine.checks import check_training as refuse_untrainable
+from dlas.sweep.engine.checks import check_trainable
 from dlas.sweep.engine.steps.check import check_training
 from dlas.sweep.rows.results import Row, read_rows
 from dlas.sweep.study.limits import Limits
@@ -127,9 +127,9 @@ def test_one_image_is_refused_before_anything_is_written_where_batch_norm_needs_
     with pytest.raises(InputError, match=r"model cifar_resnet18.*batch 1 on images 3x8x8.*batch 2 or more"):
         dlas.run(made, tmp_path / "out", progress="silent")
     assert not (tmp_path / "out").exists()
-    refuse_untrainable(point for point in made.points() if point.batch == 2)
+    check_trainable(point for point in made.points() if point.batch == 2)
     # A larger image leaves its last batch norm several places.
-    refuse_untrainable(study(**{**small, "model": "squeezenet1_0", "batch": 1}).points())
+    check_trainable(study(**{**small, "model": "squeezenet1_0", "batch": 1}).points())
 
 
 def test_an_unknown_task_is_one_message() -> None:

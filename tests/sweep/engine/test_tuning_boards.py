@@ -12,7 +12,7 @@ from dlas.lowering.tuning.record_files import read_sections
 from dlas.stack import MeasureSettings
 from dlas.sweep.engine.planning import Planner
 from dlas.sweep.study import parts
-from dlas.sweep.study.reading import parse_study
+from dlas.sweep.study.study import Study
 from tests.fixtures import commands
 from tests.fixtures.boards import ALL, STUDY, arm_profile, board_profile, by_device
 from tests.fixtures.engine import rows, run_apart
@@ -25,7 +25,7 @@ def test_a_point_can_be_planned_while_its_board_is_away(tmp_path: Path) -> None:
         profile = arm_profile(tmp_path, "one", listener.getsockname()[1])
     axes = 'algorithm = ["direct"]\ncompiler = ["metaschedule"]'
     planner = Planner(MeasureSettings(), tmp_path)
-    points = parse_study(STUDY.format(axes=axes, board=profile)).points()
+    points = Study.parse(STUDY.format(axes=axes, board=profile)).points()
     here, board = (planner.plan(point).artifacts()["tuning"] for point in points)
     assert here != board
 
@@ -40,7 +40,7 @@ def test_every_algorithm_is_tuned_on_a_board_and_gives_the_same_there(tmp_path: 
     names = ", ".join(f'"{name}"' for name in parts.names("algorithm"))
     axes = (ALL % names).replace('["untuned", "hand"]', '[{ name = "metaschedule", trials = 1 }]')
     with served(tmp_path) as server:
-        run_apart(parse_study(STUDY.format(axes=axes, board=board_profile(tmp_path, server))), tmp_path)
+        run_apart(Study.parse(STUDY.format(axes=axes, board=board_profile(tmp_path, server))), tmp_path)
     found = rows(tmp_path)
     assert {row.status for row in found} == {"ok"}, {row.reason for row in found}
     for row in found:
@@ -57,7 +57,7 @@ def test_every_algorithm_is_tuned_on_a_board_and_gives_the_same_there(tmp_path: 
 def test_a_longer_search_on_a_board_selects_what_computes_the_same(tmp_path: Path) -> None:
     axes = 'algorithm = ["direct", "csr_direct"]\ncompiler = [{ name = "metaschedule", trials = 6 }]'
     with served(tmp_path) as server:
-        run_apart(parse_study(STUDY.format(axes=axes, board=board_profile(tmp_path, server))), tmp_path)
+        run_apart(Study.parse(STUDY.format(axes=axes, board=board_profile(tmp_path, server))), tmp_path)
     found = rows(tmp_path)
     assert {row.status for row in found} == {"ok"}, {row.reason for row in found}
     for row in found:

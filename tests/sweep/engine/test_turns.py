@@ -14,6 +14,7 @@ from dlas.bench.processes.events import ChildEnd, Event, Task
 from dlas.bench.processes.interface import Runner
 from dlas.bench.processes.server import WorkerServer
 from dlas.bench.store.cache import Cache
+from dlas.face.console.progress import SweepProgress
 from dlas.sweep.engine.planning import Planner
 from dlas.sweep.engine.point_run import PointRun
 from dlas.sweep.engine.turns import Turns, lock_device
@@ -122,8 +123,8 @@ def ready_runs(folder: Path, hardware: str = "tests.fixtures.stubs:StubHardware"
     device = f'hardware = [{{name = "{hardware}", place = "{os.getpid()}-{folder.name}"}}]'
     study = study_of(f"{TWO}\n{device}")
     planner = Planner(study.measure, folder)
-    plans = [(point, planner.plan(point)) for point in study.points()]
-    return [PointRun(point, plan, folder / "log", done=len(plan.steps)) for point, plan in plans]
+    plans = map(planner.plan, study.points())
+    return [PointRun(plan, folder / "log", done=len(plan.steps)) for plan in plans]
 
 
 def turns_of(recorder: Recorder, folder: Path, free_memory: float = 1.0) -> Turns:
@@ -213,7 +214,7 @@ def test_a_check_has_a_device_elsewhere_alone(tmp_path: Path, hardware: str, tak
 def test_nothing_starts_while_another_sweep_has_the_device(tmp_path: Path) -> None:
     recorder = Recorder()
     turns, runs = turns_of(recorder, tmp_path), ready_runs(tmp_path)
-    held = lock_device(runs[0].device.device)
+    held = lock_device(runs[0].plan.device.device)
     assert held is not None
     turns.start(runs, [])
     assert (turns.taken, recorder.new()) == (False, [])
@@ -221,6 +222,32 @@ def test_nothing_starts_while_another_sweep_has_the_device(tmp_path: Path) -> No
     turns.start(runs, [])
     assert (turns.taken, recorder.new()) == (True, [("launch", 1)])
     turns.ended(1)
+
+
+def test_a_sweep_that_waits_says_for_what_and_who_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = f"{os.getpid()}-{tmp_path.name}"
+    study = study_of(f'hardware = [{{ name = "tests.fixtures.stubs:StubHardware", place = "{place}" }}]')
+    (point,) = study.points()
+    plan = Planner(study.measure, tmp_path / "cache").plan(point)
+    network, device = plan.artifacts()["network"], plan.device.device
+    locks = [Cache(tmp_path / "cache").try_lock(f"network-{network}"), lock_device(device)]
+    waited: list[str] = []
+
+    def show(self: SweepProgress, runs: Sequence[PointRun], summary: object, waiting_for: str) -> None:
+        if waiting_for and waiting_for not in waited:
+            waited.append(waiting_for)
+            held = locks.pop(0)
+            assert held is not None
+            held.release()
+
+    monkeypatch.setattr(SweepProgress, "show", show)
+    run(study, tmp_path)
+    assert waited == [
+        f"network {network[:8]}, which process {os.getpid()} holds",
+        f"device {device!r}, which process {os.getpid()} holds",
+    ]
 
 
 @pytest.mark.parametrize("until", ["build", "check"])

@@ -152,9 +152,3 @@ def test_a_file_that_unpacks_to_too_much_is_refused_before_it_fills_the_memory(t
     ):
         with pytest.raises(InputError, match=said):
             sum(1 for _ in complete_lines(path, bounds))
-
-
-def test_a_line_that_is_no_text_is_named(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(row().line().encode() + b'{"id":"\xff"}\n')
-    with pytest.raises(InputError, match=r"results\.jsonl, line 2: .*utf-8"):
-        read(tmp_path)

@@ -11,10 +11,10 @@ from dlas.analysis.choosing.layers import layer_times
 from dlas.analysis.roles import with_roles
 from dlas.face.console.show import show
 from dlas.face.reporting import report
+from dlas.sweep.rows.details import read_details
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.layer_times import LARGEST_COST, profile
 from dlas.sweep.rows.results import Row
-from tests.fixtures.details import read_details
 from tests.fixtures.printing import printed
 from tests.fixtures.rows import row, write
 
@@ -74,7 +74,7 @@ def test_the_report_compares_corrected_layers_and_names_both_points(tmp_path: Pa
     rows = [profiled(0.0), profiled(80.0, "library", compiler="onnxruntime")]
     folder = write(tmp_path / "rows", rows)
     points: pd.DataFrame = with_roles(read(folder))
-    details = read_details([str(folder)], points)
+    details = read_details(points)
     sums = [sum(layer.latency_s for layer in details.layers[line]) for line in (0, 1)]
     assert sums == pytest.approx([190e-6, 190e-6])
     report([folder], tmp_path / "report.html")

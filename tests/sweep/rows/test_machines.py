@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import lzma
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,14 @@ from dlas.analysis.roles import with_roles
 from dlas.analysis.winners import standings
 from dlas.face.tables.points import table
 from dlas.sweep.rows.frame import read
-from dlas.sweep.rows.machines import differences, machine_id, machine_name, with_threads
+from dlas.sweep.rows.machines import (
+    differences,
+    machine_id,
+    machine_name,
+    with_core_caches,
+    with_threads,
+)
+from dlas.sweep.rows.results import Row
 from tests.fixtures.printing import printed
 from tests.fixtures.rows import row, write
 
@@ -105,3 +114,22 @@ def test_threads_stand_among_a_labels_options() -> None:
     assert with_threads("local_cpu", 2) == "local_cpu(threads=2)"
     assert with_threads("board(place=here, zone=1)", 2) == "board(place=here, threads=2, zone=1)"
     assert with_threads("local_cpu(threads=1)", 2) == "local_cpu(threads=1)"
+
+
+RECORDED = Path(__file__).parents[2] / "data/recorded/sweep/results.jsonl.xz"
+
+
+def test_a_row_of_before_tells_caches_for_each_core_and_is_of_the_same_machine() -> None:
+    line = lzma.decompress(RECORDED.read_bytes()).decode().splitlines()[0]
+    before, device = json.loads(line)["device"], Row.parse(line).device
+    assert "l1d_core_bytes" not in before and device["l1d_bytes"] == 98304
+    assert (device["l1d_core_bytes"], device["l2_core_bytes"]) == (48 * 1024, 1024 * 1024)
+    assert machine_id(device) == machine_id(before) == "a4ed79fe"
+    assert differences(device, before) == differences(before, device) == []
+    again = Row.parse(Row.parse(line).line())
+    assert again.device == device, "a row that was written with them is read as it is"
+
+
+@pytest.mark.parametrize("device", [{}, {"l1d_bytes": 65536}, {"l1d_bytes": "many", "physical_cores": 2}])
+def test_caches_for_each_core_are_left_out_where_they_are_unknown(device: dict[str, Any]) -> None:
+    assert with_core_caches(device) == device

@@ -10,12 +10,12 @@ import pytest
 import dlas
 from dlas.sweep.rows.columns import AGREEMENTS, CACHED, CLOCKS, DIFFERENCES, WAITS
 from dlas.sweep.rows.results import read_rows
-from dlas.sweep.study.reading import read_study
+from dlas.sweep.study.study import Study
 from tests.fixtures.commands import Command
 
 RECORDED = Path(__file__).parent / "recorded"
 LATER = {
-    **{"packed_bytes": "Int64", "machine_id": "string", "unstable": "boolean", "unstable_reason": "string"},
+    **{"packed_bytes": "Int64", "machine_id": "string"},
     **dict.fromkeys((*WAITS, *CACHED), "float64"),
     "task": "string",
     **{"memory_s": "float64", "resident_bytes": "Int64", "loading_memory_bytes": "Int64"},
@@ -38,7 +38,7 @@ def test_its_table_has_the_columns_that_it_had_and_nothing_in_those_added_later(
 
 
 def test_its_points_are_those_of_its_study_today() -> None:
-    points = {point.id for point in read_study(RECORDED / "study.toml").points()}
+    points = {point.id for point in Study.read(RECORDED / "study.toml").points()}
     assert points == {row.id for row in read_rows(RECORDED)}
 
 

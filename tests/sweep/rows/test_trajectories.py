@@ -109,5 +109,5 @@ def test_the_elbow_is_chosen_or_else_what_validation_images_allow() -> None:
 
 
 def test_time_includes_all_milestones() -> None:
-    assert fine_tuning_seconds(pruned(0.9, curve([0.5, 0.9], 0.98, 0.9))) == pytest.approx(20)
-    assert fine_tuning_seconds(row()) is None
+    assert fine_tuning_seconds(pruned(0.9, curve([0.5, 0.9], 0.98, 0.9)).reached) == pytest.approx(20)
+    assert fine_tuning_seconds(row().reached) is None

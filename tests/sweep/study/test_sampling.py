@@ -12,8 +12,7 @@ import pytest
 
 from dlas.errors import InputError
 from dlas.sweep.study.point import Point
-from dlas.sweep.study.reading import as_study, parse_study, read_study
-from dlas.sweep.study.study import Study, check_size
+from dlas.sweep.study.study import Study
 
 STUB = "tests.fixtures.stubs:"
 MODEL = {"name": f"{STUB}StubModel", "factor": "drawn"}
@@ -59,7 +58,7 @@ def test_the_time_to_draw_thousands_of_points_grows_with_their_number() -> None:
     assert len(ids(crossed)) == 2000
     middle = time.process_time()
     drawn = study(2000)
-    check_size(drawn)
+    drawn.check_size()
     assert len(ids(drawn)) == 2000
     assert time.process_time() - middle < 30 * (middle - started)
 
@@ -124,7 +123,7 @@ def test_points_that_a_library_runtime_merges_are_drawn_once() -> None:
     drawn = study(11, ["algorithm", "compiler"], model=f"{STUB}StubModel", batch=1, compiler=compiler)
     assert len(set(ids(drawn))) == 11
     with pytest.raises(InputError, match="algorithm, compiler give 11 different draws"):
-        check_size(drawn.with_sample(12))
+        drawn.with_sample(12).check_size()
 
 
 def test_all_of_a_small_space_can_be_drawn() -> None:
@@ -137,7 +136,7 @@ def test_all_of_a_small_space_can_be_drawn() -> None:
 def test_a_space_too_large_to_cross_is_drawn_from() -> None:
     options = {"factor": [n / 7 for n in range(1, 2000)], "seconds": [n / 9 for n in range(1, 2000)]}
     huge = study(50, model={"name": f"{STUB}StubModel", **options})
-    check_size(huge)
+    huge.check_size()
     assert len(set(ids(huge))) == 50
 
 
@@ -162,12 +161,12 @@ EIGHT = [
 )
 def test_more_points_than_there_are_are_refused(drawn: Study, said: str) -> None:
     with pytest.raises(InputError, match=f"points = [0-9]+: more points than there are: .*{said}"):
-        check_size(drawn)
+        drawn.check_size()
 
 
 def test_a_sample_of_over_a_million_points_is_refused_at_once() -> None:
     with pytest.raises(InputError, match=r"expands to 4,000,000 points \(100,000 draws of model; .*batch 4"):
-        check_size(study(100_000, "model"))
+        study(100_000, "model").check_size()
 
 
 SAMPLE = "[sample]\npoints = 3\n"
@@ -194,7 +193,7 @@ SAMPLE = "[sample]\npoints = 3\n"
 def test_a_bad_sample_is_one_clear_message(written: str, said: str) -> None:
     text = f'name = "s"\n{written}[axes]\nmodel = [{{ name = "{STUB}StubModel", factor = "drawn" }}]\n'
     with pytest.raises(InputError, match=said):
-        parse_study(text)
+        Study.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -218,15 +217,15 @@ def test_the_number_of_points_may_be_given_beside_the_study(tmp_path: Path) -> N
     drawn = study(5)
     path = tmp_path / "study.toml"
     path.write_text(drawn.toml())
-    assert ids(read_study(path)) == ids(drawn)
+    assert ids(Study.read(path)) == ids(drawn)
     for given in (path, drawn, drawn.written, {**drawn.written, "sample": None}):
-        assert ids(as_study(given, 7)) == ids(study(7))
+        assert ids(Study.of(given, 7)) == ids(study(7))
     path.write_text(drawn.toml().replace("points = 5", 'axes = ["model", "batch"]'))
-    assert len(ids(read_study(path, 2))) == 20
+    assert len(ids(Study.read(path, 2))) == 20
     plain = study(None, model=f"{STUB}StubModel")
-    assert set(ids(as_study(plain, 7))) < set(ids(plain))
+    assert set(ids(Study.of(plain, 7))) < set(ids(plain))
     with pytest.raises(InputError, match=r"\[sample\] points = -1"):
-        as_study(path, -1)
+        Study.of(path, -1)
 
 
 def test_the_values_of_a_drawn_axis_are_those_that_were_drawn() -> None:

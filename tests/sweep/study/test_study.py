@@ -8,8 +8,7 @@ import pytest
 from dlas.errors import InputError
 from dlas.sweep.study.chain import Chain
 from dlas.sweep.study.point import Choice, Point
-from dlas.sweep.study.reading import as_study, parse_study, read_study
-from dlas.sweep.study.study import Study, check_size
+from dlas.sweep.study.study import Study
 from tests.fixtures.package import ROOT
 
 STUBS = """
@@ -29,7 +28,7 @@ def with_axis(line: str) -> str:
 
 
 def points(text: str) -> list[Point]:
-    return list(parse_study(text).points())
+    return list(Study.parse(text).points())
 
 
 def test_options_given_lists_are_tried_at_each_value() -> None:
@@ -100,7 +99,7 @@ def test_a_library_runtime_collapses_the_algorithm_axis_and_merges() -> None:
         '["tests.fixtures.stubs:StubCompiler"]',
         '["tests.fixtures.stubs:StubCompiler", "tests.fixtures.stubs:StubLibrary"]',
     )
-    study = parse_study(text)
+    study = Study.parse(text)
     expansion = study.expansion()
     found = list(study.points(expansion))
     assert [point.algorithm.name for point in found].count("library") == 1
@@ -117,7 +116,7 @@ compiler = "*StubCompiler"
 reason = "too big"
 """
     )
-    study = parse_study(text)
+    study = Study.parse(text)
     expansion = study.expansion()
     assert [point.batch for point in study.points(expansion)] == [1]
     assert dict(expansion.skipped) == {"too big": 1}
@@ -165,7 +164,8 @@ def test_points_that_will_be_compared_are_neighbours() -> None:
         ('name = "s"\n[axes]\nmodel = [', "broken TOML.*\n  line 3: model = \\["),
         ("name = 3\n[axes]\nbatch = [1]", "name = 3"),
         ('name = "../s"\n[axes]\nbatch = [1]', "'../s'"),
-        ("[axes]\nbatch = [1]", "name = None"),
+        ("[axes]\nbatch = [1]", "the study has no name: write name"),
+        ('[axes]\nbatch = [1]\nmodel = ["nowhere"]', "unknown model 'nowhere'"),
         ('nmae = "s"', "unknown key in the study 'nmae'; did you mean 'name'"),
         (with_axis('modle = ["x"]'), "unknown axis 'modle'; did you mean 'model'"),
         (with_axis('compiler = ["untunde"]'), "unknown compiler 'untunde'; did you mean 'untuned'"),
@@ -205,13 +205,13 @@ def test_points_that_will_be_compared_are_neighbours() -> None:
 )
 def test_bad_input_is_one_clear_message(text: str, said: str) -> None:
     with pytest.raises(InputError, match=f"(?s){said}"):
-        parse_study(text)
+        Study.parse(text)
 
 
 def test_a_study_that_expands_to_nothing_says_why() -> None:
-    study = parse_study(STUBS + '[[skip]]\nmodel = "*"\nreason = "not today"')
+    study = Study.parse(STUBS + '[[skip]]\nmodel = "*"\nreason = "not today"')
     with pytest.raises(InputError, match=r"expands to nothing.*1 by 'not today'"):
-        check_size(study)
+        study.check_size()
 
 
 def test_a_study_of_over_a_million_points_is_refused_at_once() -> None:
@@ -221,21 +221,21 @@ def test_a_study_of_over_a_million_points_is_refused_at_once() -> None:
     )
     text += f"\nbatch = {[n + 1 for n in numbers]}"
     with pytest.raises(InputError, match=r"1,440,000 points .*model 1200.*at most 1,000,000"):
-        check_size(parse_study(text))
+        Study.parse(text).check_size()
 
 
 def test_an_unreadable_study_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nothing\.toml"):
-        read_study(tmp_path / "nothing.toml")
+        Study.read(tmp_path / "nothing.toml")
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not a text file"):
-        read_study(binary)
+        Study.read(binary)
 
 
 def test_the_documented_study_is_a_study() -> None:
     page = (ROOT / "docs/studies.md").read_text()
-    check_size(parse_study(page.partition("```toml\n")[2].partition("```")[0]))
+    Study.parse(page.partition("```toml\n")[2].partition("```")[0]).check_size()
 
 
 def test_a_study_may_be_written_in_python() -> None:
@@ -253,11 +253,11 @@ def test_a_study_may_be_written_in_python() -> None:
         (2.5, 1),
     ]
     assert dict(found[0].model.options)["trace"] == "here"
-    again = parse_study(study.toml())
+    again = Study.parse(study.toml())
     assert again == study and (again.measure.repeats, again.limits.build) == (3, 5)
     assert [point.id for point in again.points()] == [point.id for point in found]
-    assert as_study(study) is study
-    assert as_study({"axes": axes, "name": "s"}).axes == study.axes
+    assert Study.of(study) is study
+    assert Study.of({"axes": axes, "name": "s"}).axes == study.axes
 
 
 @pytest.mark.parametrize(
@@ -273,11 +273,11 @@ def test_a_study_may_be_written_in_python() -> None:
 )
 def test_a_study_in_python_is_checked_like_a_file(table: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        as_study(table)
+        Study.of(table)
 
 
 def test_a_skip_rule_that_matches_no_point_is_told_with_what_there_is() -> None:
-    study = parse_study(
+    study = Study.parse(
         """
 name = "s"
 [axes]

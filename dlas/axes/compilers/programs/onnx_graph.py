@@ -10,6 +10,7 @@ from dlas.errors import Unsupported
 from dlas.networks.exporting import as_onnx
 from dlas.networks.onnx.halves import in_single
 from dlas.networks.onnx.network import OnnxNetwork, number_type
+from dlas.networks.pooling import WrittenPooling
 from dlas.stack import Network, Target
 
 MODEL = "model.onnx"
@@ -36,7 +37,8 @@ def write_graph(network: Network, batch: int, folder: Path, single: bool = False
 
     With ``single``, numbers of 16 bits are stored in 32, and nothing is cast.
     """
-    model = as_onnx(network, batch)
+    with WrittenPooling():
+        model = as_onnx(network, batch)
     if single:
         model = in_single(model)
     folder.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,10 @@ from dlas.analysis.winners import Winner
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.sections.highlights import Item
 from dlas.sweep.rows.labels import points as counted
+from dlas.sweep.rows.results import UNSTABLE
 
 RETRIES = {
+    UNSTABLE: "let the machine rest, then measure them again with",
     "timeout": "raise their limit under [limits], then run",
     "failed": "read a reason and its log, fix the cause, then run",
     "wrong": "do not use the part that computed them until it is fixed; then run",
@@ -19,7 +21,7 @@ RETRIES = {
 
 
 def retries(context: Context, statuses: Counter[str]) -> Iterator[Item]:
-    """Yield how to run failed points again."""
+    """Yield how to run points again that failed or were unstable."""
     folder = shlex.quote(context.folders[0]) if len(context.folders) == 1 else "FOLDER"
     for status, remedy in RETRIES.items():
         if statuses[status]:

@@ -34,4 +34,4 @@ def section(context: Context) -> Section | Absent:
 
 def _told(finding: Finding) -> bool:
     """Return whether the rows say anything of an observation."""
-    return any(claim.verdict != OPEN for claim in finding.claims)
+    return any(claim.verdict != OPEN for claim in [*finding.claims, *finding.of_paper])

@@ -58,20 +58,23 @@ def _with_start(curve: Trajectory, dense: Mapping[Any, Any] | None) -> Trajector
 
 
 def _lead(curves: Sequence[Trajectory]) -> str:
-    """Return how far each technique can prune, in a sentence each."""
-    ratios_by_name: dict[str, list[float]] = {}
+    """Return how far each technique can prune the networks that all of them prune, in a sentence each."""
+    ratios: dict[str, dict[tuple[str, str, int], list[float]]] = {}
     for curve in curves:
         place, why = curve.chosen()
         if place is not None and why != ONLY:
-            ratios_by_name.setdefault(curve.name, []).append(curve.steps[place].ratio)
-    sentences = [
-        f"{name} removes {_span(ratios)} of the convolutions' weights"
-        + (f" of {len(ratios)} networks" if len(ratios) > 1 else "")
-        for name, ratios in sorted(ratios_by_name.items())
-    ]
+            of_name = ratios.setdefault(curve.name, {})
+            of_name.setdefault(curve.network, []).append(curve.steps[place].ratio)
+    networks = set.intersection(*map(set, ratios.values())) if ratios else set()
     lead = "Levels are chosen on validation images and reported on test images."
-    if not sentences:
+    if not networks:
         return lead
+    several = f" of {len(networks)} networks" if len(networks) > 1 else ""
+    sentences = [
+        f"{name} removes {_span([ratio for network in networks for ratio in of_name[network]])} of the "
+        f"convolutions' weights{several}"
+        for name, of_name in sorted(ratios.items())
+    ]
     return f"At its elbow, or within 1 point of the dense network, {'; '.join(sentences)}. {lead}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -13,12 +13,13 @@ from dlas.analysis.winners import Times, Winner
 from dlas.face.reporting.context import Context
 from dlas.sweep.rows.labels import factor, listed, shortened
 from dlas.sweep.rows.labels import points as counted
+from dlas.sweep.rows.results import UNSTABLE
 
 Item = tuple[str, int | None]
 CHOICE = ("compression", "algorithm", "compiler")
 MOST_REASON = 100
 MOST_NAMED = 4
-"""Most cases that a sentence names; more are counted."""
+"""Most cases or points that a sentence names; more are counted."""
 FEWEST = 4
 """Least number of comparisons that say whether an order depends on something."""
 ENDINGS = {
@@ -30,33 +31,60 @@ ENDINGS = {
 PLURALS = {"batch": "batch sizes", "hardware": "devices"}
 
 
+def left_out(context: Context, lines: Iterable[int], axes: Sequence[str] = CHOICE) -> str:
+    """Return which points a sentence leaves out as unstable, as its end; empty where it leaves out none.
+
+    Parameters
+    ----------
+    lines : iterable of int
+        The points that it is about, stable or not.
+    axes : sequence of str
+        Those that name them.
+    """
+    unstable = [line for line in lines if context.status(line) == UNSTABLE]
+    names = list(dict.fromkeys(context.name(line, axes) for line in unstable))
+    if not names:
+        return ""
+    which = listed(names) if len(names) <= MOST_NAMED else counted(len(unstable))
+    return f" (left out as unstable: {which})"
+
+
 def fastest(context: Context, best: Sequence[Winner]) -> Iterator[Item]:
     """Yield what is the fastest in each setting."""
     won = [winner.points[0] for winner in best if winner.points]
+    without = left_out(context, range(len(context.points)))
     if len(won) == 1:
-        yield f"The fastest takes {context.ms_text(won[0])} ms: {context.name(won[0], CHOICE)}.", won[0]
+        name = context.name(won[0], CHOICE)
+        yield f"The fastest takes {context.ms_text(won[0])} ms: {name}{without}.", won[0]
     elif won:
-        yield f"The fastest: {_who(context, {line: context.name(line, CHOICE) for line in won})}.", None
+        names = {line: context.name(line, CHOICE) for line in won}
+        yield f"The fastest: {_who(context, names)}{without}.", None
 
 
 def against_runtimes(context: Context) -> Iterator[Item]:
     """Yield the speed of the fastest code compiled here over the fastest runtime, over all settings."""
     runtime = (context.points["tuning"] == "runtime").to_numpy(dtype=bool)
     times = Times(context.points)
-    ratios, named = [], -1
+    ratios, named, compared = [], -1, list[int]()
     for lines in groups(context.points, SETTING):
         mine, theirs = (times.fastest(lines[chosen[lines]]).points for chosen in (~runtime, runtime))
         if mine and theirs:
             ratios.append(context.median_ms(theirs[0]) / context.median_ms(mine[0]))
             named = theirs[0]
+            compared += lines.tolist()
+    without = left_out(context, compared)
     if len(ratios) == 1:
         beaten = f"the fastest runtime, {context.value(named, 'compiler')}"
-        yield f"The fastest code compiled here is {factor(ratios[0])} times as fast as {beaten}.", named
+        yield (
+            f"The fastest code compiled here is {factor(ratios[0])} times as fast as {beaten}{without}.",
+            named,
+        )
     elif ratios:
         span = f"{factor(min(ratios))} to {factor(max(ratios))} times as fast as the fastest runtime"
         faster = sum(ratio > 1 for ratio in ratios)
         share = f"all {faster}" if faster == len(ratios) else f"{faster} of {len(ratios)}"
-        yield f"The fastest code compiled here is {span}: faster for {share} {cases(context)}.", None
+        text = f"The fastest code compiled here is {span}: faster for {share} {cases(context)}{without}."
+        yield text, None
 
 
 def winning_algorithms(context: Context) -> Iterator[Item]:
@@ -74,7 +102,9 @@ def winning_algorithms(context: Context) -> Iterator[Item]:
     techniques = {line: str(context.points["compression_name"].iat[line]) for line in best}
     called = {line: "the dense network" if name == DENSE else name for line, name in techniques.items()}
     where = called if axes != SETTING else None
-    yield f"The fastest of the algorithms compiled here: {_who(context, winners, where)}.", None
+    here = np.flatnonzero(context.points["tuning"] != "runtime").tolist()
+    won = f"{_who(context, winners, where)}{left_out(context, here)}"
+    yield f"The fastest of the algorithms compiled here: {won}.", None
 
 
 def _who(context: Context, winners: dict[int, str], where: dict[int, str] | None = None) -> str:
@@ -112,7 +142,8 @@ def dependence(context: Context) -> Iterator[Item]:
             plural, along = (PLURALS.get(name, f"{name}s") for name in (ranking.ranked, ranking.along))
             yield (
                 f"Which of two {plural} is faster depends on the {ranking.along}: between two {along}, their "
-                f"order changes in {ranking.flipped} of {ranking.compared} comparisons.",
+                f"order changes in {ranking.flipped} of {ranking.compared} comparisons"
+                f"{left_out(context, range(len(context.points)))}.",
                 None,
             )
             return

@@ -8,7 +8,7 @@ import numpy as np
 
 from dlas.analysis.options import paired_by_part, settings_by_part
 from dlas.face.reporting.context import Context
-from dlas.face.reporting.sections.highlights import Item
+from dlas.face.reporting.sections.highlights import Item, left_out
 from dlas.sweep.rows.labels import times_as_fast
 
 NAMES = ("model", "compression", "algorithm")
@@ -16,11 +16,12 @@ NAMES = ("model", "compression", "algorithm")
 
 def options(context: Context) -> Iterator[Item]:
     """Yield what is compared apart because it differs in options only, by part with the best options."""
+    without = left_out(context, range(len(context.points)))
     for found in settings_by_part(context.points):
         text = f"Settings that differ in options only are compared apart: {found.differing}."
         if found.best.points:
             fastest = found.best.points[0]
-            text += f" The fastest of them: {context.name(fastest)}, {context.ms_text(fastest)} ms."
+            text += f" The fastest of them: {context.name(fastest)}, {context.ms_text(fastest)} ms{without}."
         yield text, found.best.points[0] if found.best.points else None
     kinds = context.points["tuning"]
     pairs = paired_by_part(context.points, kinds == "untuned", kinds == "tuned", "compiler")
@@ -30,6 +31,6 @@ def options(context: Context) -> Iterator[Item]:
         named = " against ".join(context.name(line, NAMES) for line in (second, first))
         yield (
             "Points that were tuned and untuned with different options only, the best options of both: tuned "
-            f"code is {times_as_fast(mean)}, geometric mean of {len(pairs)}, e.g. {named}.",
+            f"code is {times_as_fast(mean)}, geometric mean of {len(pairs)}, e.g. {named}{without}.",
             second,
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlas.analysis.matching import groups, natural
+from dlas.analysis.matching import groups, natural, result_in
 from dlas.analysis.pareto import undominated
 from dlas.analysis.paths import (
     ALL,
@@ -30,7 +30,7 @@ from dlas.face.reporting.palette import NEUTRAL, SLOTS, colours, rgb
 
 DEVICE = tuple(name for name in PLACE if name not in ("batch", "seed"))
 """Columns of a network on a device, whose batch sizes share a panel."""
-LEGACY = "% of the legacy network's"
+LEGACY = "% of the path of zeros"
 MEMBERS = {IN: "in the Pareto set", OPEN: "open", OUT: "not in it"}
 STAGE, BASE = "compression.stage", "base"
 ALIKE = ("dataset", "model", "task", "seed")
@@ -68,7 +68,9 @@ def _saved(context: Context, found: pd.DataFrame) -> Figure:
     legend = _batches(found)
     spec = charts.scatter(f"multiply-adds, {LEGACY}", f"latency, {LEGACY}", legend, logarithmic=False)
     known = places(found)["correlation"].dropna()
-    sentence = "Above the diagonal a path saves less time than multiply-adds; large dots are in a Pareto set."
+    sentence = "Above the diagonal a path saves less time than multiply-adds."
+    if (found["member"] == IN).any():
+        sentence += " Large dots are in a Pareto set."
     if len(known):
         sentence += f" Rank correlations lie between {known.min():.2f} and {known.max():.2f}."
     panels = _panels(context, found, "macs_share", "latency_share")
@@ -82,8 +84,9 @@ def _normalised(context: Context, found: pd.DataFrame) -> Figure:
     spec = charts.scatter(f"latency, {LEGACY}", "accuracy, %", legend, logarithmic=False)
     panels = _panels(context, found, "latency_share", "accuracy")
     sentence = (
-        "Latencies are shares of the legacy network's with the same batch: were time saved alike with every "
-        "batch, the dots of a path would coincide. Large dots are in a Pareto set."
+        "Latencies are shares of that of the path of zeros, the network itself, with the same batch: were "
+        "time saved alike with every batch, the dots of a path would coincide. "
+        "Large dots are in a Pareto set."
     )
     title = "Accuracy against the time that a path leaves, by batch"
     return Figure("paths-normalised", title, sentence, panels, {"": spec}, legend, across=3)
@@ -201,7 +204,7 @@ def _networks(points: pd.DataFrame) -> pd.DataFrame:
     stage = points[STAGE].fillna(BASE) if STAGE in points else BASE
     series = points["compression_name"].astype(str).where(~leaf, COMPRESSION + "(" + stage + ")")
     networks = points.assign(path=path, series=series, accuracy=_percent(points), cost=1e-6 * macs)
-    known = networks[(points["status"] == "ok") & (path != ALL)].dropna(subset=["accuracy", "cost"])
+    known = networks[result_in(networks, "accuracy") & (path != ALL)].dropna(subset=["cost"])
     return known.drop_duplicates([*ALIKE, "compression"])
 
 

@@ -23,8 +23,7 @@ def section(context: Context) -> Section | Absent:
     lead = (
         "A path takes the network's own phase for a 0 and the shallow one for a 1. It is in the Pareto set "
         "where every path that is at least as accurate is surely slower; where intervals overlap, that is "
-        "open. Without accuracies, a path counts as at least as accurate as those that have its shallow "
-        "phases and more."
+        "open."
     )
     sets = places(found)
     blocks: list[Block] = [*figures(context, found), pareto_sets(sets, context.filters)]

@@ -27,7 +27,8 @@ def section(context: Context) -> Section | Absent:
         return Absent(title, "points of a compressed network")
     lead = (
         "The expected speed-up follows from the work saved: 1 / (1 - ratio) for pruning, 32 / bits for "
-        "types. Achieved is the time of the fastest dense algorithm over that of the compression's fastest "
+        "types, the dense network's multiply-adds over its own for a path. Achieved is "
+        "the time of the fastest dense algorithm over that of the compression's fastest "
         "algorithm, in the same setting under the same compiler; the share is achieved over expected. A "
         "dense kernel computes masked weights like any others; removing channels removes their work."
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlas.analysis.matching import SETTING, groups, identity, natural, paired
+from dlas.analysis.matching import SETTING, groups, identity, in_all, natural, paired
 from dlas.analysis.roles import TUNINGS
 from dlas.face.reporting import charts
 from dlas.face.reporting.blocks import Absent, Figure, Panel, Section
@@ -17,10 +17,11 @@ from dlas.face.tables.table import Cell, Column, Line, Table, numbers_of
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.columns import SAMPLES
 from dlas.sweep.rows.labels import MISSING, factor, times_as_fast
+from dlas.sweep.rows.labels import points as points_of
 
 NETWORK = (*SETTING, "compression")
-ALONE = "alone"
-"""Attribute of a frame of pairs: the number of points without a partner."""
+ALONE, SAME = "alone", "same"
+"""Attributes of a frame of pairs: the number of points without a partner, and the columns that matched."""
 
 
 def tuning(context: Context) -> Section | Absent:
@@ -85,7 +86,7 @@ def _ratios(context: Context, first: pd.Series, second: pd.Series, same: Sequenc
         [samples[line] for line in pairs["first"]], [samples[line] for line in pairs["second"]]
     )
     pairs = pairs.assign(low=bounds[:, 1], high=bounds[:, 2])
-    pairs.attrs[ALONE] = len(groups(context.points[second], same)) - len(pairs)
+    pairs.attrs |= {ALONE: len(groups(context.points[second], same)) - len(pairs), SAME: [*same]}
     return pairs
 
 
@@ -164,9 +165,12 @@ def _panels(context: Context, rows: list[dict[str, Any]], same: tuple[str, ...])
 
 def _table(name: str, pairs: Mapping[str, pd.DataFrame], caption: str) -> Table:
     lines = []
+    measured = {compiler: matched for compiler, matched in pairs.items() if len(matched)}
+    same = next(iter(pairs.values())).attrs[SAME]
+    shared = dict(zip(measured, in_all([*measured.values()], same), strict=True)) if measured else {}
     for compiler, matched in pairs.items():
-        order = matched["order"]
-        mean = factor(float(np.exp(np.log(matched["ratio"]).mean()))) if len(matched) else MISSING
+        order, ratios = matched["order"], shared.get(compiler, matched)["ratio"]
+        mean = factor(float(np.exp(np.log(ratios).mean()))) if len(ratios) else MISSING
         counts = [
             len(matched),
             (order > 0).sum(),
@@ -177,5 +181,6 @@ def _table(name: str, pairs: Mapping[str, pd.DataFrame], caption: str) -> Table:
         lines.append(Line([Cell(compiler), *(Cell(str(int(count))) for count in counts), Cell(mean)]))
     numbers = ("matched", "faster", "tie", "slower", "without a partner", "speed-up, geometric mean")
     columns = [Column("compiler"), *numbers_of(*numbers)]
-    note = "The mean is over the matched points, which may differ between compilers."
+    every = max(map(len, shared.values()), default=0)
+    note = f"The mean is over the {points_of(every)} that all compilers with a match have in common."
     return Table(name, f"{caption} {note}", columns, lines)

@@ -30,6 +30,7 @@ def section(context: Context) -> Section:
     statuses = Counter(context.points["status"])
     ends = ", ".join(f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status])
     lead = f"{counted(len(context.points))}: {ends}." if ends else _nothing(context)
+    lead = " ".join([lead, *(f"{sentence}." for sentence in context.missing)])
     times = Times(context.points)
     best = [times.fastest(lines) for lines in groups(context.points, SETTING)]
     blocks: list[Block] = [_fastest(context, best)] if best else []

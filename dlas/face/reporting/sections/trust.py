@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dlas.analysis.matching import unstable
 from dlas.face.reporting import charts
 from dlas.face.reporting.blocks import Block, Figure, Panel, Paragraph, Section
 from dlas.face.reporting.context import Context, significant
@@ -14,6 +13,7 @@ from dlas.face.reporting.palette import HUES, rgb
 from dlas.face.tables.table import Cell, Column, Line, Table
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.labels import rows
+from dlas.sweep.rows.results import UNSTABLE
 
 COLOURS = {"quiet": rgb(*HUES[0]), "noisy": rgb(*HUES[1])}
 MOST_NOISY = 50
@@ -61,10 +61,10 @@ def section(context: Context) -> Section:
 def _statements(context: Context) -> Iterator[str]:
     points = context.points
     yield f"{int(context.noisy.sum()):,} of {int(context.timed.sum()):,} timed points are noisy."
-    shaky = unstable(context.points)
-    if shaky.any():
+    shaky = int(points["status"].eq(UNSTABLE).sum())
+    if shaky:
         yield (
-            f"{counted(int(shaky.sum()))} unstable, also when measured again: slices differ too much, and no "
+            f"{counted(shaky)} unstable, also when measured again: slices differ too much, and no "
             "ratio, winner or observation counts them."
         )
     few = context.timed & (points["samples"].fillna(0) < FEW_SAMPLES).to_numpy(dtype=bool)
@@ -100,6 +100,8 @@ def _runs(context: Context) -> Iterator[str]:
         )
     if context.left_out:
         yield f"{rows(context.left_out)} left out: a copy, or a run that failed where another did not."
+    if context.damaged:
+        yield f"{rows(context.damaged)} left out: damaged."
     if context.details.unreadable:
         yield f"Files of tuning curves that are damaged and left out: {context.details.unreadable}."
     machines = points["machine"].nunique()

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from dlas.errors import InputError, Unfinished
-from dlas.prediction.adaptive.budget import LoopBudget
+from dlas.prediction.adaptive.loop import LoopBudget
 from dlas.stack import Backend, TuningCompiler
 from dlas.sweep.rows.labels import duration, number_of, points
 
@@ -34,6 +34,8 @@ FLOORS = 1.5
 """Noise floors to which an error can sensibly be brought."""
 FEWEST_PAIRS = 5
 """Points measured twice before the noise floor counts."""
+MARGIN = 1.2
+"""Minutes that are advised, as a multiple of those that the points so far ask for: others may be slower."""
 USUAL_FIT_S = 20.0
 USUAL_S = {"runtime": 4.0, "compiler": 12.0, "search": 300.0}
 """Seconds that a drawn network takes on two cores: with a runtime, compiled, compiled after a search."""
@@ -80,12 +82,12 @@ def check_minutes(minutes: float, compiler: str, point_s: float, networks: int) 
     InputError
         It says how many it takes.
     """
-    needed = _minutes(point_s * FIRST + end_s(point_s, networks, USUAL_FIT_S))
-    if minutes < needed:
+    needed_s = point_s * FIRST + end_s(point_s, networks, USUAL_FIT_S)
+    if 60 * minutes < needed_s:
         raise InputError(
             f"`minutes={minutes:g}`: {points(FIRST)}, the fewest that a predictor is fitted to, and "
-            f"{number_of(networks, 'network')} that it is then tried on take at least {needed} minutes "
-            f"with {compiler}"
+            f"{number_of(networks, 'network')} that it is then tried on take about "
+            f"{advised(needed_s)} minutes with {compiler}"
         )
 
 
@@ -111,7 +113,7 @@ def check_pace(budget: LoopBudget, measured: int, point_s: float, networks: int)
         raise Unfinished(
             f"`minutes={budget.minutes:g}` is too few: a point takes {duration(point_s)} here, and "
             f"{points(measured)} of {FIRST} are measured; the same command with "
-            f"`minutes={_minutes(budget.spent_s + left)}` goes on"
+            f"`minutes={advised(budget.spent_s + left)}` goes on"
         )
 
 
@@ -156,6 +158,6 @@ def stop_reason(errors: Sequence[float], floor: float | None, pairs: int) -> str
     return None
 
 
-def _minutes(seconds: float) -> int:
-    """Return whole minutes that are enough."""
-    return math.ceil(seconds / 60)
+def advised(seconds: float) -> int:
+    """Return whole minutes that are enough, also where points turn out a little slower."""
+    return math.ceil(MARGIN * seconds / 60)

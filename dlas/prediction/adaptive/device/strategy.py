@@ -15,7 +15,6 @@ import pandas as pd
 from dlas.analysis.matching import timed
 from dlas.bench.measuring.machine import Machine
 from dlas.errors import InputError, Unfinished
-from dlas.prediction.adaptive.budget import LoopBudget
 from dlas.prediction.adaptive.device import lines
 from dlas.prediction.adaptive.device.budget import (
     CANDIDATES,
@@ -38,7 +37,7 @@ from dlas.prediction.adaptive.device.record import (
     opened,
 )
 from dlas.prediction.adaptive.device.studies import DeviceStudies, examine
-from dlas.prediction.adaptive.loop import Batch, Loop, SteppedStrategy
+from dlas.prediction.adaptive.loop import Batch, Loop, LoopBudget, SteppedStrategy
 from dlas.prediction.learning import stored
 from dlas.prediction.learning.examples import example_of, operators_of
 from dlas.prediction.learning.fitting import quiet
@@ -160,7 +159,7 @@ class DeviceStrategy(SteppedStrategy):
             left_s = self.budget.left_s - end_s(point_s, len(self.asked.unseen), self._fit_s)
             count = points_of_round(len(known), int(left_s / point_s) - 1)  # one of them is measured again
             floor, pairs = noise_floor(read.frame, self.asked.target), len(read) - len(known)
-            reason = stop_reason(errors, floor, pairs) or ("" if count else "the minutes are used")
+            reason = stop_reason(errors, floor, pairs) or ("" if count else "the rest is for the end")
             self.say(lines.standing(read, len(known), errors, floor, self.budget.left_s, reason))
             chosen = [] if reason else self._chosen(committee, known, count)
             if not chosen:
@@ -223,7 +222,7 @@ class DeviceStrategy(SteppedStrategy):
 
     def _why(self) -> str:
         """Return the first reason of a point that cannot be used."""
-        reasons = (row.reason or row.unstable_reason for row in self.tried.values() if not usable(row))
+        reasons = (row.reason for row in self.tried.values() if not usable(row))
         return next(filter(None, reasons), "nobody knows why")
 
     def _committee(self, known: Points) -> Committee:
@@ -296,7 +295,7 @@ class DeviceStrategy(SteppedStrategy):
         except InputError as error:
             raise Unfinished(f"no predictor can be fitted: {error}") from None
         stored.write(self.folder, *fitted, beside=True)
-        self.say(lines.held_out(evaluated[0].evaluations[0].overall()))
+        self.say(lines.held_out(evaluated[0].first.overall()))
 
     def _tries(self, fitted: stored.StoredPredictor) -> Iterator[Batch]:
         """Yield the networks that were never seen, in turns with points that were fitted."""
@@ -313,7 +312,7 @@ class DeviceStrategy(SteppedStrategy):
             yield self._batch(list(own), UNSEEN)
             yield from self._again()
         rows = frame_of(self.rows[UNSEEN].values())
-        left_out = rows[~timed(rows)]["reason"].fillna("its times are unstable")
+        left_out = rows[~timed(rows)]["reason"].fillna("it has no time")
         self.failed += Counter(left_out.astype(str))
 
 

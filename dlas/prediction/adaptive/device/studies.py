@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from dlas.errors import InputError, listed
-from dlas.prediction.adaptive.budget import LoopBudget
 from dlas.prediction.adaptive.device.budget import FIRST, UNSEEN_BATCHES, check_minutes, usual_s
 from dlas.prediction.adaptive.device.record import UNSEEN, DeviceRequest, PartOption
+from dlas.prediction.adaptive.loop import LoopBudget
 from dlas.stack import Backend, Model
-from dlas.sweep.engine.checks import check_parts, unsupported
 from dlas.sweep.engine.diagnosis import examine_hardware
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import Choice, Point
@@ -150,8 +149,8 @@ def check_device(asked: DeviceRequest, drawn: Study, never_seen: Study) -> None:
             f"predictor is fitted to {FIRST} or more"
         ) from None
     for study in (drawn, never_seen):
-        check_parts(study)
-    if reason := unsupported(first):
+        study.check_parts()
+    if reason := first.unsupported():
         raise InputError(reason)
 
 

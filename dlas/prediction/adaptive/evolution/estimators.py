@@ -22,7 +22,6 @@ from dlas.prediction.learning.predictions import bound, check_within
 from dlas.prediction.predictors.lookup_table import BlockSum, LookupTable
 from dlas.stack import INFERENCE, Fitted, Samples
 from dlas.stack.types import Floats
-from dlas.sweep.engine.checks import check_study
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.example import Example
 from dlas.sweep.rows.frame import frame_of
@@ -288,7 +287,7 @@ def _true(space: StudySpace, points: Sequence[Point], session: Session) -> Float
         If networks have no accuracy, because images have no labels.
     """
     points = list(points)
-    check_study(space.small, points)
+    session.check(space.small, points=points)
     made = session.part.make(space.small, points, until="network", workspace="search")
     known = {row.id: row.accuracy for row in made.rows if row.status == "ok"}
     if known and all(accuracy is None for accuracy in known.values()):

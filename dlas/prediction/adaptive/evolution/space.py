@@ -12,7 +12,7 @@ import numpy as np
 
 from dlas.errors import InputError
 from dlas.networks.operators import Operators
-from dlas.prediction.learning.derived_operators import DerivedOperators
+from dlas.prediction.learning.examples import DerivedOperators
 from dlas.prediction.learning.features import columns, matrix, of_operators
 from dlas.stack import PART_AXES, Model, Predictor, Samples
 from dlas.sweep.study import parts

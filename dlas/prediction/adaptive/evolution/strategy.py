@@ -11,7 +11,6 @@ import pandas as pd
 
 from dlas.analysis.matching import timed
 from dlas.errors import InputError
-from dlas.prediction.adaptive.budget import LoopBudget
 from dlas.prediction.adaptive.evolution.estimators import Costs, Measurement, Scores, costs_of, scores_of
 from dlas.prediction.adaptive.evolution.evolution import (
     CostEstimate,
@@ -35,9 +34,8 @@ from dlas.prediction.adaptive.evolution.record import (
     read_search,
 )
 from dlas.prediction.adaptive.evolution.space import Candidate, StudySpace
-from dlas.prediction.adaptive.loop import Batch, Loop, SteppedStrategy
+from dlas.prediction.adaptive.loop import Batch, Loop, LoopBudget, SteppedStrategy
 from dlas.stack.types import Say
-from dlas.sweep.engine.checks import check_parts
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.files import check_appendable, holds_rows
 from dlas.sweep.rows.frame import frame_of
@@ -308,8 +306,8 @@ def earlier_search(folder: Path, space: StudySpace, asked: SearchRequest) -> Sea
     InputError
         If the folder holds something else.
     """
-    check_keepable(folder, space.study)
-    check_parts(space.study.with_sample(1))
+    check_keepable(folder, space.study.toml())
+    space.study.with_sample(1).check_parts()
     if not holds_search(folder):
         check_appendable(folder)
         if holds_rows(folder):

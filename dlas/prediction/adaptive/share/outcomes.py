@@ -30,8 +30,6 @@ class PointOutcome(NamedTuple):
         """Return what became of the point of a row."""
         if row.timed:
             return cls(statistics.median(row.latency_s), macs=row.macs)
-        if row.status == "ok":
-            return cls(None, row.unstable_reason or "its times are unstable", row.macs)
         return cls(None, f"{row.status}: {row.reason}", row.macs)
 
 

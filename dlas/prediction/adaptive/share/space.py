@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
 from typing import Any
 
@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dlas.prediction.adaptive.share.trends import UNTUNED, Trend, trends
-from dlas.stack import PART_AXES
 from dlas.stack.types import Floats
 from dlas.sweep.rows.labels import options
 from dlas.sweep.study import parts
+from dlas.sweep.study.axes import AXES
 from dlas.sweep.study.parts import LIBRARY
 from dlas.sweep.study.point import NONE, Choice, Point
 
@@ -72,26 +72,27 @@ class Space:
     @classmethod
     def of(cls, points: Sequence[Point]) -> Space:
         """Return the space of points."""
-        told = [_values(point) for point in points]
+        axes = {axis: [getattr(point, axis) for point in points] for axis in AXES}
+        told = [_values(dict(zip(axes, values, strict=True))) for values in zip(*axes.values(), strict=True)]
         names = dict.fromkeys(name for values in told for name in values)
         factors = [_factor(name, [values.get(name, MISSING) for values in told]) for name in names]
-        factors.append(_kinds(points))
-        others = [axis for axis in (*PART_AXES, "batch", "task") if axis not in CHOSEN]
+        factors.append(_kinds([choice.name for choice in axes["compiler"]]))
+        others = [values for axis, values in axes.items() if axis not in CHOSEN]
         return cls(
             points=tuple(points),
             factors=tuple(factor for factor in factors if len(factor.values) > 1),
-            trends=trends(points),
-            rivals=_numbered([tuple(getattr(point, axis) for axis in others) for point in points]),
-            architectures=_numbered([(point.dataset, point.model) for point in points]),
+            trends=trends(axes),
+            rivals=_numbered(zip(*others, strict=True)),
+            architectures=_numbered(zip(axes["dataset"], axes["model"], strict=True)),
         )
 
 
-def _values(point: Point) -> dict[str, Any]:
-    """Return the parts and options of a point by name; a network that was not compressed has level 0."""
+def _values(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a point's values by axis with the options of its parts; without compression the level is 0."""
     found: dict[str, Any] = {}
-    for axis in PART_AXES:
-        found |= _of_choice(axis, getattr(point, axis))
-    return {**found, "batch": point.batch, "task": point.task}
+    for axis, value in point.items():
+        found |= _of_choice(axis, value) if isinstance(value, Choice) else {axis: value}
+    return found
 
 
 @functools.cache
@@ -120,16 +121,13 @@ def _factor(name: str, values: Sequence[Any]) -> Factor:
     return Factor(name, different, np.array(codes, dtype=np.intp), _places(values))
 
 
-def _kinds(points: Sequence[Point]) -> Factor:
+def _kinds(compilers: Sequence[str]) -> Factor:
     """Return whether compilers schedule kernels, with threads alone or well, or bring their own."""
     kinds: dict[str, str] = {}
-    for point in points:
-        name = point.compiler.name
-        if name not in kinds:
-            own = parts.find("compiler", name).cls.own_kernels
-            kinds[name] = "own kernels" if own else name if name == UNTUNED else "scheduled"
-    factor = _factor("kind of compiler", [kinds[point.compiler.name] for point in points])
-    return replace(factor, kin=True)
+    for name in set(compilers):
+        own = parts.find("compiler", name).cls.own_kernels
+        kinds[name] = "own kernels" if own else name if name == UNTUNED else "scheduled"
+    return replace(_factor("kind of compiler", [kinds[name] for name in compilers]), kin=True)
 
 
 def _places(values: Sequence[Any]) -> Floats | None:
@@ -156,7 +154,7 @@ def _scaled(numbers: Floats) -> Floats:
     return np.asarray(np.log(numbers) if low > 0 else np.arcsinh(numbers), dtype=np.float64)
 
 
-def _numbered(keys: Sequence[Any]) -> Codes:
+def _numbered(keys: Iterable[Any]) -> Codes:
     """Return a number for each key, the same for equal ones."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from dlas.errors import InputError
-from dlas.prediction.adaptive.budget import LoopBudget
-from dlas.prediction.adaptive.loop import Batch, Loop, SteppedStrategy
+from dlas.prediction.adaptive.loop import Batch, Loop, LoopBudget, SteppedStrategy
 from dlas.prediction.adaptive.share.acquisition import first_share
 from dlas.prediction.adaptive.share.outcomes import PointOutcome
 from dlas.prediction.adaptive.share.share import (
@@ -21,9 +21,10 @@ from dlas.prediction.adaptive.share.share import (
 from dlas.prediction.adaptive.share.space import Space
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.stack import Hardware
-from dlas.sweep.engine.checks import unsupported
 from dlas.sweep.engine.planning import Planner
 from dlas.sweep.engine.session import Session
+from dlas.sweep.rows.labels import number_of
+from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.predictions import (
     PREDICTED,
     PredictedPoint,
@@ -36,6 +37,8 @@ from dlas.sweep.rows.schema import Device
 from dlas.sweep.study.point import Choice, Point
 from dlas.sweep.study.study import Study
 
+ENOUGH = 2
+"""Times as many points with a time as have every value once: with fewer, most values were measured once."""
 TARGET = "latency_s"
 OTHER_FOLDER = "Give another `out=`: what follows from the rows of one machine holds for no other."
 
@@ -155,6 +158,40 @@ class ShareStrategy(SteppedStrategy):
             found.append(PredictedPoint(row, {TARGET: bounds}, rest.digest, True, rest.doubts[at]))
         return found
 
+    def summary(self, rest: RestPredictions) -> list[str]:
+        """Return what was measured, what was predicted and what was not, a line each."""
+        timed = sum(each.seconds is not None for each in self.known.values())
+        lines = [
+            f"measured: {counted(len(self.known))} of {len(self.space):,}, {timed:,} of them with a time"
+        ]
+        if self.unsupported:
+            lines[0] += f"; {counted(self.unsupported)} more unsupported here"
+        if outdated := self.outdated:
+            lines.append(
+                f"out of date: {number_of(outdated, 'row')} of earlier sources or settings, which nothing "
+                "here relies on; tables still show them"
+            )
+        if len(rest.rows):
+            intervals = f"intervals of {LEVEL:.0%}" if (rest.low == rest.low).any() else "no intervals"
+            lines.append(f"predicted: {counted(len(rest.rows))}, with {intervals}")
+            if rest.error is not None:
+                own = f"measured points, each predicted from the others, err by {rest.error:.1%} on average"
+                lines[-1] += f"; {own}"
+            if timed < ENOUGH * len(self.first):
+                lines.append(
+                    f"few: {counted(timed)} with a time, and it takes {len(self.first):,} to have every "
+                    "value once. Predictions are rough, and what looks fastest may not be; a larger share "
+                    "goes on from here"
+                )
+        doubtful = sum(map(bool, rest.doubts))
+        if doubtful:
+            lines.append(
+                f"in doubt: {counted(doubtful)}, because of values with which few points have a time"
+            )
+        for reason, count in Counter(rest.left_out.values()).most_common():
+            lines.append(f"not predicted: {counted(count)}: {reason}")
+        return lines
+
     def _batch(self, places: Sequence[int]) -> Batch:
         free, self.refused = self.refused, []
         points = [self.space.points[place] for place in sorted(places)]
@@ -179,6 +216,7 @@ def measure_share(
     session.check(study, folder, advice=OTHER_FOLDER)
     strategy = ShareStrategy(study, share, session.root, session.retry)
     of_others = [point for point in read_predictions(folder) if point.row.study != study.name]
+    session.note(study, folder, len(strategy.space) + strategy.unsupported)
     Loop(strategy, session, folder, LoopBudget(points=strategy.budget), session.display.say).run()
     rest = predict_rest(strategy.space, strategy.known)
     write_predictions(folder, [*of_others, *strategy.predicted_points(rest)])
@@ -199,7 +237,7 @@ def _able(study: Study) -> tuple[list[Point], list[Point]]:
     for point in study.points():
         key = point.hardware, point.compiler, point.task
         if key not in reasons:
-            reasons[key] = unsupported(point)
+            reasons[key] = point.unsupported()
         (refused if reasons[key] else able).append(point)
     if not able:
         raise InputError(f"no point of the study can be measured here: {next(iter(reasons.values()))}")

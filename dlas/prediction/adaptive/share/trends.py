@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from dlas.stack.types import Floats
 from dlas.sweep.study import parts
 from dlas.sweep.study.axes import DEFAULTS
 from dlas.sweep.study.parts import LIBRARY
-from dlas.sweep.study.point import Choice, Point
+from dlas.sweep.study.point import Choice
 
 CHANNELS = "channels left"
 UNTUNED = str(DEFAULTS["compiler"][0])
@@ -61,16 +62,28 @@ class Trend:
         return SLOPES[self.name][1]
 
 
-def trends(points: Sequence[Point]) -> tuple[Trend, ...]:
-    """Return the trends in which points differ; multiply-adds are known of measured networks alone."""
+def trends(axes: Mapping[str, Sequence[Any]]) -> tuple[Trend, ...]:
+    """Return the trends in which points differ; multiply-adds are known of measured networks alone.
+
+    Parameters
+    ----------
+    axes : mapping of str to sequence
+        By axis the value of each point.
+    """
+    compilers, algorithms = ([choice.name for choice in axes[axis]] for axis in ("compiler", "algorithm"))
+    # The loops of some algorithms depend on which weights are zero.
+    skips_zeros = [_overrides(name, "for_weight") for name in algorithms]
     found = {
-        "batch": [math.log(point.batch) for point in points],
-        "threads": [_threads(point.hardware) for point in points],
-        "weights left": [_left(point.compression, masked=True) * _skips_zeros(point) for point in points],
-        CHANNELS: [_left(point.compression, masked=False) for point in points],
-        "without a schedule": [float(point.compiler.name == UNTUNED) for point in points],
-        "searched": [float(_searches(point.compiler.name)) for point in points],
-        "chosen by layer": [float(_overrides(point.algorithm.name, "delegates")) for point in points],
+        "batch": [math.log(batch) for batch in axes["batch"]],
+        "threads": [_threads(choice) for choice in axes["hardware"]],
+        "weights left": [
+            _left(choice, masked=True) * skips
+            for choice, skips in zip(axes["compression"], skips_zeros, strict=True)
+        ],
+        CHANNELS: [_left(choice, masked=False) for choice in axes["compression"]],
+        "without a schedule": [float(name == UNTUNED) for name in compilers],
+        "searched": [float(_searches(name)) for name in compilers],
+        "chosen by layer": [float(_overrides(name, "delegates")) for name in algorithms],
     }
     each = (Trend(name, centred(np.array(values))) for name, values in found.items())
     return tuple(trend for trend in each if trend.values.any())
@@ -113,11 +126,6 @@ def _masks(technique: str) -> bool:
     from dlas.axes.compression.pruning.masked import MaskedPruning  # it imports torch
 
     return issubclass(parts.find("compression", technique).cls, MaskedPruning)
-
-
-def _skips_zeros(point: Point) -> bool:
-    """Return whether an algorithm's loops depend on which weights are zero."""
-    return _overrides(point.algorithm.name, "for_weight")
 
 
 @functools.cache
