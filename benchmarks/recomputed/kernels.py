@@ -1,0 +1,162 @@
+"""``experiments/kernels``."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+
+import numpy as np
+
+from benchmarks import kernel_predictions as benchmark
+from benchmarks.recomputed.kept import EXPERIMENTS, geometric_mean, lines, points, slow
+from benchmarks.recomputed.markdown import Value, numbers, tables
+from dlas.analysis.matching import timed
+from dlas.prediction.learning.points import Points, read_points
+from dlas.stack import Predictor
+from dlas.sweep.rows.results import Row, read_rows
+from dlas.sweep.study import parts
+
+NETWORKS = ("networks", "networks-again")
+DRAWN = ("rows", "again")
+COLUMNS = (("onnxruntime", 1), ("hand", 1), ("torch_eager", 1), ("onnxruntime", 2))
+"""Settings of the table of each network's errors."""
+
+
+@cache
+def _networks() -> tuple[Row, ...]:
+    return tuple(read_rows(EXPERIMENTS / "kernels/networks"))
+
+
+def shares(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return what share each class of kernels has of a network's time, and their sum over the network's."""
+    asked = cells["compiler"], cells["network"], 1, 1
+    (row,) = (
+        row
+        for row in _networks()
+        if (row.compiler["name"], row.model["name"], row.batch, row.hardware["threads"]) == asked
+    )
+    found = benchmark.shares_of(row)
+    assert found is not None
+    own, ratio = found
+    seen = {name: 100 * own[name] if own[name] >= benchmark.NOTICED else None for name in benchmark.SHOWN}
+    return {**seen, "sum / whole": ratio}
+
+
+@cache
+def _settings(folders: tuple[str, ...]) -> dict[benchmark.Setting, Points]:
+    paths = [EXPERIMENTS / "kernels" / folder for folder in folders]
+    return dict(benchmark.settings(read_points(paths, benchmark.TARGET, kernels=True)))
+
+
+def _rows_of(text: str) -> list[list[Mapping[str, str]]]:
+    return [list(table.rows) for table in tables(text)]
+
+
+@cache
+def _boosted() -> Predictor:
+    made: Predictor = parts.make("predictor", "boosted_kernels", {})
+    return made
+
+
+@cache
+def _of_kernels() -> tuple[list[Mapping[str, str]], dict[benchmark.Setting, float | None]]:
+    """Return the lines of the table of kernels held out, and the half widths of intervals."""
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        widths = benchmark.print_kernels(_settings(DRAWN), _boosted(), benchmark.TARGET)
+    (found,) = _rows_of(text.getvalue())
+    return found, widths
+
+
+@cache
+def _of_networks() -> list[list[Mapping[str, str]]]:
+    """Return the lines of the tables of networks, of each network and of points measured again."""
+    drawn, measured, target = _settings(DRAWN), _settings(NETWORKS), benchmark.TARGET
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        fitted = benchmark.print_networks(drawn, measured, target, _boosted(), _of_kernels()[1])
+        benchmark.print_worst(measured, fitted, target)
+        paths = [EXPERIMENTS / "kernels" / folder for folder in NETWORKS]
+        benchmark.print_generality(measured, paths, fitted, target)
+    return _rows_of(text.getvalue())
+
+
+def _line(rows: Sequence[Mapping[str, str]], **names: str) -> Mapping[str, str]:
+    """Return the only line with these names."""
+    (found,) = (row for row in rows if all(row[name] == value for name, value in names.items()))
+    return found
+
+
+def _values(row: Mapping[str, str], names: Collection[str]) -> dict[str, Value]:
+    """Return the numbers of the cells that are no names."""
+    found = {column: [_number(each) for each in numbers(cell)] for column, cell in row.items()}
+    return {column: values for column, values in found.items() if column not in names}
+
+
+def _number(written: str) -> float:
+    return float(written.replace(",", ""))
+
+
+@slow
+def kernels(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return number, share and errors of kernels that were held out, and how many repeat."""
+    names = {name: cells[name] for name in ("compiler", "threads", "kernels")}
+    return _values(_line(_of_kernels()[0], **names), names)
+
+
+@slow
+def networks(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return a setting's rows, noise floor and errors of networks never fitted."""
+    names = {name: cells[name] for name in ("compiler", "threads")}
+    return _values(_line(_of_networks()[0], **names), names)
+
+
+@slow
+def errors(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the errors of a network in each setting, at batches of 1 and 8."""
+    found = []
+    for compiler, threads in COLUMNS:
+        row = _line(_of_networks()[1], compiler=compiler, threads=str(threads), network=cells["network"])
+        found += [_number(*numbers(row[f"batch {batch}"])) for batch in (1, 8)]
+    return dict(zip(list(cells)[1:], found, strict=True))
+
+
+def generality(choose: str, column: str, eager: str) -> float:
+    """Return the least or largest error of points measured again, of eager mode or of the others."""
+    chosen = [row for row in _of_networks()[2] if (row["compiler"] == "torch_eager") == (eager == "eager")]
+    pick = min if choose == "min" else max
+    return pick(_number(*numbers(row[column])) for row in chosen)
+
+
+def count(folder: str) -> float:
+    """Return how many measurements a folder keeps."""
+    return len(lines(f"kernels/{folder}"))
+
+
+def draws() -> float:
+    return len({(str(row.model), str(row.dataset), row.batch) for row in lines("kernels/rows")})
+
+
+def number_of_kernels() -> float:
+    return sum(len(row.layers) for row in lines("kernels/rows"))
+
+
+def sums(compiler: str, quantile: str) -> float:
+    """Return a quantile of the ratio of kernels' sum and network's time, one thread."""
+    found = [
+        benchmark.shares_of(row)
+        for row in _networks()
+        if row.timed and row.compiler["name"] == compiler and row.hardware["threads"] == 1
+    ]
+    return float(np.quantile([each[1] for each in found if each is not None], float(quantile)))
+
+
+def between_machines(threads: str) -> float:
+    """Return how many times as long the networks take on the other machine, the geometric mean."""
+    here, there = (
+        frame[timed(frame)].set_index("id")
+        for frame in (points("kernels/networks"), points("kernels/another-machine"))
+    )
+    own = here[here["threads"] == int(threads)]["latency_s"]
+    both = own.index.intersection(there.index)
+    return geometric_mean(there.loc[both, "latency_s"] / own.loc[both])

@@ -1,0 +1,31 @@
+"""The functions that recompute the numbers of a README, by the names in its comments."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.recomputed.kept import EXPERIMENTS
+from benchmarks.studies import ROOT
+
+FRONT_PAGE = "front-page"
+"""What the README of the whole is called; all of its functions are those of studies."""
+
+
+def readme(study: str) -> Path:
+    """Return the README of a study, or the front page."""
+    return ROOT / "README.md" if study == FRONT_PAGE else EXPERIMENTS / study / "README.md"
+
+
+def function_of(study: str, name: str) -> Callable[..., Any]:
+    """Return a function of a study's module; ``precision.gain`` is another study's."""
+    module, _, function = name.rpartition(".")
+    found = importlib.import_module(f"benchmarks.recomputed.{module or study.replace('-', '_')}")
+    return getattr(found, function)  # type: ignore[no-any-return]
+
+
+def recompute(study: str, name: str, *given: Any) -> Any:
+    """Call a function with the cells of a line, or with the words of a comment."""
+    return function_of(study, name)(*given)
