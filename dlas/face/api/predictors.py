@@ -14,14 +14,13 @@ from dlas.errors import InputError
 from dlas.face.api.rows import Folders, paths_of, patterns
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
 from dlas.face.tables.view import View
+from dlas.stack.types import Say
 from dlas.sweep.engine.session import Session, Steps
 from dlas.sweep.study.study import Study
 
 if TYPE_CHECKING:
     from dlas.prediction.learning.fitted_predictor import FittedPredictor
     from dlas.sweep.study.networks import Network
-
-from dlas.stack.types import Say
 
 EITHER = (
     "give what to predict: a study, a folder with rows, an ONNX file, or module:Class of a torch module; or "

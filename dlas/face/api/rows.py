@@ -10,13 +10,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
-from rich.console import Group, RenderableType
-from rich.text import Text
 
-from dlas.face.tables.view import View
-from dlas.sweep.rows.frame import DAMAGED, read_each, select, without_measured
-from dlas.sweep.rows.labels import rows as counted
-from dlas.sweep.rows.missing import MISSING, missing_of, told
+from dlas.face.tables.view import View, view_of_rows
+from dlas.sweep.rows.frame import read_each, select, without_measured
 
 Folders = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """A folder that ``dlas.run`` wrote, or several."""
@@ -58,7 +54,7 @@ def table(
     chosen = select(without_measured(_rows(rows, (), predictions=True)), patterns(where))
     lines = ordered(merge_repeats(chosen), sort).drop(columns=["group_number", "bad"])
     shown = grid(chosen, sort=sort, most=None if every else MOST_LINES)
-    return _view(lines.reset_index(drop=True), shown, chosen, where, predictions=True)
+    return view_of_rows(lines.reset_index(drop=True), shown, chosen, where, predictions=True)
 
 
 def compare(
@@ -93,7 +89,7 @@ def compare(
 
     chosen = _rows(rows, where)
     comparison = matched(chosen, axis, baseline)
-    return _view(comparison.frame(), grid(comparison, None if every else MOST_LINES), chosen, where)
+    return view_of_rows(comparison.frame(), grid(comparison, None if every else MOST_LINES), chosen, where)
 
 
 def observations(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:
@@ -107,7 +103,7 @@ def observations(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = (
     points = with_roles(chosen)
     findings, unstable = observe(Evidence(points)), int(points["status"].eq(UNSTABLE).sum())
     shown = listing(findings, len(points), unstable)
-    return _view(findings_frame(findings), shown, chosen, where)
+    return view_of_rows(findings_frame(findings), shown, chosen, where)
 
 
 def paths(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> View:
@@ -122,7 +118,7 @@ def paths(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> V
     chosen = _rows(rows, where)
     found = analysis.require(merge_repeats(chosen).reset_index(drop=True))
     places = analysis.places(found)
-    return _view(places, listing(places, analysis.changes(found)), chosen, where)
+    return view_of_rows(places, listing(places, analysis.changes(found)), chosen, where)
 
 
 def choose(
@@ -198,6 +194,7 @@ def report(
         If a folder holds no rows, a filter names what does not exist, the rows are of two tasks, or a
         file cannot be written.
     """
+    from dlas.face.reporting import files_beside
     from dlas.face.reporting import report as write
 
     paths = paths_of(folders)
@@ -206,33 +203,12 @@ def report(
     return page
 
 
-def files_beside(page: Path) -> Path:
-    """Return the folder for the figures and tables of a page."""
-    return page.with_name(f"{page.stem}_files")
-
-
 def _rows(
     rows: Folders | pd.DataFrame, where: str | Sequence[str], predictions: bool = False
 ) -> pd.DataFrame:
     """Return the rows that match every filter; of folders, their predictions too where asked for."""
     frame = rows if isinstance(rows, pd.DataFrame) else read_each(rows, predictions=predictions)
     return select(frame, patterns(where))
-
-
-def _view(
-    frame: pd.DataFrame,
-    shown: RenderableType,
-    rows: pd.DataFrame,
-    where: str | Sequence[str],
-    predictions: bool = False,
-) -> View:
-    """Return what is shown of rows, and below it what of their studies is missing, and what is damaged."""
-    if missing := missing_of(rows):
-        frame.attrs[MISSING] = missing
-    lines = [Text(line, "yellow") for line in told(rows, bool(where), predictions)]
-    if damaged := rows.attrs.get(DAMAGED):
-        lines.append(Text(f"{counted(damaged)} left out: damaged"))
-    return View(frame, Group(shown, *lines) if lines else shown)
 
 
 def patterns(where: str | Sequence[str]) -> Sequence[str]:

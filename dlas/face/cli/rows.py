@@ -86,7 +86,7 @@ def compare(
 @like("report", "folders")
 def report(call: Call, files: bool) -> None:
     """Write one HTML page that shows everything, and opens without a network."""
-    from dlas.face.api.rows import files_beside
+    from dlas.face.reporting import files_beside
 
     page = call()
     beside = f", figures and tables: {files_beside(page)}" if files else ""

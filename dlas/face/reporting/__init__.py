@@ -74,6 +74,11 @@ def report(
         raise InputError(f"cannot write {error.filename or str(out)!r}: {error.strerror or error}") from None
 
 
+def files_beside(page: Path) -> Path:
+    """Return the folder for the figures and tables of a page."""
+    return page.with_name(f"{page.stem}_files")
+
+
 def context_of(
     folders: Sequence[str | os.PathLike[str]], where: Sequence[str] = (), predictors: Sequence[Path] = ()
 ) -> Context:

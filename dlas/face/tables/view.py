@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
 
 from dlas.face.tables.text import print_whole
+from dlas.sweep.rows.frame import DAMAGED
+from dlas.sweep.rows.labels import rows as counted
+from dlas.sweep.rows.missing import MISSING, missing_of, told
 
 PAGE = (
     '<pre style="white-space:pre;overflow-x:auto;line-height:normal;'
@@ -48,3 +53,19 @@ class View:
         console = Console(file=io.StringIO(), record=True, **options)
         print_whole(console, self.shown)
         return console
+
+
+def view_of_rows(
+    frame: pd.DataFrame,
+    shown: RenderableType,
+    rows: pd.DataFrame,
+    where: str | Sequence[str],
+    predictions: bool = False,
+) -> View:
+    """Return what is shown of rows, and below it what of their studies is missing, and what is damaged."""
+    if missing := missing_of(rows):
+        frame.attrs[MISSING] = missing
+    lines = [Text(line, "yellow") for line in told(rows, bool(where), predictions)]
+    if damaged := rows.attrs.get(DAMAGED):
+        lines.append(Text(f"{counted(damaged)} left out: damaged"))
+    return View(frame, Group(shown, *lines) if lines else shown)
