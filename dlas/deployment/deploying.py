@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -18,6 +15,7 @@ import numpy as np
 
 from dlas.analysis.winners import fastest_id
 from dlas.bench.store.cache import Cache, default_root
+from dlas.bench.store.replacing import new_folder
 from dlas.deployment import run
 from dlas.deployment.packing import check_packable
 from dlas.deployment.remaking import CachedBuild, built
@@ -88,7 +86,7 @@ def deploy(
     check_point(chosen, point)
     store = Cache(cache or default_root())
     made = built(chosen, point, store, say)
-    with new_folder(target) as partial:
+    with new_folder(target, "to") as partial:
         write(chosen, point, store, made, partial)
         say(_checked(chosen, store, made, partial))
     for note in made.notes:
@@ -151,28 +149,6 @@ def check_point(row: Row, point: Point) -> None:
         raise InputError(
             f"row {row.id} ran on a GPU ({device.target().kind}): only processors can be deployed to"
         )
-
-
-@contextmanager
-def new_folder(target: Path) -> Iterator[Path]:
-    """Yield a folder that becomes ``target``, or is removed if its body fails.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
-    above = next(place for place in target.absolute().parents if place.is_dir())
-    partial = above / f".{target.name}.{uuid.uuid4().hex}.partial"
-    try:
-        partial.mkdir()
-        yield partial
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial.rename(target)
-    except OSError as error:
-        raise InputError(f"`to={str(target)!r}` cannot be written: {error}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _checked(row: Row, store: Cache, made: CachedBuild, folder: Path) -> str:

@@ -18,7 +18,8 @@ from dlas.analysis.paths import ALL, COMPRESSION
 from dlas.axes.compilers.programs.paths import JointModule, join, write_joined
 from dlas.axes.compilers.programs.tvm import ScheduledNetwork, TvmCompiler
 from dlas.bench.store.cache import Artifact, Cache, default_root
-from dlas.deployment.deploying import check_free, check_point, check_row, new_folder, run_child
+from dlas.bench.store.replacing import new_folder
+from dlas.deployment.deploying import check_free, check_point, check_row, run_child
 from dlas.deployment.packing import TVM, copy_runtime
 from dlas.deployment.remaking import CHANGED, make
 from dlas.deployment.routing import ROUTES, Route, Routes
@@ -105,7 +106,7 @@ def deploy_paths(
     check_free(target)
     store = Cache(cache or default_root())
     entries = _entries(rows, store, say)
-    with new_folder(target) as partial:
+    with new_folder(target, "to") as partial:
         joined = _build(entries, store, partial, say)
         routes = routes_of(entries)
         for batch in routes.without_accuracies():

@@ -17,6 +17,7 @@ EXPORTS = {
     "deploy_paths": "dlas.deployment.flexible",
     "export": "dlas.sweep.rows.export",
     "load": "dlas.deployment.loading",
+    "merge": "dlas.sweep.engine.merging",
     "read": "dlas.sweep.rows.frame",
 }
 """The modules of what is exported, imported when somebody asks: pandas takes a second."""

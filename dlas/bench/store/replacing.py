@@ -6,6 +6,8 @@ Files are replaced atomically: a reader sees the old content or the new, never a
 from __future__ import annotations
 
 import os
+import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -60,3 +62,32 @@ def make_folder(path: Path, what: str) -> None:
         raise InputError(f"cannot create the {what} {str(path)!r}: {error.strerror}") from None
     if not os.access(path, os.W_OK | os.X_OK):
         raise InputError(f"the {what} {str(path)!r} cannot be written to: no permission")
+
+
+@contextmanager
+def new_folder(target: Path, parameter: str) -> Iterator[Path]:
+    """Yield a folder that becomes ``target``, or is removed if its body fails.
+
+    Parameters
+    ----------
+    target : Path
+        It does not exist, or is empty.
+    parameter : str
+        What names it, for messages.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    above = next(place for place in target.absolute().parents if place.is_dir())
+    partial = above / f".{target.name}.{uuid.uuid4().hex}.partial"
+    try:
+        partial.mkdir()
+        yield partial
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.rename(target)
+    except OSError as error:
+        raise InputError(f"`{parameter}={str(target)!r}` cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

@@ -51,7 +51,7 @@ def table(
     from dlas.face.tables.points import table as grid
 
     # A filter by status must not hide the row that a prediction gave way to.
-    chosen = select(without_measured(_rows(rows, (), predictions=True)), patterns(where))
+    chosen = select(without_measured(_rows(rows, (), guessed=True)), patterns(where))
     lines = ordered(merge_repeats(chosen), sort).drop(columns=["group_number", "bad"])
     shown = grid(chosen, sort=sort, most=None if every else MOST_LINES)
     return view_of_rows(lines.reset_index(drop=True), shown, chosen, where, predictions=True)
@@ -203,11 +203,9 @@ def report(
     return page
 
 
-def _rows(
-    rows: Folders | pd.DataFrame, where: str | Sequence[str], predictions: bool = False
-) -> pd.DataFrame:
+def _rows(rows: Folders | pd.DataFrame, where: str | Sequence[str], guessed: bool = False) -> pd.DataFrame:
     """Return the rows that match every filter; of folders, their predictions too where asked for."""
-    frame = rows if isinstance(rows, pd.DataFrame) else read_each(rows, predictions=predictions)
+    frame = rows if isinstance(rows, pd.DataFrame) else read_each(rows, predictions=guessed)
     return select(frame, patterns(where))
 
 

@@ -1,7 +1,6 @@
 """What measures the points of studies: ``run``, ``explore``, ``search``, ``blocks``, ``fit_device``.
 
-Each opens a session and hands the work to the room that does it; what they return is shown as a table, and is
-a DataFrame as ``.frame``.
+Each opens a session and hands it to the room that does the work; tables are DataFrames as ``.frame``.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ def run(
     retry: str | Collection[str] = (),
     where: str | Sequence[str] = (),
     sample: int | None = None,
+    shard: str | None = None,
     cache: str | os.PathLike[str] | None = None,
     cache_gib: float = 20.0,
     keep_builds: bool = False,
@@ -61,6 +61,8 @@ def run(
     sample : int, optional
         Draw so many points at random, from ``[sample]`` axes or from the cross product, in place of the
         study's own number.
+    shard : str, optional
+        Run a part of the study, ``"3/16"``: whole networks, the same ones on every machine.
     cache : path, optional
         Artifact cache; by default ``$DLAS_CACHE``, or else ``~/.cache/dlas``.
     cache_gib : float
@@ -91,6 +93,7 @@ def run(
         chosen,
         Path(out),
         where=patterns,
+        shard=shard,
         jobs=jobs,
         retry=retry,
         cache=None if cache is None else Path(cache),
@@ -403,6 +406,7 @@ def run_into(
     out: Path,
     *,
     where: Sequence[str] = (),
+    shard: str | None = None,
     jobs: int = 1,
     retry: str | Collection[str] = (),
     cache: Path | None = None,
@@ -422,6 +426,6 @@ def run_into(
         keep_builds=keep_builds,
         display=ConsoleDisplay.of(progress),
     ) as session:
-        points = select_points(study, where) if where else None
+        points = select_points(study, where, shard) if where or shard else None
         session.check(study, out, points, anyway=anyway)
         return session.run(study, out, points)

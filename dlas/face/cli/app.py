@@ -28,6 +28,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "run": sweeps.run,
     "explore": sweeps.explore,
     "status": sweeps.status,
+    "merge": rows.merge,
     "tune": tuning.tune,
     "list": parts.list_parts,
     "check": parts.check,

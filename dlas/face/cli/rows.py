@@ -133,6 +133,13 @@ def import_rows(call: Call, folder: Path) -> None:
     terminal.say(f"next: dlas table {folder}")
 
 
+@like("merge", "folders")
+def merge(call: Call, out: Path) -> None:
+    """Join the rows of folders of one study, such as its shards, into a new one."""
+    call(say=terminal.say)
+    terminal.say(f"next: dlas table {out}")
+
+
 @like("choose", "folders")
 def choose(call: Call) -> None:
     """Write the table for `per_layer` that makes a network fastest, and say what it gains."""

@@ -131,6 +131,7 @@ def _preview(
     out: Path | None,
     *,
     where: Sequence[str] = (),
+    shard: str | None = None,
     retry: str | Collection[str] = (),
     cache: Path | None = None,
 ) -> Preview:
@@ -147,5 +148,5 @@ def _preview(
 
     study.check_size()
     display = ConsoleDisplay(terminal.console(stderr=True), lines=False)
-    points = select_points(study, where) if where else None
+    points = select_points(study, where, shard) if where or shard else None
     return Session.open(cache=cache, retry=retry, display=display).preview(study, out, points)

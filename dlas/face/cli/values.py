@@ -112,6 +112,7 @@ NOTATIONS: Mapping[str, Notation] = {
     "Folders": FOLDERS,
     "Folders | pd.DataFrame": FOLDERS,
     "Iterable[str | os.PathLike[str]] | os.PathLike[str] | str": FOLDERS,
+    "Iterable[str | os.PathLike[str]]": FOLDERS,
     "Sequence[str | os.PathLike[str]]": Notation(list[Path]),
     "Sequence[str]": TEXTS,
     "Sequence[str] | str": TEXTS,

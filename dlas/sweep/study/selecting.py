@@ -11,23 +11,30 @@ from dlas.sweep.rows.columns import MACHINE
 from dlas.sweep.rows.filters import Values, kept, parse
 from dlas.sweep.rows.labels import label, options
 from dlas.sweep.study.point import Point
+from dlas.sweep.study.shards import Shard
 from dlas.sweep.study.study import Study
 
 MEASURED = (MACHINE, "status")
 """Names that only rows have."""
 
 
-def select_points(study: Study, where: Sequence[str]) -> list[Point]:
+def select_points(study: Study, where: Sequence[str], shard: str | None = None) -> list[Point]:
     """Return the points that all filters keep, as :func:`dlas.sweep.rows.frame.select` does with rows.
+
+    Parameters
+    ----------
+    shard : str, optional
+        The part of the study that they are in, as :meth:`dlas.sweep.study.shards.Shard.parse` takes it.
 
     Raises
     ------
     InputError
-        If a filter is malformed, or keeps no point, or they keep none together.
+        If a filter is malformed, or keeps no point, or they keep none together; or there is no such shard.
     """
     points, filters = list(study.points()), [parse(text) for text in where]
+    own = points if shard is None else Shard.parse(shard).points(study)
     if not filters:
-        return points
+        return own
     facts = [_facts(study, point) for point in points]
     known = {name for values in facts for name in values}
     columns: dict[str, list[Values]] = {}
@@ -39,9 +46,13 @@ def select_points(study: Study, where: Sequence[str]) -> list[Point]:
         if name not in known:
             raise unknown("option in `where=`", name, known)
         columns[name] = [values.get(name, ()) for values in facts]
-    chosen = [point for point, keep in zip(points, kept(filters, columns), strict=True) if keep]
+    ids = {point.id for point in own}
+    chosen = [
+        point for point, keep in zip(points, kept(filters, columns), strict=True) if keep and point.id in ids
+    ]
     if not chosen:
-        raise InputError(f"no point of the study matches all of {', '.join(map(repr, where))}")
+        whole = "study" if shard is None else f"shard {shard}"
+        raise InputError(f"no point of the {whole} matches all of {', '.join(map(repr, where))}")
     return chosen
 
 
