@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from dlas.errors import InputError
 from dlas.face.tables.view import View, view_of_rows
 from dlas.sweep.rows.frame import read_each, select, without_measured
 
@@ -59,20 +60,23 @@ def table(
 
 def compare(
     rows: Folders | pd.DataFrame,
-    axis: str,
+    axis: str | None = None,
     *,
+    against: Folders | None = None,
     baseline: str | None = None,
     where: str | Sequence[str] = (),
     every: bool = False,
 ) -> View:
-    """Compare the values of one axis on matched points, which differ in nothing else.
+    """Compare the values of one axis on matched points, or the same points in two runs.
 
     Parameters
     ----------
     rows, where
         As for :func:`table`.
-    axis : str
+    axis : str, optional
         The axis whose values are compared: one of the six layers, ``batch`` or ``seed``.
+    against : path or paths, optional
+        Folders of an earlier run, in place of an axis; of the same folder, earlier rows of other code.
     baseline : str, optional
         The value that the others are divided by.
     every : bool
@@ -81,14 +85,19 @@ def compare(
     Raises
     ------
     InputError
-        If there is no such axis or value, or the rows have a single value.
+        If there is no such axis or value, the rows have a single value, or no point is in both runs.
     """
     from dlas.analysis.compare import compare as matched
+    from dlas.face.tables.changes import view_between
     from dlas.face.tables.comparison import grid
     from dlas.face.tables.points import MOST_LINES
 
+    if (axis is None) == (against is None) or (axis is None and baseline is not None):
+        raise InputError("give `axis=`, with or without `baseline=`, or `against=`, an earlier run")
+    if against is not None:
+        return view_between(rows, against, patterns(where), None if every else MOST_LINES, every)
     chosen = _rows(rows, where)
-    comparison = matched(chosen, axis, baseline)
+    comparison = matched(chosen, str(axis), baseline)
     return view_of_rows(comparison.frame(), grid(comparison, None if every else MOST_LINES), chosen, where)
 
 

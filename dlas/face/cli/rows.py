@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: times in seconds, null for what is missing.")]
+SLOWER = 3
+"""Exit code of a comparison that finds a point slower."""
 RowId = Annotated[str | None, typer.Argument(help="A row's id, or enough of its beginning.")]
 Where = Annotated[
     list[str] | None,
@@ -68,19 +70,43 @@ def compare(
     call: Call,
     rows: list[Path],
     where: Sequence[str],
-    axis: str,
+    axis: str | None,
+    against: list[Path] | None,
     baseline: str | None,
     json: Json = False,
+    fail_if_slower: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="End with exit code 3 if a point is surely slower by this: 5%."),
+    ] = None,
 ) -> None:
-    """Compare the values of one axis on matched points."""
+    """Compare the values of one axis on matched points, or the same points in two runs."""
+    from dlas.analysis.against.changes import changes_between
     from dlas.analysis.compare import compare as matched
     from dlas.face.console import as_json
 
-    if json:
-        found = _told(_read(rows, where), where)
-        terminal.show_json(as_json.of_comparison(matched(found, axis, baseline), found))
-    else:
+    share = None if fail_if_slower is None else _share(fail_if_slower)
+    if share is not None and against is None:
+        raise InputError("`fail_if_slower=` compares two runs: give the earlier one, `against=`")
+    if not json or (axis is None) == (against is None):
         terminal.show(call().shown)
+    elif against is not None:
+        terminal.show_json(as_json.of_changes(changes_between(rows, against, where)))
+    else:
+        found = _told(_read(rows, where), where)
+        terminal.show_json(as_json.of_comparison(matched(found, str(axis), baseline), found))
+    if share is not None and changes_between(rows, against or (), where).slower_by(share):
+        raise typer.Exit(SLOWER)
+
+
+def _share(text: str) -> float:
+    """Return the share in ``5%``."""
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not text.endswith("%") or not 0 <= share < float("inf"):
+        raise InputError(f"`fail_if_slower={text!r}`: expected a percentage, such as 5%")
+    return share
 
 
 @like("report", "folders")

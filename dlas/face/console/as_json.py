@@ -7,8 +7,10 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from dlas.analysis.against.changes import Changes
 from dlas.analysis.compare import Comparison
 from dlas.analysis.repeats import merge_repeats
 from dlas.face.tables.points import ordered
@@ -45,6 +47,27 @@ def of_comparison(comparison: Comparison, rows: pd.DataFrame) -> dict[str, Any]:
         for compared in group["rows"].values():
             del compared["row"]  # a line of a frame that nobody else has
     return values
+
+
+def of_changes(changes: Changes) -> dict[str, Any]:
+    """Return what changed between two runs: each point's line, what the machine did, and other quantities."""
+    noise = changes.noise
+    machine: dict[str, Any] | None = None
+    if noise is not None:
+        told: dict[str, float | None] = {
+            "shift": float(np.expm1(noise.shift)),
+            "between_runs": float(np.sqrt(noise.between)),
+        }
+        told["sentinel"] = None if noise.sentinel is None else float(np.expm1(noise.sentinel))
+        machine = {**told, "controls": noise.controls}
+    quantities = {
+        name: [{"id": pair.row.id, "difference": difference} for pair, difference in found]
+        for name, found in changes.quantities.items()
+    }
+    content: dict[str, Any] = finite(
+        {"points": changes.frame().to_dict("records"), "machine": machine, "quantities": quantities}
+    )
+    return content
 
 
 def of_row(row: Row) -> dict[str, Any]:

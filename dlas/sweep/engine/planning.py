@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dlas.bench.store import fingerprint
 from dlas.bench.store.fingerprint import SourceTree
 from dlas.errors import Unreachable
-from dlas.stack import TRAINING, Hardware, MeasureSettings, Part, TuningCompiler
+from dlas.stack import PART_AXES, TRAINING, Hardware, MeasureSettings, Part, TuningCompiler
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import NONE, Choice, Point
 
@@ -113,6 +113,9 @@ class Plan:
     operators alone.
     """
 
+    sources: dict[str, str] = field(default_factory=dict)
+    """Digest of the code of each axis's part with what it imports."""
+
     def artifacts(self) -> dict[str, str]:
         """Return the keys of the network, tuning and build artifacts, by kind."""
         return {step.kind: step.key for step in self.steps if step.kind}
@@ -146,6 +149,7 @@ class Planner:
         self._networks = functools.lru_cache(maxsize=1024)(self._network_steps)
         self._content = functools.cache(self._code_and_files)
         self._row_code = functools.cache(self._code_of_row)
+        self._source = functools.cache(self._source_of)
         self._settings = asdict(settings)
         self._versions = functools.cache(fingerprint.versions)
         self._target = functools.cache(_target)
@@ -182,6 +186,7 @@ class Planner:
             measure=measure,
             key=self._row_key(point, build_key),
             kernels=lowered,
+            sources={axis: self._source(axis, getattr(point, axis)) for axis in PART_AXES},
         )
 
     def modules(self, step: str, point: Point) -> frozenset[str]:
@@ -275,6 +280,11 @@ class Planner:
         steps = zip(ROW_STEPS, choices, strict=True)
         modules = (self._modules(step, _workers(own)) for step, own in steps)
         return self._digest(frozenset().union(*modules))
+
+    def _source_of(self, axis: str, choice: Choice) -> str:
+        """Return the digest of the code of a part with what it imports; empty if it has none."""
+        own = frozenset(type(part).__module__ for part in _workers(((axis, choice),)))
+        return self._digest(self._closure(own))[:16] if own else ""
 
     def _code_and_files(self, step: str, choices: Choices) -> dict[str, Any]:
         """Return the digests of a step's code and of the files that its parts read."""

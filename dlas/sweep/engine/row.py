@@ -57,6 +57,7 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
         seconds=cast(Seconds, dict(run.took.worked)),
         waited=cast(Seconds, dict(run.took.waited)),
         cached=cast(Seconds, dict(run.took.cached)),
+        sources=run.plan.sources,
         artifacts=cast(Artifacts, artifacts),
         measure=run.plan.measure.arguments["settings"],
         environment=cast(Environment, environment()),

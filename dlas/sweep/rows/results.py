@@ -241,6 +241,8 @@ class Row:
     """The device in full. Empty where the point ended before measuring."""
     environment: Environment = field(default_factory=Environment)
     """Versions and host."""
+    sources: dict[str, str] = field(default_factory=dict)
+    """Digest of the code of each axis's part with what it imports, by axis. Empty in rows older than it."""
     imported: ImportSource | None = None
     """The file that it was imported from. Null for a row that was measured here."""
     started: str | None = None

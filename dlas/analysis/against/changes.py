@@ -1,0 +1,224 @@
+"""What became slower, faster, failed, fixed, appeared and went between two runs of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from dlas.analysis.against.noise import RunNoise, noise_of
+from dlas.analysis.against.pairs import Folders, Pair, causes, pairs_of, paths_of
+from dlas.errors import InputError
+from dlas.sweep.rows import intervals
+from dlas.sweep.rows.frame import read_each, select
+from dlas.sweep.rows.labels import label
+from dlas.sweep.rows.results import COMPLETED, Row
+
+SLOWER, FASTER, SAME, UNCLEAR = ("slower", "faster", "same", "unclear")
+FAILED, FIXED, APPEARED, GONE = ("failed", "fixed", "appeared", "gone")
+OTHER_MACHINE, NO_TIME = ("other machine", "no time")
+OUTCOMES = (SLOWER, FASTER, FAILED, FIXED, APPEARED, GONE, OTHER_MACHINE, NO_TIME, UNCLEAR, SAME)
+"""Those that a reader looks for come first."""
+FALSE_DISCOVERIES = 0.05
+"""Share of points called slower or faster that may be neither, on average."""
+TOLERANCE = 0.05
+"""A point whose whole interval is nearer to 1 is the same; one that is not, and is not called changed, is
+unclear.
+"""
+QUANTITIES = {
+    "accuracy": 0.0005,
+    "peak_memory_bytes": 0.02,
+    "model_bytes": 0.001,
+    "packed_bytes": 0.001,
+    "library_bytes": 0.01,
+}
+"""Other columns that are compared, with the relative difference that is worth a word."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A point in two runs."""
+
+    pair: Pair
+    outcome: str
+    """One of :data:`OUTCOMES`."""
+    causes: tuple[str, ...]
+    """What differs between its rows."""
+    ratio: tuple[float, float, float] = (np.nan, np.nan, np.nan)
+    """Time now over time before with its interval of 95 %, without the shift of the whole machine."""
+    p: float = np.nan
+    """How likely so large a ratio is where nothing changed."""
+    q: float = np.nan
+    """The share of points as sure as this one that are expected not to have changed."""
+    detectable: float = np.nan
+    """The smallest slowdown that is found with 95 % power, as a share."""
+
+    @property
+    def layers(self) -> list[tuple[str, float]]:
+        """Layers by how many seconds they took longer, those that explain the change first."""
+        return changed_layers(self.pair)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Two runs against each other."""
+
+    points: list[Change]
+    """In the order of :data:`OUTCOMES`, the largest changes first."""
+    noise: RunNoise | None
+    """None where no point was timed in both on one machine."""
+    quantities: dict[str, list[tuple[Pair, float]]]
+    """By column, the points in which it differs, with the relative difference."""
+
+    def count(self, outcome: str) -> int:
+        """Return how many points have an outcome."""
+        return sum(change.outcome == outcome for change in self.points)
+
+    def slower_by(self, share: float) -> list[Change]:
+        """Return the points that are surely slower, by at least some share."""
+        return [each for each in self.points if each.outcome == SLOWER and each.ratio[0] >= 1 + share]
+
+    def frame(self) -> pd.DataFrame:
+        """Return one line a point."""
+        return pd.DataFrame([_line(change) for change in self.points])
+
+
+def changes_between(now: Folders, before: Folders, where: Sequence[str] = ()) -> Changes:
+    """Return what changed between two runs.
+
+    Parameters
+    ----------
+    now, before : path or paths
+        As for :func:`dlas.analysis.against.pairs.pairs_of`.
+    where : sequence of str
+        Filters that a point's row in either run matches.
+
+    Raises
+    ------
+    InputError
+        As :func:`dlas.analysis.against.pairs.pairs_of`, or if a filter is malformed or keeps no row.
+    """
+    if isinstance(now, pd.DataFrame):
+        raise InputError("`against=` compares folders, and a frame lacks what a row says: give the folders")
+    ids = None
+    if where:
+        every = [*paths_of(now), *paths_of(before)]
+        ids = set(select(read_each(list(dict.fromkeys(every))), where)["id"])
+    return changes_of(pairs_of(now, before, ids))
+
+
+def changes_of(pairs: Sequence[Pair]) -> Changes:
+    """Return what changed between two runs."""
+    tested = [pair for pair in pairs if pair.timed and pair.one_machine]
+    noise = noise_of(tested) if tested else None
+    found = _tested(tested, noise) if noise else []
+    found += [
+        Change(pair, _untested(pair), causes(pair)) for pair in pairs if not (pair.timed and pair.one_machine)
+    ]
+    found.sort(key=lambda each: (OUTCOMES.index(each.outcome), -abs(np.log(each.ratio[0] or 1))))
+    return Changes(found, noise, _quantities(pairs))
+
+
+def _tested(pairs: Sequence[Pair], noise: RunNoise) -> list[Change]:
+    """Return the changes of points with two times, families of tests controlled."""
+    p = noise.p_values()
+    q = stats.false_discovery_control(p)
+    ratios = noise.intervals()
+    called = q <= FALSE_DISCOVERIES
+    # What a test must reach where as many are called as here.
+    significance = FALSE_DISCOVERIES * max(1, int(called.sum())) / len(pairs)
+    detectable = noise.detectable(significance)
+    return [
+        Change(
+            pair,
+            _outcome(bool(called[at]), tuple(ratios[at])),
+            causes(pair),
+            tuple(ratios[at].tolist()),
+            float(p[at]),
+            float(q[at]),
+            float(detectable[at]),
+        )
+        for at, pair in enumerate(pairs)
+    ]
+
+
+def _outcome(called: bool, ratio: tuple[float, float, float]) -> str:
+    middle, low, high = ratio
+    if called:
+        return SLOWER if middle > 1 else FASTER
+    return SAME if low >= 1 - TOLERANCE and high <= 1 + TOLERANCE else UNCLEAR
+
+
+def _untested(pair: Pair) -> str:
+    before, now = pair.before, pair.now
+    if before is None:
+        return APPEARED
+    if now is None:
+        return GONE
+    ended = before.status in COMPLETED, now.status in COMPLETED
+    if ended == (True, False):
+        return FAILED
+    if ended == (False, True):
+        return FIXED
+    return OTHER_MACHINE if pair.timed else NO_TIME
+
+
+def _quantities(pairs: Sequence[Pair]) -> dict[str, list[tuple[Pair, float]]]:
+    """Return the relative differences of other quantities that are worth a word, the largest first."""
+    found: dict[str, list[tuple[Pair, float]]] = {}
+    for column, least in QUANTITIES.items():
+        for pair in pairs:
+            before, now = (getattr(row, column, None) for row in (pair.before, pair.now))
+            if before and now is not None and abs(now / before - 1) > least:
+                found.setdefault(column, []).append((pair, now / before - 1))
+    return {name: sorted(every, key=lambda each: -abs(each[1])) for name, every in found.items()}
+
+
+def changed_layers(pair: Pair) -> list[tuple[str, float]]:
+    """Return the layers that both rows of a point have times of, by how many seconds longer they take now."""
+    if pair.before is None or pair.now is None:
+        return []
+    times = [_layer_times(row) for row in (pair.before, pair.now)]
+    shared = [name for name in times[1] if name in times[0]]
+    return sorted(
+        ((name, times[1][name] - times[0][name]) for name in shared), key=lambda each: -abs(each[1])
+    )
+
+
+def _layer_times(row: Row) -> dict[str, float]:
+    """Return the seconds of a row's layers by name; those that share a name together."""
+    found: dict[str, float] = {}
+    for layer in row.layers:
+        if (seconds := layer.get("latency_s")) is not None:
+            found[layer["name"]] = found.get(layer["name"], 0.0) + seconds
+    return found
+
+
+def _line(change: Change) -> dict[str, object]:
+    row, before, now = change.pair.row, change.pair.before, change.pair.now
+    content = vars(row)
+    axes = {
+        axis: label(content[axis]) for axis in ("dataset", "model", "compression", "algorithm", "compiler")
+    }
+    times = [
+        intervals.median(each.latency_s)[0] if each and each.latency_s else np.nan for each in (before, now)
+    ]
+    return {
+        "id": row.id,
+        **axes,
+        "hardware": label(row.hardware),
+        **{name: content[name] for name in ("batch", "task", "seed")},
+        "outcome": change.outcome,
+        "status_before": before.status if before else None,
+        "status": now.status if now else None,
+        "latency_before_s": times[0],
+        "latency_s": times[1],
+        **dict(zip(("ratio", "ratio_low", "ratio_high"), change.ratio, strict=True)),
+        "p": change.p,
+        "q": change.q,
+        "detectable": change.detectable,
+        "causes": "; ".join(change.causes),
+    }

@@ -1,0 +1,108 @@
+"""How far two runs of an unchanged point are apart, and what the whole machine did between them.
+
+The logarithm of a ratio errs by two parts: slices of one run differ, which more slices average away, and runs
+differ, which they do not.  The first is pooled over points, since five slices tell a variance badly; the
+second is what points that cannot have changed show beyond the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from dlas.analysis.against.pairs import Pair, log_medians, sentinel_ratio
+from dlas.stack.types import Floats
+
+FEWEST_CONTROLS = 8
+"""Points that cannot have changed, from which on they tell what the machine did."""
+USUAL = 0.02
+"""Standard deviation between runs, at least, where too few points tell it."""
+PRIOR = 4.0
+"""Degrees of freedom that the variance of all points' slices has beside a point's own."""
+NORMAL = 1.4826
+"""Median absolute deviation of a normal distribution to its standard deviation."""
+
+
+@dataclass(frozen=True)
+class RunNoise:
+    """What two runs of points that did not change differ by."""
+
+    ratios: Floats
+    """Logarithms of the ratios of now to before, [pairs], the shift of the machine included."""
+    within: Floats
+    """Variances of these that slices explain, [pairs]."""
+    between: float
+    """Variance of these between runs."""
+    shift: float
+    """Logarithm of how much slower the machine was: taken out of every ratio."""
+    sentinel: float | None
+    """The same by the fixed program."""
+    controls: int
+    """Points that cannot have changed, by which shift and variance between runs are told; 0 where there were
+    too few: then the fixed program tells the shift, and all points the variance.
+    """
+    freedom: float
+    """Degrees of freedom of the errors."""
+
+    @property
+    def errors(self) -> Floats:
+        """Standard errors of the ratios, [pairs]."""
+        errors: Floats = np.sqrt(self.within + self.between)
+        return errors
+
+    def p_values(self) -> Floats:
+        """Return how likely a ratio at least so far from the shift is where nothing changed, [pairs]."""
+        chances: Floats = 2 * stats.t.sf(np.abs(self.ratios - self.shift) / self.errors, self.freedom)
+        return chances
+
+    def intervals(self, level: float = 0.95) -> Floats:
+        """Return each ratio without the shift, and its interval, as factors, [pairs, 3]."""
+        middle = self.ratios - self.shift
+        half = stats.t.ppf((1 + level) / 2, self.freedom) * self.errors
+        factors: Floats = np.exp(np.stack([middle, middle - half, middle + half], axis=1))
+        return factors
+
+    def detectable(self, significance: float, power: float = 0.95) -> Floats:
+        """Return the smallest slowdowns that are found with some power, as shares, [pairs]."""
+        quantiles = stats.t.ppf(1 - significance / 2, self.freedom) + stats.t.ppf(power, self.freedom)
+        shares: Floats = np.expm1(quantiles * self.errors)
+        return shares
+
+
+def noise_of(pairs: Sequence[Pair]) -> RunNoise:
+    """Return the noise of pairs, at least one, that are timed on one machine."""
+    before, now = (
+        [log_medians(row) for pair in pairs if (row := getattr(pair, name))] for name in ("before", "now")
+    )
+    ratios = np.array([new.mean() - old.mean() for new, old in zip(now, before, strict=True)])
+    within = _pooled(now) + _pooled(before)
+    sentinels = [ratio for pair in pairs if (ratio := sentinel_ratio(pair)) is not None]
+    sentinel = float(np.median(sentinels)) if sentinels else None
+    control = np.array([pair.unchanged for pair in pairs], dtype=bool)
+    if control.sum() < FEWEST_CONTROLS:
+        shift, seen, controls = sentinel or 0.0, np.ones(len(pairs), dtype=bool), 0
+        centre = float(np.median(ratios))
+    else:
+        shift = centre = float(np.median(ratios[control]))
+        seen, controls = control, int(control.sum())
+    spread = NORMAL * float(np.median(np.abs(ratios[seen] - centre)))
+    between = max(0.0, spread**2 - float(np.median(within[seen])))
+    if seen.sum() < FEWEST_CONTROLS:
+        between = max(between, USUAL**2)
+    slices = float(np.median([len(new) + len(old) - 2 for new, old in zip(now, before, strict=True)]))
+    freedom = max(3.0, min(slices + PRIOR, float(seen.sum()) - 1))
+    return RunNoise(ratios, within, between, shift, sentinel, controls, freedom)
+
+
+def _pooled(slices: Sequence[Floats]) -> Floats:
+    """Return the variance of each row's mean of slices, drawn towards that of all rows, [rows]."""
+    counts = np.array([len(each) for each in slices], dtype=float)
+    own = np.array([each.var(ddof=1) if len(each) > 1 else 0.0 for each in slices])
+    known = own[counts > 1]
+    usual = float(np.median(known)) if len(known) else 0.0
+    freedom = np.maximum(counts - 1, 0)
+    pooled: Floats = (PRIOR * usual + freedom * own) / (PRIOR + freedom) / counts
+    return pooled

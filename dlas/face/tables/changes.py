@@ -1,0 +1,134 @@
+"""Two runs against each other as a table: one line a point that changed, and what the machine did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+from rich.text import Text
+
+from dlas.analysis.against.changes import OUTCOMES, SAME, UNCLEAR, Change, Changes, changes_between
+from dlas.analysis.against.noise import RunNoise
+from dlas.analysis.against.pairs import Folders, paths_of
+from dlas.face.tables.columns import NOTHING, cell_of, names, numbers, signed, table_of
+from dlas.face.tables.marks import first_shown, shared_values
+from dlas.face.tables.table import Cell
+from dlas.face.tables.text import Grid
+from dlas.face.tables.view import View
+from dlas.stack import PART_AXES
+from dlas.sweep.rows import intervals
+from dlas.sweep.rows.labels import label, milliseconds, points, shortened
+from dlas.sweep.rows.results import Row
+
+AXES = (*PART_AXES, "batch", "task", "seed")
+QUIET = (SAME, UNCLEAR)
+"""Outcomes that are counted, and listed only where all points are."""
+STYLES = {"slower": "bad", "faster": "good", "failed": "failed", "fixed": "good"}
+NAMED = {"peak_memory_bytes": "peak memory", "model_bytes": "size", "packed_bytes": "size as packed"}
+NAMED |= {"library_bytes": "size of the library"}
+LAYERS = 2
+"""Layers that are named for a point."""
+
+
+def view_between(now: Folders, before: Folders, where: Sequence[str], most: int | None, every: bool) -> View:
+    """Return what changed between two runs; errors as :func:`changes_between`, others as for :func:`grid`."""
+    changes = changes_between(now, before, where)
+    names_of = [", ".join(map(str, paths_of(folders))) for folders in (before, now)]
+    return View(changes.frame(), grid(changes, *names_of, most=most, every=every))
+
+
+def grid(changes: Changes, before: str, now: str, most: int | None = None, every: bool = False) -> Grid:
+    """Return the points that changed as a grid.
+
+    Parameters
+    ----------
+    before, now : str
+        What the two runs are called.
+    most : int, optional
+        Most lines, by default all.
+    every : bool
+        Also list the points that are the same or unclear.
+    """
+    listed = [each for each in changes.points if every or each.outcome not in QUIET]
+    shown = listed[:most]
+    varying, same = _keys([each.pair.row for each in listed])
+    above = [Text(f"{now} against {before}: {_counts(changes)}", style="bold")]
+    above += [Text(same)] if same else []
+    strips = [names(axis, [label(getattr(each.pair.row, axis)) for each in shown], True) for axis in varying]
+    strips = strips or [names("points", ["all" for _ in shown])]
+    strips += [
+        numbers("outcome", [Cell(each.outcome, style=STYLES.get(each.outcome, "")) for each in shown]),
+        numbers("before, ms", [_ms(each.pair.before) for each in shown]),
+        numbers("now, ms", [_ms(each.pair.now) for each in shown]),
+        numbers("time [95 % interval]", [_ratio(each) for each in shown]),
+        names("layers", [_layers(each) for each in shown]),
+        names("what differs", [shortened("; ".join(each.causes)) for each in shown]),
+    ]
+    below = [*first_shown(len(shown), len(listed), "points"), *_by_cause(changes), *_others(changes)]
+    below += _machine(changes.noise, changes) if changes.noise else []
+    return Grid(table_of(strips, "changes"), above, below)
+
+
+def _counts(changes: Changes) -> str:
+    counts = {outcome: changes.count(outcome) for outcome in OUTCOMES}
+    return ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items() if count)
+
+
+def _keys(rows: Sequence[Row]) -> tuple[list[str], str]:
+    """Return the axes in which rows differ, and a text of what they share."""
+    values = {axis: {label(getattr(row, axis)) for row in rows} for axis in AXES}
+    varying = [axis for axis, found in values.items() if len(found) > 1]
+    shared = {axis: next(iter(found)) for axis, found in values.items() if len(found) == 1}
+    return varying, f"all: {shared_values(shared)}" if shared else ""
+
+
+def _ms(row: Row | None) -> Cell:
+    if row is None or not row.latency_s:
+        return Cell(row.status, style=row.status) if row else NOTHING
+    return Cell(milliseconds(intervals.median(row.latency_s)[0]))
+
+
+def _ratio(change: Change) -> Cell:
+    middle, low, high = change.ratio
+    return NOTHING if np.isnan(middle) else Cell(f"{middle:.3f} [{low:.3f}, {high:.3f}]")
+
+
+def _layers(change: Change) -> Cell:
+    if change.outcome not in STYLES or np.isnan(change.ratio[0]):
+        return NOTHING
+    told = [f"{name} {1e3 * seconds:+.3g} ms" for name, seconds in change.layers[:LAYERS]]
+    return cell_of(", ".join(told) or None, str)
+
+
+def _by_cause(changes: Changes) -> list[Text]:
+    """Return how many points are slower and faster by what differs between their rows."""
+    told = [each for each in changes.points if each.outcome not in QUIET and each.causes]
+    told.sort(key=lambda each: each.causes)
+    lines = []
+    for causes, group in groupby(told, key=lambda each: each.causes):
+        ended = [each.outcome for each in group]
+        counts = ", ".join(f"{ended.count(outcome):,} {outcome}" for outcome in OUTCOMES if outcome in ended)
+        lines.append(Text(f"{shortened('; '.join(causes))}: {counts}"))
+    return lines
+
+
+def _others(changes: Changes) -> list[Text]:
+    """Return in how many points other quantities differ, and by how much at most."""
+    return [
+        Text(f"{NAMED.get(name, name)}: differs in {points(len(found))}, by {signed(found[0][1])} at most")
+        for name, found in changes.quantities.items()
+    ]
+
+
+def _machine(noise: RunNoise, changes: Changes) -> list[Text]:
+    """Return what the machine did between the runs, and how small a change can be found."""
+    by = f"{points(noise.controls)} that cannot have changed" if noise.controls else "the sentinel alone"
+    sentinel = "" if noise.sentinel is None else f"; the sentinel: {signed(np.expm1(noise.sentinel))}"
+    detectable = [each.detectable for each in changes.points if not np.isnan(each.detectable)]
+    found = f"{np.median(detectable):.1%} in half of the points, {max(detectable):.1%} in all"
+    between = f"runs of an unchanged point differ by {np.sqrt(noise.between):.1%}"
+    return [
+        Text(f"the machine was {signed(np.expm1(noise.shift))} slower by {by}, taken out{sentinel}"),
+        Text(f"found with 95 % power: {found}; {between}, which more samples do not mend"),
+    ]

@@ -1,0 +1,196 @@
+"""Two runs against each other: what is called changed, what is not, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlas
+from dlas.analysis.against.changes import (
+    APPEARED,
+    FAILED,
+    FASTER,
+    FIXED,
+    GONE,
+    NO_TIME,
+    OTHER_MACHINE,
+    SLOWER,
+    Changes,
+    changes_of,
+)
+from dlas.analysis.against.pairs import Pair, pairs_of
+from dlas.errors import InputError
+from dlas.sweep.rows.results import Row
+from tests.fixtures.commands import runner
+from tests.fixtures.rows import CPU, failing, row, write
+
+POINTS, SLICES, SAMPLES = 200, 5, 30
+WITHIN, BETWEEN, SENTINEL = 0.01, 0.01, 1e-4
+"""Relative standard deviations of slices of one run, and of runs."""
+
+
+def run_of(
+    seed: int, slower: Mapping[int, float] = {}, shift: float = 0.0, points: int = POINTS, **given: Any
+) -> list[Row]:
+    """Return a run of points on a machine that is slower by a share; some points are slower by more."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number in range(points):
+        usual = 1e-3 * (1 + number) * (1 + slower.get(number, 0)) * (1 + shift)
+        of_run = usual * np.exp(BETWEEN * rng.standard_normal())
+        slices = of_run * np.exp(WITHIN * rng.standard_normal(SLICES))
+        samples = np.repeat(slices, SAMPLES // SLICES) * np.exp(0.02 * np.abs(rng.standard_normal(SAMPLES)))
+        sentinels = SENTINEL * (1 + shift) * np.exp(0.01 * rng.standard_normal(2 * SLICES))
+        changed = {"key": f"changed{seed}"} if number in slower else {}
+        rows.append(
+            row(
+                batch=number + 1,
+                latency_s=samples.tolist(),
+                sentinel_s=sentinels.tolist(),
+                measure={"slices": SLICES},
+                **{**given, **changed},
+            )
+        )
+    return rows
+
+
+def changes(before: list[Row], now: list[Row]) -> Changes:
+    return changes_of([Pair(*rows) for rows in zip(before, now, strict=True)])
+
+
+def test_of_runs_without_a_change_hardly_a_point_is_called_changed() -> None:
+    runs = [run_of(seed) for seed in range(6)]
+    pairs = [(before, now) for at, before in enumerate(runs) for now in runs[at + 1 :]]
+    called = sum(
+        found.count(SLOWER) + found.count(FASTER) for found in (changes(before, now) for before, now in pairs)
+    )
+    assert called <= 0.01 * POINTS * len(pairs)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.08])
+def test_points_that_became_slower_are_found_though_the_whole_machine_did(shift: float) -> None:
+    slowed = dict.fromkeys(range(0, POINTS, 10), 0.1)
+    found = changes(run_of(0), run_of(1, slowed, shift))
+    slower = {each.pair.row.batch - 1 for each in found.points if each.outcome == SLOWER}
+    assert len(slower & slowed.keys()) >= 19 and len(slower - slowed.keys()) <= 2
+    assert found.count(FASTER) <= 2
+    assert found.noise and found.noise.controls == POINTS - 20
+    assert found.noise.shift == pytest.approx(np.log(1 + shift), abs=0.01)
+    assert found.points[0].ratio[0] == pytest.approx(1.1, abs=0.04)
+    low, high = found.points[0].ratio[1:]
+    assert low < 1.1 < high
+
+
+def test_what_is_told_to_be_found_is_found_that_often() -> None:
+    before, known = run_of(0), changes(run_of(0), run_of(1))
+    least = float(np.median([each.detectable for each in known.points]))
+    hits = []
+    for seed in range(2, 12):
+        found = changes(before, run_of(seed, dict.fromkeys(range(0, POINTS, 100), least)))
+        hits += [each.outcome == SLOWER for each in found.points if not each.pair.unchanged]
+    assert np.mean(hits) > 0.8, "two of two hundred, at 95 % power"
+
+
+def test_where_every_point_may_have_changed_the_sentinel_tells_the_shift() -> None:
+    slowed = dict.fromkeys(range(POINTS), 0.2)
+    found = changes(run_of(0), run_of(1, slowed, shift=0.1))
+    assert found.noise and found.noise.controls == 0
+    assert found.noise.shift == pytest.approx(np.log(1.1), abs=0.01)
+    assert found.count(SLOWER) == POINTS
+
+
+def test_another_machine_is_named_and_nothing_is_called_slower() -> None:
+    before = run_of(0, points=9)
+    other: Any = {**CPU, "cpu": "another processor"}
+    now = [dataclasses.replace(each, device=other) for each in run_of(1, shift=0.5, points=9)]
+    found = changes(before, now)
+    assert found.noise is None and {each.outcome for each in found.points} == {OTHER_MACHINE}
+    assert all(each.causes[0].startswith("machine: cpu (") for each in found.points)
+
+
+def test_outcomes_without_two_times() -> None:
+    ok, bad = row(batch=1), failing(batch=1)
+    unstable = dataclasses.replace(ok, status="unstable", reason="slices differ")
+    pairs = {
+        FAILED: Pair(ok, bad),
+        FIXED: Pair(bad, ok),
+        APPEARED: Pair(None, ok),
+        GONE: Pair(ok, None),
+        NO_TIME: Pair(ok, unstable),
+    }
+    assert [each.outcome for each in changes_of(list(pairs.values())).points] == list(pairs)
+
+
+def test_causes_are_what_differs() -> None:
+    versions = {"torch": "2.11.0", "tvm": "0.27"}
+    sources = {"algorithm": "a", "compiler": "b"}
+    before = row(environment={"versions": dict(versions)}, sources=sources)
+    now = row(key="other", environment={"versions": {**versions, "tvm": "0.28"}}, sources=sources)
+    (change,) = changes([before], [now]).points
+    assert change.causes == ("tvm 0.27 to 0.28",)
+    own = dataclasses.replace(before, key="other", sources={**sources, "algorithm": "c"})
+    assert changes([before], [own]).points[0].causes == ("source of algorithm",)
+    tool = dataclasses.replace(before, key="other")
+    assert changes([before], [tool]).points[0].causes == ("source of the tool",)
+    older = dataclasses.replace(before, key="other", sources={})
+    assert changes([before], [older]).points[0].causes == ("source unknown",)
+    assert changes([before], [before]).points[0].causes == ()
+
+
+def test_layers_and_other_quantities_explain_a_change() -> None:
+    layers: list[Any] = [{"name": "conv1", "latency_s": 1e-3}, {"name": "conv2", "latency_s": 2e-3}]
+    slower = [layers[0], {"name": "conv2", "latency_s": 3e-3}]
+    before = row(layers=layers, accuracy=0.97, peak_memory_bytes=1000)
+    now = row(layers=slower, accuracy=0.95, peak_memory_bytes=1010)
+    found = changes([before], [now])
+    name, seconds = found.points[0].layers[0]
+    assert name == "conv2" and seconds == pytest.approx(1e-3)
+    assert list(found.quantities) == ["accuracy"] and found.quantities["accuracy"][0][1] < -0.02
+
+
+def test_earlier_rows_of_a_folder_are_a_run_too(tmp_path: Path) -> None:
+    first, other = row(batch=1), row(batch=2)
+    again = dataclasses.replace(first, key="new")
+    folder = write(tmp_path, [first, other, again])
+    assert pairs_of(folder, folder) == [Pair(first, again)]
+    with pytest.raises(InputError, match="has an earlier row with another key"):
+        pairs_of(write(tmp_path / "once", [first]), tmp_path / "once")
+    with pytest.raises(InputError, match=r"no point is in both .*\(rows of made-up\) and .*\(rows of s\)"):
+        pairs_of(folder, write(tmp_path / "s", [row(study="s", batch=9)]))
+
+
+def test_the_command_prints_changes_and_can_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "a", run_of(0, points=12))
+    write(tmp_path / "b", run_of(1, {3: 0.5}, points=12))
+    command = runner(tmp_path, monkeypatch, capsys)
+    done = command("compare", "b", "--against", "a")
+    assert done.returncode == 0 and "b against a: 1 slower" in done.stdout
+    assert "11 points that cannot have changed, taken out" in done.stdout
+    assert command("compare", "b", "--against", "a", "--fail-if-slower", "5%").returncode == 3
+    assert command("compare", "b", "--against", "a", "--fail-if-slower", "90%").returncode == 0
+    assert command("compare", "b", "--against", "a", "--where", "batch=5", "--json").returncode == 0
+    for wrong in (
+        ("b",),
+        ("b", "--against", "a", "--axis", "model"),
+        ("b", "--against", "a", "--fail-if-slower", "5"),
+        ("b", "--axis", "batch", "--fail-if-slower", "5%"),
+        ("b", "--against", "a", "--baseline", "1"),
+    ):
+        refused = command("compare", *wrong)
+        assert refused.returncode == 2 and refused.stderr.count("\n") == 1, refused.stderr
+
+
+def test_a_view_has_a_line_for_each_point(tmp_path: Path) -> None:
+    a, b = write(tmp_path / "a", run_of(0, points=12)), write(tmp_path / "b", run_of(1, {3: 0.5}, points=12))
+    view = dlas.compare(b, against=a, every=True)
+    assert len(view.frame) == 12 and view.frame["outcome"].iloc[0] == SLOWER
+    assert str(view).count("ms") >= 2
+    with pytest.raises(InputError, match="a frame lacks what a row says"):
+        dlas.compare(dlas.read(b), against=a)
