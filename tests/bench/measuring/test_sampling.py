@@ -128,6 +128,11 @@ def test_a_program_that_compiles_in_its_first_runs_has_the_samples_of_a_warm_one
     assert bench.log[:first_sample].count("run") > len(compiling) + 10, "it was warm before the first sample"
 
 
+def steadily(seconds: float) -> Callable[[int], float]:
+    """Return what is always the same."""
+    return lambda number: seconds
+
+
 def in_two_starts(first: Bench, second: Bench, stop: int, **settings: float) -> tuple[Taken, dict[str, Any]]:
     """Return what was kept when a measurement ended after ``stop`` slices, and its result elsewhere."""
     checked, kept = TypeAdapter(MeasureSettings).validate_python(settings), [""]
@@ -175,8 +180,8 @@ def test_a_machine_that_changed_speed_between_two_starts_is_told(
     factor: float, noisy: str | None, unstable: str | None
 ) -> None:
     for first, second in ((0.001, 0.001 * factor), (0.001 * factor, 0.001)):
-        benches = (Bench(sentinel_s=lambda n, s=seconds: s) for seconds in (first, second))
-        _, found = in_two_starts(*benches, 2)
+        before, after = (Bench(sentinel_s=steadily(each)) for each in (first, second))
+        _, found = in_two_starts(before, after, 2)
         for name, expected in (("noisy", noisy), ("unstable", unstable)):
             assert found[name] == (expected is not None)
             assert (expected or "") in (found[f"{name}_reason"] or "")
