@@ -267,8 +267,12 @@ layer_repeats = 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("slices", [1, 3])
-def test_points_that_take_turns_go_on_after_ctrl_c(tmp_path: Path, slices: int) -> None:
+@pytest.mark.parametrize(
+    ("sent", "slices"), [(signal.SIGINT, 1), (signal.SIGINT, 3), (signal.SIGKILL, 2)], ids=str
+)
+def test_points_that_take_turns_go_on_after_ctrl_c_and_kills(
+    tmp_path: Path, sent: signal.Signals, slices: int
+) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     out = tmp_path / "out"
     command = [sys.executable, "-c", CALM, "run", str(tmp_path / "study.toml"), "--out", str(out)]
@@ -297,15 +301,17 @@ def test_points_that_take_turns_go_on_after_ctrl_c(tmp_path: Path, slices: int) 
         wait_for(
             lambda: process.poll() is not None or (len(so_far()) == 3 and max(counts.values()) >= slices)
         )
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         said = process.communicate(timeout=60)[0]
     finally:
         process.kill()
-    assert process.returncode == 130, said
+    interrupted = sent == signal.SIGINT
+    assert process.returncode == (130 if interrupted else -sent), said
     samples = so_far()
-    assert "Slices of 3 points under way are kept" in " ".join(said.split())
+    assert ("Slices of 3 points under way are kept" in " ".join(said.split())) == interrupted
     early = {row.id: row for row in rows(tmp_path)} if (out / FILE).stat().st_size else {}
-    assert early.keys() == {point for point, count in counts.items() if count > 1}, "all of them are steady"
+    enough = {point for point, count in counts.items() if count > 1}
+    assert early.keys() == (enough if interrupted else set()), "all of them are steady"
     assert all(row.latency_s == samples[point] for point, row in early.items())
     assert {row.bound for row in early.values()} <= {"interruption"}
 
