@@ -17,7 +17,7 @@ class AllocatedMemory:
 
     Anonymous memory alone: pages of files, such as a library's code, which the system reads when they are
     used and may drop again, are left out.  The kernel's high-water mark is of all pages, so that those of
-    files are subtracted.  It counts pages by processor, which makes a peak uncertain by about 0.1 MB.
+    files are subtracted.  It counts pages by processor, which makes a peak uncertain by about 0.2 MB.
 
     Examples
     --------

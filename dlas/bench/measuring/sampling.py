@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import gc
 import math
-import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from dlas.bench.measuring import disturbance
-from dlas.bench.measuring.disturbance import LIMITS, UNSTABLE
-from dlas.bench.measuring.observers import sentinel
 from dlas.bench.measuring.observers.observer import Slice
-from dlas.bench.measuring.observers.watch import Watch, Watching, disturbances, fields
+from dlas.bench.measuring.observers.watch import Watch, Watching, disturbances
+from dlas.bench.measuring.taken import Taken, Turn
 from dlas.stack import MeasureSettings
 
 WARM_UP_S = 0.15
@@ -38,8 +36,6 @@ LONG_CALL_S = 1.0
 """A call this long needs no warm-up: its cold start has no weight."""
 RETRIES = 3
 """How often a disturbed slice is measured again."""
-RETRIES_IN_ALL = 6
-"""How often slices are measured again in one measurement: lasting noise is not waited out."""
 PAUSE_S = 0.1
 """Wait before measuring again, doubled each time: most disturbances pass."""
 
@@ -67,7 +63,8 @@ def sample(
     run : callable
         One inference; returns when it is done.
     turn : callable
-        Blocks until the device is this program's; called before each slice.
+        Blocks until the device is this program's; called before each slice. A :class:`Turn` also keeps each
+        slice, and has those of an earlier start, with which the measurement goes on.
     timer : callable, optional
         Returns the seconds that a number of runs take by the device's own clock.  Without it they are
         the time that ``run`` takes here; the first run always is.
@@ -75,69 +72,56 @@ def sample(
     Returns
     -------
     dict
-        The fields of each observer in :data:`dlas.bench.measuring.observers.watch.OBSERVERS`;
-        ``first_run_s``, ``bound`` (``repeats`` or ``seconds``: the limit that ended it),
-        ``noisy``, ``noisy_reason``, ``unstable``, ``unstable_reason``, ``instability``
-        (see :func:`instability`), ``active_s`` (the seconds of its slices).
+        What :meth:`Taken.fields` tells, and ``bound`` (``repeats`` or ``seconds``: the limit that ended it).
     """
     tools = instruments or Instruments()
-    measurement = _Measurement(run, settings, tools, timer)
+    kept = turn if isinstance(turn, Turn) else Turn(turn, keep=lambda taken: None)
+    taken = kept.taken
+    taken.own_clock = timer is not None
+    measurement = _Measurement(run, settings, tools, taken, timer)
     with closing(tools.watch):
-        turn()
-        first_run_s = measurement.start()
+        kept()
+        measurement.start()
         turns = max(1, min(settings.slices, settings.repeats))
-        slices = []
-        for index in range(turns):
-            if index:
-                turn()
-            slices.append(measurement.take(turns - index))
-    found = fields(slices)
-    if timer is not None:
-        found["cpu_s"] = None  # this process only starts the runs, and waits
-    reason = noise(slices, measurement.attempts)
-    apart, unstable_reason = instability(slices)
-    return {
-        **found,
-        "first_run_s": first_run_s,
-        "bound": "repeats" if measurement.taken >= settings.repeats else "seconds",
-        "noisy": reason is not None,
-        "noisy_reason": reason,
-        "unstable": apart >= 1,
-        "unstable_reason": unstable_reason if apart >= 1 else None,
-        "instability": apart,
-        "active_s": measurement.active_s,
-    }
+        earlier = len(taken.chosen)
+        for index in range(earlier, turns):
+            if index > earlier:
+                kept()
+            measurement.take(turns - index)
+            kept.keep(taken)
+    return {**taken.fields(), "bound": "repeats" if taken.samples >= settings.repeats else "seconds"}
 
 
 @dataclass
 class _Measurement:
     """The running measurement of one program.
 
-    ``quickest_s`` is the shortest call so far, ``taken`` the number of samples,
-    ``active_s`` the seconds of its slices, without those of first run and warm-up, and
-    ``attempts`` all slices so far, those that were measured again too.
+    ``quickest_s`` is the shortest call so far, ``calls`` those in a sample.
     """
 
     run: Callable[[], Any]
     settings: MeasureSettings
     tools: Instruments
+    taken: Taken
     timer: Callable[[int], float] | None = None
     calls: int = 1
     quickest_s: float = math.inf
-    active_s: float = 0.0
-    taken: int = 0
-    retries_left: int = RETRIES_IN_ALL
-    attempts: list[Slice] = field(default_factory=list)
 
-    def start(self) -> float:
-        """Return the seconds of the first run; then warm up and choose the number of calls in a sample."""
+    def start(self) -> None:
+        """Run for the first time, warm up and choose the number of calls in a sample.
+
+        All samples are of as many calls, those of an earlier start too.
+        """
         first = self._here(1)
         # The first run loads, allocates and compiles: later calls are faster.
         self.quickest_s = math.inf
         self._warm_up(first)
         shortest = max(self.quickest_s, 1e-9)
         self.calls = max(1, math.ceil(self.settings.sample_seconds / shortest))
-        return first
+        if self.taken.attempts:
+            self.calls = self.taken.attempts[0].calls
+        else:
+            self.taken.first_run_s = first
 
     def _warm_up(self, last_s: float) -> None:
         """Run untimed until the program is warm; ``last_s`` are the seconds of the call before."""
@@ -147,41 +131,41 @@ class _Measurement:
             settled = before_s <= SETTLED * last_s
             calls += 1
 
-    def take(self, turns_left: int) -> Slice:
-        """Return this turn's slice, the least disturbed of a few attempts."""
-        scored: list[tuple[float, Slice]] = []
+    def take(self, turns_left: int) -> None:
+        """Take this turn's slice, the least disturbed of a few attempts."""
+        scored: list[tuple[float, int]] = []
         for attempt in range(RETRIES + 1):
             if attempt:
-                self.retries_left -= 1
+                self.taken.retries_left -= 1
                 self.tools.sleep(PAUSE_S * 2 ** (attempt - 1))
             with self._active():
                 piece = self._slice(turns_left)
-            self.attempts.append(piece)
-            scored.append((disturbance.worst(disturbances(piece, self.attempts))[0], piece))
+            attempts = self.taken.attempts
+            attempts.append(piece)
+            scored.append((disturbance.worst(disturbances(piece, attempts))[0], len(attempts) - 1))
             if scored[-1][0] <= 1 or not self._may_repeat(turns_left):
                 break
         _, best = min(scored, key=lambda each: each[0])
-        self.taken += len(best.samples)
-        return best
+        self.taken.chosen.append(best)
 
     def _may_repeat(self, turns_left: int) -> bool:
         """Return whether the time suffices to measure a slice again and take the minimum of later samples."""
-        if self.retries_left == 0:
+        if self.taken.retries_left == 0:
             return False
         fewest_s = self._needed(turns_left) * self.calls * self.quickest_s
-        return self.active_s + fewest_s * turns_left <= self.settings.seconds
+        return self.taken.active_s + fewest_s * turns_left <= self.settings.seconds
 
     def _needed(self, turns_left: int) -> int:
         """Return the number of samples that a slice takes even beyond its time."""
         minimum = min(self.settings.minimum, self.settings.repeats)
-        return max(1, math.ceil((minimum - self.taken) / turns_left))
+        return max(1, math.ceil((minimum - self.taken.samples) / turns_left))
 
     def _slice(self, turns_left: int) -> Slice:
         """Take one slice: its share of the remaining samples, within its share of the remaining time."""
-        share_s = max(0.0, self.settings.seconds - self.active_s) / turns_left
-        most = math.ceil(max(0, self.settings.repeats - self.taken) / turns_left)
+        share_s = max(0.0, self.settings.seconds - self.taken.active_s) / turns_left
+        most = math.ceil(max(0, self.settings.repeats - self.taken.samples) / turns_left)
         needed = self._needed(turns_left)
-        if self.active_s < self.settings.seconds and self.quickest_s < LONG_CALL_S:
+        if self.taken.active_s < self.settings.seconds and self.quickest_s < LONG_CALL_S:
             self._warm(min(REWARM_S, share_s))
         samples: list[float] = []
         clock = self.tools.clock
@@ -225,42 +209,7 @@ class _Measurement:
         try:
             yield
         finally:
-            self.active_s += self.tools.clock() - start
-
-
-def noise(slices: Sequence[Slice], attempts: Sequence[Slice]) -> str | None:
-    """Return why the slices together are noisy, or None where they are not.
-
-    Beside each slice's own disturbances, compared with all ``attempts`` at slices, this detects
-    slices whose medians disagree.
-    """
-    scores = [disturbance.worst(disturbances(piece, attempts)) for piece in slices]
-    noisy = [(score, reason) for score, reason in scores if score > 1]
-    if noisy:
-        return f"{len(noisy)} of {len(slices)} slices disturbed: {max(noisy)[1]}"
-    medians = [statistics.median(piece.samples) for piece in slices if piece.samples]
-    apart = max(medians) / min(medians) - 1 if min(medians, default=0) > 0 else 0.0
-    if apart > LIMITS["spread"]:
-        return f"medians of the slices are {apart:.0%} apart"
-    return None
-
-
-def instability(slices: Sequence[Slice]) -> tuple[float, str]:
-    """Return how far slices are apart, as a share of what makes a measurement unstable, and by what.
-
-    It is the larger share of two: the factor between the medians of slices, and between
-    runs of the sentinel, each over its limit in :data:`dlas.bench.measuring.disturbance.UNSTABLE`.
-    """
-    medians = [statistics.median(piece.samples) for piece in slices if piece.samples]
-    found = {
-        "the medians of its slices": ("medians", medians),
-        "runs of the sentinel": ("sentinel", sentinel.runs(slices)),
-    }
-    scores = []
-    for what, (name, seconds) in found.items():
-        apart = max(seconds) / min(seconds) if min(seconds, default=0) > 0 else 1.0
-        scores.append((apart / UNSTABLE[name], f"{what} differ by a factor of {apart:.2g}"))
-    return max(scores)
+            self.taken.active_s += self.tools.clock() - start
 
 
 @contextmanager

@@ -179,6 +179,11 @@ class SweepProgress(Progress):
             line = f"  {run.under_way.name}: {self._names(run.plan.content)}: {text}"
             self._print(escape(line))
 
+    def note(self, run: PointRun, text: str) -> None:
+        """Print a line about a point, however many there were just before."""
+        if self.lines:
+            self._print(escape(f"  {self._names(run.plan.content)}: {text}"))
+
     def show(self, runs: Sequence[PointRun], summary: Summary, waiting_for: str) -> None:
         """Redraw the bar and what is under way; without a terminal print it where nothing else was."""
         self._kept = summary.kept.total()

@@ -81,6 +81,8 @@ class PointRun:
     """The facts of its measurement, where that was unstable and is repeated."""
     rounds: int = 0
     """How often its measurement was started."""
+    earlier_slices: int = 0
+    """Slices that earlier starts of its measurement took."""
     unreachable: bool = False
     """Whether its device could not be reached once, so that its step is repeated."""
 

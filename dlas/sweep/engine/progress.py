@@ -17,6 +17,10 @@ class Progress(ABC):
     def say(self, run: PointRun, text: str) -> None:
         """Show a line of progress of the step that a point is in."""
 
+    def note(self, run: PointRun, text: str) -> None:
+        """Show a line about a point that stays."""
+        self.say(run, text)
+
     @abstractmethod
     def show(self, runs: Sequence[PointRun], summary: Summary, waiting_for: str) -> None:
         """Show the points in progress.

@@ -23,6 +23,7 @@ from dlas.sweep.engine.planned import Examples, planned
 from dlas.sweep.engine.point_run import Summary
 from dlas.sweep.engine.preview import Preview, preview
 from dlas.sweep.engine.progress import Display, Silent
+from dlas.sweep.engine.slices import count_kept
 from dlas.sweep.engine.sweep import Sweep, SweepOptions
 from dlas.sweep.engine.workers import Steps as Steps
 from dlas.sweep.engine.workers import Workers
@@ -182,7 +183,9 @@ class Session:
         except KeyboardInterrupt:
             held = holds_rows(folder) and next(read_rows(folder), None)
             rows = f"Rows so far: {folder}" if held else "No row yet"
-            self.display.say(f"interrupted; `dlas run {folder}` goes on. {rows}")
+            begun = count_kept(folder)
+            slices = f". Slices of {counted(begun)} under way are kept" if begun else ""
+            self.display.say(f"interrupted; `dlas run {folder}` goes on. {rows}{slices}")
             raise
         statuses = ", ".join(f"{count} {status}" for status, count in sorted(summary.written.items()))
         again = f", {summary.again} of them again" if summary.again else ""

@@ -22,6 +22,7 @@ from dlas.sweep.engine.planning import Planner, Step
 from dlas.sweep.engine.point_run import PointRun, Summary, notes, steadier, without_second
 from dlas.sweep.engine.progress import Progress
 from dlas.sweep.engine.row import make_row, tuning_curves
+from dlas.sweep.engine.slices import KeptSlices
 from dlas.sweep.engine.turns import Turns, device_holder
 from dlas.sweep.engine.writers import RowWriter
 from dlas.sweep.rows.results import CURVES
@@ -90,11 +91,15 @@ class Sweep:
         self._jobs: dict[int, tuple[PointRun, Lock | None]] = {}
         self._turns = Turns(runner, cache, self._launch_alone, study.limits.turns)
         self._failed_artifacts: dict[str, Outcome] = {}
+        self._slices = KeptSlices(results.folder)
         self._logs = results.folder / "logs"
         self._logs.mkdir(exist_ok=True)
 
     def run(self, points: Iterable[Point] | None = None) -> Summary:
         """Run until every point has its row; on any exception end all jobs.
+
+        Interrupted, points that are being measured have rows where their times so far are a result; what all
+        of them have taken is kept for the next sweep.
 
         Parameters
         ----------
@@ -121,10 +126,23 @@ class Sweep:
                 for event in self.runner.events(WAIT_SECONDS):
                     self._handle(event)
                 self.progress.show(self._runs, self.summary, waiting_for)
-        except BaseException:
+        except BaseException as error:
             self.runner.close()  # before another sweep may take the locks of its jobs
+            if isinstance(error, KeyboardInterrupt):
+                self._write_interrupted()
             self._release_locks()
             raise
+
+    def _write_interrupted(self) -> None:
+        """Write rows, which the next start completes, where the times so far are a result."""
+        for run in self._turns.members():
+            found, _ = self._slices.usable(run.plan) if run.ready and not run.first_round else (None, "")
+            if found is None or found.slices == run.earlier_slices:
+                continue
+            if fields := found.fields(self.study.measure):
+                self._keep(run, {**fields, "started": run.started})
+                run.took.worked[run.step.name], run.took.waited[run.step.name] = found.seconds()
+                self.results.append(make_row(self.study.name, run, OK, self.cache))
 
     def _release_locks(self) -> None:
         """Release all locks for other sweeps."""
@@ -174,10 +192,12 @@ class Sweep:
         until = self.options.until
         plan = self._planner.plan(point, kernels=until == "kernels").until(until)
         status, key = self.results.existing.get(point.id, (None, None))
+        run = PointRun(plan, self._logs / f"{point.id}.log")
         if status is not None and key == plan.key and status not in self.options.retry:
             self.summary.kept[status] += 1
+            if self._slices.has(point.id):
+                self._drop_slices(run, "its row stands")
             return
-        run = PointRun(plan, self._logs / f"{point.id}.log")
         self._runs.append(run)
         if reason := point.unsupported():
             self._finish(run, Outcome("unsupported", reason))
@@ -239,12 +259,29 @@ class Sweep:
 
     def _launch_alone(self, run: PointRun) -> int:
         """Start a point's step on the device that it has locked."""
+        task = self._task(run.step)
         if run.ready:
             run.rounds += 1
             self.summary.measured += run.rounds == 1
             self.summary.again += run.rounds == 2
+            task = replace(task, arguments={**task.arguments, "slices": self._earlier_slices(run)})
         run.started = _now()
-        return self.runner.start([self._task(run.step)], log=run.log, memory=self.study.limits.memory)
+        return self.runner.start([task], log=run.log, memory=self.study.limits.memory)
+
+    def _earlier_slices(self, run: PointRun) -> dict[str, Any]:
+        """Return where a measurement keeps its slices, and those of an earlier start; drop another's."""
+        found, reason = self._slices.usable(run.plan)
+        if reason:
+            self._drop_slices(run, reason)
+        if found is not None and run.rounds == 1:
+            run.took.add(run.step, *found.seconds())
+        run.earlier_slices = found.slices if found else 0
+        return self._slices.arguments(run.plan, found)
+
+    def _drop_slices(self, run: PointRun, reason: str) -> None:
+        """Delete the slices of a point that no measurement goes on with, and say so."""
+        self._slices.drop(run.plan)
+        self.progress.note(run, f"slices of an interrupted measurement are dropped: {reason}")
 
     def _task(self, step: Step) -> Task:
         return Task(step.function, step.arguments, self._seconds(step), step.imports)
@@ -320,6 +357,7 @@ class Sweep:
         run.first_round = found
         self._keep(run, found)
         self.results.append(make_row(self.study.name, run, OK, self.cache))
+        self._slices.drop(run.plan)
         self._set_aside(run, f"measured again at the end: {found.get('unstable_reason')}")
 
     def _set_aside(self, run: PointRun, reason: str) -> None:
@@ -362,6 +400,7 @@ class Sweep:
         run.started = run.started or _now()
         row = make_row(self.study.name, run, outcome, self.cache)
         self.results.append(row)
+        self._slices.drop(run.plan)
         self._write_curves(run)
         self._runs.remove(run)
         self.summary.written[row.status] += 1

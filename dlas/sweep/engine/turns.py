@@ -88,6 +88,10 @@ class Turns:
         """Return the member that a job works on."""
         return self._members[job]
 
+    def members(self) -> list[PointRun]:
+        """Return the points whose step on the device has been started."""
+        return list(self._members.values())
+
     def turn_asked(self, job: int) -> None:
         """Give the turn to another member, after a job has asked for its next one."""
         if job == self._turn_of:

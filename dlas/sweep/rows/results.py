@@ -51,6 +51,8 @@ UNSTABLE = "unstable"
 COMPLETED = ("ok", UNSTABLE)
 """Statuses of points whose every step was completed, so that all but perhaps their times is known."""
 STATUSES = (*COMPLETED, "failed", "timeout", "unsupported", "wrong")
+INTERRUPTION = "interruption"
+"""The bound of a row whose measurement goes on with the next start."""
 CURVES = "tuning"
 """Folder beside it: for each tuned row, the best time so far by trials and by seconds of search."""
 LEADING_ID = re.compile(rb'\{"id":"(\w+)"')
@@ -115,7 +117,9 @@ class Row:
     calls_per_sample: int | None = None
     """Inferences or training steps that a sample is the mean of: fast programs are called several times."""
     bound: str | None = None
-    """What ended the measurement: ``repeats`` or ``seconds``, as the study limits them."""
+    """What ended the measurement: ``repeats`` or ``seconds``, as the study limits them; ``interruption``
+    where the sweep was interrupted before that, and goes on with it when it is run again.
+    """
     first_run_s: float | None = None
     """Time of the first inference or training step, which is no sample: it loads, and some runtimes compile
     in it.
@@ -277,8 +281,11 @@ class Row:
 
     @property
     def settled(self) -> bool:
-        """Whether it is not to be measured again: its times are stable, or it was measured twice."""
-        return self.status != UNSTABLE or self.other_round is not None
+        """Whether it is not to be measured again: its times are stable, or it was measured twice.
+
+        One whose measurement was interrupted is to be completed.
+        """
+        return self.bound != INTERRUPTION and (self.status != UNSTABLE or self.other_round is not None)
 
     def stands(self, key: str, retry: Collection[str] = ()) -> bool:
         """Return whether a sweep keeps it: it was made with the key that its point has now, and is settled.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -21,7 +22,8 @@ from dlas.bench.measuring.observers import sentinel as sentinels
 from dlas.bench.measuring.observers.processors import Processors
 from dlas.bench.measuring.observers.sentinel import Sentinel, sentinel
 from dlas.bench.measuring.observers.watch import Watch
-from dlas.bench.measuring.sampling import RETRIES_IN_ALL, Instruments, sample
+from dlas.bench.measuring.sampling import Instruments, sample
+from dlas.bench.measuring.taken import RETRIES_IN_ALL, Taken, Turn
 from dlas.stack import MeasureSettings
 from tests.fixtures import calm
 from tests.fixtures.package import ROOT
@@ -124,6 +126,77 @@ def test_a_program_that_compiles_in_its_first_runs_has_the_samples_of_a_warm_one
     assert found["bound"] == "repeats"
     first_sample = bench.log.index("sentinel")
     assert bench.log[:first_sample].count("run") > len(compiling) + 10, "it was warm before the first sample"
+
+
+def steadily(seconds: float) -> Callable[[int], float]:
+    """Return what is always the same."""
+    return lambda number: seconds
+
+
+def in_two_starts(first: Bench, second: Bench, stop: int, **settings: float) -> tuple[Taken, dict[str, Any]]:
+    """Return what was kept when a measurement ended after ``stop`` slices, and its result elsewhere."""
+    checked, kept = TypeAdapter(MeasureSettings).validate_python(settings), [""]
+
+    def keep(taken: Taken) -> None:
+        kept[0] = json.dumps(taken.content())
+        if len(taken.chosen) == stop:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample(first.run, checked, Turn(first.turn, keep), first.tools)
+    before, again = Taken.of(json.loads(kept[0])), Taken.of(json.loads(kept[0]))
+    turn = Turn(second.turn, lambda taken: None, again)
+    return before, sample(second.run, checked, turn, second.tools)
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_a_measurement_goes_on_with_the_slices_of_an_earlier_start(stop: int) -> None:
+    first, second = Bench(lambda n: 3.0 if n == 0 else 0.00015), Bench(lambda n: 0.00013)
+    kept, found = in_two_starts(first, second, stop)
+    assert found["latency_s"] == pytest.approx([0.00015] * 30 * stop + [0.00013] * 30 * (5 - stop))
+    assert found["latency_s"][: 30 * stop] == [seconds for piece in kept.slices for seconds in piece.samples]
+    assert (found["bound"], found["calls_per_sample"], found["first_run_s"]) == ("repeats", 7, 3.0)
+    assert len(found["sentinel_s"]) == 2 * 5
+    assert (found["noisy"], found["unstable"]) == (False, False)
+    assert (first.turns, second.turns) == (stop, max(1, 5 - stop))
+    assert kept.active_s < found["active_s"] or stop == 5
+
+
+def test_time_and_repetitions_of_an_earlier_start_count() -> None:
+    _, found = in_two_starts(Bench(), Bench(), 2, seconds=5, repeats=10**6)
+    assert found["bound"] == "seconds"
+    assert found["active_s"] == pytest.approx(5, rel=0.05)
+    loud = Bench(others=lambda slice_number: 100.0)
+    kept, _ = in_two_starts(loud, louder := Bench(others=lambda slice_number: 100.0), 2)
+    assert len(loud.slept_s) == RETRIES_IN_ALL and kept.retries_left == 0
+    assert louder.slept_s == []
+
+
+@pytest.mark.parametrize(
+    ("factor", "noisy", "unstable"),
+    [(1.05, None, None), (1.2, "20% slower", None), (1.4, "40% slower", "1.4")],
+)
+def test_a_machine_that_changed_speed_between_two_starts_is_told(
+    factor: float, noisy: str | None, unstable: str | None
+) -> None:
+    for first, second in ((0.001, 0.001 * factor), (0.001 * factor, 0.001)):
+        before, after = (Bench(sentinel_s=steadily(each)) for each in (first, second))
+        _, found = in_two_starts(before, after, 2)
+        for name, expected in (("noisy", noisy), ("unstable", unstable)):
+            assert found[name] == (expected is not None)
+            assert (expected or "") in (found[f"{name}_reason"] or "")
+
+
+def test_times_so_far_are_a_result_with_slices_to_compare_and_the_fewest_samples() -> None:
+    def suffice(stop: int, bench: Bench, **settings: float) -> bool:
+        kept, _ = in_two_starts(bench, Bench(), stop, **settings)
+        return kept.suffices(TypeAdapter(MeasureSettings).validate_python(settings))
+
+    assert [suffice(stop, Bench()) for stop in (1, 2, 5)] == [False, True, True]
+    assert [suffice(stop, Bench(), repeats=10, minimum=5) for stop in (1, 2, 3)] == [False, False, True]
+    assert suffice(1, Bench(), slices=1)
+    faster = Bench(call_s=lambda n: 0.01 if n < 80 else 0.002)
+    assert not suffice(3, faster), "its times are unstable"
 
 
 def test_turns_are_taken_before_each_slice_and_are_not_timed() -> None:
