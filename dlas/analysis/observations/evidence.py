@@ -133,6 +133,14 @@ def open_claim(text: str, points: pd.DataFrame, needed: Mapping[str, pd.Series],
     return Claim(text, OPEN, missing="; ".join(pieces) or others)
 
 
+def by_algorithms(points: pd.DataFrame, kinds: Sequence[str] = ()) -> dict[str, pd.Series]:
+    """Return which lines have an algorithm, by kind of compression; runtimes choose by themselves."""
+    own = points["tuning"] != "runtime"
+    if not kinds:
+        return {"of any algorithm (runtimes choose by themselves)": own}
+    return {f"{kind}, of any algorithm": own & (points["kind"] == kind) for kind in kinds}
+
+
 def majority(text: str, wins: int, total: int, numbers: str) -> Claim:
     """Return a claim that holds if it is true in more than half of the cases."""
     return Claim(text, HOLDS if 2 * wins > total else FAILS, numbers)
