@@ -121,5 +121,10 @@ def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
     )
 
 
-def _told(claim: Claim) -> dict[str, str]:
-    return {"verdict": claim.verdict, "numbers": claim.numbers, "missing": claim.missing}
+def _told(claim: Claim) -> dict[str, str | int]:
+    return {
+        "verdict": claim.verdict,
+        "numbers": claim.numbers,
+        "missing": claim.missing,
+        "cases": claim.cases,
+    }

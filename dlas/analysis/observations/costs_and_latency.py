@@ -41,10 +41,10 @@ def _weak(points: pd.DataFrame, ranked: pd.DataFrame, first: str, second: str) -
     if len(correlated) > 3:
         numbers += f"; {len(correlated)} places in all: {', '.join(_counted(strengths))}"
     if "strong" in strengths:
-        return Claim(text, FAILS, numbers)
+        return Claim(text, FAILS, numbers, cases=len(correlated))
     if "open" in strengths:
-        return Claim(text, OPEN, numbers, "more networks: the intervals leave it open")
-    return Claim(text, HOLDS, numbers)
+        return Claim(text, OPEN, numbers, "more networks: the intervals leave it open", len(correlated))
+    return Claim(text, HOLDS, numbers, cases=len(correlated))
 
 
 def _counted(strengths: list[str]) -> list[str]:

@@ -54,6 +54,8 @@ class Claim:
     """The numbers behind the verdict."""
     missing: str = ""
     """The points that are needed, where the verdict is open."""
+    cases: int = 0
+    """How many settings, pairs or networks the verdict rests on."""
 
 
 PAPER_ALGORITHMS = ("direct", "gemm", "spatial_pack", "csr_direct", "csr_gemm", "csr_spatial_pack")
@@ -143,7 +145,7 @@ def by_algorithms(points: pd.DataFrame, kinds: Sequence[str] = ()) -> dict[str, 
 
 def majority(text: str, wins: int, total: int, numbers: str) -> Claim:
     """Return a claim that holds if it is true in more than half of the cases."""
-    return Claim(text, HOLDS if 2 * wins > total else FAILS, numbers)
+    return Claim(text, HOLDS if 2 * wins > total else FAILS, numbers, cases=total)
 
 
 def orders(pairs: pd.DataFrame) -> str:

@@ -32,7 +32,8 @@ def pruning_rarely_keeps_its_promise(evidence: Evidence) -> list[Claim]:
         f"{reached} of {len(compared)} reach it; the median gets {compared['share'].median():.1%} of it"
         + (f"; {len(pruned) - len(compared)} more cannot be compared" if len(pruned) > len(compared) else "")
     )
-    return [Claim(text, HOLDS if reached < RARELY * len(compared) else FAILS, numbers)]
+    verdict = HOLDS if reached < RARELY * len(compared) else FAILS
+    return [Claim(text, verdict, numbers, cases=len(compared))]
 
 
 OBSERVATION = Observation(

@@ -51,7 +51,7 @@ def _spread(points: pd.DataFrame, types: pd.DataFrame, same: Sequence[str], over
         f"the largest speed-up is {spread.median():.2f} times the smallest in the median of {len(spread)} "
         f"cases, {spread.max():.2f} at most"
     )
-    return Claim(text, HOLDS if differs else FAILS, numbers)
+    return Claim(text, HOLDS if differs else FAILS, numbers, cases=len(spread))
 
 
 OBSERVATION = Observation(
