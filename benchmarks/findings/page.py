@@ -56,8 +56,8 @@ def observations() -> list[str]:
     return [
         "## The DLAS paper's thirteen observations",
         "",
-        f"{len(rows.points()):,} points of {len(machines)} machines: {'; '.join(machines)}. An observation holds "
-        "if all of its claims do, and does not if one of them does not.",
+        f"{len(rows.points()):,} points of {len(machines)} machines: {'; '.join(machines)}. An observation "
+        "holds if all of its claims do, and does not if one of them does not.",
         "",
         *rows.observations(),
         "",
