@@ -10,9 +10,9 @@ from functools import cache
 import pandas as pd
 
 from benchmarks.recomputed.kept import EXPERIMENTS
-from dlas.analysis.matching import MACHINE
 from dlas.analysis.observations import FAILS, HOLDS, OPEN, VERDICTS, Claim, Evidence, Finding, observe
 from dlas.analysis.roles import with_roles
+from dlas.sweep.rows.columns import MACHINE
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import UNSTABLE
 
@@ -76,16 +76,12 @@ def findings() -> list[Finding]:
 def machines() -> list[MachineFindings]:
     """Return the machines, that of the most points first."""
     every = points()
-    named = every.groupby([MACHINE, "machine"]).size().sort_values(ascending=False)
-    return [
-        MachineFindings(
-            chr(ord("A") + place),
-            str(title),
-            int(count),
-            observe(Evidence(every[every[MACHINE] == machine].reset_index(drop=True))),
-        )
-        for place, ((machine, title), count) in enumerate(named.items())
-    ]
+    found = []
+    for machine, count in _counts(every[MACHINE]):
+        own = every[every[MACHINE] == machine].reset_index(drop=True)
+        letter = chr(ord("A") + len(found))
+        found.append(MachineFindings(letter, str(own["machine"].iloc[0]), count, observe(Evidence(own))))
+    return found
 
 
 def observations() -> list[str]:

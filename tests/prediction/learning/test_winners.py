@@ -12,6 +12,7 @@ from benchmarks.recomputed.markdown import agrees
 from benchmarks.subnet_kept import KeptSearch, KeptWinner, Outcome, keep, read_kept
 from benchmarks.subnet_winners import draw, main, margins, wilson
 from dlas.errors import InputError
+from dlas.sweep.rows.results import Row
 from tests.fixtures.rows import row
 
 
@@ -44,19 +45,34 @@ def test_the_interval_of_a_share_is_wilsons() -> None:
 
 def kept_in(folder: Path) -> None:
     """Keep two searches of two winners; the machine is half as fast as when its rows were measured."""
-    searches, lines = [], []
-    for place, (bound, times) in enumerate(((0.010, (9, 10.5)), (0.020, (19, 25)))):
+    searches: list[KeptSearch] = []
+    lines: list[Row] = []
+    for bound, score, times in ((0.010, 0.7, (9, 10.5)), (0.020, 0.8, (19, 25))):
         winners = []
         for milliseconds in times:
             reference, winner = (
                 row(taken, spread=0, seed=len(lines) + at) for at, taken in enumerate((20, 2 * milliseconds))
             )
             lines += [reference, winner]
-            own = {"id": winner.id, "reference": reference.id, "score": 0.8, "before": 0.010}
-            winners.append(KeptWinner(estimated=bound, high=1.2 * bound, **own))
-        values = {"value": bound, "score": 0.7 + 0.1 * place, "winners": winners}
+            winners.append(
+                KeptWinner(
+                    id=winner.id,
+                    reference=reference.id,
+                    estimated=bound,
+                    high=1.2 * bound,
+                    score=score,
+                    before=0.010,
+                )
+            )
         searches.append(
-            KeptSearch(quantity="latency_s", bound=bound, estimators={"predictors/here": "12ab"}, **values)
+            KeptSearch(
+                quantity="latency_s",
+                bound=bound,
+                estimators={"predictors/here": "12ab"},
+                value=bound,
+                score=score,
+                winners=winners,
+            )
         )
     keep(searches, [each.line().encode() for each in lines], folder)
 
