@@ -76,7 +76,7 @@ def findings() -> list[Finding]:
 def machines() -> list[MachineFindings]:
     """Return the machines, that of the most points first."""
     every = points()
-    found = []
+    found: list[MachineFindings] = []
     for machine, count in _counts(every[MACHINE]):
         own = every[every[MACHINE] == machine].reset_index(drop=True)
         letter = chr(ord("A") + len(found))
