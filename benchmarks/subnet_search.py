@@ -3,16 +3,19 @@
 For each space and bound the study's subnetworks are searched with each estimator, ``NAME=PLACE`` as for
 ``dlas search --estimator``; those that estimate are also tried without a memory of what they told.  What was
 found is told again by ``--judge``, such as a table or ``measure``.  ("The OFA latency predictor", Figure 8)
+``--out`` keeps each line in ``searches.jsonl``: bound, estimator and digest, what was found and its costs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +35,7 @@ from dlas.prediction.adaptive.evolution.evolution import (
     Memory,
     Settings,
 )
+from dlas.prediction.adaptive.evolution.identities import identities
 from dlas.prediction.adaptive.evolution.space import Candidate, StudySpace
 from dlas.prediction.adaptive.evolution.strategy import MEASURED, judge_of
 from dlas.stack.types import Floats
@@ -40,6 +44,7 @@ from dlas.sweep.study.point import Point
 from dlas.sweep.study.study import Study
 
 TARGET = "latency_s"
+KEPT = "searches.jsonl"
 
 
 @dataclass
@@ -119,17 +124,35 @@ def lines(
             spent = time.perf_counter() - start
             told = name if remembers else f"{name}, without memory"
             asked = memory.asked if remembers else judge.asked
-            if not evolution.population:
+            found = evolution.population[0] if evolution.population else None
+            again = judged(space, found.candidate, bound, given, session) if found else ""
+            kept = {"study": space.study.toml(), "estimator": told, "judged_ms": again, "spent_s": spent}
+            kept |= {"asked_for": asked, "estimated": judge.asked, "within": {TARGET: bound}}
+            kept |= {"identities": identities([place, given.maximise])}
+            keep_line(given.out, kept, space, found)
+            if found is None:
                 nearest = evolution.nearest
                 least = "" if nearest is None else f"{1e3 * nearest.costs[0].value:.4g}"
                 yield f"{told} | nothing | {least} |  | {spent:.1f} | {asked:,} | {judge.asked:,}"
                 continue
-            best = evolution.population[0]
-            again = judged(space, best.candidate, bound, given, session)
             yield (
-                f"{told} | {best.score:.4f} | {1e3 * best.costs[0].value:.4g} | {again} | {spent:.1f} | "
+                f"{told} | {found.score:.4f} | {1e3 * found.costs[0].value:.4g} | {again} | {spent:.1f} | "
                 f"{asked:,} | {judge.asked:,}"
             )
+
+
+def keep_line(
+    folder: Path, line: Mapping[str, Any], space: StudySpace, found: Individual[Candidate] | None
+) -> None:
+    """Add what a line of the table rests on, and what was found, to what is kept."""
+    kept = dict(line)
+    if found is not None:
+        (cost,) = found.costs
+        kept |= {"id": space.point(found.candidate).id, "content": space.content(found.candidate)}
+        kept |= {"score": found.score, "value": cost.value, "high": cost.high}
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / KEPT).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(kept) + "\n")
 
 
 def measuring(costs: Costs, space: StudySpace, given: argparse.Namespace, session: Session) -> Costs:

@@ -5,6 +5,9 @@ rows that the predictor was fitted to whose times are nearest to the bound.  Div
 now than in the rows takes out that the machine has changed.  The share that keeps its bound stands by the
 margin between estimate and bound, beside the score that the margin costs, in a table and, with ``--figures``,
 in a figure.  Interrupted, the same command goes on.
+
+``--out`` keeps what the tables rest on: ``searches.json``, the bounds, estimates and estimators' digests,
+and ``results.jsonl``, the rows, each winner after its reference.  ``--kept`` prints the tables of a folder.
 """
 
 from __future__ import annotations
@@ -20,12 +23,14 @@ import altair as alt
 import numpy as np
 from scipy.stats import binomtest
 
+from benchmarks.subnet_kept import KeptSearch, KeptWinner, Outcome, keep, read_kept, seconds
 from dlas.bench.store import toml
 from dlas.face.reporting.charts import theme
 from dlas.face.reporting.files import INK, PAPER, WIDTH, write_figure
-from dlas.prediction.adaptive.evolution.record import LEVEL, CandidateRecord, SearchRecord, read_search
+from dlas.prediction.adaptive.evolution.record import LEVEL, SearchRecord, read_search
 from dlas.prediction.adaptive.evolution.space import StudySpace
 from dlas.sweep.engine.session import Session
+from dlas.sweep.rows.files import complete_lines, results_file
 from dlas.sweep.rows.results import FILE, Row, read_rows
 from dlas.sweep.study.study import Study
 
@@ -34,56 +39,59 @@ REFERENCES = 5
 """Networks that take turns as the reference of a search, for each was measured with an error itself."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A winner and what was measured of it."""
-
-    bound: float
-    estimated: float
-    high: float
-    measured: float
-    scaled: float
-    """The most that it may take, what was estimated and the upper end of its interval, what was measured, and
-    that divided by how much slower the reference was than in the rows; in s.
-    """
-    noisy: bool
-    """Whether something else disturbed a measurement."""
-
-
 def main() -> None:
     """Measure, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("searches", nargs="+", type=Path)
-    parser.add_argument("--rows", type=Path, required=True, help="what the predictor was fitted to")
+    parser.add_argument("searches", nargs="*", type=Path)
+    parser.add_argument("--rows", type=Path, help="what the predictor was fitted to")
+    parser.add_argument("--kept", type=Path, help="a folder of an earlier call: nothing is measured")
     parser.add_argument("--out", type=Path, default=Path("results/winners"))
     parser.add_argument("--each", type=int, default=10, help="winners of a search")
     parser.add_argument("--figures", type=Path, help="a folder for the figure of shares by margin")
     given = parser.parse_args()
-    known = [row for row in read_rows(given.rows) if row.timed]
-    records = [read_search(folder) for folder in given.searches]
-    outcomes = []
-    with Session.open() as session:
-        for place, record in enumerate(records):
-            outcomes += measured(record, known, given.out / str(place), given.each, session)
-            print(f"search {place + 1} of {len(records)}: {len(outcomes)} winners measured", flush=True)
+    if given.kept is None:
+        if not given.searches or given.rows is None:
+            parser.error("give searches and --rows, or --kept")
+        measure(given.searches, given.rows, given.out, given.each)
+    searches, outcomes = read_kept(given.kept or given.out)
     print_shares(outcomes)
-    firsts = [each.population[0] for each in records]
-    found = margins(outcomes, [(next(iter(each.costs.values())).value, each.score) for each in firsts])
+    found = margins(outcomes, [(each.value, each.score) for each in searches])
     print_margins(found)
     if given.figures is not None:
         draw(found, given.figures)
 
 
+def measure(folders: Sequence[Path], rows: Path, out: Path, each: int) -> None:
+    """Measure the best of searches, and keep them with their estimates in ``out``."""
+    known = [row for row in read_rows(rows) if row.timed]
+    searches, lines = [], []
+    with Session.open() as session:
+        for place, folder in enumerate(folders):
+            search, found = measured(read_search(folder), known, out / str(place), each, session)
+            searches.append(search)
+            lines += found
+            print(f"search {place + 1} of {len(folders)}: {len(lines) // 2} winners measured", flush=True)
+    keep(searches, lines, out)
+
+
 def measured(
     record: SearchRecord, known: Sequence[Row], out: Path, each: int, session: Session
-) -> list[Outcome]:
-    """Measure the best of a search, a reference before each, in folders of their own."""
+) -> tuple[KeptSearch, list[bytes]]:
+    """Measure the best of a search, a reference before each, in folders of their own.
+
+    Returns
+    -------
+    KeptSearch
+        With the winners that have a time, as their references have.
+    list of bytes
+        The rows of these, each winner's after its reference's.
+    """
     space = StudySpace.of(Study.of(toml.parse(record.asked.study)))
     ((quantity, bound),) = record.asked.within.items()
     usual = sorted(known, key=lambda row: abs(seconds(row, quantity) - bound))[:REFERENCES]
     drawn = space.content(space.draw(np.random.default_rng(0)))
     best = {found.id: found for found in record.population}
-    outcomes = []
+    winners, lines = [], []
     for place, found in enumerate(list(best.values())[:each]):
         folder, like = out / found.id, usual[place % len(usual)]
         own = {axis: getattr(like, axis) for axis in drawn if axis in ("dataset", "model")}
@@ -93,26 +101,38 @@ def measured(
             if not (folder / name / FILE).is_file():
                 session.check(space.small, folder / name, [point])
                 session.measure(space.small, [point], folder / name)
-        outcomes += outcome(found, quantity, bound, seconds(like, quantity), folder)
-    return outcomes
+        pair = timed_lines(folder)
+        if len(pair) != len(("reference", "winner")):
+            print(f"{folder}: no time")
+            continue
+        lines += pair
+        cost, before = found.costs[quantity], seconds(like, quantity)
+        winners.append(
+            KeptWinner(
+                id=found.id,
+                reference=reference.id,
+                estimated=cost.value,
+                high=cost.high,
+                score=found.score,
+                before=before,
+            )
+        )
+    first = record.population[0]
+    search = KeptSearch(
+        quantity=quantity,
+        bound=bound,
+        estimators=record.identities,
+        value=first.costs[quantity].value,
+        score=first.score,
+        winners=winners,
+    )
+    return search, lines
 
 
-def outcome(
-    found: CandidateRecord, quantity: str, bound: float, before: float, folder: Path
-) -> list[Outcome]:
-    """Return what was measured of a winner; nothing where it or the reference has no time."""
-    rows = [row for name in ("reference", "winner") for row in read_rows(folder / name) if row.timed]
-    if len(rows) != 2:
-        print(f"{folder}: no time")
-        return []
-    now, value = (seconds(row, quantity) for row in rows)
-    cost, noisy = found.costs[quantity], any(row.noisy for row in rows)
-    return [Outcome(bound, cost.value, cost.high, value, value * before / now, noisy)]
-
-
-def seconds(row: Row, quantity: str) -> float:
-    """Return the median of a row's samples, or the shortest of them for ``latency_min_s``."""
-    return (min if quantity == "latency_min_s" else statistics.median)(row.latency_s)
+def timed_lines(folder: Path) -> list[bytes]:
+    """Return the lines of the rows that have a time: the reference's, then the winner's."""
+    lines = (line for name in ("reference", "winner") for line in complete_lines(results_file(folder / name)))
+    return [line for line in lines if Row.parse(line).timed]
 
 
 def wilson(kept: Sequence[bool]) -> tuple[float, float]:

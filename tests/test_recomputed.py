@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from benchmarks.recomputed import __main__ as rewriting
-from benchmarks.recomputed.kept import EXPERIMENTS, SLOW
+from benchmarks.recomputed import coverage
+from benchmarks.recomputed.kept import SLOW
 from benchmarks.recomputed.markdown import Table, agrees, claims, numbers, rounds, tables
-from benchmarks.recomputed.studies import FRONT_PAGE, function_of, readme, recompute
+from benchmarks.recomputed.studies import FRONT_PAGE, function_of, readme, recompute, studies
 
-STUDIES = sorted(path.parent.name for path in EXPERIMENTS.glob("*/README.md"))
+STUDIES = studies()
 LONG = [pytest.mark.slow, pytest.mark.timeout(1800)]
 """Fitting predictors takes minutes where other tests run beside."""
 
@@ -76,6 +77,23 @@ def test_every_table_with_numbers_says_where_they_come_from(study: str) -> None:
 
 def _has_numbers(table: Table) -> bool:
     return any(numbers(cell) for row in table.rows for cell in row.values())
+
+
+def test_numbers_are_counted_with_why_they_are_not_recomputed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "README.md"
+    lost = "<!-- measured: dlas run made -->\n| network | speed |\n|---|---|\n| a | 1 to 2 |\n"
+    page.write_text(f"{MADE}\n{lost}\n```\ncode 7\n```\n")
+    made = SimpleNamespace(speeds=lambda cells: {"speed": 1.26}, speed=lambda name: 1.26)
+    monkeypatch.setitem(sys.modules, "benchmarks.recomputed.made", made)
+    monkeypatch.setattr(coverage, "readme", lambda study: page)
+    found = coverage.coverage("made")
+    assert found == coverage.Coverage("made", 1, 1, 2, 1, 1, 2, 0)
+    rewriting.main(["--count", "made"])
+    told = capsys.readouterr().out
+    assert "| made | 1 | 1 | 2 | 1 | 1 | 2 | 0 |" in told and "| all | 1 |" in told
+    assert all(reason in told for reason in coverage.REASONS)
 
 
 MADE = """<!-- = speeds -->

@@ -1,17 +1,27 @@
 """Write recomputed numbers into READMEs: ``python -m benchmarks.recomputed STUDY...``.
 
-``front-page`` is the README of the whole.
+``front-page`` is the README of the whole.  ``--count`` writes nothing, and tells how many numbers of the
+studies, or of all, are recomputed, and how many are not and why; it fits predictors, which takes minutes.
 """
 
 from __future__ import annotations
 
 import sys
 
+from benchmarks.recomputed.coverage import coverage, in_words
 from benchmarks.recomputed.markdown import agrees, claims, replaced, tables
-from benchmarks.recomputed.studies import readme, recompute
+from benchmarks.recomputed.studies import FRONT_PAGE, readme, recompute, studies
 
 
-def main(studies: list[str]) -> None:
+def main(words: list[str]) -> None:
+    """Write what is asked for, or count."""
+    if words[:1] == ["--count"]:
+        print(in_words([coverage(study) for study in words[1:] or [FRONT_PAGE, *studies()]]))
+    else:
+        rewrite(words)
+
+
+def rewrite(studies: list[str]) -> None:
     """Rewrite the cells and numbers that say something else than the rows, with as many digits as before."""
     for study in studies:
         path = readme(study)

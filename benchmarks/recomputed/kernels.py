@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from benchmarks import kernel_predictions as benchmark
-from benchmarks.recomputed.kept import EXPERIMENTS, geometric_mean, lines, points, slow
+from benchmarks.recomputed.kept import EXPERIMENTS, geometric_mean, lines, only, points, slow
 from benchmarks.recomputed.markdown import Value, numbers, tables
 from dlas.analysis.matching import timed
 from dlas.prediction.learning.points import Points, read_points
@@ -149,6 +149,16 @@ def sums(compiler: str, quantile: str) -> float:
         if row.timed and row.compiler["name"] == compiler and row.hardware["threads"] == 1
     ]
     return float(np.quantile([each[1] for each in found if each is not None], float(quantile)))
+
+
+def against_onnxruntime(folder: str, choose: str) -> float:
+    """Return the least or largest speed of `hand` against ONNX Runtime, over networks and batches."""
+    frame = only(points(f"kernels/{folder}"), threads=1)
+    frame = frame[timed(frame)]
+    pairs = only(frame, compiler_name="hand").merge(
+        only(frame, compiler_name="onnxruntime"), on=["model", "dataset", "batch"]
+    )
+    return float(getattr(pairs["latency_s_y"] / pairs["latency_s_x"], choose)())
 
 
 def between_machines(threads: str) -> float:

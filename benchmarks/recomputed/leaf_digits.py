@@ -10,6 +10,7 @@ import pandas as pd
 from benchmarks.fine_tuning import gains, interval
 from benchmarks.recomputed.kept import EXPERIMENTS, one, only, points
 from benchmarks.recomputed.markdown import Value
+from dlas.analysis import paths
 from dlas.sweep.rows.results import read_rows
 
 BATCHES = (1, 4, 16, 64)
@@ -136,6 +137,39 @@ def left(technique: str, level: str) -> float:
     """Return how many percent of the multiply-adds a pruned network's weights other than zero take."""
     network = only(points("leaf-digits/pruned"), compression_name=technique, compression__level=float(level))
     return 100 * float((network["effective_macs"] / network["macs"]).iloc[0])
+
+
+@cache
+def _paths(folder: str) -> pd.DataFrame:
+    return paths.require(points(f"leaf-digits/{folder}"))
+
+
+def correlation(folder: str, batch: str) -> float:
+    """Return the rank correlation of multiply-adds and latency over paths at a batch size."""
+    places = paths.places(_paths(folder))
+    return one(places, "correlation", batch=int(batch))
+
+
+def correlations(folder: str, choose: str) -> float:
+    """Return the least or largest rank correlation of multiply-adds and latency over all places."""
+    return float(getattr(paths.places(_paths(folder))["correlation"], choose)())
+
+
+def changed(folder: str, along: str) -> float:
+    """Return at how many places the Pareto set surely changes along a column."""
+    changes = only(paths.changes(_paths(folder)), along=along)
+    return float(((changes["enter"] != ()) | (changes["leave"] != ())).sum())
+
+
+def compared(folder: str, along: str) -> float:
+    """Return how many places are compared for that."""
+    return len(only(paths.changes(_paths(folder)), along=along))
+
+
+def work(folder: str, path: str, batch: str) -> float:
+    """Return the multiply-adds of a path at a batch size, in billions."""
+    macs = _network(points(f"leaf-digits/{folder}"), path)["macs"].iloc[0]
+    return float(macs) * int(batch) / 1e9
 
 
 def noisy(folder: str) -> float:

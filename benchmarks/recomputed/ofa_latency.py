@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import cast
 
 from benchmarks.recomputed import evaluated
-from benchmarks.recomputed.kept import lines, points, slow
+from benchmarks.recomputed.kept import EXPERIMENTS, lines, points, slow
 from benchmarks.recomputed.markdown import Value, numbers
-from benchmarks.subnet_winners import Outcome, margins, seconds
+from benchmarks.subnet_kept import Outcome, read_kept, seconds
+from benchmarks.subnet_winners import Margin, margins, wilson
 from dlas.prediction.learning.curves import curves_of_settings
 from dlas.prediction.learning.fitting import calibrated, fit
 from dlas.prediction.learning.points import Points
@@ -20,6 +21,7 @@ from dlas.stack import Predictor
 from dlas.sweep.rows.results import Row
 
 ROWS, AGAIN, DEVICES = "ofa-latency/rows", "ofa-latency/again", "ofa-latency/devices"
+WINNERS = "ofa-latency/winners"
 TARGET = "latency_s"
 BOUNDS = (0.0025, 0.0032, 0.0041, 0.0051, 0.0066)
 """Of the searches whose winners were measured, in their order."""
@@ -91,12 +93,12 @@ def _outcomes() -> list[Outcome]:
     samples, part = own.first.samples, _additive()
     width = calibrated(samples, own.first.tried)
     assert width is not None
-    known: Points = evaluated.read(TARGET, "ofa-latency/winners")
+    known: Points = evaluated.read(TARGET, WINNERS)
     asked = known.samples(part, TARGET, [""] * len(known))
     fitted = fit(part, samples, say=lambda line: None)
     estimated = dict(zip(asked.ids, fitted.predict(asked), strict=True))
     before = {row.id: seconds(row, TARGET) for row in lines(ROWS)}
-    measured = lines("ofa-latency/winners")
+    measured = lines(WINNERS)
     outcomes = []
     for place, (reference, winner) in enumerate(zip(measured[::2], measured[1::2], strict=True)):
         estimate, now = float(estimated[winner.id]), seconds(winner, TARGET)
@@ -106,15 +108,36 @@ def _outcomes() -> list[Outcome]:
     return outcomes
 
 
+def winners(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return who keeps its bound with a margin, and the score that it costs.
+
+    It needs ``searches.json`` beside the rows of the winners, which ``benchmarks.subnet_winners`` writes.
+    """
+    searches, outcomes = read_kept(EXPERIMENTS / WINNERS)
+    found = margins(outcomes, [(each.value, each.score) for each in searches])
+    label = cells["margin between estimate and bound"]
+    line = _with_margin(found, "intervals" if "intervals" in label else numbers(label)[0])
+    low, high = wilson(line.kept)
+    return {
+        "keep their bound": [sum(line.kept), len(line.kept)],
+        "": [100 * sum(line.kept) / len(line.kept), 100 * low, 100 * high],
+        "score given up": line.given_up,
+    }
+
+
 def keep(margin: str) -> float:
     """Return how many winners keep their bound with a margin in percent, or with that of ``intervals``."""
-    found = margins(_outcomes(), [(1.0, 0.0)])
+    return sum(_with_margin(margins(_outcomes(), [(1.0, 0.0)]), margin).kept)
+
+
+def _with_margin(found: Sequence[Margin], margin: str) -> Margin:
+    """Return the line of a margin in percent, or of that of ``intervals``."""
     (own,) = (
         each
         for each in found
         if (each.own if margin == "intervals" else math.isclose(100 * each.margin, float(margin)))
     )
-    return sum(own.kept)
+    return own
 
 
 @slow

@@ -90,6 +90,20 @@ def gain(kernel: str, over: str, compression: str) -> float:
     return float(slow / fast)
 
 
+def over_runtime(kernels: str, compression: str) -> float:
+    """Return the speed of dense kernels against ONNX Runtime on the same network, one thread."""
+    frame = only(points("precision/pruned"), compression_name=compression)
+    named = BLOCKED if kernels == "spatial_pack" else kernels
+    taken, runtime = (only(frame, algorithm=name)["latency_s"].iloc[0] for name in (named, "library"))
+    return float(runtime / taken)
+
+
+def left(technique: str) -> float:
+    """Return how many percent of the multiply-adds a pruning to 90 % leaves."""
+    network = only(points("precision/pruned"), compression_name=technique).iloc[0]
+    return 100 * float(network["effective_macs"] / network["macs"])
+
+
 def extreme(choose: str, kind: str, compiler: str) -> float:
     """Return the least or largest speed of a type over float32 under a compiler."""
     frame = only(_points(), dataset_name="random", compiler_name=compiler)

@@ -14,6 +14,11 @@ FRONT_PAGE = "front-page"
 """What the README of the whole is called; all of its functions are those of studies."""
 
 
+def studies() -> list[str]:
+    """Return the names of all studies."""
+    return sorted(path.parent.name for path in EXPERIMENTS.glob("*/README.md"))
+
+
 def readme(study: str) -> Path:
     """Return the README of a study, or the front page."""
     return ROOT / "README.md" if study == FRONT_PAGE else EXPERIMENTS / study / "README.md"

@@ -11,9 +11,11 @@ from benchmarks.predictors import HELD_LEVELS, TOLD
 from benchmarks.recomputed import evaluated
 from benchmarks.recomputed.kept import lines, only, points, slow
 from benchmarks.recomputed.markdown import Value
+from dlas.prediction.learning.fitting import fit, values_of
 from dlas.prediction.learning.metrics import Scores
 from dlas.prediction.learning.points import Points
 from dlas.prediction.learning.settings import predictor_of
+from dlas.prediction.learning.splits import Criterion, folds
 
 FOLDERS = ("training-cost/rows", "training-cost/again")
 TARGETS = {"memory": "peak_memory_bytes", "time": "latency_min_s"}
@@ -73,6 +75,35 @@ def error(predictor: str, held_out: str, target: str) -> float:
     hold_out = HELD_OUT["6 of 19 levels" if held_out == "levels" else "ResNet-50, MnasNet, GoogLeNet"]
     part = predictor_of(predictor, {})
     return 100 * evaluated.scores(part, _points(target), TARGETS[target], hold_out).mape
+
+
+@cache
+def _of_told(target: str) -> Mapping[str, float]:
+    """Return the mean error of `additive` on each network that is held out, in percent."""
+    part, own = predictor_of("additive", {}), _points(target).merged(TARGETS[target])
+    criterion = Criterion.parse(HELD_OUT["ResNet-50, MnasNet, GoogLeNet"])
+    samples = own.samples(part, TARGETS[target], values_of(own, criterion))
+    (fold,) = folds(criterion, samples.groups, 0)
+    fitted = fit(part, samples.take(fold.fitted), say=lambda line: None)
+    models = own.frame["model_name"].to_numpy()[fold.tried]
+    tried = samples.take(fold.tried)
+    wrong = np.abs(fitted.predict(tried) / tried.target - 1)
+    return {str(model): 100 * float(wrong[models == model].mean()) for model in set(models)}
+
+
+def of_network(model: str, target: str) -> float:
+    """Return the mean error on a network that was held out with two others, in percent."""
+    return _of_told(target)[model]
+
+
+def straight(target: str) -> float:
+    """Return the least share of variance that a line over batch sizes explains, in percent."""
+    frame = points("training-cost/rows").fillna({"compression.level": 0.0})
+    shares = [
+        np.corrcoef(own["batch"].astype(float), own[TARGETS[target]].astype(float))[0, 1] ** 2
+        for _, own in frame.groupby(["model_name", "compression.level"])
+    ]
+    return 100 * float(min(shares))
 
 
 def faster(choose: str, batch: str, target: str) -> float:

@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+import dlas
 from dlas.analysis.observations import (
     FAILS,
     HOLDS,
@@ -22,10 +24,12 @@ from dlas.analysis.observations import (
     observe,
 )
 from dlas.analysis.roles import with_roles
+from dlas.errors import InputError
 from dlas.face.tables.observations import listing
 from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import Row
 from tests.fixtures import paper
+from tests.fixtures.package import ROOT
 from tests.fixtures.printing import printed
 from tests.fixtures.rows import failing, row, write
 
@@ -348,6 +352,60 @@ def test_without_enough_points_every_one_says_what_is_missing(tmp_path: Path, ro
     claims: list[Claim] = [claim for finding in found.all() for claim in finding.claims]
     assert {finding.verdict for finding in found.all()} == {OPEN}
     assert all(claim.missing for claim in claims)
+
+
+SPATIAL = {"name": "spatial_pack", "layout": "blocked"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "missing"),
+    [
+        (
+            [row(compiler="untuned"), row(compression=PRUNED, compiler="untuned")],
+            {"XI": "no points: tuned", "XII": "no points: dense, tuned"},
+        ),
+        (
+            [row(compiler="untuned"), row(compiler=TUNED)],
+            {"VII": "dense, tuned, on CPUs, spatial_pack", "XI": "several algorithms or compressions"},
+        ),
+        (
+            [row(algorithm="library", compiler="elsewhere")],
+            {"I": "no points: of any algorithm", "X": "no points: dense, of any algorithm"},
+        ),
+        (
+            [failing(algorithm=SPATIAL), failing("timeout", algorithm="direct")],
+            {"I": "1 failed, 1 timeout", "V": "no points: types, of any algorithm"},
+        ),
+    ],
+    ids=["none tuned", "one algorithm", "imported", "failed"],
+)
+def test_rows_of_each_kind_say_what_they_miss(
+    tmp_path: Path, rows: list[Row], missing: dict[str, str]
+) -> None:
+    found = {finding.observation.number: finding for finding in observed(tmp_path, rows).all()}
+    for number, reason in missing.items():
+        assert reason in "; ".join(claim.missing for claim in found[number].claims)
+    for finding in found.values():
+        for claim in (*finding.claims, *finding.of_paper):
+            decided = claim.numbers and claim.cases > 0
+            assert claim.missing if claim.verdict == OPEN else decided, claim
+
+
+@pytest.mark.slow
+def test_published_latencies_have_thirteen_reasons(tmp_path: Path) -> None:
+    table = pd.read_csv(ROOT / "tests/data/ofa_note10.csv.xz", dtype=str)
+    table.head(20).to_csv(tmp_path / "phone.csv", index=False)
+    dlas.import_rows(tmp_path / "phone.csv", tmp_path / "phone")
+    frame = dlas.observations(tmp_path / "phone").frame
+    assert set(frame["holds"]) == set(frame["paper_holds"]) == {OPEN} and frame["missing"].all()
+    assert frame["missing"].iloc[0].startswith("no points: of any algorithm")
+
+
+def test_folders_without_rows(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no results\.jsonl in .*: give the folder that `dlas run"):
+        dlas.observations(tmp_path)
+    (tmp_path / "results.jsonl").touch()
+    assert len(set(dlas.observations(tmp_path).frame["observation"])) == len(ALL)
 
 
 def test_the_command_prints_them_without_torch_or_tvm(tmp_path: Path) -> None:

@@ -76,7 +76,9 @@ class Finding:
     @classmethod
     def of(cls, observation: Observation, evidence: Evidence) -> Finding:
         """Check one observation."""
-        return cls(observation, observation.check(evidence), observation.check(evidence.of_paper))
+        claims = observation.check(evidence)
+        same = evidence.of_paper is evidence
+        return cls(observation, claims, claims if same else observation.check(evidence.of_paper))
 
     @property
     def verdict(self) -> str:
@@ -119,5 +121,10 @@ def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
     )
 
 
-def _told(claim: Claim) -> dict[str, str]:
-    return {"verdict": claim.verdict, "numbers": claim.numbers, "missing": claim.missing}
+def _told(claim: Claim) -> dict[str, str | int]:
+    return {
+        "verdict": claim.verdict,
+        "numbers": claim.numbers,
+        "missing": claim.missing,
+        "cases": claim.cases,
+    }

@@ -26,7 +26,7 @@ def _negligible(half: pd.DataFrame) -> Claim:
     worst = half["loss"].max()
     mean = 100 * half["loss"].mean()
     numbers = f"{100 * worst:.2f} points at most, {mean:.2f} on average of {len(half)} networks"
-    return Claim(text, HOLDS if worst <= NEGLIGIBLE else FAILS, numbers)
+    return Claim(text, HOLDS if worst <= NEGLIGIBLE else FAILS, numbers, cases=len(half))
 
 
 def _more(half: pd.DataFrame, integer: pd.DataFrame) -> Claim:
@@ -37,7 +37,7 @@ def _more(half: pd.DataFrame, integer: pd.DataFrame) -> Claim:
         return Claim(text, OPEN, missing=f"accuracy of one network in {HALF}, {INTEGER} and dense")
     means = both["loss_half"].mean(), both["loss_integer"].mean()
     numbers = f"{100 * means[1]:.2f} against {100 * means[0]:.2f} points on average of {len(both)} networks"
-    return Claim(text, HOLDS if means[1] > means[0] else FAILS, numbers)
+    return Claim(text, HOLDS if means[1] > means[0] else FAILS, numbers, cases=len(both))
 
 
 OBSERVATION = Observation(

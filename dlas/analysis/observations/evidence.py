@@ -54,6 +54,8 @@ class Claim:
     """The numbers behind the verdict."""
     missing: str = ""
     """The points that are needed, where the verdict is open."""
+    cases: int = 0
+    """How many settings, pairs or networks the verdict rests on."""
 
 
 PAPER_ALGORITHMS = ("direct", "gemm", "spatial_pack", "csr_direct", "csr_gemm", "csr_spatial_pack")
@@ -133,9 +135,17 @@ def open_claim(text: str, points: pd.DataFrame, needed: Mapping[str, pd.Series],
     return Claim(text, OPEN, missing="; ".join(pieces) or others)
 
 
+def by_algorithms(points: pd.DataFrame, kinds: Sequence[str] = ()) -> dict[str, pd.Series]:
+    """Return which lines have an algorithm, by kind of compression; runtimes choose by themselves."""
+    own = points["tuning"] != "runtime"
+    if not kinds:
+        return {"of any algorithm (runtimes choose by themselves)": own}
+    return {f"{kind}, of any algorithm": own & (points["kind"] == kind) for kind in kinds}
+
+
 def majority(text: str, wins: int, total: int, numbers: str) -> Claim:
     """Return a claim that holds if it is true in more than half of the cases."""
-    return Claim(text, HOLDS if 2 * wins > total else FAILS, numbers)
+    return Claim(text, HOLDS if 2 * wins > total else FAILS, numbers, cases=total)
 
 
 def orders(pairs: pd.DataFrame) -> str:

@@ -41,7 +41,7 @@ def _pruned_against_dense(points: pd.DataFrame, dataset: str, wins: bool) -> Cla
         return open_claim(text, points, needed, "both in one setting")
     mostly = 2 * int((pairs["order"] > 0).sum()) > len(pairs)
     numbers = f"pruned {orders(pairs)} settings{alone(points, dense | pruned, SAME_SETTING, pairs)}"
-    return Claim(text, HOLDS if mostly is wins else FAILS, numbers)
+    return Claim(text, HOLDS if mostly is wins else FAILS, numbers, cases=len(pairs))
 
 
 def _alike(points: pd.DataFrame, dataset: str) -> pd.Series:

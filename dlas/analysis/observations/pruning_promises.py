@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from dlas.analysis.observations.evidence import FAILS, HOLDS, Claim, Evidence, Observation, open_claim
+from dlas.analysis.observations.evidence import (
+    FAILS,
+    HOLDS,
+    Claim,
+    Evidence,
+    Observation,
+    by_algorithms,
+    open_claim,
+)
 
 RARELY = 0.25
 """Rarely: in less than this share of cases."""
@@ -16,15 +24,16 @@ def pruning_rarely_keeps_its_promise(evidence: Evidence) -> list[Claim]:
     pruned = gains[gains["kind"] == "pruned"]
     compared = pruned.dropna(subset=["share"])
     if compared.empty:
-        kind = points["kind"]
-        needed = {"dense": kind == "dense", "pruned": kind == "pruned"}
-        return [open_claim(text, points, needed, "both in one setting, with the ratio reached")]
+        needed = by_algorithms(points, ("dense", "pruned"))
+        others = "both in one setting under one compiler, with the ratio reached"
+        return [open_claim(text, points, needed, others)]
     reached = int((compared["share"] >= 1).sum())
     numbers = (
         f"{reached} of {len(compared)} reach it; the median gets {compared['share'].median():.1%} of it"
         + (f"; {len(pruned) - len(compared)} more cannot be compared" if len(pruned) > len(compared) else "")
     )
-    return [Claim(text, HOLDS if reached < RARELY * len(compared) else FAILS, numbers)]
+    verdict = HOLDS if reached < RARELY * len(compared) else FAILS
+    return [Claim(text, verdict, numbers, cases=len(compared))]
 
 
 OBSERVATION = Observation(

@@ -44,7 +44,7 @@ def _gain(points: pd.DataFrame) -> Claim:
     numbers = (
         f"{mean:.2f} times as fast, geometric mean of {len(pairs)} matched points; slower in {slower}{left}"
     )
-    return Claim(text, HOLDS if mean >= MUCH else FAILS, numbers)
+    return Claim(text, HOLDS if mean >= MUCH else FAILS, numbers, cases=len(pairs))
 
 
 def _changes(points: pd.DataFrame) -> Claim:
@@ -63,7 +63,8 @@ def _changes(points: pd.DataFrame) -> Claim:
             changed, example = changed + 1, example or f", e.g. from {before[0]} to {after[0]}"
     if not total:
         return open_claim(text, points, needed, "several algorithms or compressions both untuned and tuned")
-    return Claim(text, HOLDS if changed else FAILS, f"in {changed} of {total} settings{example}")
+    numbers = f"in {changed} of {total} settings{example}"
+    return Claim(text, HOLDS if changed else FAILS, numbers, cases=total)
 
 
 OBSERVATION = Observation(

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 import pandas as pd
 
 from dlas.analysis.matching import SETTING, by_device
-from dlas.analysis.observations.evidence import FAILS, HOLDS, Claim, Evidence, Observation, open_claim
+from dlas.analysis.observations.evidence import (
+    FAILS,
+    HOLDS,
+    Claim,
+    Evidence,
+    Observation,
+    by_algorithms,
+    open_claim,
+)
 
 DIFFERS = 1.25
 """Least ratio of the largest to the smallest speed-up, in the median case, for speed-ups that differ."""
@@ -36,15 +44,14 @@ def _spread(points: pd.DataFrame, types: pd.DataFrame, same: Sequence[str], over
     spread = among["achieved"].max() / among["achieved"].min()
     spread = spread[among[over].nunique() > 1]
     if spread.empty:
-        kind = points["kind"]
-        needed = {"dense": kind == "dense", "smaller types": kind == "types"}
+        needed = by_algorithms(points, ("dense", "types"))
         return open_claim(text, points, needed, f"several values of {over} in otherwise equal points")
     differs = spread.median() >= DIFFERS
     numbers = (
         f"the largest speed-up is {spread.median():.2f} times the smallest in the median of {len(spread)} "
         f"cases, {spread.max():.2f} at most"
     )
-    return Claim(text, HOLDS if differs else FAILS, numbers)
+    return Claim(text, HOLDS if differs else FAILS, numbers, cases=len(spread))
 
 
 OBSERVATION = Observation(

@@ -24,6 +24,10 @@ from dlas.networks.torch.network import TorchNetwork, conv_weights
 from dlas.networks.weights import WEIGHTS_FILE, load_weights
 from dlas.stack import Data, Facts, Model, Network, Workspace
 
+VECTOR = 16
+"""Values of float32 in the widest vectors of processors."""
+UNEVEN = f"no multiple of {VECTOR}"
+
 
 @dataclass(frozen=True)
 class CompactChannelPruning(IterativePruning):
@@ -37,13 +41,17 @@ class CompactChannelPruning(IterativePruning):
     :class:`dlas.axes.compression.pruning.iterative.IterativePruning`; ``level`` is a share of
     the dense network's output channels of convolutions, and channels that go
     together have the mean importance of their filters.
+
+    Numbers of channels that are no multiple of :data:`VECTOR` do not fill vectors, and kernels for them
+    lose half and more of what is expected from the multiply-adds: the network's note counts such layers.
     """
 
     GRID: ClassVar[tuple[float, ...]] = channels.GRID
 
     multiple: Annotated[int, Field(ge=1, le=64)] = 1
     """The remaining channels of a convolution are a multiple of this, or all stay, so that kernels fill whole
-    vectors. Channels kept for this are not made up for elsewhere, so less than ``level`` is reached.
+    vectors, 16 values of float32 on most processors. With 1 any number may stay, and kernels are slow.
+    Channels kept for this are not made up for elsewhere, so less than ``level`` is reached.
     """
 
     def prune(self, network: TorchNetwork, level: float, data: Data, workspace: Workspace) -> None:
@@ -75,6 +83,7 @@ class CompactChannelPruning(IterativePruning):
         least = _least(coupling.units, importance, room, most)
         kept = coupling.remove(_in_multiples(least, widths, self.multiple), network.tolerance)
         network.origin = network.origin and network.origin.narrowed(kept)
+        facts.note = _with_note(facts.note, _unevenly_narrowed(network), len(weights))
 
     def reached(self, network: TorchNetwork) -> dict[str, Any]:
         """Return the shares of output channels and of weights of convolutions that are removed."""
@@ -100,6 +109,24 @@ class CompactChannelPruning(IterativePruning):
         load_weights(network.module, state, str(path))
         _check_fit(network.module, facts.shape, path)
         return network
+
+
+def _unevenly_narrowed(network: TorchNetwork) -> int:
+    """Return how many convolutions lost channels and keep a number that is no multiple of :data:`VECTOR`."""
+    dense = network.facts.dense_shapes
+    left = {name: len(weight) for name, weight in conv_weights(network.module).items()}
+    return sum(count < dense[name][0] and count % VECTOR > 0 for name, count in left.items())
+
+
+def _with_note(before: str | None, uneven: int, convolutions: int) -> str | None:
+    """Return a network's note with what its numbers of channels mean for its speed."""
+    notes = [note for note in (before or "").split("; ") if note and UNEVEN not in note]
+    if uneven:
+        notes.append(
+            f"{uneven} of {convolutions} convolutions have channels in {UNEVEN}, whose kernels are slow: "
+            f"`multiple = {VECTOR}` avoids them"
+        )
+    return "; ".join(notes) or None
 
 
 def _fewest(conv: nn.Module) -> int:

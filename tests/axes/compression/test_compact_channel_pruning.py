@@ -145,6 +145,24 @@ def test_channels_stay_in_multiples_and_no_more_go_than_without(workspace: Works
     assert 0 < fours.facts.reached["units"] < any_number.facts.reached["units"]
 
 
+def test_the_note_counts_channels_that_do_not_fill_vectors(workspace: Workspace) -> None:
+    dense = network()
+    dense.facts.note = "untrained"
+    before = widths(dense)
+    smaller = compact(dense, workspace, level=0.4)
+    left = widths(smaller)
+    uneven = sum(left[name] < count and left[name] % 16 > 0 for name, count in before.items())
+    assert uneven > 0
+    expected = (
+        f"untrained; {uneven} of {len(left)} convolutions have channels in no multiple of 16, whose kernels "
+        "are slow: `multiple = 16` avoids them"
+    )
+    assert smaller.facts.note == expected
+    further = compact(smaller, workspace, level=0.6)
+    assert further.facts.note is not None and further.facts.note.count("no multiple of 16") == 1
+    assert compact(dense, workspace, level=0.4, multiple=16).facts.note == "untrained"
+
+
 @pytest.mark.parametrize("scope", ["global", "layer"])
 def test_a_channel_stays_in_every_layer(workspace: Workspace, scope: str) -> None:
     smaller = compact(network(), workspace, level=0.99, scope=scope)

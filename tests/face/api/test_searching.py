@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import torch
 from safetensors.torch import save_file
 
 import dlas
+from benchmarks import subnet_search
 from dlas.errors import InputError
 from dlas.face.reporting import context_of
 from dlas.face.reporting.blocks import Absent, Section
@@ -23,6 +27,7 @@ from dlas.networks.subnets.tables import write_tables
 from dlas.networks.subnets.written import codes, is_in
 from dlas.prediction.adaptive.evolution.estimators import PredictorSource
 from dlas.prediction.adaptive.evolution.evolution import EvolutionarySearch
+from dlas.prediction.adaptive.evolution.identities import digest
 from dlas.prediction.adaptive.evolution.record import CandidateRecord, CostRecord, keeps
 from dlas.prediction.adaptive.evolution.space import StudySpace
 from dlas.sweep.engine.session import Session
@@ -107,6 +112,11 @@ def test_what_is_found_keeps_the_bound_and_scores_higher_than_what_is_drawn(
     assert values == sorted(values) and scores == sorted(scores) and len(values) > 3
     assert record["asked_for"] >= record["estimated"] > 16
     assert "was fitted on Samsung Galaxy Note10" in capsys.readouterr().err
+    digests = record["identities"]
+    assert digests == {
+        str(made / "phone"): digest(made / "phone"),
+        str(made / "scores.pth"): hashlib.sha256((made / "scores.pth").read_bytes()).hexdigest(),
+    }
     first = (tmp_path / "out/search.json").read_bytes()
     search(made, tmp_path / "out")
     assert (tmp_path / "out/search.json").read_bytes() == first, "it is finished"
@@ -134,6 +144,24 @@ def test_an_interrupted_search_goes_on_and_ends_alike(
     search(made, tmp_path / "out")
     for name in ("population", "front", "generation"):
         assert found(tmp_path / "out")[name] == found(tmp_path / "whole")[name], name
+
+
+def test_another_content_of_an_estimator_is_another_search(made: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(made / "tables", own)
+    search(made, tmp_path / "out", estimator=own, generations=1)
+    record = found(tmp_path / "out")
+    first = record["identities"][str(own)]
+    record["finished"] = False
+    (tmp_path / "out/search.json").write_text(json.dumps(record))
+    (own / "notes.txt").write_text("measured again")
+    assert digest(own) != first
+    with pytest.raises(InputError, match=r"unfinished search by another content of '.*own': give the same"):
+        search(made, tmp_path / "out", estimator=own, generations=1)
+    record["identities"] = {}
+    (tmp_path / "out/search.json").write_text(json.dumps(record))
+    search(made, tmp_path / "out", estimator=own, generations=1)
+    assert found(tmp_path / "out")["identities"][str(own)] == digest(own), "older searches tell none"
 
 
 def test_a_space_is_searched_alone(made: Path, tmp_path: Path) -> None:
@@ -447,3 +475,23 @@ def test_several_bounds_are_kept_at_once(made: Path, tmp_path: Path) -> None:
         dlas.search(
             STUDY, tmp_path / "o", estimator=both[0], within={"latency_s": 0.03, "energy_j": 60.0}, **given
         )
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_searches_keeps_what_its_lines_rest_on(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phone, scores = str(made / "phone"), str(made / "scores.pth")
+    study = ROOT / "experiments/ofa-latency/study.toml"
+    words = [str(study), "--maximise", scores, "--estimators", f"mine={phone}"]
+    words += ["--bounds", "0.03", "--spaces", "compofa_fixed", "--population", "8", "--generations", "1"]
+    monkeypatch.setattr("sys.argv", ["subnet_search", *words, "--out", str(tmp_path / "out")])
+    subnet_search.main()
+    told = capsys.readouterr().out
+    lines = [json.loads(line) for line in (tmp_path / "out/searches.jsonl").read_text().splitlines()]
+    assert [each["estimator"] for each in lines] == ["mine", "mine, without memory"]
+    for line in lines:
+        assert line["within"] == {"latency_s": 0.03} and line["value"] < line["high"] <= 0.03
+        assert line["identities"] == {phone: digest(made / "phone"), scores: digest(made / "scores.pth")}
+        assert Study.of(tomllib.loads(line["study"])).name == "ofa-latency" and line["content"]["model"]
+        assert f"| {line['score']:.4f} | {1e3 * line['value']:.4g} |" in told

@@ -1,4 +1,4 @@
-"""Latency by algorithm and compression, for each model and device: the paper's Figures 4 to 7."""
+"""Latency by algorithm and compression, for each model and device, as in the paper's Figures 4 to 7."""
 
 from __future__ import annotations
 

@@ -83,6 +83,8 @@ class SearchRecord(RunRecord):
     """What ``search.json`` holds."""
 
     asked: SearchRequest
+    identities: Annotated[dict[Text, Text], pydantic.Field(default_factory=dict)]
+    """SHA-256 of the files of each estimator and of what scores, by its name; older searches have none."""
     generation: Annotated[int, pydantic.Field(ge=0)]
     """Generations that are done."""
     asked_for: int

@@ -23,6 +23,7 @@ from dlas.prediction.adaptive.evolution.evolution import (
     distinct,
     front,
 )
+from dlas.prediction.adaptive.evolution.identities import check_identities, identities
 from dlas.prediction.adaptive.evolution.record import (
     FILE,
     CandidateRecord,
@@ -61,6 +62,8 @@ class EvolutionStrategy(SteppedStrategy):
         How many of the best are measured again.
     say : callable
         Takes the line for the last generation.
+    identities : mapping of str to str
+        What :func:`dlas.prediction.adaptive.evolution.identities.identities` returned, for the record.
     """
 
     places = ()
@@ -74,8 +77,10 @@ class EvolutionStrategy(SteppedStrategy):
         scores: Scores,
         winners: int,
         say: Say = lambda line: None,
+        identities: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
+        self.identities = dict(identities or {})
         self.space, self.asked, self.winners, self.say = space, asked, winners, say
         self.memory: Memory[Candidate] = Memory(judge_of(space, costs, asked.within, scores))
         self.fronts: list[Individual[Candidate]] = []
@@ -130,6 +135,7 @@ class EvolutionStrategy(SteppedStrategy):
         measured = self._measured() if finished else {}
         return SearchRecord(
             asked=self.asked,
+            identities=self.identities,
             generation=self.evolution.generation,
             asked_for=asked_for + self.memory.asked,
             estimated=estimated + len(self.memory.known) - self._recalled,
@@ -286,7 +292,12 @@ def search(
         return before
     costs = costs_of(asked.estimators, space, asked.within, session)
     scores = scores_of(asked.maximise, space, session)
-    strategy = EvolutionStrategy(space, asked, costs, scores, winners, say)
+    known = identities([*asked.estimators, asked.maximise])
+    if before is not None and not before.finished:
+        check_identities(before.identities, known, folder)
+    elif before is not None:
+        known = before.identities
+    strategy = EvolutionStrategy(space, asked, costs, scores, winners, say, known)
     try:
         if before is not None:
             strategy.go_on_with(before)

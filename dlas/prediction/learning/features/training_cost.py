@@ -10,6 +10,9 @@ References
 perf4sight, appendix B.2.  Items 11, 22, 33 and 38 are misprinted there: 11 is the sum of the totals
 (6, 7, 9) as 12 is that of the indices; 22 belongs to the gradient with respect to the input (19, 20);
 33 adds the forward pass and the gradient with respect to the weight; 38 is that gradient's.
+Items 3 and 4 give the size of a tensor, which its gradient has, too; here they hold both, twice what is
+printed.  So item 5 is not the printed sum of the weights, their gradient and two gradients: it has the input
+and the output as well.
 """
 
 from __future__ import annotations
@@ -76,7 +79,11 @@ def columns(conv: Convolutions) -> dict[str, Floats]:
 
 
 def tensors(conv: Convolutions) -> dict[str, Floats]:
-    """Return the sizes of the tensors and their gradients (items 1 to 5)."""
+    """Return the sizes of the tensors and their gradients (items 1 to 5).
+
+    Each of items 3 and 4 is a tensor and its gradient, and item 5 the sum of all six; as printed, 5 leaves
+    the input and the output themselves out.
+    """
     weight = _weight(conv) * conv.r * conv.s
     weight_gradient = conv.n * weight
     inputs = 2 * conv.n * conv.c * conv.h * conv.w
