@@ -86,7 +86,7 @@ class Changes:
         return pd.DataFrame([_line(change) for change in self.points])
 
 
-def changes_between(now: Folders, before: Folders, where: Sequence[str] = ()) -> Changes:
+def changes_between(now: Folders | pd.DataFrame, before: Folders, where: Sequence[str] = ()) -> Changes:
     """Return what changed between two runs.
 
     Parameters

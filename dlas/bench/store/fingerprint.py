@@ -137,6 +137,11 @@ class SourceTree:
 
     def _parse(self, module: str) -> tuple[frozenset[str], str]:
         """Return the modules that a module imports from the project, and the hash of its code."""
+        path = None if self._edits or not module.startswith(f"{PROJECT}.") else self._file(module)
+        return _parsed_once(module, *_stamp(path)) if path else self.parse(module)
+
+    def parse(self, module: str) -> tuple[frozenset[str], str]:
+        """Return the modules that a module imports from the project, and the hash of its code, read anew."""
         code = _Code(self, module)
         tree = code.visit(ast.parse(self.text(module)))
         return frozenset(code.imported), hashlib.sha256(ast.dump(tree).encode()).hexdigest()
@@ -225,6 +230,17 @@ def version(name: str) -> str | None:
 def _stamp(path: Path) -> tuple[int, int]:
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns
+
+
+@functools.cache
+def _parsed_once(module: str, size: int, modified: int) -> tuple[frozenset[str], str]:
+    """Return what :meth:`SourceTree.parse` does of a module of the project: sweeps of a process share it."""
+    return _project().parse(module)
+
+
+@functools.cache
+def _project() -> SourceTree:
+    return SourceTree()
 
 
 @functools.cache

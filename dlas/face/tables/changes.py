@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
+import pandas as pd
 from rich.text import Text
 
 from dlas.analysis.against.changes import OUTCOMES, SAME, UNCLEAR, Change, Changes, changes_between
@@ -31,11 +32,13 @@ LAYERS = 2
 """Layers that are named for a point."""
 
 
-def view_between(now: Folders, before: Folders, where: Sequence[str], most: int | None, every: bool) -> View:
+def view_between(
+    now: Folders | pd.DataFrame, before: Folders, where: Sequence[str], most: int | None, every: bool
+) -> View:
     """Return what changed between two runs; errors as :func:`changes_between`, others as for :func:`grid`."""
     changes = changes_between(now, before, where)
-    names_of = [", ".join(map(str, paths_of(folders))) for folders in (before, now)]
-    return View(changes.frame(), grid(changes, *names_of, most=most, every=every))
+    old, new = (", ".join(map(str, paths_of(folders))) for folders in (before, now))
+    return View(changes.frame(), grid(changes, old, new, most, every))
 
 
 def grid(changes: Changes, before: str, now: str, most: int | None = None, every: bool = False) -> Grid:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import shutil
@@ -24,11 +23,9 @@ from dlas.bench.measuring.observers.watch import Watch
 from dlas.bench.measuring.sampling import Instruments, sample
 from dlas.bench.measuring.taken import Taken, Turn
 from dlas.bench.processes.inline import Inline
-from dlas.bench.store.fingerprint import SourceTree
 from dlas.bench.store.keeping import Altered, keep, kept
 from dlas.face.console.progress import SweepProgress
 from dlas.stack import Images, Program
-from dlas.sweep.engine import planning
 from dlas.sweep.engine.point_run import PointRun
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.results import FILE
@@ -39,8 +36,6 @@ from tests.fixtures.processes import wait_for
 from tests.fixtures.stubs import StubHardware
 from tests.sweep.engine.test_session import Lines
 
-SOURCES = functools.cache(SourceTree)
-"""Reads each source once for all sweeps of this module."""
 SLICES, EACH = 4, 3
 MEASURE = f"""
 [measure]
@@ -48,11 +43,6 @@ repeats = {SLICES * EACH}
 slices = {SLICES}
 minimum = {EACH + 1}
 """
-
-
-@pytest.fixture(autouse=True)
-def sources_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "SourceTree", SOURCES)
 
 
 @dataclass(frozen=True)
