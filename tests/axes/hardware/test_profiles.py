@@ -121,6 +121,7 @@ def test_a_board_that_could_not_be_compiled_for_is_refused(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("target", "complaint"),
     [
+        (r'kind = "\u0001"', r'TVM refuses it: .*"\\x01" is not defined'),
         ('kind = "lvm"', 'TVM refuses it: .*"lvm" is not defined'),
         ('kind = "llvm"\nmcpu = "cortex-a76"\ncolour = 1', "TVM refuses it: .*colour"),
         (
