@@ -8,6 +8,8 @@ from typing import ClassVar, Literal
 
 MOST_LISTED = 40
 """Most names that a message lists."""
+MOST_CHARACTERS = 400
+"""Most of another library's message that is quoted."""
 
 
 class DamagedRows(UserWarning):
@@ -46,6 +48,13 @@ def unknown(kind: str, name: str, valid: Iterable[str]) -> InputError:
     nearest = difflib.get_close_matches(name, names, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
     return InputError(f"unknown {kind} {name!r}{hint} (there are: {listed(names)})")
+
+
+def one_line(text: str, most: int = MOST_CHARACTERS) -> str:
+    """Return what a library or a file says on one line that a terminal can show, cut."""
+    joined = " ".join(text[: 2 * most].split())
+    told = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in joined)
+    return told if len(told) <= most else f"{told[: most - 1]}…"
 
 
 def listed(names: Sequence[str], most: int = MOST_LISTED) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dlas.bench.store import finite
 from dlas.deployment.run import Array, DeployedNetwork, Refused
 from dlas.deployment.runtimes.tvm import FILES, TvmDeployment
 
@@ -167,15 +167,19 @@ class Routes:
         path = folder / ROUTES
         try:
             with path.open(encoding="utf-8") as file:
-                content = json.loads(file.read(MOST_BYTES))
+                content = finite.loads(file.read(MOST_BYTES))
             if content.get("format") != FORMAT:
                 raise Refused(f"{path} has format {content.get('format')!r}, and this version reads {FORMAT}")
             if content["library"] != library_digest(folder):
                 raise Refused(f"{path} is of another library than {folder / FILES[0]}: deploy them together")
-            batches = {int(entry["batch"]): entry for entry in content["batches"]}
+            batches = {_batch(entry["batch"]): entry for entry in content["batches"]}
+            if len(batches) < len(content["batches"]):
+                raise ValueError("a batch size is there twice")
             functions = {batch: _functions(entry["functions"]) for batch, entry in batches.items()}
             if not functions:
                 raise ValueError("no batch size")
+            if not isinstance(content["device"], dict):
+                raise ValueError(f"no device: {str(content['device'])[:200]!r}")
             return cls(
                 functions,
                 {batch: _routes(entry["pareto"], functions[batch]) for batch, entry in batches.items()},
@@ -188,8 +192,29 @@ class Routes:
             )
         except Refused:
             raise
-        except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
+        except (
+            OSError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            ValueError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
             raise Refused(f"{path} holds no routes: {type(error).__name__}: {error}") from None
+
+
+def _batch(value: object) -> int:
+    """Return a batch size.
+
+    Raises
+    ------
+    ValueError
+        If it is no whole number above zero.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"batch = {str(value)[:200]!r} is no number of images")
+    return value
 
 
 def _functions(entry: Mapping[str, str]) -> dict[str, str]:

@@ -208,7 +208,13 @@ def test_routes_of_another_library_are_refused(tmp_path: Path) -> None:
         (changed(own, functions={}), "holds no routes: ValueError: no functions by path"),
         (changed(own, functions={"00": 7}), "holds no routes: ValueError: no functions by path: .*7"),
         (changed(own, pareto=[vars(replace(FAST, path="10"))]), "no path with its accuracy and .*'10'"),
-        (changed(own, others=[vars(replace(FAST, latency_s=math.nan))]), "accuracy and times: .*nan"),
+        (changed(own, others=[vars(replace(FAST, latency_s=math.nan))]), "NaN is no finite number"),
+        (changed(own, others=[vars(replace(FAST, latency_s=10**400))]), "holds no routes: OverflowError"),
+        (changed(own, batch=math.inf), "Infinity is no finite number"),
+        (changed(own, batch=0), "batch = '0' is no number of images"),
+        (changed(own, batch=4), "a batch size is there twice"),
+        (json.dumps({**own, "device": 7}), "holds no routes: ValueError: no device: '7'"),
+        ("[" * 100_000, "holds no routes: RecursionError"),
     ):
         (tmp_path / ROUTES).write_text(text)
         with pytest.raises(Refused, match=said):

@@ -122,6 +122,12 @@ def test_other_onnx_files_are_refused(tmp_path: Path, workspace: Workspace) -> N
         "it has 2 inputs": two.SerializeToString(),
         r"has shape \(1, 7\)": small_graph(classes=7).SerializeToString(),
     }
+    stored = small_graph()
+    stored.graph.initializer[0].raw_data += bytes(48)
+    contents["weight.*raw_data size"] = stored.SerializeToString()  # says ONNX Runtime, in errors of its own
+    named = small_graph()
+    named.graph.output[0].name = "y\n\x1b[31m"
+    contents[r"Graph output 'y \\x1b\[31m'"] = named.SerializeToString()
     path = tmp_path / "file.onnx"
     with pytest.raises(InputError, match="No such file"):
         Onnx(str(path)).build(noise(8), workspace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 from dlas.bench.remote.address import PORT, TIMEOUT_S, Address
 from dlas.bench.remote.tokens import KEY
 from dlas.bench.store import toml
-from dlas.errors import InputError
+from dlas.errors import InputError, one_line
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -103,9 +104,14 @@ class Profile(pydantic.BaseModel):
     @classmethod
     def _target_is_complete(cls, target: dict[str, Any]) -> dict[str, Any]:
         """Refuse a target that TVM would silently complete with the host's values."""
+        if not _finite(target):
+            raise ValueError("its numbers are finite")
         if target and not isinstance(target.get("kind"), str):
             raise ValueError('a target needs its kind, e.g. kind = "llvm"')
-        for part in (target, target.get("host", {})):
+        host = target.get("host", {})
+        if not isinstance(host, dict):
+            raise ValueError(f"host = {host!r} is not a table")
+        for part in (target, host):
             if part.get("kind") == "llvm" and not isinstance(part.get("mcpu"), str):
                 raise ValueError('an llvm target needs its processor, e.g. mcpu = "cortex-a73"')
             cores = part.get("num-cores", 1)
@@ -117,15 +123,24 @@ class Profile(pydantic.BaseModel):
     @classmethod
     def _amounts_are_positive(cls, facts: dict[str, Fact]) -> dict[str, Fact]:
         for name, value in facts.items():
+            if not _finite(value):
+                raise ValueError(f"{name} = {value!r} must be finite")
             if _AMOUNT.fullmatch(name) and not (isinstance(value, int | float) and value > 0):
                 raise ValueError(f"{name} = {value!r} must be a positive number")
         return facts
 
 
+def _finite(value: object) -> bool:
+    """Return whether all numbers in a value of TOML are finite."""
+    if isinstance(value, dict | list):
+        return all(map(_finite, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 def _problem(error: pydantic.ValidationError) -> str:
     """Return the first problem in one line, with the valid keys if a key is unknown."""
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"] if part not in ("int", "float", "str"))
+    key = one_line(".".join(str(part) for part in first["loc"] if part not in ("int", "float", "str")))
     if first["type"] == "extra_forbidden":
         model = ServerAddress if first["loc"][0] == "rpc" else Profile
         keys = [name for name in model.model_fields if name != "name"]

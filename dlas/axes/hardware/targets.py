@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from dlas.errors import one_line
+
 ARCHITECTURE = re.compile(
     r"(x86_64|i[3-6]86|aarch64|arm64|arm(v\d\w*)?|thumb\w*|riscv(32|64)|loongarch64)-.+"
 )
@@ -30,7 +32,8 @@ def refusal(description: Mapping[str, Any]) -> str | None:
     try:
         target = tvm.target.Target(dict(description))
     except Exception as error:  # whatever TVM raises
-        return f"TVM refuses it: {str(error).splitlines()[0][:300]}"
+        said, _, _ = str(error).partition("\n")
+        return f"TVM refuses it: {one_line(said)}"
     return next((why for each in (target, target.host) if each and (why := _unknown_processor(each))), None)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import onnx
 
-from dlas.errors import InputError
+from dlas.errors import InputError, one_line
 from dlas.networks.onnx.counting import graph_input
 from dlas.networks.onnx.files import read_model, weight_files
 from dlas.networks.onnx.network import ONNX_FILE, OnnxNetwork
@@ -53,8 +53,8 @@ class Onnx(Model):
         try:
             _check_fit(network, data)
             network.count()
-        except ValueError as error:
-            raise InputError(f"ONNX file {str(path)!r}: {error}") from error
+        except Exception as error:  # ONNX Runtime raises its own types
+            raise InputError(f"ONNX file {str(path)!r}: {one_line(str(error))}") from error
         if data.labelled:
             workspace.say("evaluating")
             score(network, data)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pydantic
 
-from dlas.errors import InputError
+from dlas.errors import InputError, one_line
 
 
 class Strict(pydantic.BaseModel):
@@ -54,5 +54,5 @@ def model_in(text: bytes, path: Path, model: type[ModelT]) -> ModelT:
         return model.model_validate_json(text)
     except pydantic.ValidationError as error:
         problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
+        place = one_line(".".join(map(str, problem["loc"])))
         raise InputError(f"{path}: {place or 'the file'}: {problem['msg']}") from None

@@ -87,7 +87,7 @@ def parse(text: str) -> dict[str, Any]:
         lines = text.splitlines() or [""]
         number = int(place.group(1)) if place else len(lines)
         line = lines[min(number, len(lines)) - 1]
-        raise InputError(f"broken TOML: {error}\n  line {number}: {line.strip()[:MOST_QUOTED]}") from None
+        raise InputError(f"broken TOML: {error}: line {number} is {line.strip()[:MOST_QUOTED]!r}") from None
 
 
 def on_one_line(value: Any) -> str:

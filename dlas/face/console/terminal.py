@@ -78,5 +78,9 @@ def progress(message: str) -> None:
 
 def complain(message: str) -> None:
     """Print an error message on standard error; long names and values in it are cut."""
-    text = LONG.sub(lambda found: f"{found[0][:LONGEST]}…{found[0][-1]}", message)
-    Console(stderr=True, soft_wrap=True).print(f"[red]dlas:[/red] {escape(text)}", highlight=False)
+    Console(stderr=True, soft_wrap=True).print(f"[red]dlas:[/red] {escape(cut(message))}", highlight=False)
+
+
+def cut(message: str) -> str:
+    """Return a message with its long names and values cut."""
+    return LONG.sub(lambda found: f"{found[0][:LONGEST]}…{found[0][-1]}", message)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
-from dlas.bench.store import fingerprint
+from dlas.bench.store import fingerprint, finite
 
 FORMAT = 1
 """Version of the format, part of every key: raised when the meaning of records changes."""
@@ -38,7 +38,7 @@ class Header:
     @property
     def key(self) -> str:
         """32 hexadecimal digits."""
-        return fingerprint.key(format=FORMAT, **self.identity)
+        return fingerprint.key(**{**self.identity, "format": FORMAT})
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,8 @@ class Records:
         elif isinstance(entry, Trial):
             if entry.number >= len(self.candidates) or entry.number in self.trials:
                 raise ValueError(f"trial {entry.number} was not proposed, or is there already")
+            if entry.valid and not isinstance(self._trace(entry), list):
+                raise ValueError(f"trial {entry.number} was timed and has no schedule")
             self.trials[entry.number] = entry
         elif isinstance(entry, Baseline):
             self.baseline = entry
@@ -163,9 +165,11 @@ class Records:
 
     def trace(self, number: int) -> list[Any]:
         """Return a timed trial's schedule in MetaSchedule's format."""
-        trace = self.trials[number].trace or self.candidates[number].get("trace")
-        assert isinstance(trace, list)
+        trace: list[Any] = self._trace(self.trials[number])
         return trace
+
+    def _trace(self, trial: Trial) -> Any:
+        return trial.trace or self.candidates[trial.number].get("trace")
 
     def entries(self) -> Iterator[Header | Entry]:
         """Yield all entries, in an order that :meth:`add` accepts."""
@@ -195,7 +199,7 @@ def from_line(line: bytes) -> Header | Entry:
     ValueError
         If it is not an entry.
     """
-    raw = json.loads(line)
+    raw = finite.loads(line)
     if not isinstance(raw, Mapping) or len(raw) != 1:
         raise ValueError("not an object with one key")
     ((kind, content),) = raw.items()

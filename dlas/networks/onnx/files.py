@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
 
-from dlas.errors import InputError
+from dlas.errors import InputError, one_line
 from dlas.networks.onnx.counting import graph_input
 from dlas.networks.onnx.folding import fold_constants
 from dlas.networks.onnx.quantisation import check_operator_set, check_quantisation
@@ -44,8 +44,8 @@ def read_model(path: Path, fold: bool = False) -> onnx.ModelProto:
         if fold:
             model = fold_constants(model, LARGEST - model.ByteSize())
     except Exception as error:  # protobuf and the checker raise their own types
-        said = " ".join(str(error).split())  # the checker writes several lines
-        raise InputError(f"ONNX file {str(path)!r} cannot be used: {said}") from error
+        # The checker writes several lines.
+        raise InputError(f"ONNX file {str(path)!r} cannot be used: {one_line(str(error))}") from error
     return model
 
 

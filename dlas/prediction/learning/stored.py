@@ -2,6 +2,7 @@
 
 predictors/mine/
     predictor.json       what it is, what it was fitted to, how wrong it was
+    SHA256SUMS           its hash
     0/arrays.safetensors the arrays of the first setting
 """
 
@@ -190,7 +191,9 @@ def write(folder: Path, record: Record, fitted: Sequence[Fitted], beside: bool =
             files = {path.name: folders.sha256(path) for path in sorted(place.iterdir())}
             settings.append(setting.model_copy(update={"files": files}))
         complete = record.model_copy(update={"settings": settings})
-        (partial / FILE).write_text(complete.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        text = (complete.model_dump_json(indent=1) + "\n").encode()
+        (partial / folders.SUMS).write_text(folders.sums(text), encoding="utf-8")
+        (partial / FILE).write_bytes(text)
         _move(partial, folder)
     except OSError as error:
         raise InputError(f"cannot write the predictor {str(folder)!r}: {error.strerror}") from None

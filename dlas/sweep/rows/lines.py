@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 
+from dlas.bench.store import finite
 from dlas.stack import PART_AXES
 from dlas.sweep.rows.machines import with_core_caches
 from dlas.sweep.rows.older import FLAG, FLAG_REASON, NEWEST, as_part, renewed, replaced
@@ -26,7 +27,10 @@ SHARED = (*PART_AXES, "device", "environment")
 """Fields of which a sweep's rows have few different values."""
 SAMPLED = ("latency_s", "sentinel_s")
 """Fields that hold samples, which are no less than zero."""
-WHOLE = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | float
+WHOLE = (
+    Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+    | Annotated[float, msgspec.Meta(ge=-(2.0**63), lt=2.0**63)]
+)
 """A whole number that a column holds; older rows have some as fractions."""
 TOLD_OTHERWISE = ("status", "schema", "resident_bytes", "peak_memory_bytes", "reached", "expected_speedup")
 """Fields that :func:`dlas.sweep.rows.older.replaced` reads, besides the flag."""
@@ -99,6 +103,7 @@ class LineReader:
             If it is not JSON, or a field is missing or has a wrong type.
         """
         try:
+            _check_text(line)
             found: Any = self._decoder.decode(line)
             for name in SHARED:
                 setattr(found, name, self._content(name, bytes(getattr(found, name))))
@@ -116,18 +121,19 @@ class LineReader:
     def content(self, line: bytes) -> dict[str, Any]:
         """Return all of a line as rows of this version have it; raises as :meth:`line`."""
         try:
+            _check_text(line)
             found = self._decoder.decode(line)
             shared = {name: self._content(name, bytes(getattr(found, name))) for name in SHARED}
-            raw: dict[str, Any] = msgspec.json.decode(line)
         except (ValueError, RecursionError):
             return self._checked(line)
-        return renewed(raw | shared)
+        return renewed(_all_of(line) | shared)
 
     def _read_content(self, name: str, content: bytes) -> dict[str, Any] | None:
         if not content:
             return None
         raw = _loaded(content)
-        self._check(raw, self._shared[name] | None, f"$.{name}")
+        kind = self._shared[name] if name in PART_AXES else self._shared[name] | None
+        self._check(raw, kind, f"$.{name}")
         if name in PART_AXES:
             return as_part(raw)
         return with_core_caches(raw) if name == "device" and raw else raw
@@ -141,29 +147,49 @@ class LineReader:
     def _check(raw: object, kind: Any, place: str) -> None:
         try:
             msgspec.convert(raw, kind)
-        except (msgspec.MsgspecError, OverflowError) as error:
+        except (msgspec.MsgspecError, OverflowError, UnicodeEncodeError) as error:
             said, _, at = str(error).partition(" - at ")
             where = (place + at.strip("`").removeprefix("$")).removeprefix("$").removeprefix(".")
             raise Damaged(f"{where}: {said}" if where else said) from None
 
 
+def _check_text(line: bytes) -> None:
+    """Refuse what is no text in UTF-8, also where no field is: a decoder of some fields skips that.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not line.isascii():
+        line.decode()
+
+
+def _all_of(line: bytes) -> dict[str, Any]:
+    """Return all of a line whose fields have their types; what is no field may hold numbers that are none."""
+    try:
+        found: dict[str, Any] = msgspec.json.decode(line)
+    except ValueError:
+        found = json.loads(
+            line,
+            parse_constant=lambda _: None,
+            parse_float=lambda text: float(text) if _finite(text) else None,
+            parse_int=lambda text: int(text) if _finite(text) else None,  # Python reads few digits
+        )
+    return found
+
+
+def _finite(text: str) -> bool:
+    return math.isfinite(float(text))
+
+
 def _loaded(line: bytes) -> Any:
     """Return JSON whose numbers are finite; texts may hold half a character."""
     try:
-        return json.loads(line, parse_constant=_refuse, parse_float=_finite)
+        return finite.loads(line)
     except RecursionError:
         raise Damaged("it is nested too deeply") from None
     except ValueError as error:
         raise Damaged(str(error)) from None
-
-
-def _refuse(constant: str) -> float:
-    raise Damaged(f"{constant} is no finite number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    return number if math.isfinite(number) else _refuse(text[:40])
 
 
 def _layer(layers: Any) -> Any:

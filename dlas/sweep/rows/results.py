@@ -9,7 +9,6 @@ missing values are null.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import re
@@ -395,18 +394,22 @@ def read_current(
         else:
             yield row
     if lost:
-        yield from _earlier(path, parse, lost)
+        yield from _earlier(path, parse, lost, damaged)
     if damaged:
         warnings.warn(_told(path, damaged), DamagedRows, stacklevel=2)
 
 
-def _earlier(path: Path, parse: Callable[[bytes], ParsedT], lost: Mapping[int, int]) -> Iterator[ParsedT]:
-    """Yield the last row, by number of line in ``lost``, of each damaged line there."""
+def _earlier(
+    path: Path, parse: Callable[[bytes], ParsedT], lost: Mapping[int, int], damaged: dict[int, str]
+) -> Iterator[ParsedT]:
+    """Yield the last row, by number of line in ``lost``, of each damaged line there, and note others."""
     found: dict[int, ParsedT] = {}
     for number, line in enumerate(complete_lines(path), 1):
         if number in lost:
-            with contextlib.suppress(Damaged):
+            try:
                 found[lost[number]] = parse(line)
+            except Damaged as error:
+                damaged[number] = str(error)
     yield from found.values()
 
 

@@ -133,7 +133,7 @@ def test_a_home_directory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('[layers\nconv = "gemm"', r"broken TOML.*\n  line 1: \[layers"),
+        ('[layers\nconv = "gemm"', r"broken TOML.*: line 1 is '\[layers'"),
         ("", r"it names no layer: \[layers\] holds"),
         ("[layers]", "it names no layer"),
         ('layers = "gemm"', "it names no layer"),

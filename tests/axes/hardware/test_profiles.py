@@ -78,13 +78,17 @@ BOARD = 'title = "x"\ndriver = "rpc"\n'
             "unknown key 'rpc.token' .there are: host, port, key",
         ),
         (BOARD + "[facts]\nsizes = [1, 2]", "facts.sizes"),
+        (BOARD + "[facts]\nlittle_cores = inf", "little_cores = inf must be finite"),
+        (BOARD + '[facts]\n"\\n" = 1', "facts"),
+        (BOARD + '[target]\nkind = "cuda"\nhost = ["llvm"]', "host = .'llvm'. is not a table"),
+        (BOARD + '[target]\nkind = "llvm"\nmcpu = "x"\n"vector-width" = nan', "its numbers are finite"),
     ],
 )
 def test_a_bad_profile_is_one_clear_message(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint) as caught:
         Profile.read(write_profile(tmp_path, text))
     assert "my_board.toml" in str(caught.value)
-    assert len(str(caught.value).splitlines()) <= 2, "the second line shows the broken one"
+    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
@@ -117,6 +121,7 @@ def test_a_board_that_could_not_be_compiled_for_is_refused(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("target", "complaint"),
     [
+        (r'kind = "\u0001"', r'TVM refuses it: .*"\\x01" is not defined'),
         ('kind = "lvm"', 'TVM refuses it: .*"lvm" is not defined'),
         ('kind = "llvm"\nmcpu = "cortex-a76"\ncolour = 1', "TVM refuses it: .*colour"),
         (

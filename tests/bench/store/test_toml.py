@@ -12,9 +12,9 @@ from dlas.errors import InputError
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"a = 1\na = [1,", r"broken TOML.*\n  line 2: a = \[1,"),
+        (b"a = 1\na = [1,", r"broken TOML.*: line 2 is 'a = \[1,'"),
         (b"a = " + b"[" * 100_000, "nested too deeply"),
-        (b"a = " + b"9" * 5000, "limit.*\n  line 1: a = 9{100,160}$"),
+        (b"a = " + b"9" * 5000, "limit.*: line 1 is 'a = 9{100,160}'$"),
         (b"\xff\xfe\x00", "not a text file in UTF-8"),
         (b"#" * 1_000_001, "a table of over 1,000,000 bytes"),
     ],

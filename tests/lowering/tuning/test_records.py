@@ -51,6 +51,10 @@ def test_a_torn_last_line_is_dropped_and_nothing_else(tmp_path: Path) -> None:
     assert path.read_bytes() == whole
 
 
+def test_an_identity_may_have_any_names() -> None:
+    assert len(Header({"format": 7, "content": 1}, {}).key) == len(HEADER.key)
+
+
 def test_an_export_holds_several_files(tmp_path: Path) -> None:
     store = RecordStore(tmp_path / "records")
     headers = [HEADER, Header({"workload": "other"}, {})]
@@ -70,8 +74,11 @@ def test_an_export_holds_several_files(tmp_path: Path) -> None:
         ('{"trail": {}}', "unknown kind 'trail'"),
         ('{"trial": {"number": 0}}', "seconds"),
         ('{"trial": {"number": 0, "seconds": 1, "run_s": [-1]}}', "run_s"),
-        ('{"trial": {"number": 0, "seconds": 1, "run_s": [NaN]}}', "run_s"),
+        ('{"trial": {"number": 0, "seconds": 1, "run_s": [NaN]}}', "NaN is no finite number"),
         ('{"trial": {"number": 1, "seconds": 1}}', "there already"),
+        ('{"trial": {"number": 2, "seconds": 1, "run_s": [1]}}', "timed and has no schedule"),
+        ('{"round": {"candidates": [{"decisions": {"part": NaN}}]}}', "NaN is no finite number"),
+        ('{"round": {"candidates": [{"decisions": {"part": 1e999}}]}}', "1e999 is no finite number"),
         ('{"trial": {"number": 3, "seconds": 1}}', "not proposed"),
         ('{"trial": {"number": 2, "seconds": 1, "failed": "bored"}}', "failed"),
         ('{"choice": {"trials": 2, "method": {}, "number": 0, "finalists": {}, "seconds": 1}}', "not timed"),

@@ -99,7 +99,7 @@ def test_networks_never_seen_are_predicted_and_then_measured(made: Made) -> None
 
 def test_the_folder_holds_a_predictor_beside_its_rows(made: Made) -> None:
     assert {path.name for path in made.folder.iterdir()} == {
-        *("predictor.json", "0", "device.json", ROWS, AGAIN, UNSEEN, "notes.txt")
+        *("predictor.json", "SHA256SUMS", "0", "device.json", ROWS, AGAIN, UNSEEN, "notes.txt")
     }
     measured = dlas.read(made.folder / UNSEEN)["latency_s"].to_numpy()
     found = dlas.predict(made.folder, made.folder / UNSEEN).frame

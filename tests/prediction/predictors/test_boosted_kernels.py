@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,21 @@ def test_a_damaged_list_of_kinds_is_refused(saved: Path, text: str) -> None:
     (saved / INDEX).write_text(text)
     with pytest.raises(InputError, match="names no kinds of kernels"):
         KernelSum.read(saved)
+
+
+def test_an_infinite_number_of_features_is_refused(saved: Path) -> None:
+    path = saved / "trees_0.json"
+    path.write_text(re.sub(r'"num_feature": ?"\d+"', '"num_feature":1e999', path.read_text()))
+    with pytest.raises(InputError, match=r"holds no trees.*infinity"):
+        KernelSum.read(saved)
+
+
+def test_what_xgboost_says_of_a_damaged_file_is_cut(saved: Path) -> None:
+    path = saved / "trees_0.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": ["x" * 10_000, 0, 0]}))
+    with pytest.raises(InputError, match="holds no trees") as refused:
+        KernelSum.read(saved)
+    assert len(str(refused.value)) < 1_000
 
 
 def test_trees_of_other_features_or_none_are_refused(saved: Path) -> None:

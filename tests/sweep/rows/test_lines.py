@@ -47,6 +47,30 @@ def test_a_damaged_line_is_left_out_and_told_with_its_number(tmp_path: Path, wha
 
 
 @pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ('{"id"', '{"more":"\udcff","id"', "utf-8"),
+        ('{"id"', '{"more":{"a":1e999},"id"', ""),
+        ('{"id"', '{"more":' + 5_000 * "9" + ',"id"', ""),
+        ('"macs":555422720', '"macs":1e300', "macs"),
+        ('"device":{', '"device":{"\\ud83d":1,', "utf-8"),
+        ('"dataset":{"name":"digits"}', '"dataset":null', "dataset"),
+    ],
+)
+def test_rows_and_their_table_leave_out_the_same_lines(
+    tmp_path: Path, right: str, wrong: str, said: str
+) -> None:
+    line = row(9, batch=11).line().replace(right, wrong, 1).encode("utf-8", "surrogateescape")
+    folder = written(tmp_path, line)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        rows, frame = list(read_rows(folder)), dlas.read(folder)
+    assert [each.id for each in rows] == frame["id"].tolist() and len(rows) == (5 if said else 6)
+    assert len({str(each.message) for each in told}) == bool(said)
+    assert all(said in str(each.message) for each in told)
+
+
+@pytest.mark.parametrize(
     ("words", "says"),
     [
         (["table", "rows"], "8 rows left out: damaged"),
@@ -80,7 +104,7 @@ def test_a_damaged_retry_does_not_hide_the_row_before_it(tmp_path: Path) -> None
     kept = again(row(10), started="2026-01-03T00:00:00+00:00")
     line = row(10).line().replace('"latency_s":[', '"latency_s":[-1.0,')
     folder = write(tmp_path, [row(10), kept, row(batch=2)], tail=2 * line)
-    with pytest.warns(DamagedRows):
+    with pytest.warns(DamagedRows, match="line 4: .*2 rows are left out .lines 4, 5."):
         assert list(read_rows(folder)) == [row(batch=2), kept]
 
 

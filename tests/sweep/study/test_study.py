@@ -161,7 +161,7 @@ def test_points_that_will_be_compared_are_neighbours() -> None:
         ("", "an empty study"),
         ('name = "s"', r"an empty study: the table \[axes\]"),
         ('name = "s"\n[axes]', "an empty study"),
-        ('name = "s"\n[axes]\nmodel = [', "broken TOML.*\n  line 3: model = \\["),
+        ('name = "s"\n[axes]\nmodel = [', "broken TOML.*: line 3 is 'model = \\['"),
         ("name = 3\n[axes]\nbatch = [1]", "name = 3"),
         ('name = "../s"\n[axes]\nbatch = [1]', "'../s'"),
         ("[axes]\nbatch = [1]", "the study has no name: write name"),

@@ -5,7 +5,7 @@ predictors/mine/
     rows/            points that it is fitted to
     again/           some of them, measured a second time for the noise floor
     unseen/          networks that it is never fitted to
-    predictor.json   the predictor, once it is fitted, with its arrays in 0/
+    predictor.json   the predictor, once it is fitted, with SHA256SUMS and its arrays in 0/
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dlas.errors import InputError
+from dlas.errors import InputError, one_line
 from dlas.prediction.predictors.fitted.walks import Nodes, Tree
 from dlas.stack.types import Floats
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 256 << 20
 """Largest file that is read; 3,000 trees of depth 11 have about this size."""
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError)
+"""What reading damaged JSON raises."""
 ROOT = 2**31 - 1
 """The parent of a tree's first node, in XGBoost's JSON."""
 OBJECTIVE = {"objective": "reg:squarederror", "tree_method": "hist", "verbosity": 0, "nthread": 1}
@@ -77,9 +79,9 @@ class Booster:
             nodes = _checked(json.loads(text), columns)
             model = xgboost.Booster(params={"nthread": 1})
             model.load_model(bytearray(text))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, xgboost.core.XGBoostError) as error:
-            reason = str(error).partition("\n")[0]
-            raise InputError(f"{path} holds no trees of XGBoost: {reason}") from None
+        except (*UNREADABLE, xgboost.core.XGBoostError) as error:
+            reason = str(error).partition("\n")[0]  # XGBoost's stack follows
+            raise InputError(f"{path} holds no trees of XGBoost: {one_line(reason)}") from None
         return cls(model, columns, nodes)
 
     def predict(self, features: Floats) -> Floats:

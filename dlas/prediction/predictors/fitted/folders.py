@@ -9,6 +9,8 @@ from pathlib import Path
 from dlas.errors import InputError
 
 FILE = "predictor.json"
+SUMS = "SHA256SUMS"
+"""The hash of :data:`FILE`, as ``sha256sum -c`` reads it; predictors of before it was written have none."""
 MOST_BYTES = 64 << 20
 """Largest ``predictor.json`` that is read: the ids of a million rows take 20 MB."""
 
@@ -24,7 +26,7 @@ def read_text(folder: Path, what: str) -> bytes:
     Raises
     ------
     InputError
-        If there is none, or it is too large.
+        If there is none, it is too large, or it is not as it was written.
     """
     path = folder / FILE
     try:
@@ -36,7 +38,29 @@ def read_text(folder: Path, what: str) -> bytes:
         ) from None
     if len(text) > MOST_BYTES:
         raise InputError(f"{path} has over {MOST_BYTES:,} bytes")
+    _check_sums(folder / SUMS, text)
     return text
+
+
+def sums(text: bytes) -> str:
+    """Return the content of :data:`SUMS` for that of a predictor's JSON file."""
+    return f"{hashlib.sha256(text).hexdigest()}  {FILE}\n"
+
+
+def _check_sums(path: Path, text: bytes) -> None:
+    """Refuse a JSON file that was changed since it was written, where its hash was written, too."""
+    expected = sums(text).encode()
+    try:
+        with path.open("rb") as file:
+            written = file.read(len(expected) + 1)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {error.strerror}") from None
+    if written != expected:
+        raise InputError(
+            f"{path.with_name(FILE)} was changed since the predictor was fitted: {SUMS} has another hash"
+        )
 
 
 def check_files(place: Path, files: Mapping[str, str]) -> None:
