@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ PART_AXES = ("dataset", "model", "compression", "algorithm", "compiler", "hardwa
 class Part:
     """What parts of every axis have in common."""
 
-    extra: ClassVar[str] = ""
-    """The extra of this project that installs all its packages, where not each has one of its own name."""
-
     def verify(self) -> None:
         """Check quickly, before anything starts, the packages it needs and the files that its options name.
 
@@ -30,15 +27,14 @@ class Part:
         MissingPackage, MissingData, ValueError, OSError
             The message says what is missing, or what is wrong with which file.
         """
-        for part in self.delegates():
-            part.verify()
         for name in self.packages():
             if not _installed(name):
-                extra = self.extra or name
                 raise MissingPackage(
-                    f"the package {name} is not installed; pip install 'dlas[{extra}]', "
-                    f"or in a checkout pip install -c constraints.txt -e '.[{extra}]'"
+                    f"the package {name} is not installed; pip install 'dlas[{name}]', "
+                    f"or in a checkout pip install -c constraints.txt -e '.[{name}]'"
                 )
+        for part in self.delegates():
+            part.verify()
 
     @classmethod
     def drawn(cls, rng: np.random.Generator) -> Mapping[str, Any]:
@@ -99,7 +95,7 @@ class Part:
         return [name for part in self.delegates() for name in part.imports()]
 
     def packages(self) -> Sequence[str]:
-        """Return the optional packages that the part needs; ``extra`` tells how they are installed."""
+        """Return the optional packages that the part needs, each an extra of this project of that name."""
         return [name for part in self.delegates() for name in part.packages()]
 
     def delegates(self) -> Sequence[Part]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from dlas.axes.compilers.programs.converting import convert_graph
 from dlas.axes.compilers.programs.ncnn import (
@@ -27,8 +26,6 @@ class Ncnn(Runtime):
     ncnn's numbers of 16 bits are off. It has no batches: images are computed one after the other.
     It does not tell the times of layers.
     """
-
-    extra: ClassVar[str] = "ncnn"
 
     def packages(self) -> Sequence[str]:
         """Return ncnn's, and its converter's."""

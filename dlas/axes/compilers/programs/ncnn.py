@@ -44,17 +44,17 @@ class NcnnProgram(Program):
 
     def __init__(self, folder: Path, threads: int) -> None:
         ncnn = imported()
-        # Kept from image to image, as ncnn's own benchmark does. Nothing allocated here may outlive them.
-        self._pools = ncnn.UnlockedPoolAllocator(), ncnn.PoolAllocator()
         self.net = ncnn.Net()
         """The ``ncnn.Net``."""
-        options = {**FLOAT32, "num_threads": threads}
-        for name, value in options.items():
+        for name, value in {**FLOAT32, "num_threads": threads}.items():
             setattr(self.net.opt, name, value)
-        self.net.opt.blob_allocator, self.net.opt.workspace_allocator = self._pools
         for load, path in ((self.net.load_param, PARAMETERS), (self.net.load_model, WEIGHTS)):
             if load(str(folder / path)) != 0:
                 raise RuntimeError(f"ncnn does not read {folder / path}")
+        # Memory is kept from image to image, as in ncnn's own benchmark. Nothing that is allocated in them
+        # may outlive the pools: weights are loaded before, and outputs are copied.
+        self._pools = ncnn.UnlockedPoolAllocator(), ncnn.PoolAllocator()
+        self.net.opt.blob_allocator, self.net.opt.workspace_allocator = self._pools
 
     def bind(self, images: Images) -> Callable[[], None]:
         """Return a function that runs one inference on ``images``, which ncnn holds in its own layout."""
