@@ -1,13 +1,14 @@
 """Dense convolution against other runtimes: ten layers and whole networks, interleaved in one run.
 
 A study measures them, so that all compared programs take turns on the device.  Numbers
-are speed-ups over the reference, the faster of ONNX Runtime and OpenVINO where both are
-installed, which each line names; for layers also the share of the multiply-add peak, which
-is measured before and after.
+are speed-ups over the reference, the fastest of ONNX Runtime, OpenVINO, ncnn, MNN and Inductor
+(``max-autotune``, frozen weights) that are installed, which each line names; for layers also the
+share of the multiply-add peak, which is measured before and after.  A table of its own has the
+time of each reference over ours with the spread over turns, and the error of outputs.
 
     python -m benchmarks.dense [--layers "NAME;..."] [--networks NAME,...] [--threads 1,2]
                                [--compilers untuned,hand,metaschedule] [--algorithm TOML] [--trials 32]
-                               [--peers onnxruntime,openvino,torch_eager,torch_compile]
+                               [--peers onnxruntime,openvino,ncnn,mnn,inductor,torch_eager,torch_compile]
                                [--seconds 5] [--out FOLDER]
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,12 +27,11 @@ from rich.table import Table
 
 from benchmarks.layers import layer_folder, layer_options
 from benchmarks.peak import measure_peak
+from benchmarks.peers import PEERS, REFERENCES, TURNS, available, fastest, name_of, print_ratios, toml
 from benchmarks.studies import median_s, run_study
-from dlas.errors import MissingPackage
 from dlas.stack import Layer
 from dlas.sweep.rows.layer_times import compared_sums, profile, timed_layers
 from dlas.sweep.rows.results import Row
-from dlas.sweep.study import parts
 
 DENSE_LAYERS = (
     "3x3, 64 at 56",
@@ -50,8 +50,6 @@ NETWORKS = (
     *("resnet18", "resnet50", "vgg16", "densenet161", "googlenet", "mobilenet_v2", "efficientnet_b0"),
     *("convnext_tiny", "vit_b_16", "swin_t"),
 )
-REFERENCES = ("onnxruntime", "openvino")
-PEERS = (*REFERENCES, "torch_eager", "torch_compile")
 OURS = {
     "untuned": '"untuned"',
     "hand": '"hand"',
@@ -67,6 +65,7 @@ compiler  = [{compilers}]
 hardware  = [{{ name = "local_cpu", threads = {count} }}]
 [measure]
 seconds = {seconds}
+slices = {turns}
 """
 
 
@@ -82,10 +81,10 @@ def main(
     out: Annotated[Path | None, typer.Option(help="Keep rows here, and resume from them.")] = None,
 ) -> None:
     """Print tables of layers, of networks, and of the kinds of layers in these."""
-    beside = filter(installed, PEERS) if peers is None else filter(None, peers.split(","))
+    beside = [PEERS[name] for name in available(peers)]
     ours = [OURS[name].format(trials=trials) for name in compilers.split(",")]
-    listed = ", ".join([*ours, *(f'"{name}"' for name in beside)])
-    common = {"algorithm": algorithm, "compilers": listed, "seconds": seconds}
+    listed = ", ".join([*ours, *map(toml, beside)])
+    common = {"algorithm": algorithm, "compilers": listed, "seconds": seconds, "turns": TURNS}
     with tempfile.TemporaryDirectory() as scratch:
         folder = out or Path(scratch)
         named = [name for name in layers.split(";") if name]
@@ -98,6 +97,7 @@ def main(
             if networks:
                 speeds = {name: _network(folder, name, options) for name in networks.split(",")}
                 _print(f"networks, {count} threads", speeds, None)
+                print_ratios(f"times of references over ours, {count} threads", speeds, [*OURS])
                 _print_kinds(f"kinds of layers, {count} threads", speeds)
 
 
@@ -112,16 +112,7 @@ def _network(folder: Path, name: str, common: dict[str, Any]) -> dict[str, Row]:
 def _run(folder: Path, options: dict[str, Any]) -> dict[str, Row]:
     """Return the row of every compiler for one model and number of threads."""
     rows = run_study(folder, STUDY.format(**options))
-    return {row.compiler["name"]: row for row in rows}
-
-
-def installed(compiler: str) -> bool:
-    """Whether a compiler's package is installed."""
-    try:
-        parts.make("compiler", compiler, {}).verify()
-    except MissingPackage:
-        return False
-    return True
+    return {name_of(row.compiler): row for row in rows}
 
 
 def _print(title: str, results: dict[str, dict[str, Row]], peaks: tuple[float, float] | None) -> None:
@@ -131,9 +122,9 @@ def _print(title: str, results: dict[str, dict[str, Row]], peaks: tuple[float, f
     table = Table("", *columns, "reference", "of the peak" if peaks else "", title=title, box=None)
     for name, rows in results.items():
         seconds = {compiler: median_s(row) for compiler, row in rows.items() if row.timed}
-        reference = _fastest(REFERENCES, seconds)
+        reference = fastest([*REFERENCES], rows)
         cells = [_speed(rows[compiler], seconds, compiler, reference) for compiler in columns]
-        best = _fastest(OURS, seconds)
+        best = fastest([*OURS], rows)
         share = ""
         if peaks and best:
             macs = sum(layer.get("macs") or 0 for layer in rows[best].layers)
@@ -157,7 +148,7 @@ def _print_kinds(title: str, results: dict[str, dict[str, Row]]) -> None:
     sums = []
     for network, rows in results.items():
         seconds = {compiler: median_s(row) for compiler, row in rows.items() if row.timed}
-        best = _fastest(OURS, seconds)
+        best = fastest([*OURS], rows)
         if best is None or "onnxruntime" not in seconds:
             continue
         sums += [f"{network}, {name}: {_sums(rows[name])}" for name in (best, "onnxruntime")]
@@ -188,11 +179,6 @@ def _kind(layer: Layer) -> str:
     depthwise = "depthwise " if layer["groups"] == layer["c"] > 1 else ""
     stride = f" / {layer['strides'][0]}" if layer["strides"][0] > 1 else ""
     return f"{depthwise}{layer['r']}x{layer['s']}{stride}, {layer['algorithm']}"
-
-
-def _fastest(compilers: Iterable[str], seconds: Mapping[str, float]) -> str | None:
-    """Return the fastest of the compilers that have a time."""
-    return min((name for name in compilers if name in seconds), key=lambda name: seconds[name], default=None)
 
 
 def _speed(row: Row, seconds: Mapping[str, float], compiler: str, reference: str | None) -> str:

@@ -27,7 +27,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.dense import OURS, REFERENCES, installed
+from benchmarks.dense import OURS
+from benchmarks.peers import installed
 from benchmarks.studies import chosen, median_s, run_study
 from dlas.face.reporting import context_of
 from dlas.face.reporting.blocks import Figure, Section
@@ -39,6 +40,8 @@ from dlas.sweep.rows.results import Row
 
 NETWORKS, WHOLE = ("resnet18",), ("resnet50", "mobilenet_v2")
 FLOAT32 = "float32"
+REFERENCES = ("onnxruntime", "openvino")
+"""Those that compute in smaller numbers."""
 TYPES = {
     "float32": '"none"',
     "float16": '"float16"',

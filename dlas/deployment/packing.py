@@ -84,7 +84,12 @@ def pack(
     else:
         assert isinstance(compiler, TorchRuntime)
         _export(network(), batch, folder / torch_files.FILES[0])
-        options = {"channels_last": compiler.channels_last, "compile": isinstance(compiler, TorchCompile)}
+        compiles = isinstance(compiler, TorchCompile)
+        options = {
+            "channels_last": compiler.channels_last,
+            "compile": compiles,
+            "inductor": compiler.options() if compiles else None,
+        }
         packed = ProgramFolder("torch", ("torch", "numpy"), options)
     copy_runtime(packed, folder)
     return packed

@@ -26,7 +26,7 @@ from dlas.bench.measuring.machine import Machine
 from dlas.bench.store import cache
 
 TVM_PINS = ("apache-tvm", "apache-tvm-ffi")
-EXTRAS = ("openvino",)
+EXTRAS = ("openvino", "ncnn", "mnn")
 """Packages that an extra of the same name installs."""
 IMPORTS = """
 import importlib, json, sys

@@ -33,7 +33,8 @@ class TorchDeployment:
     threads : int
         Of this process, for all of torch.
     options : dict
-        ``channels_last``: how images and weights are stored; ``compile``: whether torch compiles it.
+        ``channels_last``: how images and weights are stored; ``compile``: whether torch compiles it;
+        ``inductor``: with which options of its compiler, or None.
     """
 
     def __init__(self, folder: Path, threads: int, options: dict[str, Any]) -> None:
@@ -47,7 +48,9 @@ class TorchDeployment:
             warnings.simplefilter("ignore")  # the file's weights are read-only, and stay so
             module = torch.export.load(folder / FILES[0]).module()
         module.to(memory_format=self._format)  # type: ignore[call-overload]
-        self._module = torch.compile(module, dynamic=False) if options["compile"] else module
+        self._module = module
+        if options["compile"]:
+            self._module = torch.compile(module, dynamic=False, options=options.get("inductor"))
 
     def bind(self, images: Array) -> Callable[[], Any]:
         """Return a function that runs one inference on ``images``."""

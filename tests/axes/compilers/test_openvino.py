@@ -306,5 +306,5 @@ def test_without_its_package_the_part_and_the_doctor_say_so(
     assert not (tmp_path / MODEL).exists()
     monkeypatch.setattr(doctor, "version", lambda name: None)
     check = doctor.extras()
-    assert (check.status, check.finding) == ("warn", "openvino not installed")
-    assert "pip install 'dlas[openvino]'" in check.advice
+    assert (check.status, check.finding) == ("warn", "openvino, ncnn, mnn not installed")
+    assert "pip install 'dlas[openvino,ncnn,mnn]'" in check.advice

@@ -97,7 +97,7 @@ def test_a_board_keeps_the_contract_of_hardware(tmp_path: Path, server: Served) 
 
 def test_runtimes_of_this_machine_are_refused(tmp_path: Path, server: Served, built: Path) -> None:
     device = board(tmp_path, server)
-    for name in ("onnxruntime", "torch_eager", "torch_compile", "openvino"):
+    for name in ("onnxruntime", "torch_eager", "torch_compile", "openvino", "ncnn", "mnn"):
         assert "this machine only" in (device.refuses(parts.find("compiler", name).cls) or "")
     with pytest.raises(Unsupported, match="this machine only"):
         device.load(OnnxRuntime(), built, tiny_network)
