@@ -16,12 +16,15 @@ from dlas.errors import MissingPackage
 from dlas.sweep.rows.results import Row
 from dlas.sweep.study import parts
 
-REFERENCES = {
+REFERENCES: dict[str, dict[str, Any]] = {
     **{name: {"name": name} for name in ("onnxruntime", "openvino", "ncnn", "mnn")},
     "inductor": {"name": "torch_compile", "mode": "max-autotune", "freezing": True},
 }
 """What ours is compared with, as studies and rows name it."""
-PEERS = {**REFERENCES, **{name: {"name": name} for name in ("torch_eager", "torch_compile")}}
+PEERS: dict[str, dict[str, Any]] = {
+    **REFERENCES,
+    **{name: {"name": name} for name in ("torch_eager", "torch_compile")},
+}
 TURNS = 10
 """Turns that samples are spread over."""
 

@@ -84,11 +84,10 @@ def pack(
     else:
         assert isinstance(compiler, TorchRuntime)
         _export(network(), batch, folder / torch_files.FILES[0])
-        compiles = isinstance(compiler, TorchCompile)
         options = {
             "channels_last": compiler.channels_last,
-            "compile": compiles,
-            "inductor": compiler.options() if compiles else None,
+            "compile": isinstance(compiler, TorchCompile),
+            "inductor": compiler.options() if isinstance(compiler, TorchCompile) else None,
         }
         packed = ProgramFolder("torch", ("torch", "numpy"), options)
     copy_runtime(packed, folder)

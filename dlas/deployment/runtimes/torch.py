@@ -46,8 +46,8 @@ class TorchDeployment:
         self._format = torch.channels_last if options["channels_last"] else torch.contiguous_format
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the file's weights are read-only, and stay so
-            module = torch.export.load(folder / FILES[0]).module()
-        module.to(memory_format=self._format)  # type: ignore[call-overload]
+            module: Any = torch.export.load(folder / FILES[0]).module()
+        module.to(memory_format=self._format)
         self._module = module
         if options["compile"]:
             self._module = torch.compile(module, dynamic=False, options=options.get("inductor"))

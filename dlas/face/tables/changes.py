@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -37,8 +38,8 @@ def view_between(
 ) -> View:
     """Return what changed between two runs; errors as :func:`changes_between`, others as for :func:`grid`."""
     changes = changes_between(now, before, where)
-    old, new = (", ".join(map(str, paths_of(folders))) for folders in (before, now))
-    return View(changes.frame(), grid(changes, old, new, most, every))
+    called = [", ".join(map(str, paths_of(cast(Folders, folders)))) for folders in (before, now)]
+    return View(changes.frame(), grid(changes, called[0], called[1], most, every))
 
 
 def grid(changes: Changes, before: str, now: str, most: int | None = None, every: bool = False) -> Grid:

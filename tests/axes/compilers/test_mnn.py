@@ -73,6 +73,7 @@ def test_a_convolution_that_is_not_found_leaves_all_times_out() -> None:
         {"name": "odd", "operator": "Raster", "latency_s": 2e-3},
     ]
     assert timed(KNOWN, {"odd": 2e-3}, kinds) is None
+    assert timed({}, {"odd": 2e-3}, kinds) is None
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class MnnProgram(Program):
 
 
 def timed(known: dict[str, Layer], seconds: dict[str, float], kinds: dict[str, str]) -> list[Layer] | None:
-    """Return operators with their seconds; None if a convolution is not among them.
+    """Return operators with their seconds; None if they are not known, or a convolution is not among them.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def timed(known: dict[str, Layer], seconds: dict[str, float], kinds: dict[str, s
     seconds, kinds : dict
         Times and MNN's types of operators, by the tensors that they write.
     """
-    if any("groups" in layer and written not in seconds for written, layer in known.items()):
+    if not known or any("groups" in layer and written not in seconds for written, layer in known.items()):
         return None
     return [
         {**(known.get(written) or {"name": written, "operator": kinds[written]}), "latency_s": time_s}
@@ -151,7 +151,7 @@ def describe(model: onnx.ModelProto, batch: int) -> dict[str, Layer]:
         known = operators_by_output(model, batch)
     except ValueError:
         return {}
-    return {written: without_reads(operator) for written, operator in known.items()}
+    return {written: {**without_reads(operator)} for written, operator in known.items()}
 
 
 def _tensor(values: npt.NDArray[np.float32]) -> Any:
