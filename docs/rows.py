@@ -44,7 +44,7 @@ GROUPS = {
     ),
     "The build": "error compiled_accuracy coverage layers edges tuning library_bytes packed_bytes",
     "Memory": "peak_memory_bytes loading_memory_bytes memory_note resident_bytes",
-    "Provenance": "device environment artifacts imported key schema",
+    "Provenance": "device environment sources artifacts imported key schema",
 }
 """Fields by heading."""
 ABOVE = f"""\

@@ -27,7 +27,7 @@ SNIPPET = "window.vegaEmbed = vegaEmbed;"
 """What the page needs of the bundle of Vega, Vega-Lite and Vega-Embed."""
 LONG, LONGEST_WORD = 18, 24
 """Characters of a cell on one line, and of a word that does not break."""
-BREAKS = re.compile(r"(?=\()|(?<=[_=+])")
+BREAKS = re.compile(r"(?=\()|(?<=[_+])")
 """Where a text may break, besides at its spaces."""
 MOST_FILTER = 500
 """Most values of a filter."""
