@@ -8,16 +8,19 @@ PYTEST = $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 WORKERS ?= 3
 # GiB: about 5 for the environment, the rest for the archives while they are unpacked.
 DISK_GIB ?= 9
+PEERS := openvino,ncnn,mnn
+PEER_TESTS := tests/axes/compilers/test_openvino.py tests/axes/compilers/test_ncnn.py tests/axes/compilers/test_mnn.py
 # One of several parts of `make test-all`, such as 1/4; empty for all.
 PART ?=
 
-.PHONY: help install quickstart predictor test test-ci test-all check clean
+.PHONY: help install quickstart predictor test test-ci test-peers test-all check clean
 
 help:
 	@echo 'make quickstart  run a small study and print its table (first use installs into .venv)'
 	@echo 'make predictor   measure 108 training steps, fit a predictor, predict ten more and measure them'
 	@echo 'make test        the tests that take seconds'
 	@echo 'make test-ci     the tests that need more than pip installs, such as Chromium; at most 40 minutes'
+	@echo 'make test-peers  the tests of compilers that are extras, which it installs into .venv in at most two minutes'
 	@echo 'make test-all    every test; PART=1/4 to PART=4/4 run a quarter each'
 	@echo 'make check       ruff, formatting, mypy and the tests'
 	@echo 'make install     only create .venv'
@@ -62,6 +65,12 @@ test: $(STAMP)
 # No test starts after 35 minutes, and none takes more than five; those skipped say why.
 test-ci: $(STAMP)
 	@$(PYTEST) -m ci -rs --session-timeout 2100
+
+# Compilers that are extras stay in .venv, so that this comes after the other tests.
+test-peers: $(STAMP)
+	@if timeout 120 $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[$(PEERS)]'; \
+	then $(PYTEST) -rs tests/contracts/test_compiler.py $(PEER_TESTS); \
+	else echo "$(PEERS) cannot be installed here: their tests are skipped"; fi
 
 test-all: $(STAMP)
 	@$(PYTEST) -m '' $(if $(PART),--part='$(PART)')
