@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from dlas.analysis.against.noise import RunNoise, noise_of
-from dlas.analysis.against.pairs import Folders, Pair, causes, pairs_of, paths_of
+from dlas.analysis.against.pairs import Pair, causes, pairs_of
 from dlas.errors import InputError
 from dlas.sweep.rows import intervals
+from dlas.sweep.rows.files import Folders, paths_of
 from dlas.sweep.rows.frame import read_each, select
 from dlas.sweep.rows.labels import label
 from dlas.sweep.rows.results import COMPLETED, Row
@@ -72,6 +73,8 @@ class Changes:
     """None where no point was timed in both on one machine."""
     quantities: dict[str, list[tuple[Pair, float]]]
     """By column, the points in which it differs, with the relative difference."""
+    runs: tuple[str, str] = ("before", "now")
+    """What the runs are called: the folders of the earlier and of the later one."""
 
     def count(self, outcome: str) -> int:
         """Return how many points have an outcome."""
@@ -107,7 +110,8 @@ def changes_between(now: Folders | pd.DataFrame, before: Folders, where: Sequenc
     if where:
         every = [*paths_of(now), *paths_of(before)]
         ids = set(select(read_each(list(dict.fromkeys(every))), where)["id"])
-    return changes_of(pairs_of(now, before, ids))
+    old, new = (", ".join(map(str, paths_of(folders))) for folders in (before, now))
+    return replace(changes_of(pairs_of(now, before, ids)), runs=(old, new))
 
 
 def changes_of(pairs: Sequence[Pair]) -> Changes:

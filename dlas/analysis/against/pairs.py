@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,10 @@ import numpy as np
 
 from dlas.errors import InputError, listed
 from dlas.stack.types import Floats
-from dlas.sweep.rows.files import complete_lines, results_file
+from dlas.sweep.rows.files import Folders, complete_lines, paths_of, results_file
 from dlas.sweep.rows.lines import Damaged
 from dlas.sweep.rows.machines import differences, machine_id
 from dlas.sweep.rows.results import Row, read_rows
-
-Folders = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 @dataclass(frozen=True)
@@ -125,11 +122,6 @@ def _different(before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
 
 def _version(version: object) -> str:
     return "none" if version is None else str(version)
-
-
-def paths_of(folders: Folders) -> list[Path]:
-    """Return the folders in an argument that is one or several."""
-    return [Path(folders)] if isinstance(folders, str | os.PathLike) else list(map(Path, folders))
 
 
 def _rows(folders: Sequence[Path], ids: Collection[str] | None) -> dict[str, Row]:

@@ -6,17 +6,15 @@ What they return is shown as a table on a terminal and in a notebook, and is a D
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from dlas.errors import InputError
 from dlas.face.tables.view import View, view_of_rows
+from dlas.sweep.rows.files import Folders, paths_of
 from dlas.sweep.rows.frame import read_each, select, without_measured
-
-Folders = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-"""A folder that ``dlas.run`` wrote, or several."""
 
 
 def table(
@@ -87,15 +85,17 @@ def compare(
     InputError
         If there is no such axis or value, the rows have a single value, or no point is in both runs.
     """
+    from dlas.analysis.against.changes import changes_between
     from dlas.analysis.compare import compare as matched
-    from dlas.face.tables.changes import view_between
+    from dlas.face.tables.changes import grid as changed
     from dlas.face.tables.comparison import grid
     from dlas.face.tables.points import MOST_LINES
 
     if (axis is None) == (against is None) or (axis is None and baseline is not None):
         raise InputError("give `axis=`, with or without `baseline=`, or `against=`, an earlier run")
     if against is not None:
-        return view_between(rows, against, patterns(where), None if every else MOST_LINES, every)
+        changes = changes_between(rows, against, patterns(where))
+        return View(changes.frame(), changed(changes, every))
     chosen = _rows(rows, where)
     comparison = matched(chosen, str(axis), baseline)
     return view_of_rows(comparison.frame(), grid(comparison, None if every else MOST_LINES), chosen, where)
@@ -221,8 +221,3 @@ def _rows(rows: Folders | pd.DataFrame, where: str | Sequence[str], guessed: boo
 def patterns(where: str | Sequence[str]) -> Sequence[str]:
     """Return the filters in an argument that is one or several."""
     return [where] if isinstance(where, str) else where
-
-
-def paths_of(folders: Folders) -> list[Path]:
-    """Return the folders in an argument that is one or several."""
-    return [Path(folders)] if isinstance(folders, str | os.PathLike) else list(map(Path, folders))

@@ -73,6 +73,7 @@ def compare(
     axis: str | None,
     against: list[Path] | None,
     baseline: str | None,
+    every: bool,
     json: Json = False,
     fail_if_slower: Annotated[
         str | None,
@@ -83,18 +84,24 @@ def compare(
     from dlas.analysis.against.changes import changes_between
     from dlas.analysis.compare import compare as matched
     from dlas.face.console import as_json
+    from dlas.face.tables.changes import grid
 
     share = None if fail_if_slower is None else _share(fail_if_slower)
     if share is not None and against is None:
         raise InputError("`fail_if_slower=` compares two runs: give the earlier one, `against=`")
-    if not json or (axis is None) == (against is None):
-        terminal.show(call().shown)
-    elif against is not None:
-        terminal.show_json(as_json.of_changes(changes_between(rows, against, where)))
+    if against is None or axis is not None or baseline is not None:
+        if json and axis is not None and against is None:
+            found = _told(_read(rows, where), where)
+            terminal.show_json(as_json.of_comparison(matched(found, axis, baseline), found))
+        else:
+            terminal.show(call().shown)
+        return
+    changes = changes_between(rows, against, where)
+    if json:
+        terminal.show_json(as_json.of_changes(changes))
     else:
-        found = _told(_read(rows, where), where)
-        terminal.show_json(as_json.of_comparison(matched(found, str(axis), baseline), found))
-    if share is not None and changes_between(rows, against or (), where).slower_by(share):
+        terminal.show(grid(changes, every))
+    if share is not None and changes.slower_by(share):
         raise typer.Exit(SLOWER)
 
 

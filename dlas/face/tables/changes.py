@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import cast
 
 import numpy as np
-import pandas as pd
 from rich.text import Text
 
-from dlas.analysis.against.changes import OUTCOMES, SAME, UNCLEAR, Change, Changes, changes_between
+from dlas.analysis.against.changes import OUTCOMES, SAME, UNCLEAR, Change, Changes
 from dlas.analysis.against.noise import RunNoise
-from dlas.analysis.against.pairs import Folders, paths_of
 from dlas.face.tables.columns import NOTHING, cell_of, names, numbers, signed, table_of
 from dlas.face.tables.marks import first_shown, shared_values
+from dlas.face.tables.points import MOST_LINES
 from dlas.face.tables.table import Cell
 from dlas.face.tables.text import Grid
-from dlas.face.tables.view import View
 from dlas.stack import PART_AXES
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.labels import label, milliseconds, points, shortened
@@ -33,31 +30,12 @@ LAYERS = 2
 """Layers that are named for a point."""
 
 
-def view_between(
-    now: Folders | pd.DataFrame, before: Folders, where: Sequence[str], most: int | None, every: bool
-) -> View:
-    """Return what changed between two runs; errors as :func:`changes_between`, others as for :func:`grid`."""
-    changes = changes_between(now, before, where)
-    called = [", ".join(map(str, paths_of(cast(Folders, folders)))) for folders in (before, now)]
-    return View(changes.frame(), grid(changes, called[0], called[1], most, every))
-
-
-def grid(changes: Changes, before: str, now: str, most: int | None = None, every: bool = False) -> Grid:
-    """Return the points that changed as a grid.
-
-    Parameters
-    ----------
-    before, now : str
-        What the two runs are called.
-    most : int, optional
-        Most lines, by default all.
-    every : bool
-        Also list the points that are the same or unclear.
-    """
+def grid(changes: Changes, every: bool = False) -> Grid:
+    """Return the points that changed as a grid; ``every`` also lists those that are the same or unclear."""
     listed = [each for each in changes.points if every or each.outcome not in QUIET]
-    shown = listed[:most]
+    shown = listed[: None if every else MOST_LINES]
     varying, same = _keys([each.pair.row for each in listed])
-    above = [Text(f"{now} against {before}: {_counts(changes)}", style="bold")]
+    above = [Text(f"{changes.runs[1]} against {changes.runs[0]}: {_counts(changes)}", style="bold")]
     above += [Text(same)] if same else []
     strips = [names(axis, [label(getattr(each.pair.row, axis)) for each in shown], True) for axis in varying]
     strips = strips or [names("points", ["all" for _ in shown])]

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlas.bench.store.toml import check_regular
 from dlas.errors import InputError, listed
 
+Folders = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+"""A folder that ``dlas.run`` wrote, or several."""
 FILE = "results.jsonl"
 PACKED_FILE = "results.jsonl.xz"
 RESULTS = frozenset((FILE, PACKED_FILE, "study.toml", "search.json", "predictions.jsonl"))
@@ -40,6 +43,11 @@ class ReadingLimits:
 
 
 BOUNDS = ReadingLimits()
+
+
+def paths_of(folders: Folders) -> list[Path]:
+    """Return the folders in an argument that is one or several."""
+    return [Path(folders)] if isinstance(folders, str | os.PathLike) else list(map(Path, folders))
 
 
 def results_file(folder: Path) -> Path:

@@ -63,7 +63,7 @@ class Shard:
             If there are fewer networks than shards, so that this one has no points.
         """
         points = list(study.points())
-        dealt = _dealt(_prices(points, study.measure.seconds), self.count)
+        dealt = _dealt(prices(points, study.measure.seconds), self.count)
         chosen = [point for point in points if dealt[_network(point)] == self.number - 1]
         if not chosen:
             raise InputError(
@@ -77,9 +77,9 @@ def _network(point: Point) -> Network:
     return point.dataset, point.model
 
 
-def _prices(points: Iterable[Point], measure_seconds: float) -> dict[Network, float]:
+def prices(points: Iterable[Point], measure_seconds: float) -> dict[Network, float]:
     """Return the planned seconds of each network's points."""
-    prices: dict[Network, float] = {}
+    found: dict[Network, float] = {}
     made: set[tuple[Network, Choice, int]] = set()
     for point in points:
         network = _network(point)
@@ -90,8 +90,8 @@ def _prices(points: Iterable[Point], measure_seconds: float) -> dict[Network, fl
         own = (network, point.compression, point.seed)
         seconds += NETWORK_SECONDS * (own not in made)
         made.add(own)
-        prices[network] = prices.get(network, 0.0) + seconds
-    return prices
+        found[network] = found.get(network, 0.0) + seconds
+    return found
 
 
 def _dealt(prices: dict[Network, float], count: int) -> dict[Network, int]:

@@ -8,7 +8,7 @@ import pytest
 
 from dlas.errors import InputError
 from dlas.sweep.study.selecting import select_points
-from dlas.sweep.study.shards import Shard, _prices
+from dlas.sweep.study.shards import Shard, prices
 from dlas.sweep.study.study import Study
 
 STUB = "tests.fixtures.stubs:"
@@ -44,8 +44,8 @@ def test_shards_of_many_networks_differ_by_at_most_a_fifth() -> None:
     compilers = [f"{STUB}StubCompiler", *({"name": "metaschedule", "trials": each} for each in trials)]
     whole = study(32, compiler=compilers)
     seconds = whole.measure.seconds
-    prices = [sum(_prices(Shard(n, 5).points(whole), seconds).values()) for n in range(1, 6)]
-    assert max(prices) <= 1.2 * min(prices)
+    seconds_of = [sum(prices(Shard(n, 5).points(whole), seconds).values()) for n in range(1, 6)]
+    assert max(seconds_of) <= 1.2 * min(seconds_of)
 
 
 @pytest.mark.parametrize("text", ["0/4", "5/4", "a/b", "3", "3/", "-1/4", "1/0", "1/4/2", ""])
