@@ -143,8 +143,7 @@ class Records:
         elif isinstance(entry, Trial):
             if entry.number >= len(self.candidates) or entry.number in self.trials:
                 raise ValueError(f"trial {entry.number} was not proposed, or is there already")
-            known = "decisions" in self.candidates[entry.number] and entry.trace is None
-            if entry.valid and not known and not isinstance(self._trace(entry), list):
+            if entry.valid and not isinstance(self._trace(entry), list):
                 raise ValueError(f"trial {entry.number} was timed and has no schedule")
             self.trials[entry.number] = entry
         elif isinstance(entry, Baseline):

@@ -27,7 +27,7 @@ def fill(store: RecordStore, rounds: list[Round], trials: dict[int, float], head
             file.add(each)
         file.add(Baseline([1.0]))
         for number, seconds in trials.items():
-            file.add(Trial(number, 0.1, run_s=[seconds]))
+            file.add(Trial(number, 0.1, run_s=[seconds], trace=[[], []]))
 
 
 def trials(store: RecordStore) -> dict[int, float]:

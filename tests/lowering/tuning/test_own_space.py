@@ -29,7 +29,8 @@ def searched(
     while count_trials(records, Budget(trials)) is None:
         missing = [n for n in range(min(trials, len(records.candidates))) if n not in records.trials]
         for number in missing:
-            records.add(Trial(number, 0.1, run_s=[time(records.candidates[number]["decisions"])]))
+            seconds = time(records.candidates[number]["decisions"])
+            records.add(Trial(number, 0.1, run_s=[seconds], trace=[[], []]))
         if not missing:
             records.add(Round(space.propose(records)))
     return records

@@ -76,6 +76,7 @@ def test_an_export_holds_several_files(tmp_path: Path) -> None:
         ('{"trial": {"number": 0, "seconds": 1, "run_s": [-1]}}', "run_s"),
         ('{"trial": {"number": 0, "seconds": 1, "run_s": [NaN]}}', "NaN is no finite number"),
         ('{"trial": {"number": 1, "seconds": 1}}', "there already"),
+        ('{"trial": {"number": 2, "seconds": 1, "run_s": [1]}}', "timed and has no schedule"),
         ('{"round": {"candidates": [{"decisions": {"part": NaN}}]}}', "NaN is no finite number"),
         ('{"round": {"candidates": [{"decisions": {"part": 1e999}}]}}', "1e999 is no finite number"),
         ('{"trial": {"number": 3, "seconds": 1}}', "not proposed"),
