@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: times in seconds, null for what is missing.")]
 SLOWER = 3
 """Exit code of a comparison that finds a point slower."""
+MOST_NAMED = 3
+"""Most folders that are named while they are read."""
 RowId = Annotated[str | None, typer.Argument(help="A row's id, or enough of its beginning.")]
 Where = Annotated[
     list[str] | None,
@@ -62,7 +64,7 @@ def table(call: Call, rows: list[Path], where: Sequence[str], sort: str, json: J
         found = _told(_read(rows, where, predictions=True), where, predictions=True)
         terminal.show_json(as_json.of_table(found, sort))
     else:
-        terminal.show(call().shown)
+        _print(call, rows)
 
 
 @like("compare", "rows")
@@ -94,9 +96,10 @@ def compare(
             found = _told(_read(rows, where), where)
             terminal.show_json(as_json.of_comparison(matched(found, axis, baseline), found))
         else:
-            terminal.show(call().shown)
+            _print(call, rows)
         return
-    changes = changes_between(rows, against, where)
+    with terminal.working(f"comparing {_named(rows)} with {_named(against)}"):
+        changes = changes_between(rows, against, where)
     if json:
         terminal.show_json(as_json.of_changes(changes))
     else:
@@ -117,25 +120,26 @@ def _share(text: str) -> float:
 
 
 @like("report", "folders")
-def report(call: Call, files: bool) -> None:
+def report(call: Call, folders: list[Path], files: bool) -> None:
     """Write one HTML page that shows everything, and opens without a network."""
     from dlas.face.reporting import files_beside
 
-    page = call()
+    with terminal.working(f"drawing the report of {_named(folders)}"):
+        page = call()
     beside = f", figures and tables: {files_beside(page)}" if files else ""
     terminal.say(f"{page}{beside}")
 
 
 @like("observations", "rows")
-def observations(call: Call) -> None:
+def observations(call: Call, rows: list[Path]) -> None:
     """Check the paper's observations I to XIII on the rows."""
-    terminal.show(call().shown)
+    _print(call, rows)
 
 
 @like("paths", "rows")
-def paths(call: Call) -> None:
+def paths(call: Call, rows: list[Path]) -> None:
     """Print which paths of flexible networks are worth taking, and whether batch or device changes that."""
-    terminal.show(call().shown)
+    _print(call, rows)
 
 
 @like("read", "folders")
@@ -174,9 +178,9 @@ def merge(call: Call, out: Path) -> None:
 
 
 @like("choose", "folders")
-def choose(call: Call) -> None:
+def choose(call: Call, folders: list[Path]) -> None:
     """Write the table for `per_layer` that makes a network fastest, and say what it gains."""
-    terminal.show(call().shown)
+    _print(call, folders)
 
 
 @like("deploy", "folder", "row")
@@ -191,20 +195,32 @@ def deploy(
     ] = False,
 ) -> None:
     """Write a row's program, or that of all paths, with all that it needs to run elsewhere."""
-    from dlas.deployment.deploying import DeploymentFailed
-    from dlas.deployment.deploying import deploy as write
-    from dlas.deployment.flexible import deploy_paths
-
     if (row is not None) + fastest + paths != 1:
         raise InputError("give the row's id, as `dlas table` prints it, or --fastest, or --paths")
     if where and not (fastest or paths):
         raise InputError("--where chooses among the rows of --fastest or --paths")
+    with terminal.working("importing what makes programs"):
+        from dlas.deployment.deploying import DeploymentFailed
+        from dlas.deployment.deploying import deploy as write
+        from dlas.deployment.flexible import deploy_paths
     try:
         call.of(deploy_paths if paths else write, say=terminal.say)
     except DeploymentFailed as error:
         terminal.complain(str(error))
         raise typer.Exit(1) from None
     terminal.say(f"deployed to {to}: its README.md says how to run it")
+
+
+def _print(call: Call, folders: Sequence[Path]) -> None:
+    """Print the table that a call returns."""
+    with terminal.working(f"reading {_named(folders)}"):
+        found = call()
+    terminal.show(found.shown)
+
+
+def _named(folders: Sequence[Path]) -> str:
+    """Return the names of folders, or how many there are."""
+    return ", ".join(map(str, folders)) if len(folders) <= MOST_NAMED else f"{len(folders):,} folders"
 
 
 def _read(folders: Sequence[Path], where: Sequence[str], predictions: bool = False) -> pd.DataFrame:

@@ -55,7 +55,8 @@ def doctor(
 
     colours = {"ok": "green", "warn": "yellow", "fail": "red"}
     table = Table("", "check", "found", "what to do", box=None, pad_edge=False)
-    results = examine(device)
+    with terminal.working("examining " + (device or "the toolchain, and what else runs here")):
+        results = examine(device)
     for check in results:
         colour = colours[check.status]
         table.add_row(

@@ -43,13 +43,14 @@ def run(
     from dlas.sweep.study.study import Study
 
     folder = out or (study if study.is_dir() else None)
+    if folder is None and not dry_run:
+        raise InputError("give `out=`, the folder for the rows")
     chosen = Study.read(kept_study(study) if study.is_dir() else study, sample)
     if dry_run:
         found = call.of(_preview, study=chosen, out=folder)
         terminal.console().print(preview.render(found, chosen.varying()), highlight=False)
         return
-    if folder is None:
-        raise InputError("give `out=`, the folder for the rows")
+    assert folder is not None
     summary = call.of(studies.run_into, study=chosen, out=folder, steps="inline" if in_process else "forked")
     _print_next(folder, chosen)
     if summary.all_failed:
@@ -99,9 +100,11 @@ def blocks(call: Call) -> None:
 
 def status(folder: Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]) -> None:
     """Say how many points are done, how they ended, what is left and what happened last."""
-    from dlas.face.console.status import status as render
+    with terminal.working(f"counting the points of {folder}"):
+        from dlas.face.console.status import status as render
 
-    terminal.console().print(render(folder), highlight=False, soft_wrap=True)
+        told = render(folder)
+    terminal.console().print(told, highlight=False, soft_wrap=True)
 
 
 def _print_next(folder: Path, study: Study) -> None:
@@ -110,7 +113,11 @@ def _print_next(folder: Path, study: Study) -> None:
     from dlas.sweep.rows.labels import short_id
     from dlas.sweep.rows.results import STATUSES, read_rows
 
-    first = {row.status: row.id for row in reversed(list(read_rows(folder)))}
+    every = list(read_rows(folder))
+    first = {row.status: row.id for row in reversed(every)}
+    if unstable := sum(row.status == "unstable" for row in every):
+        remedy = f"`dlas doctor` says why, `dlas run {folder} --retry unstable` measures again"
+        terminal.say(f"{unstable:,} unstable, whose times are no result: {remedy}")
     bad = next((first[status] for status in STATUSES if status in FAILED and status in first), None)
     commands = [f"dlas table {folder}"]
     if "ok" in first and not {"dataset", "model", "hardware", "batch", "task"}.intersection(study.varying()):

@@ -188,7 +188,7 @@ class SweepProgress(Progress):
         """Redraw the bar and what is under way; without a terminal print it where nothing else was."""
         self._kept = summary.kept.total()
         steps = self._steps(runs, summary.written.total())
-        told = self._standing(steps, summary)
+        told = self._standing(steps, summary, bool(waiting_for))
         if self._live is None:
             if self.clock.due():
                 under_way = next(self._lines(runs, waiting_for), "").strip()
@@ -198,12 +198,12 @@ class SweepProgress(Progress):
         lines = Text("\n".join(self._lines(runs, waiting_for)), no_wrap=True, overflow="ellipsis")
         self._live.update(Group(self._bar, lines), refresh=True)
 
-    def _standing(self, steps: Steps, summary: Summary) -> str:
-        """Return how many points are done, and how long it takes."""
+    def _standing(self, steps: Steps, summary: Summary, waiting: bool) -> str:
+        """Return how many points are done, and how long it takes, unless that depends on another process."""
         written, elapsed = summary.written.total(), self.clock.now() - self.started
         pieces = [f"{self._kept + written}/{self.total} points", f"{duration(round(elapsed))} elapsed"]
         left = self._remaining.left_s(elapsed, *steps)
-        if left is not None:
+        if left is not None and not waiting:
             pieces.insert(1, f"about {duration(round(left))} left")
         if bad := written - summary.written["ok"]:
             pieces.append(f"{bad} not ok")

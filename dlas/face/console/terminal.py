@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console, RenderableType
+from rich.live import Live
 from rich.markup import escape
+from rich.spinner import Spinner
 
 from dlas.errors import unknown
 from dlas.face.spelling import spelled
@@ -74,6 +78,18 @@ def progress(message: str) -> None:
     console = Console(stderr=True)
     if console.is_terminal:
         console.print(message, highlight=False, markup=False, style="dim")
+
+
+@contextmanager
+def working(message: str) -> Iterator[None]:
+    """Show on standard error that something goes on, where that is a terminal and nothing else is shown."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    shown = Spinner("dots", escape(message), style="status.spinner")
+    with Live(shown, console=console, transient=True, redirect_stdout=False):
+        yield
 
 
 def complain(message: str) -> None:

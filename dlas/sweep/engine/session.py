@@ -159,8 +159,12 @@ class Session:
             for remark in check_machine(study.values("hardware"), folder, anyway, advice):
                 self.display.warn(remark)
         study.check_size()
-        study.check_parts()
-        check_trainable(study.points() if points is None else points)
+        self.display.status(f"{study.name}: checking its parts")  # which imports what they need
+        try:
+            study.check_parts()
+            check_trainable(study.points() if points is None else points)
+        finally:
+            self.display.status("")
 
     def run(self, study: Study, folder: Path, points: Sequence[Point] | None = None) -> Summary:
         """Run points into a folder, and say how that began and ended; :meth:`check` is to come first.

@@ -98,6 +98,8 @@ def test_the_time_left_is_told_once_it_agrees_with_what_it_was_at_half_the_time(
             screen.now_s = now_s
             drawn = screen.drawn(runs[written:], Summary(Counter(ok=written)))
             assert (left in drawn) if left else ("left" not in drawn)
+        drawn = screen.drawn(runs, Summary(written=Counter({"ok": 2})), "device 'x', which process 7 holds")
+        assert "left" not in drawn  # what another process takes is not known
     remaining = RemainingTime()
     steady = [remaining.left_s(10.0 * done, done, 100) for done in range(1, 5)]
     assert steady == [None, 980, 970, 960]

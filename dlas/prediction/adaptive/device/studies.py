@@ -162,6 +162,7 @@ def examine(asked: DeviceRequest, say: Callable[[str], None]) -> None:
     InputError
         It says what to do.
     """
+    say("doctor: examining the device")
     found = examine_hardware(named("hardware", asked.hardware)[0])
     say(f"doctor: {sum(check.status == 'ok' for check in found)} of {len(found)} checks are ok")
     for check in found:
