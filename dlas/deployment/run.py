@@ -259,7 +259,9 @@ def _text(path: Path) -> str:
 
 
 def _read(path: Path) -> Array:
-    if path.exists() and not path.is_file():
+    if not path.exists():
+        raise Refused(f"there is no file {str(path)!r}")
+    if not path.is_file():
         raise Refused(f"{path} is no .npy file: it is a folder, a pipe or a device")
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import warnings
 from collections.abc import Iterator
 
@@ -24,10 +25,15 @@ OPSET = 17
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Suppress the output of importers and exporters; errors are still raised."""
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield
+    """Suppress the output and the logs of importers and exporters; errors are still raised."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def as_onnx(network: Network, batch: int | None) -> onnx.ModelProto:

@@ -129,7 +129,7 @@ def test_other_onnx_files_are_refused(tmp_path: Path, workspace: Workspace) -> N
     named.graph.output[0].name = "y\n\x1b[31m"
     contents[r"Graph output 'y \\x1b\[31m'"] = named.SerializeToString()
     path = tmp_path / "file.onnx"
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="there is no ONNX file"):
         Onnx(str(path)).build(noise(8), workspace)
     for message, content in contents.items():
         path.write_bytes(content)

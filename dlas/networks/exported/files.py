@@ -6,6 +6,7 @@ import contextlib
 import copy
 import hashlib
 import os
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from dlas.bench.store.replacing import replacing
-from dlas.errors import InputError
+from dlas.errors import InputError, one_line
 from dlas.networks.exporting import quiet
 
 LARGEST = 2**31 - 1
@@ -23,6 +24,12 @@ LARGEST = 2**31 - 1
 NO_PICKLES = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 """Variable of the environment that makes torch read tensors and nothing else from all its files."""
 MOST_CHARACTERS = 400
+CALL = re.compile(
+    r'following call raised this error:\s+File "(?P<file>[^"]+)", line (?P<line>\d+).*\n\s*(?P<code>.+)'
+)
+"""Where an error of torch.export quotes the line of the user's code that it is about."""
+ADVICE = re.compile(r"\n\s*(?:consider using|Caused by:|For more |The following call|The error above)")
+"""Where such an error turns to what helps developers of torch."""
 
 
 def export_module(module: nn.Module, shape: tuple[int, int, int]) -> ExportedProgram:
@@ -60,7 +67,9 @@ def export_module(module: nn.Module, shape: tuple[int, int, int]) -> ExportedPro
             )
             found = program.module()(images)
     except Exception as error:  # torch.export raises many kinds
-        raise InputError(f"torch.export cannot export the module {name}: {_first(error)}") from error
+        raise InputError(
+            f"torch.export cannot export the module {name}: {export_reason(str(error))}"
+        ) from error
     if not torch.allclose(found, expected, rtol=1e-4, atol=1e-5):
         raise InputError(f"the module {name} computes something else each time, or when it is exported")
     return program
@@ -94,6 +103,8 @@ def read_program(path: Path) -> ExportedProgram:
     InputError
         If it is damaged, too large or no exported program; the message quotes the path.
     """
+    if not path.exists():
+        raise InputError(f"there is no exported program {str(path)!r}")
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
@@ -132,6 +143,14 @@ def _digest(program: ExportedProgram) -> str:
 
 def _sizes(tensor: torch.Tensor) -> str:
     return "x".join(map(str, tensor.shape))
+
+
+def export_reason(message: str) -> str:
+    """Return what an error of torch.export says and which line of the user's it is about, on one line."""
+    place = CALL.search(message)
+    where = f" ({Path(place['file']).name}, line {place['line']}: {place['code']})" if place else ""
+    said = ADVICE.split(message, maxsplit=1)[0].strip() or message
+    return one_line(said, MOST_CHARACTERS - len(where)) + where
 
 
 def _first(error: Exception) -> str:

@@ -30,6 +30,8 @@ def read_model(path: Path, fold: bool = False) -> onnx.ModelProto:
     InputError
         If it cannot be used; the message quotes the path.
     """
+    if not path.exists():
+        raise InputError(f"there is no ONNX file {str(path)!r}")
     try:
         size = path.stat().st_size
         if size > LARGEST:

@@ -65,10 +65,18 @@ def object_at(text: str, what: str = "") -> object:
         raise InputError(f"{quoted}: cannot import {place!r}: {type(error).__name__}: {error}") from None
     for each in name.split("."):
         if not hasattr(found, each):
-            public = [key for key in dir(found) if key[0] != "_" and callable(getattr(found, key, None))]
-            raise unknown(f"name in {place}", each, public)
+            raise unknown(f"name in {place}", each, _own_names(found))
         found = getattr(found, each)
     return found
+
+
+def _own_names(place: object) -> list[str]:
+    """Return the public names of what can be called in a module or class, without what a module imports."""
+    public = {key: getattr(place, key, None) for key in dir(place) if key[0] != "_"}
+    called = [key for key, value in public.items() if callable(value)]
+    home = place.__name__ if isinstance(place, ModuleType) else None
+    own = [key for key in called if getattr(public[key], "__module__", home) == home]
+    return (home and own) or called
 
 
 def part_in(axis: str, module: ModuleType) -> type[Any]:

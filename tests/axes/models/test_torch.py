@@ -20,6 +20,7 @@ from dlas.axes.compression.weight_pruning import WeightPruning
 from dlas.axes.models.torch import Torch
 from dlas.errors import InputError
 from dlas.lowering.lower import lower
+from dlas.networks.exported.files import export_module, export_reason
 from dlas.networks.torch.network import TorchNetwork, conv_weights
 from dlas.schedules.direct import Direct
 from dlas.stack import Facts, Workspace
@@ -159,6 +160,25 @@ def test_what_cannot_be_exported_is_refused_with_the_reason(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_torch_cannot_export_is_told_with_the_line_and_without_advice_for_developers_of_torch(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    message = (
+        "Could not guard on data-dependent expression Eq(u0, 1).  (Size-like symbols: none)\n\n"
+        "consider using APIs.\nCaused by: (a.py:1)\nFor more information, run with TORCH_LOGS\n\n"
+        'The following call raised this error:\n  File "/home/me/mine.py", line 18, in forward\n'
+        "    if x.sum() > 0:\n\n\nThe error above occurred when calling torch.export.export."
+    )
+    expected = "Could not guard on data-dependent expression Eq(u0, 1). (Size-like symbols: none)"
+    assert export_reason(message) == f"{expected} (mine.py, line 18: if x.sum() > 0:)"
+    assert export_reason("two\nlines") == "two lines"
+    with pytest.raises(
+        InputError, match=r"data-dependent .*\(test_torch\.py, line \d+: .*x\.sum\(\) > 0.*\)$"
+    ):
+        export_module(Branches(), SHAPE)
+    assert "symbolic_shapes" not in "".join(capsys.readouterr()) + caplog.text
+
+
 @pytest.mark.parametrize(
     ("module", "shape", "said"),
     [
@@ -205,9 +225,10 @@ def test_files_that_hold_code_or_are_damaged_are_refused(module: Own, tmp_path: 
     with pytest.raises(InputError, match="objects other than tensors"):
         Torch(str(path)).verify()
     path.write_bytes(path.read_bytes()[:1000])
-    for damaged in (path, tmp_path / "nowhere.pt2"):
-        with pytest.raises(InputError, match=f"{damaged.name}' cannot be used"):
-            Torch(str(damaged)).verify()
+    with pytest.raises(InputError, match=f"{path.name}' cannot be used"):
+        Torch(str(path)).verify()
+    with pytest.raises(InputError, match=r"there is no exported program '.*nowhere\.pt2'"):
+        Torch(str(tmp_path / "nowhere.pt2")).verify()
     assert not trap.exists()
 
 

@@ -311,7 +311,7 @@ def test_a_predictor_of_another_machine_says_so(
         (["mine.py:Net"], "size gives another height and width"),
         (["mine.py:Net", "--size", "0"], "--size 0: a whole number above 0"),
         (["bad.onnx"], "ONNX file 'bad.onnx' cannot be used"),
-        (["nowhere.onnx"], "ONNX file 'nowhere.onnx' cannot be used"),
+        (["nowhere.onnx"], "there is no ONNX file 'nowhere.onnx'"),
         (["bad.pt2"], "exported program 'bad.pt2' cannot be used"),
         (["--model", "resnet5"], "unknown model 'resnet5'"),
         (["--model", "{name = 'resnet18', depth = 3}"], "unknown option of model 'resnet18' 'depth'"),

@@ -89,6 +89,17 @@ def test_a_file_named_like_a_module_leaves_that_as_it_is(folder: Path) -> None:
     assert json.loads("1") == 1 and sys.modules["json"] is json
 
 
+def test_a_name_that_is_not_there_is_told_with_those_of_the_file_and_not_with_what_it_imports(
+    folder: Path,
+) -> None:
+    (folder / "importing.py").write_text("from pathlib import Path\nimport os\nclass Own(Path): ...\n")
+    with pytest.raises(InputError, match=r"'Onw'; did you mean 'Own'\? \(there are: Own\)$"):
+        object_at("below/importing.py:Onw")
+    (folder / "exporting.py").write_text("from pathlib import Path\n")
+    with pytest.raises(InputError, match=r"there are: Path\)$"):  # nothing else is there
+        object_at("below/exporting.py:Own")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
