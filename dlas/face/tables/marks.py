@@ -12,6 +12,7 @@ from rich.text import Text
 from dlas.face.spelling import spelled
 from dlas.sweep.rows.columns import UNSAID
 from dlas.sweep.rows.labels import points, shortened
+from dlas.sweep.rows.reasons import joined, parted
 
 NOISY = "~"
 """Mark of a time that was measured on a disturbed machine."""
@@ -42,26 +43,42 @@ STYLES = COLOURS | {
 
 
 @dataclass
+class Note:
+    """A reason, its number, and for how many points it is told."""
+
+    number: int
+    count: int = 0
+    factors: set[float] = field(default_factory=set)
+    """What stands at its end, in one point or another."""
+
+    def line(self, status: str, reason: str) -> Text:
+        """Return number, status, how many points, and the reason."""
+        told = joined(reason, self.factors)
+        return Text.assemble(
+            f"({self.number}) ", (status, COLOURS.get(status, "")), f", {points(self.count)}: {told}"
+        )
+
+
+@dataclass
 class Notes:
     """Reasons, each printed once under the table and referred to by its number."""
 
-    numbers_and_counts: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    found: dict[tuple[str, str], Note] = field(default_factory=dict)
 
     def mark(self, status: str, reason: str | None, counted: bool = True) -> str:
         """Return the status with its reason's number, ``failed (1)``, and count one point more for it."""
         if not reason:
             return status
-        number = len(self.numbers_and_counts) + 1
-        note = self.numbers_and_counts.setdefault((status, shortened(reason)), [number, 0])
-        note[1] += counted
-        return f"{status} ({note[0]})"
+        told, factor = parted(shortened(reason))
+        note = self.found.setdefault((status, told), Note(len(self.found) + 1))
+        note.count += counted
+        if factor is not None:
+            note.factors.add(factor)
+        return f"{status} ({note.number})"
 
     def lines(self) -> list[Text]:
-        """Return a line a reason: number, status, how many points, and the reason."""
-        return [
-            Text.assemble(f"({number}) ", (status, COLOURS.get(status, "")), f", {points(count)}: {reason}")
-            for (status, reason), (number, count) in self.numbers_and_counts.items()
-        ]
+        """Return a line a reason."""
+        return [note.line(status, reason) for (status, reason), note in self.found.items()]
 
 
 def first_shown(shown: int, total: int, what: str) -> list[Text]:

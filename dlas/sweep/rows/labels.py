@@ -12,7 +12,7 @@ PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 PARTLY = "†"
 """Mark of a time in which the algorithm computes a part of the convolutions only."""
 PARTLY_MEANS = (
-    f"{PARTLY}33%: the algorithm computes 33 % of the convolutions' multiply-adds; "
+    f"{PARTLY}N%: the algorithm computes N % of the convolutions' multiply-adds; "
     "others compute the layers that it declines"
 )
 MOST_CHARACTERS = 160

@@ -25,7 +25,7 @@ def retries(context: Context, statuses: Counter[str]) -> Iterator[Item]:
     folder = shlex.quote(context.folders[0]) if len(context.folders) == 1 else "FOLDER"
     for status, remedy in RETRIES.items():
         if statuses[status]:
-            command = f"`dlas run STUDY --out {folder} --retry {status}`"
+            command = f"`dlas run {folder} --retry {status}`"
             yield f"{counted(statuses[status])} ended as {status}: {remedy} {command}.", None
 
 

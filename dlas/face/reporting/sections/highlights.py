@@ -13,6 +13,7 @@ from dlas.analysis.winners import Times, Winner
 from dlas.face.reporting.context import Context
 from dlas.sweep.rows.labels import factor, listed, shortened
 from dlas.sweep.rows.labels import points as counted
+from dlas.sweep.rows.reasons import alike
 from dlas.sweep.rows.results import UNSTABLE
 
 Item = tuple[str, int | None]
@@ -156,8 +157,10 @@ def failures(context: Context) -> Iterator[Item]:
         return
     ends = Counter(bad["status"])
     told = ", ".join(f"{count} {ENDINGS.get(status, status)}" for status, count in ends.most_common())
-    reasons = bad["reason"].fillna("unknown").map(lambda text: shortened(str(text), MOST_REASON))
+    reasons = bad["reason"].fillna("unknown").astype(str)
+    reasons = reasons.map(alike(reasons)).map(lambda text: shortened(text, MOST_REASON))
     reason, count = Counter(reasons).most_common(1)[0]
     text = f"{counted(len(bad))} of {len(context.points):,} without a result: {told}. "
-    text += f"The most frequent reason, {count} times: {reason}"
+    first = "The reason of one" if len(bad) > 1 else "The reason"
+    text += f"The most frequent reason, {count} times: {reason}" if count > 1 else f"{first}: {reason}"
     yield text, int(reasons.index[(reasons == reason).argmax()])

@@ -12,6 +12,7 @@ from dlas.face.reporting.context import Context
 from dlas.face.tables.table import Cell, Column, Line, Table, columns_of, numbers_of
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.labels import shortened
+from dlas.sweep.rows.reasons import alike
 from dlas.sweep.rows.results import STATUSES
 
 MOST_REASONS = 30
@@ -70,10 +71,12 @@ def _columns(context: Context) -> list[tuple[str, str]]:
 def _reasons(context: Context) -> Table:
     """Return why points have no time, the most frequent reasons first."""
     bad = context.points[context.points["status"] != "ok"]
+    reasons = bad["reason"].fillna("unknown").astype(str)
+    told = reasons.map(alike(reasons))
     endings = {
         int(line): (str(status), step, shortened(reason))
         for line, status, step, reason in zip(
-            bad.index, bad["status"], bad["step"].fillna(""), bad["reason"].fillna("unknown"), strict=True
+            bad.index, bad["status"], bad["step"].fillna(""), told, strict=True
         )
     }
     seen = Counter(endings.values())

@@ -183,4 +183,6 @@ def _table(name: str, pairs: Mapping[str, pd.DataFrame], caption: str) -> Table:
     columns = [Column("compiler"), *numbers_of(*numbers)]
     every = max(map(len, shared.values()), default=0)
     note = f"The mean is over the {points_of(every)} that all compilers with a match have in common."
+    if not measured:
+        note = "Nothing is matched: no two points that belong together both have a result."
     return Table(name, f"{caption} {note}", columns, lines)
