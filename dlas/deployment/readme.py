@@ -164,7 +164,7 @@ def _files(files: Collection[str]) -> str:
 
 def _latency(row: Row) -> str:
     interval = interval_ms(*intervals.median(row.latency_s))
-    doubt = f"; unstable, so no result: {row.reason}" if row.status == UNSTABLE else ""
+    doubt = "; unstable, so no result" if row.status == UNSTABLE else ""
     return f"{interval} ms (median of {len(row.latency_s)} samples, 95 % interval{doubt})"
 
 

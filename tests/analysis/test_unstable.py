@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from dlas.analysis.against.changes import changes_between
 from dlas.analysis.choosing.layers import layer_times
 from dlas.analysis.compare import compare
 from dlas.analysis.interactions import interactions
@@ -19,6 +20,7 @@ from dlas.analysis.roles import with_roles
 from dlas.analysis.speedups import speedups
 from dlas.analysis.winners import fastest_id, standings
 from dlas.errors import InputError
+from dlas.face.tables.changes import grid as changed
 from dlas.face.tables.comparison import grid
 from dlas.face.tables.observations import listing
 from dlas.face.tables.points import table
@@ -132,6 +134,17 @@ def test_the_choice_of_algorithms_takes_no_layer_of_it(tmp_path: Path) -> None:
     chosen = layer_times([rows[0], again(rows[1], **UNSTABLE)])
     assert set(chosen.layers["conv"]) == {'{"name": "direct"}'}
     assert chosen.unstable == 1
+    with pytest.raises(InputError, match=r"no row with status ok has times of layers .*; 2 unstable$"):
+        layer_times([again(each, **UNSTABLE) for each in rows])
+
+
+def test_a_point_that_is_unstable_in_one_of_two_runs_is_called_so(tmp_path: Path) -> None:
+    stable = [row(10), row(5, algorithm="gemm")]
+    before = write(tmp_path / "before", stable)
+    now = write(tmp_path / "now", [stable[0], again(stable[1], **UNSTABLE)])
+    changes = changes_between([now], [before])
+    assert changes.count("unstable") == 1 and changes.count("no time") == 0
+    assert "1 unstable" in printed(changed(changes, every=False))
 
 
 def test_what_needs_no_time_is_taken_from_it(tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ from dlas.sweep.rows import intervals
 from dlas.sweep.rows.files import Folders, paths_of
 from dlas.sweep.rows.frame import read_each, select
 from dlas.sweep.rows.labels import label
-from dlas.sweep.rows.results import COMPLETED, Row
+from dlas.sweep.rows.results import COMPLETED, UNSTABLE, Row
 
 SLOWER, FASTER, SAME, UNCLEAR = ("slower", "faster", "same", "unclear")
 FAILED, FIXED, APPEARED, GONE = ("failed", "fixed", "appeared", "gone")
 OTHER_MACHINE, NO_TIME = ("other machine", "no time")
-OUTCOMES = (SLOWER, FASTER, FAILED, FIXED, APPEARED, GONE, OTHER_MACHINE, NO_TIME, UNCLEAR, SAME)
+OUTCOMES = (SLOWER, FASTER, FAILED, FIXED, APPEARED, GONE, OTHER_MACHINE, UNSTABLE, NO_TIME, UNCLEAR, SAME)
 """Those that a reader looks for come first."""
 FALSE_DISCOVERIES = 0.05
 """Share of points called slower or faster that may be neither, on average."""
@@ -167,6 +167,8 @@ def _untested(pair: Pair) -> str:
         return FAILED
     if ended == (False, True):
         return FIXED
+    if UNSTABLE in (before.status, now.status):
+        return UNSTABLE
     return OTHER_MACHINE if pair.timed else NO_TIME
 
 

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -154,7 +154,9 @@ def layer_times(rows: Iterable[Row]) -> LayerTimes:
     used = [row for row in every if any(_timed(row))]
     if not used:
         others = ", ".join(PASSED_OVER)
-        raise InputError(f"no row with status ok has times of layers ({others}: those do not count)")
+        ends = Counter(row.status for row in every if row.status != "ok")
+        ended = "".join(f"; {count:,} {status}" for status, count in ends.items())
+        raise InputError(f"no row with status ok has times of layers ({others}: those do not count){ended}")
     setting = _setting(used)
     layers = _candidates(used)
     singles = [single for single in _singles(used) if set(single.layers) == set(layers)]

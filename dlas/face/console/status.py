@@ -65,7 +65,8 @@ def _last(folder: Path, every: Sequence[Row], axes: Sequence[str]) -> Iterator[T
     """Yield a line for the last row, and one for the last output of a step."""
     if every:
         row = every[-1]
-        names = " / ".join(label(getattr(row, axis)) for axis in axes)
+        values = {axis: label(getattr(row, axis)) for axis in axes}
+        names = " / ".join(f"batch {value}" if axis == "batch" else value for axis, value in values.items())
         took = f", {milliseconds(intervals.median(row.latency_s)[0])} ms" if row.latency_s else ""
         yield Text(f"last row, {_ago(folder / FILE)}: {short_id(row.id)} {row.status}{took}, {names}")
     logs = [(log.stat().st_mtime, log) for log in (folder / "logs").glob("*.log")]

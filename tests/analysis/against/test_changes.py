@@ -25,7 +25,7 @@ from dlas.analysis.against.changes import (
 )
 from dlas.analysis.against.pairs import Pair, pairs_of
 from dlas.errors import InputError
-from dlas.sweep.rows.results import Row
+from dlas.sweep.rows.results import UNSTABLE, Row
 from tests.fixtures.commands import runner
 from tests.fixtures.rows import CPU, failing, row, write
 
@@ -121,7 +121,8 @@ def test_outcomes_without_two_times() -> None:
         FIXED: Pair(bad, ok),
         APPEARED: Pair(None, ok),
         GONE: Pair(ok, None),
-        NO_TIME: Pair(ok, unstable),
+        UNSTABLE: Pair(ok, unstable),
+        NO_TIME: Pair(bad, bad),
     }
     assert [each.outcome for each in changes_of(list(pairs.values())).points] == list(pairs)
 

@@ -163,4 +163,4 @@ def failures(context: Context) -> Iterator[Item]:
     text = f"{counted(len(bad))} of {len(context.points):,} without a result: {told}. "
     first = "The reason of one" if len(bad) > 1 else "The reason"
     text += f"The most frequent reason, {count} times: {reason}" if count > 1 else f"{first}: {reason}"
-    yield text, int(reasons.index[(reasons == reason).argmax()])
+    yield text, int(reasons.index[reasons.tolist().index(reason)])
