@@ -43,14 +43,14 @@ def run(
     from dlas.sweep.study.study import Study
 
     folder = out or (study if study.is_dir() else None)
-    if folder is None and not dry_run:
+    if folder is None and not dry_run and study.exists():
         raise InputError("give `out=`, the folder for the rows")
     chosen = Study.read(kept_study(study) if study.is_dir() else study, sample)
     if dry_run:
         found = call.of(_preview, study=chosen, out=folder)
         terminal.console().print(preview.render(found, chosen.varying()), highlight=False)
         return
-    assert folder is not None
+    assert folder is not None  # what does not exist was refused when it was read
     summary = call.of(studies.run_into, study=chosen, out=folder, steps="inline" if in_process else "forked")
     _print_next(folder, chosen)
     if summary.all_failed:
