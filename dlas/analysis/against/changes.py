@@ -10,11 +10,11 @@ import pandas as pd
 from scipy import stats
 
 from dlas.analysis.against.noise import RunNoise, noise_of
-from dlas.analysis.against.pairs import Pair, causes, pairs_of
+from dlas.analysis.against.pairs import Pair, causes, ids_of, pairs_of
 from dlas.errors import InputError
+from dlas.stack import PART_AXES
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.files import Folders, paths_of
-from dlas.sweep.rows.frame import read_each, select
 from dlas.sweep.rows.labels import label
 from dlas.sweep.rows.results import COMPLETED, UNSTABLE, Row
 
@@ -106,10 +106,7 @@ def changes_between(now: Folders | pd.DataFrame, before: Folders, where: Sequenc
     """
     if isinstance(now, pd.DataFrame):
         raise InputError("`against=` compares folders, and a frame lacks what a row says: give the folders")
-    ids = None
-    if where:
-        every = [*paths_of(now), *paths_of(before)]
-        ids = set(select(read_each(list(dict.fromkeys(every))), where)["id"])
+    ids = ids_of([*paths_of(now), *paths_of(before)], where)
     old, new = (", ".join(map(str, paths_of(folders))) for folders in (before, now))
     return replace(changes_of(pairs_of(now, before, ids)), runs=(old, new))
 
@@ -203,20 +200,20 @@ def _layer_times(row: Row) -> dict[str, float]:
     return found
 
 
-def _line(change: Change) -> dict[str, object]:
-    row, before, now = change.pair.row, change.pair.before, change.pair.now
+def point_of(row: Row) -> dict[str, object]:
+    """Return the id of a row's point and what it has on every axis, as labels."""
     content = vars(row)
-    axes = {
-        axis: label(content[axis]) for axis in ("dataset", "model", "compression", "algorithm", "compiler")
-    }
+    parts = {axis: label(content[axis]) for axis in PART_AXES}
+    return {"id": row.id, **parts, **{name: content[name] for name in ("batch", "task", "seed")}}
+
+
+def _line(change: Change) -> dict[str, object]:
+    before, now = change.pair.before, change.pair.now
     times = [
         intervals.median(each.latency_s)[0] if each and each.latency_s else np.nan for each in (before, now)
     ]
     return {
-        "id": row.id,
-        **axes,
-        "hardware": label(row.hardware),
-        **{name: content[name] for name in ("batch", "task", "seed")},
+        **point_of(change.pair.row),
         "outcome": change.outcome,
         "status_before": before.status if before else None,
         "status": now.status if now else None,

@@ -78,7 +78,7 @@ def noise_of(pairs: Sequence[Pair]) -> RunNoise:
         [log_medians(row) for pair in pairs if (row := getattr(pair, name))] for name in ("before", "now")
     )
     ratios = np.array([new.mean() - old.mean() for new, old in zip(now, before, strict=True)])
-    within = _pooled(now) + _pooled(before)
+    within = pooled(now) + pooled(before)
     sentinels = [ratio for pair in pairs if (ratio := sentinel_ratio(pair)) is not None]
     sentinel = float(np.median(sentinels)) if sentinels else None
     control = np.array([pair.unchanged for pair in pairs], dtype=bool)
@@ -97,7 +97,7 @@ def noise_of(pairs: Sequence[Pair]) -> RunNoise:
     return RunNoise(ratios, within, between, shift, sentinel, controls, freedom)
 
 
-def _pooled(slices: Sequence[Floats]) -> Floats:
+def pooled(slices: Sequence[Floats]) -> Floats:
     """Return the variance of each row's mean of slices, drawn towards that of all rows, [rows]."""
     counts = np.array([len(each) for each in slices], dtype=float)
     own = np.array([each.var(ddof=1) if len(each) > 1 else 0.0 for each in slices])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from dlas.errors import InputError, listed
 from dlas.stack.types import Floats
 from dlas.sweep.rows.files import Folders, complete_lines, paths_of, results_file
+from dlas.sweep.rows.frame import read_each, select
 from dlas.sweep.rows.lines import Damaged
 from dlas.sweep.rows.machines import differences, machine_id
 from dlas.sweep.rows.results import Row, read_rows
@@ -62,7 +63,7 @@ def pairs_of(now: Folders, before: Folders, ids: Collection[str] | None = None) 
     Raises
     ------
     InputError
-        If a folder holds no rows, the studies differ in name, or no point is in both.
+        If a folder holds no rows, or no point is in both, as in folders of different studies.
     """
     new, old = paths_of(now), paths_of(before)
     later = _rows(new, ids)
@@ -73,6 +74,17 @@ def pairs_of(now: Folders, before: Folders, ids: Collection[str] | None = None) 
     return [
         Pair(earlier.get(row_id), later.get(row_id)) for row_id in known if new != old or row_id in earlier
     ]
+
+
+def ids_of(folders: Iterable[Path], where: Sequence[str]) -> set[str] | None:
+    """Return the ids of points whose row in any folder matches all filters; None, for all, without filters.
+
+    Raises
+    ------
+    InputError
+        If a filter is malformed or keeps no row.
+    """
+    return set(select(read_each(list(dict.fromkeys(folders))), where)["id"]) if where else None
 
 
 def log_medians(row: Row) -> Floats:

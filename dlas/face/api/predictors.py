@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dlas.errors import InputError
-from dlas.face.api.rows import patterns
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
 from dlas.face.tables.view import View
 from dlas.stack.types import Say
 from dlas.sweep.engine.session import Session, Steps
 from dlas.sweep.rows.files import Folders, paths_of
+from dlas.sweep.rows.filters import patterns
 from dlas.sweep.study.study import Study
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import pandas as pd
 from dlas.errors import InputError
 from dlas.face.tables.view import View, view_of_rows
 from dlas.sweep.rows.files import Folders, paths_of
+from dlas.sweep.rows.filters import patterns
 from dlas.sweep.rows.frame import read_each, select, without_measured
 
 
@@ -216,8 +217,3 @@ def _rows(rows: Folders | pd.DataFrame, where: str | Sequence[str], guessed: boo
     """Return the rows that match every filter; of folders, their predictions too where asked for."""
     frame = rows if isinstance(rows, pd.DataFrame) else read_each(rows, predictions=guessed)
     return select(frame, patterns(where))
-
-
-def patterns(where: str | Sequence[str]) -> Sequence[str]:
-    """Return the filters in an argument that is one or several."""
-    return [where] if isinstance(where, str) else where

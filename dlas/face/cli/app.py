@@ -42,6 +42,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "show": rows.show,
     "table": rows.table,
     "compare": rows.compare,
+    "history": rows.history,
     "report": rows.report,
     "observations": rows.observations,
     "paths": rows.paths,

@@ -108,6 +108,28 @@ def compare(
         raise typer.Exit(SLOWER)
 
 
+@like("history", "folders")
+def history(
+    call: Call, folders: list[Path], where: Sequence[str], to: Path | None, every: bool, json: Json = False
+) -> None:
+    """Print how the times of points went over versions, and at which of these their level changed."""
+    from dlas.analysis.against.history import history_in
+    from dlas.face.console import as_json
+    from dlas.face.reporting.history import check_figure, write_history
+    from dlas.face.tables.history import grid
+
+    check_figure(to)
+    found = history_in(folders, where)
+    if to is not None:
+        write_history(found, to)
+    if json:
+        terminal.show_json(as_json.of_history(found))
+        return
+    terminal.show(grid(found, every))
+    if to is not None:
+        terminal.say(f"written: {to}")
+
+
 def _share(text: str) -> float:
     """Return the share in ``5%``."""
     try:

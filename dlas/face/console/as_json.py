@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from dlas.analysis.against.changes import Changes
+from dlas.analysis.against.history import VersionHistory
+from dlas.analysis.against.noise import RunNoise
 from dlas.analysis.compare import Comparison
 from dlas.analysis.repeats import merge_repeats
 from dlas.face.tables.points import ordered
@@ -51,21 +53,47 @@ def of_comparison(comparison: Comparison, rows: pd.DataFrame) -> dict[str, Any]:
 
 def of_changes(changes: Changes) -> dict[str, Any]:
     """Return what changed between two runs: each point's line, what the machine did, and other quantities."""
-    noise = changes.noise
-    machine: dict[str, Any] | None = None
-    if noise is not None:
-        told: dict[str, float | None] = {
-            "shift": float(np.expm1(noise.shift)),
-            "between_runs": float(np.sqrt(noise.between)),
-        }
-        told["sentinel"] = None if noise.sentinel is None else float(np.expm1(noise.sentinel))
-        machine = {**told, "controls": noise.controls}
+    machine = None if changes.noise is None else _machine(changes.noise)
     quantities = {
         name: [{"id": pair.row.id, "difference": difference} for pair, difference in found]
         for name, found in changes.quantities.items()
     }
     content: dict[str, Any] = finite(
         {"points": changes.frame().to_dict("records"), "machine": machine, "quantities": quantities}
+    )
+    return content
+
+
+def _machine(noise: RunNoise) -> dict[str, float | None]:
+    """Return what a machine did between two runs."""
+    return {
+        "shift": float(np.expm1(noise.shift)),
+        "between_runs": float(np.sqrt(noise.between)),
+        "sentinel": None if noise.sentinel is None else float(np.expm1(noise.sentinel)),
+        "controls": noise.controls,
+    }
+
+
+def of_history(history: VersionHistory) -> dict[str, Any]:
+    """Return points over versions: each one's line at each version, and what machines did between these."""
+    steps = [
+        {
+            "machine": machine,
+            "before": history.names[before][0],
+            "now": history.names[now][0],
+            **_machine(noise),
+        }
+        for (machine, before, now), noise in history.steps.items()
+    ]
+    versions = [{"version": number, "folder": folder} for number, folder in history.names.values()]
+    content: dict[str, Any] = finite(
+        {
+            "points": history.frame().to_dict("records"),
+            "versions": versions,
+            "machines": steps,
+            "detectable": history.detectable,
+            "rows_without_time": history.untimed,
+        }
     )
     return content
 

@@ -34,7 +34,7 @@ def grid(changes: Changes, every: bool = False) -> Grid:
     """Return the points that changed as a grid; ``every`` also lists those that are the same or unclear."""
     listed = [each for each in changes.points if every or each.outcome not in QUIET]
     shown = listed[: None if every else MOST_LINES]
-    varying, same = _keys([each.pair.row for each in listed])
+    varying, same = keys_of([each.pair.row for each in listed])
     above = [Text(f"{changes.runs[1]} against {changes.runs[0]}: {_counts(changes)}", style="bold")]
     above += [Text(same)] if same else []
     strips = [names(axis, [label(getattr(each.pair.row, axis)) for each in shown], True) for axis in varying]
@@ -57,7 +57,7 @@ def _counts(changes: Changes) -> str:
     return ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items() if count)
 
 
-def _keys(rows: Sequence[Row]) -> tuple[list[str], str]:
+def keys_of(rows: Sequence[Row]) -> tuple[list[str], str]:
     """Return the axes in which rows differ, and a text of what they share."""
     values = {axis: {label(getattr(row, axis)) for row in rows} for axis in AXES}
     varying = [axis for axis, found in values.items() if len(found) > 1]

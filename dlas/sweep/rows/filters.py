@@ -247,3 +247,8 @@ def _nothing(chosen: Pattern | Condition, columns: Mapping[str, Sequence[Values]
 
 def _flat(column: Sequence[Values]) -> Iterator[Any]:
     return (value for values in column for value in values)
+
+
+def patterns(where: str | Sequence[str]) -> Sequence[str]:
+    """Return the filters in an argument that is one or several."""
+    return [where] if isinstance(where, str) else where

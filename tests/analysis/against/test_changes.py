@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,35 +27,7 @@ from dlas.errors import InputError
 from dlas.sweep.rows.results import UNSTABLE, Row
 from tests.fixtures.commands import runner
 from tests.fixtures.rows import CPU, failing, row, write
-
-POINTS, SLICES, SAMPLES = 200, 5, 30
-WITHIN, BETWEEN, SENTINEL = 0.01, 0.01, 1e-4
-"""Relative standard deviations of slices of one run, and of runs."""
-
-
-def run_of(
-    seed: int, slower: Mapping[int, float] = {}, shift: float = 0.0, points: int = POINTS, **given: Any
-) -> list[Row]:
-    """Return a run of points on a machine that is slower by a share; some points are slower by more."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for number in range(points):
-        usual = 1e-3 * (1 + number) * (1 + slower.get(number, 0)) * (1 + shift)
-        of_run = usual * np.exp(BETWEEN * rng.standard_normal())
-        slices = of_run * np.exp(WITHIN * rng.standard_normal(SLICES))
-        samples = np.repeat(slices, SAMPLES // SLICES) * np.exp(0.02 * np.abs(rng.standard_normal(SAMPLES)))
-        sentinels = SENTINEL * (1 + shift) * np.exp(0.01 * rng.standard_normal(2 * SLICES))
-        changed = {"key": f"changed{seed}"} if number in slower else {}
-        rows.append(
-            row(
-                batch=number + 1,
-                latency_s=samples.tolist(),
-                sentinel_s=sentinels.tolist(),
-                measure={"slices": SLICES},
-                **{**given, **changed},
-            )
-        )
-    return rows
+from tests.fixtures.runs import POINTS, run_of
 
 
 def changes(before: list[Row], now: list[Row]) -> Changes:

@@ -1,0 +1,293 @@
+"""How the times of points went over versions, and at which of these their level changed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from dlas.analysis.against.changes import FALSE_DISCOVERIES, FASTER, SAME, SLOWER, point_of
+from dlas.analysis.against.noise import NORMAL, PRIOR, RunNoise, noise_of, pooled
+from dlas.analysis.against.pairs import Pair, causes, ids_of
+from dlas.analysis.against.segments import FEWEST, Segment, segments_of
+from dlas.analysis.against.versions import Version, VersionLine, every_row, lines_of, studies_of
+from dlas.errors import InputError, listed
+from dlas.stack.types import Floats
+from dlas.sweep.rows import intervals
+from dlas.sweep.rows.files import Folders, paths_of
+from dlas.sweep.rows.frame import distinct
+from dlas.sweep.rows.results import Row
+
+OUTLYING, UNCONFIRMED = ("outlying", "unconfirmed")
+EVENTS = (SLOWER, FASTER, UNCONFIRMED, OUTLYING, SAME)
+"""What a version may be to its line; those that a reader looks for come first.  ``outlying`` is one version
+that differs from those around it, ``unconfirmed`` the last version where it differs from those before.
+"""
+Place = tuple[str, Version]
+"""A machine and a version."""
+Step = tuple[str, Version, Version]
+"""A machine and two versions, one of which follows on the other in some line."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened to a point's time at a version."""
+
+    at: int
+    """The version's place in its line."""
+    kind: str
+    """One of :data:`EVENTS`."""
+    ratio: tuple[float, float, float]
+    """The level from here over that before, or the version's time over its level, with its interval of 95 %.
+    The shifts of the machine are taken out.
+    """
+    causes: tuple[str, ...] = ()
+    """What differs between the row of this version and the one before it."""
+
+
+@dataclass(frozen=True)
+class PointHistory:
+    """A point's times on one machine over versions."""
+
+    line: VersionLine
+    values: Floats
+    """Logarithms of the times, as on the machine of the first version, [versions]."""
+    errors: Floats
+    """Standard errors of these, between runs as well, [versions]."""
+    freedom: float
+    """Degrees of freedom of the errors."""
+    segments: list[Segment]
+    """Versions of one level."""
+
+    @property
+    def events(self) -> list[Event]:
+        """What happened, from the first version to the last."""
+        changed = [self._change(*pair) for pair in itertools.pairwise(self.segments)]
+        alone = [self._alone(segment, at) for segment in self.segments for at in segment.outlying]
+        return sorted([*changed, *alone], key=lambda event: event.at)
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """What orders histories: those in which most happened first."""
+        kinds = [(EVENTS.index(event.kind) // 2, -abs(np.log(event.ratio[0]))) for event in self.events]
+        return min(kinds, default=(len(EVENTS), 0.0))
+
+    def level(self, at: int) -> float:
+        """Return the time of the level that a version belongs to, in seconds."""
+        return float(np.exp(next(each.level for each in self.segments if at < each.stop)))
+
+    def _change(self, before: Segment, after: Segment) -> Event:
+        ratio = self._interval(after.level - before.level, float(np.hypot(before.error, after.error)))
+        return Event(
+            after.start, SLOWER if ratio[0] > 1 else FASTER, ratio, self._causes(after.start, after.start - 1)
+        )
+
+    def _alone(self, segment: Segment, at: int) -> Event:
+        error = float(np.hypot(self.errors[at], segment.error))
+        kind = UNCONFIRMED if at == len(self.values) - 1 else OUTLYING
+        return Event(
+            at, kind, self._interval(self.values[at] - segment.level, error), self._causes(at, at - 1)
+        )
+
+    def _interval(self, middle: float, error: float) -> tuple[float, float, float]:
+        half = float(stats.t.ppf(0.975, self.freedom)) * error
+        low, high = np.exp([middle - half, middle + half]).tolist()
+        return float(np.exp(middle)), low, high
+
+    def _causes(self, at: int, before: int) -> tuple[str, ...]:
+        rows = self.line.rows
+        return causes(Pair(rows[before].row, rows[at].row)) if before >= 0 else ()
+
+
+@dataclass(frozen=True)
+class VersionHistory:
+    """Points over versions."""
+
+    points: list[PointHistory]
+    """Those in which most happened first."""
+    names: Mapping[Version, tuple[int, str]]
+    """The number of each version by when it began, from 1, and its folder."""
+    steps: Mapping[Step, RunNoise]
+    """What each machine did between two versions, and by how much runs of an unchanged point differ."""
+    untimed: int
+    """Rows that have no time and are in no line."""
+    detectable: float
+    """The smallest lasting slowdown, as a share, that is found with 95 % power in the middle of the longest
+    lines, in half of them; NaN where no line is long enough.
+    """
+
+    def frame(self) -> pd.DataFrame:
+        """Return one line for each point, machine and version."""
+        return pd.DataFrame([line for each in self.points for line in self._lines(each)])
+
+    def _lines(self, history: PointHistory) -> Iterable[dict[str, object]]:
+        half = stats.t.ppf(0.975, history.freedom) * history.errors
+        bounds = np.exp(np.stack([history.values, history.values - half, history.values + half], axis=1))
+        events = {event.at: event for event in history.events}
+        for at, (each, own) in enumerate(zip(history.line.rows, bounds.tolist(), strict=True)):
+            number, folder = self.names[each.version]
+            event = events.get(at, Event(at, SAME, (np.nan, np.nan, np.nan)))
+            yield {
+                **point_of(each.row),
+                "machine": history.line.machine,
+                "version": number,
+                "folder": folder,
+                "started": each.row.started,
+                "key": each.row.key,
+                "latency_s": intervals.median(each.row.latency_s)[0],
+                **dict(zip(("adjusted_s", "adjusted_low_s", "adjusted_high_s"), own, strict=True)),
+                "level_s": history.level(at),
+                "event": event.kind,
+                **dict(zip(("ratio", "ratio_low", "ratio_high"), event.ratio, strict=True)),
+                "causes": "; ".join(event.causes),
+            }
+
+
+def history_in(folders: Folders, where: Sequence[str] = ()) -> VersionHistory:
+    """Return how points went over the versions in folders.
+
+    Parameters
+    ----------
+    folders : path or paths
+        Each is a version; rows of a point with other keys in one folder are several.
+    where : sequence of str
+        Filters that a point's row in any folder matches.
+
+    Raises
+    ------
+    InputError
+        If a folder holds no rows, a filter is malformed or keeps no row, or no point has a time in two
+        versions on one machine.
+    """
+    paths = distinct(paths_of(folders))
+    ids = ids_of(paths, where)
+    found = history_of([list(every_row(path, ids)) for path in paths], [*map(str, paths)])
+    if found is None:
+        raise InputError(
+            f"no point has times in two versions on one machine in {' '.join(map(str, paths))} "
+            f"(rows of {listed(studies_of(paths))}): give folders of several runs"
+        )
+    return found
+
+
+def history_of(versions: Sequence[Sequence[Row]], folders: Sequence[str]) -> VersionHistory | None:
+    """Return how points went over versions; None where none has a time in two of them on one machine.
+
+    Parameters
+    ----------
+    versions : sequence of sequence of Row
+        All rows of each folder.
+    folders : sequence of str
+        What the folders are called.
+    """
+    lines, untimed = lines_of(versions)
+    long = [line for line in lines if len(line.rows) > 1]
+    if not long:
+        return None
+    steps = _steps(long)
+    by_time = enumerate(_by_time(lines), 1)
+    names = {version: (number, folders[version.folder]) for number, version in by_time}
+    points, detectable = _judged(long, steps)
+    points.sort(key=lambda each: each.rank)
+    return VersionHistory(points, names, steps, untimed, detectable)
+
+
+def _by_time(lines: Sequence[VersionLine]) -> list[Version]:
+    """Return all versions by when their first row was measured."""
+    first: dict[Version, str] = {}
+    for line in lines:
+        for each in line.rows:
+            started = each.row.started or ""
+            first[each.version] = min(first.get(each.version, started), started)
+    return sorted(first, key=lambda version: (first[version], version))
+
+
+def _steps(lines: Sequence[VersionLine]) -> dict[Step, RunNoise]:
+    """Return what each machine did between two versions."""
+    pairs: dict[Step, list[Pair]] = {}
+    for line in lines:
+        for before, now in itertools.pairwise(line.rows):
+            step = (line.machine, before.version, now.version)
+            pairs.setdefault(step, []).append(Pair(before.row, now.row))
+    return {step: noise_of(every) for step, every in pairs.items()}
+
+
+def _judged(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> tuple[list[PointHistory], float]:
+    """Return the histories with their changes, and how small a change is found.
+
+    All points and all versions at which their level may change are one family of tests: as many changes are
+    called as reach the level at which the share of false ones among so many is controlled.
+    """
+    variances = _variances(lines, steps)
+    made = [_series(line, own, steps) for line, own in zip(lines, variances, strict=True)]
+    tests = sum(max(0, len(line.rows) - 2 * FEWEST + 1) for line in lines)
+    called, found = 0, []
+    while True:
+        significance = FALSE_DISCOVERIES * max(1, called) / max(1, tests)
+        found = [
+            PointHistory(
+                line, values, errors, freedom, segments_of(values, errors**2, _penalty(significance, freedom))
+            )
+            for line, (values, errors, freedom) in zip(lines, made, strict=True)
+        ]
+        more = sum(len(each.segments) - 1 for each in found)
+        if more <= called:
+            return found, _detectable(found, significance)
+        called = more
+
+
+def _series(
+    line: VersionLine, variances: Floats, steps: Mapping[Step, RunNoise]
+) -> tuple[Floats, Floats, float]:
+    """Return a line's values without the shifts of the machine, their errors and degrees of freedom."""
+    own = [steps[line.machine, before.version, now.version] for before, now in itertools.pairwise(line.rows)]
+    shifts = np.concatenate([[0.0], np.cumsum([noise.shift for noise in own])])
+    values = np.array([slices.mean() for slices in line.slices]) - shifts
+    # A point whose runs differ by more than those of others counts by what its own differ by.  Half of the
+    # steps tell it, so that changes do not.
+    apart = np.abs(np.diff(values)) / np.sqrt(variances[:-1] + variances[1:])
+    seen = (NORMAL * float(np.median(apart))) ** 2
+    scale = max(1.0, (PRIOR + len(apart) * seen) / (PRIOR + len(apart)))
+    return values, np.sqrt(scale * variances), min(noise.freedom for noise in own)
+
+
+def _variances(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> list[Floats]:
+    """Return the variances of each line's values: of slices, pooled over a version, and between runs."""
+    between: dict[Place, list[float]] = {}
+    for (machine, before, now), noise in steps.items():
+        for version in (before, now):
+            # That of a step is of two runs.
+            between.setdefault((machine, version), []).append(noise.between / 2)
+    slices: dict[Place, list[Floats]] = {}
+    places = []
+    for line in lines:
+        for each, own in zip(line.rows, line.slices, strict=True):
+            known = slices.setdefault((line.machine, each.version), [])
+            places.append(((line.machine, each.version), len(known)))
+            known.append(own)
+    within = {place: pooled(every) for place, every in slices.items()}
+    every = np.array([within[place][at] + np.mean(between[place]) for place, at in places])
+    ends = np.cumsum([len(line.rows) for line in lines])
+    return np.split(every, ends[:-1])
+
+
+def _penalty(significance: float, freedom: float) -> float:
+    """Return what a change costs: the square of the distance that is so unlikely where there is none."""
+    return float(stats.t.ppf(1 - significance / 2, freedom)) ** 2
+
+
+def _detectable(found: Sequence[PointHistory], significance: float, power: float = 0.95) -> float:
+    longest = max(len(each.values) for each in found)
+    if longest < 2 * FEWEST:
+        return float("nan")
+    shares = []
+    for each in found:
+        if len(each.values) == longest:
+            sides = 1 / np.array([(half**-2.0).sum() for half in np.array_split(each.errors, 2)])
+            reached = np.sqrt(_penalty(significance, each.freedom)) + stats.t.ppf(power, each.freedom)
+            shares.append(np.expm1(reached * np.sqrt(sides.sum())))
+    return float(np.median(shares))
