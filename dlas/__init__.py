@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from dlas.face.api.studies import fit_device as fit_device
     from dlas.face.api.studies import run as run
     from dlas.face.api.studies import search as search
-    from dlas.face.reporting.history import history as history
+    from dlas.face.history import history as history
     from dlas.sweep.engine.merging import merge as merge
     from dlas.sweep.rows.export import export as export
     from dlas.sweep.rows.frame import read as read

@@ -16,7 +16,7 @@ EXPORTS = {
     "deploy": "dlas.deployment.deploying",
     "deploy_paths": "dlas.deployment.flexible",
     "export": "dlas.sweep.rows.export",
-    "history": "dlas.face.reporting.history",
+    "history": "dlas.face.history",
     "load": "dlas.deployment.loading",
     "merge": "dlas.sweep.engine.merging",
     "read": "dlas.sweep.rows.frame",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,7 @@ class VersionLine:
         """The last row."""
         return self.rows[-1].row
 
-    @property
+    @functools.cached_property
     def slices(self) -> list[Floats]:
         """The logarithms of the medians of each row's slices."""
         return [log_medians(each.row) for each in self.rows]

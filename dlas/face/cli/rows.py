@@ -35,12 +35,19 @@ def show(
     folder: Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")],
     row: RowId = None,
     fastest: Annotated[bool, typer.Option("--fastest", help="The fastest row.")] = False,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            help="Say what differs from the point's row in this folder; in the same, an earlier one."
+        ),
+    ] = None,
     where: Where = None,
     json: Json = False,
 ) -> None:
-    """Show everything about one row."""
+    """Show everything about one row, or what differs between two of a point."""
+    from dlas.analysis.against.differences import difference_of
     from dlas.analysis.winners import fastest_id
-    from dlas.face.console import as_json
+    from dlas.face.console import as_json, differences
     from dlas.face.console.show import show as render
     from dlas.sweep.rows.finding import find
 
@@ -49,7 +56,13 @@ def show(
     if where and not fastest:
         raise InputError("--where chooses among the rows of --fastest")
     chosen = row or fastest_id(_told(_read([folder], where or ()), where or ()))
-    if json:
+    if against is not None:
+        found = difference_of(folder, chosen, against)
+        if json:
+            terminal.show_json(as_json.of_difference(found))
+        else:
+            terminal.show(differences.show(found))
+    elif json:
         terminal.show_json(as_json.of_row(find(folder, chosen)))
     else:
         terminal.show(render(folder, chosen))

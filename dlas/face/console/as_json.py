@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dlas.analysis.against.changes import Changes
+from dlas.analysis.against.differences import RowDifference
 from dlas.analysis.against.history import VersionHistory
 from dlas.analysis.against.noise import RunNoise
 from dlas.analysis.compare import Comparison
@@ -111,3 +112,28 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def of_difference(found: RowDifference) -> dict[str, Any]:
+    """Return what differs between two rows of a point: times, what may explain them, facts and layers."""
+    facts = {
+        place: {name: {"before": old, "now": new} for name, old, new in every}
+        for place, every in found.facts().items()
+    }
+    content: dict[str, Any] = finite(
+        {
+            "id": found.now.id,
+            "folders": dict(zip(("before", "now"), found.folders, strict=True)),
+            "outcome": found.change.outcome,
+            "latency_s": dict(zip(("before", "now"), found.times, strict=True)),
+            **dict(zip(("ratio", "ratio_low", "ratio_high"), found.ratio, strict=True)),
+            "p": found.change.p,
+            "q": found.change.q,
+            "detectable": found.change.detectable,
+            "machine": None if found.noise is None else _machine(found.noise),
+            "causes": list(found.change.causes),
+            "differences": facts,
+            "layers": [{"name": name, "longer_s": seconds} for name, seconds in found.layers],
+        }
+    )
+    return content

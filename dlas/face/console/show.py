@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dlas.analysis.against.versions import every_row
 from dlas.face.tables.columns import maybe
 from dlas.face.tables.layers import grids
 from dlas.face.tables.marks import COLOURS
@@ -27,6 +28,8 @@ from dlas.sweep.rows.labels import (
     interval_ms,
     label,
     milliseconds,
+    number_of,
+    short_id,
     times_as_fast,
 )
 from dlas.sweep.rows.results import UNSTABLE, Row
@@ -55,7 +58,7 @@ def show(folder: str | os.PathLike[str], prefix: str) -> RenderableType:
     pieces: list[RenderableType] = [_heading(row), _indented(_facts(_asked(row)))]
     log = Path(folder) / "logs" / f"{row.id}.log"
     sections = {
-        "what happened": dict(_happened(row, log)),
+        "what happened": dict(_happened(row, log)) | _earlier(Path(folder), row),
         "network": dict(_network(row)),
         "device": dict(_amounts(row.device)),
         "environment": dict(_amounts(row.environment)),
@@ -113,6 +116,13 @@ def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
     if known := [amount(hertz, "Hz") for hertz in clocks if hertz is not None]:
         yield "clocks", ", ".join(known) + " (lowest, mean, highest)"
     yield from _costs(row)
+
+
+def _earlier(folder: Path, row: Row) -> dict[str, str]:
+    """Return that the folder holds earlier rows of the point with other keys, if it does."""
+    keys = dict.fromkeys(other.key for other in every_row(folder, [row.id]) if other.key != row.key)
+    command = f"`dlas show {folder} {short_id(row.id)} --against {folder}` says what differs"
+    return {"earlier": f"{number_of(len(keys), 'row')} with another key; {command}"} if keys else {}
 
 
 def _times(row: Row) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""``dlas.history``: points over versions as a table and a figure."""
+"""The figure of points over versions, as a file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from dlas.bench.store.replacing import replacing
 from dlas.errors import InputError
-from dlas.face.tables.view import View
-from dlas.sweep.rows.files import Folders
-from dlas.sweep.rows.filters import patterns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,51 +18,6 @@ if TYPE_CHECKING:
     from dlas.face.reporting.blocks import Figure, Panel
 
 SUFFIXES = (".html", ".json", ".svg", ".pdf", ".png")
-
-
-def history(
-    folders: Folders,
-    *,
-    where: str | Sequence[str] = (),
-    to: str | os.PathLike[str] | None = None,
-    every: bool = False,
-) -> View:
-    """Return how the times of points went over versions, and at which of these their level changed.
-
-    Each folder is a version, and so are earlier rows of other code in one folder.  Versions are ordered by
-    when they were measured; each machine has its own line.
-
-    Parameters
-    ----------
-    folders : path or paths
-        Folders that ``dlas run`` wrote.
-    where : str or sequence of str
-        As for :func:`table`.
-    to : path, optional
-        Draw the points to which most happened into a file: ``*.html``, ``*.json`` (Vega-Lite), ``*.svg``,
-        ``*.pdf`` or ``*.png``.
-    every : bool
-        Show all points, those too whose level never changed.
-
-    Returns
-    -------
-    View
-        Its frame has a line for each point, machine and version.
-
-    Raises
-    ------
-    InputError
-        If a folder holds no rows, a filter names what does not exist, no point has times in two versions on
-        one machine, or the file cannot be written.
-    """
-    from dlas.analysis.against.history import history_in
-    from dlas.face.tables.history import grid
-
-    check_figure(to)
-    found = history_in(folders, patterns(where))
-    if to is not None:
-        write_history(found, Path(to))
-    return View(found.frame(), grid(found, every))
 
 
 def check_figure(to: str | os.PathLike[str] | None) -> None:

@@ -199,11 +199,10 @@ def test_the_command_prints_draws_and_writes_json(tmp_path: Path, dlas_here: Com
     for number, rows in enumerate(versions_of(11, slower, points=12), 1):
         write(tmp_path / f"v{number}", rows)
     folders = [f"v{number}" for number in range(1, VERSIONS + 1)]
-    shown = dlas_here("history", *folders, "--to", "x.html")
+    shown = dlas_here("history", *folders, "--to", "x.svg")
     assert shown.returncode == 0 and "12 points over 10 versions: 1 slower, 11 same" in shown.stdout
-    assert "version 6: v6 2026-01-06" in shown.stdout and "written: x.html" in shown.stdout
-    page = (tmp_path / "x.html").read_text()
-    assert "<html" in page and "cdn" not in page.lower().partition("</head>")[0]
+    assert "version 6: v6 2026-01-06" in shown.stdout and "written: x.svg" in shown.stdout
+    assert "batch 4" in (tmp_path / "x.svg").read_text()
     told = json.loads(dlas_here("history", *folders, "--json", "--where", "batch=4").stdout)
     changed = [line for line in told["points"] if line["event"] != SAME]
     assert [(line["version"], line["event"]) for line in changed] == [(6, SLOWER)]
@@ -213,3 +212,12 @@ def test_the_command_prints_draws_and_writes_json(tmp_path: Path, dlas_here: Com
     drawn = json.loads((tmp_path / "new" / "x.json").read_text())
     assert len(drawn["concat"]) == 12 and drawn["concat"][0]["title"] == ["batch 4"]
     assert [mark["x"] for mark in drawn["concat"][0]["data"]["values"] if mark["e"]] == [6]
+
+
+@pytest.mark.slow
+def test_the_figure_is_a_page_without_a_network_or_a_picture(tmp_path: Path) -> None:
+    folders = [write(tmp_path / f"v{number}", [row(sampled=number, key=f"{number}")]) for number in range(4)]
+    for name, start in (("x.html", b"<!DOCTYPE html>"), ("x.pdf", b"%PDF"), ("x.png", b"\x89PNG")):
+        dlas.history(folders, to=tmp_path / name)
+        assert (tmp_path / name).read_bytes().lstrip().startswith(start)
+    assert b'<script src="http' not in (tmp_path / "x.html").read_bytes()

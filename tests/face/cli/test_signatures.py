@@ -28,6 +28,7 @@ CALLED = [
     "explore",
     "fit",
     "fit_device",
+    "history",
     "import_rows",
     "observations",
     "paths",

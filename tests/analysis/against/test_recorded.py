@@ -1,0 +1,27 @@
+"""Kept rows of one study on two machines."""
+
+from __future__ import annotations
+
+import dlas
+from dlas.analysis.against.changes import OTHER_MACHINE, changes_between
+from dlas.analysis.against.history import history_in
+from tests.fixtures.package import ROOT
+
+KEPT = ROOT / "experiments" / "kernels"
+HERE, THERE = (str(KEPT / name) for name in ("networks", "another-machine"))
+
+
+def test_of_two_machines_nothing_is_called_slower_and_the_machine_is_named() -> None:
+    found = changes_between(THERE, HERE)
+    timed = [each for each in found.points if each.pair.timed]
+    assert len(timed) > 50 and found.noise is None
+    assert {each.outcome for each in timed} == {OTHER_MACHINE} and not found.slower_by(0.0)
+    assert all(each.causes[0].startswith("machine: family (26 there, 25 here)") for each in timed)
+    told = str(dlas.compare(THERE, against=HERE))
+    assert " slower" not in told and " faster" not in told and f"{len(timed)} other machine" in told
+
+
+def test_a_history_does_not_join_what_two_machines_measured() -> None:
+    found = history_in([HERE, str(KEPT / "networks-again"), THERE], ["batch=1"])
+    assert not [event for each in found.points for event in each.events]
+    assert {each.line.machine for each in found.points} == {"AMD EPYC 26/2/1, AVX-512, 2 cores"}
