@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from dlas.analysis.against.changes import FALSE_DISCOVERIES, FASTER, SAME, SLOWER, point_of
-from dlas.analysis.against.noise import NORMAL, PRIOR, RunNoise, noise_of, pooled
+from dlas.analysis.against.noise import LEAST_FREEDOM, NORMAL, PRIOR, USUAL, RunNoise, noise_of, pooled
 from dlas.analysis.against.pairs import Pair, causes, ids_of
 from dlas.analysis.against.segments import FEWEST, Segment, segments_of
 from dlas.analysis.against.versions import Version, VersionLine, every_row, lines_of, studies_of
@@ -108,7 +108,7 @@ class VersionHistory:
     """Points over versions."""
 
     points: list[PointHistory]
-    """Those in which most happened first."""
+    """Those in which most happened first: points with two versions on a machine, on each machine."""
     names: Mapping[Version, tuple[int, str]]
     """The number of each version by when it began, from 1, and its folder."""
     steps: Mapping[Step, RunNoise]
@@ -169,7 +169,8 @@ def history_in(folders: Folders, where: Sequence[str] = ()) -> VersionHistory:
     if found is None:
         raise InputError(
             f"no point has times in two versions on one machine in {' '.join(map(str, paths))} "
-            f"(rows of {listed(studies_of(paths))}): give folders of several runs"
+            f"(rows of {listed(studies_of(paths))}), and another machine has other times: give folders of "
+            "several runs"
         )
     return found
 
@@ -185,13 +186,13 @@ def history_of(versions: Sequence[Sequence[Row]], folders: Sequence[str]) -> Ver
         What the folders are called.
     """
     lines, untimed = lines_of(versions)
-    long = [line for line in lines if len(line.rows) > 1]
-    if not long:
+    steps = _steps(lines)
+    if not steps:
         return None
-    steps = _steps(long)
     by_time = enumerate(_by_time(lines), 1)
     names = {version: (number, folders[version.folder]) for number, version in by_time}
-    points, detectable = _judged(long, steps)
+    several = {line.row.id for line in lines if len(line.rows) > 1}
+    points, detectable = _judged([line for line in lines if line.row.id in several], steps)
     points.sort(key=lambda each: each.rank)
     return VersionHistory(points, names, steps, untimed, detectable)
 
@@ -247,6 +248,8 @@ def _series(
     own = [steps[line.machine, before.version, now.version] for before, now in itertools.pairwise(line.rows)]
     shifts = np.concatenate([[0.0], np.cumsum([noise.shift for noise in own])])
     values = np.array([slices.mean() for slices in line.slices]) - shifts
+    if not own:
+        return values, np.sqrt(variances), LEAST_FREEDOM
     # A point whose runs differ by more than those of others counts by what its own differ by.  Half of the
     # steps tell it, so that changes do not.
     apart = np.abs(np.diff(values)) / np.sqrt(variances[:-1] + variances[1:])
@@ -270,7 +273,7 @@ def _variances(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> 
             places.append(((line.machine, each.version), len(known)))
             known.append(own)
     within = {place: pooled(every) for place, every in slices.items()}
-    every = np.array([within[place][at] + np.mean(between[place]) for place, at in places])
+    every = np.array([within[place][at] + np.mean(between.get(place, [USUAL**2])) for place, at in places])
     ends = np.cumsum([len(line.rows) for line in lines])
     return np.split(every, ends[:-1])
 

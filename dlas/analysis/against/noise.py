@@ -22,6 +22,8 @@ USUAL = 0.02
 """Standard deviation between runs, at least, where too few points tell it."""
 PRIOR = 4.0
 """Degrees of freedom that the variance of all points' slices has beside a point's own."""
+LEAST_FREEDOM = 3.0
+"""Degrees of freedom, at least."""
 NORMAL = 1.4826
 """Median absolute deviation of a normal distribution to its standard deviation."""
 
@@ -93,7 +95,7 @@ def noise_of(pairs: Sequence[Pair]) -> RunNoise:
     if seen.sum() < FEWEST_CONTROLS:
         between = max(between, USUAL**2)
     slices = float(np.median([len(new) + len(old) - 2 for new, old in zip(now, before, strict=True)]))
-    freedom = max(3.0, min(slices + PRIOR, float(seen.sum()) - 1))
+    freedom = max(LEAST_FREEDOM, min(slices + PRIOR, float(seen.sum()) - 1))
     return RunNoise(ratios, within, between, shift, sentinel, controls, freedom)
 
 

@@ -62,13 +62,15 @@ def grid(history: VersionHistory, every: bool = False) -> Grid:
 
 
 def _title(history: VersionHistory, entries: Sequence[_Entry]) -> str:
-    kinds = [each.event.kind if each.event else SAME for each in entries]
+    kinds = [_kind(each).text for each in entries]
     counts = ", ".join(f"{kinds.count(kind):,} {kind}" for kind in EVENTS if kind in kinds)
     ids = {each.line.row.id for each in history.points}
     return f"{points(len(ids))} over {number_of(len(history.names), 'version')}: {counts}"
 
 
 def _kind(entry: _Entry) -> Cell:
+    if len(entry.history.values) == 1:
+        return NOTHING
     kind = entry.event.kind if entry.event else SAME
     return Cell(kind, style=STYLES.get(kind, "" if kind == SAME else "doubt"))
 
@@ -114,6 +116,9 @@ def _machines(history: VersionHistory, machines: Sequence[str]) -> list[Text]:
     lines = []
     for machine in machines:
         own = {step: noise for step, noise in history.steps.items() if step[0] == machine}
+        if not own:
+            lines.append(Text(f"{machine}: one version alone, in a line of its own"))
+            continue
         (_, before, now), most = max(own.items(), key=lambda each: abs(each[1].shift))
         by = f"{points(most.controls)} that cannot have changed" if most.controls else "the sentinel alone"
         between = float(np.sqrt(np.median([noise.between for noise in own.values()])))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dlas
 from dlas.analysis.against.changes import OTHER_MACHINE, changes_between
 from dlas.analysis.against.history import history_in
+from dlas.face.tables.history import grid
+from dlas.face.tables.view import View
 from tests.fixtures.package import ROOT
 
 KEPT = ROOT / "experiments" / "kernels"
@@ -24,4 +26,7 @@ def test_of_two_machines_nothing_is_called_slower_and_the_machine_is_named() -> 
 def test_a_history_does_not_join_what_two_machines_measured() -> None:
     found = history_in([HERE, str(KEPT / "networks-again"), THERE], ["batch=1"])
     assert not [event for each in found.points for event in each.events]
-    assert {each.line.machine for each in found.points} == {"AMD EPYC 26/2/1, AVX-512, 2 cores"}
+    versions = found.frame().groupby("machine")["version"].unique().map(sorted).to_dict()
+    # That of the other machine was measured first.
+    assert versions == {"AMD EPYC 26/2/1, AVX-512, 2 cores": [2, 3], "AMD EPYC 25/1/1, AVX2, 2 cores": [1]}
+    assert "AMD EPYC 25/1/1, AVX2, 2 cores: one version alone" in str(View(found.frame(), grid(found)))
