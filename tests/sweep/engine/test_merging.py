@@ -17,7 +17,8 @@ from dlas.sweep.rows.results import CURVES, read_rows
 from dlas.sweep.study.kept import keep
 from dlas.sweep.study.shards import Shard
 from dlas.sweep.study.study import Study
-from tests.fixtures.commands import runner
+from tests.fixtures.commands import Command, runner, start
+from tests.fixtures.processes import wait_for
 from tests.fixtures.rows import again, failing, row, write
 
 OTHER = {"cpu": "another processor"}
@@ -152,3 +153,57 @@ def test_the_rows_of_merged_shards_are_those_of_one_run(tmp_path: Path) -> None:
     dlas.run(whole, tmp_path / "all", **options)
     assert (tmp_path / "all" / "results.jsonl").read_text() == after, "nothing is left to run"
     assert len({json.loads(line)["id"] for line in after.splitlines()}) == 6
+
+
+@pytest.mark.slow
+def test_a_shard_that_is_killed_and_goes_on_is_merged_as_one_run(tmp_path: Path) -> None:
+    model = "tests.fixtures.stubs:StubModel"
+    whole = study(model=[{"name": model, "factor": [2, 3]}, {"name": model, "factor": 5, "seconds": 3.0}])
+    (tmp_path / "study.toml").write_text(whole.toml())
+    results = tmp_path / "shard1" / "results.jsonl"
+    process = start(tmp_path, "run", "study.toml", "--shard", "1/2", "--out", "shard1", "--in-process")
+    wait_for(lambda: results.is_file() and results.read_text().count("\n") > 0)
+    process.kill()
+    process.join()
+    killed = results.read_text()
+    assert killed.count("\n") == 1, "its shard has two points, and one takes seconds"
+    options: dict[str, Any] = {"cache": tmp_path / "cache", "in_process": True, "progress": "silent"}
+    for number in (1, 2):
+        dlas.run(whole, tmp_path / f"shard{number}", shard=f"{number}/2", **options)
+    assert results.read_text().startswith(killed), "what was measured is not measured again"
+    dlas.run(whole, tmp_path / "whole", **options)
+    merge([tmp_path / "shard1", tmp_path / "shard2"], tmp_path / "all")
+    once, merged = ({each.id: each for each in read_rows(tmp_path / name)} for name in ("whole", "all"))
+    assert len(once) == 3 and merged.keys() == once.keys()
+    for row_id, each in once.items():
+        assert (merged[row_id].status, merged[row_id].accuracy) == (each.status, each.accuracy)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["merge", "a", "c", "--out", "all"], "holds rows of made-up, and 'c' of of others"),
+        (["merge", "a", "b", "--out", "a"], "--out 'a' is in 'a', whose rows are joined"),
+        (["merge", "a", "a", "--out", "all"], "'a' is given twice"),
+        (["compare", "a", "--against", "c"], "no point is in both 'a' (rows of made-up) and 'c' (rows of of"),
+        (["compare", "a", "--against", "b"], "no point is in both 'a'"),
+        (["compare", "a", "--against", "a"], "no point of 'a' has an earlier row with another key"),
+        (
+            ["run", "study.toml", "--out", "x", "--shard", "5/4"],
+            "--shard '5/4': expected",
+        ),
+        (["run", "study.toml", "--out", "x", "--shard", "0/4"], "--shard '0/4': expected"),
+        (["run", "study.toml", "--out", "x", "--shard", "a/b"], "--shard 'a/b': expected"),
+        (["run", "study.toml", "--out", "x", "--shard", "2/2"], "--shard '2/2' has no points"),
+    ],
+)
+def test_what_shards_and_runs_cannot_be_is_one_message_and_exit_code_2(
+    tmp_path: Path, dlas_here: Command, words: list[str], said: str
+) -> None:
+    (tmp_path / "study.toml").write_text(study().toml())
+    write(tmp_path / "a", [row(batch=1)])
+    write(tmp_path / "b", [row(batch=2)])
+    write(tmp_path / "c", [row(batch=4, study="of others")])
+    refused = dlas_here(*words)
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1 and said in refused.stderr
+    assert not (tmp_path / "x").exists() and not (tmp_path / "all").exists()
