@@ -65,8 +65,8 @@ class RowDifference:
         """
         if not np.isnan(self.change.ratio[0]) or None in self.times:
             return self.change.ratio
-        samples = (np.asarray(row.latency_s) for row in (self.now, self.before))
-        middle, low, high = intervals.ratios(*([each] for each in samples))[0].tolist()
+        now, before = (np.asarray(row.latency_s) for row in (self.now, self.before))
+        middle, low, high = intervals.ratios([now], [before])[0].tolist()
         return middle, low, high
 
     @property

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from rich.text import Text
 
-from dlas.analysis.against.history import EVENTS, SAME, Event, PointHistory, VersionHistory
+from dlas.analysis.against.changes import SAME
+from dlas.analysis.against.history import EVENTS, Event, PointHistory, VersionHistory
 from dlas.face.tables.changes import STYLES, keys_of
 from dlas.face.tables.columns import NOTHING, names, numbers, signed, table_of
 from dlas.face.tables.marks import first_shown
@@ -34,7 +35,7 @@ class _Entry:
 
 def grid(history: VersionHistory, every: bool = False) -> Grid:
     """Return what happened at which version as a grid; ``every`` also lists points to which nothing did."""
-    entries = [_Entry(each, event) for each in history.points for event in each.events or [None]]
+    entries = [entry for each in history.points for entry in _entries(each)]
     listed = [each for each in entries if every or each.event]
     shown = listed[: None if every else MOST_LINES]
     varying, same = keys_of([each.history.line.row for each in listed])
@@ -59,6 +60,10 @@ def grid(history: VersionHistory, every: bool = False) -> Grid:
     above = [Text(_title(history, entries), style="bold")] + ([Text(same)] if same else [])
     below = [*first_shown(len(shown), len(listed), "lines"), *_versions(history, listed)]
     return Grid(table_of(strips, "history"), above, [*below, *_machines(history, machines), *_power(history)])
+
+
+def _entries(history: PointHistory) -> list[_Entry]:
+    return [_Entry(history, event) for event in history.events] or [_Entry(history, None)]
 
 
 def _title(history: VersionHistory, entries: Sequence[_Entry]) -> str:
@@ -101,7 +106,7 @@ def _ratio(entry: _Entry) -> Cell:
 
 def _versions(history: VersionHistory, listed: Sequence[_Entry]) -> list[Text]:
     """Return the folders of the versions at which anything happened, with the first day of each."""
-    named = {}
+    named: dict[int, tuple[str, str]] = {}
     for each in listed:
         if each.event:
             own = each.history.line.rows[each.event.at]
