@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import sys
 import tempfile
@@ -110,6 +111,7 @@ def cuda(nvrtc: None, request: pytest.FixtureRequest) -> Iterator[Target]:
         yield CUDA
         return
     try:
+        importlib.import_module("cuda.bindings.nvrtc")  # TVM imports it late, and then finds the other one
         compiler = Nvrtc12()
     except PackageNotFoundError as absent:
         pytest.skip(f"{absent.name} is not installed, and CUDA 13 builds for no sm_72")

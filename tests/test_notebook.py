@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,7 +54,9 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
         text=True,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "rows written: 4 ok" in ran.stdout
+    (written,) = re.findall("rows written: (.*);", ran.stdout)
+    # On a busy machine some are unstable.
+    assert sum(map(int, re.findall("([0-9]+) (?:ok|unstable)", written))) == 4, written
     shown = ran.stdout.split("shown: ")
     assert sum(text.startswith("<pre") for text in shown) == 3, "a table, a comparison and choices"
     assert sum(text.lstrip().startswith("<div>") for text in shown) == 3, "DataFrames"

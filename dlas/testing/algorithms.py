@@ -17,6 +17,7 @@ from dlas.lowering.lower import LoweredNetwork, lower_graph, schedule
 from dlas.stack import Algorithm, Array, Target
 from dlas.testing.cases import CASES, Case, expected, graph, tensors
 from dlas.testing.faults import describe_fault
+from dlas.testing.guards import guard_kernels
 
 Run = Callable[[Any, Sequence[Array], Target], Array]
 """Returns the output of ``main`` of a module scheduled for a target, for some arguments."""
@@ -33,10 +34,18 @@ def run_here(module: Any, arguments: Sequence[Array], target: Target = HOST) -> 
     ------
     AssertionError
         If a second run gives different bits.
+
+    Notes
+    -----
+    A kernel that reads in front of its arguments, or behind them, kills the process.
     """
     machine = relax.VirtualMachine(build_module(module, target, module), tvm.cpu())
     inputs = [tvm.runtime.tensor(argument) for argument in arguments]
-    first, second = (np.asarray(machine["main"](*inputs).numpy()) for _ in range(2))
+    outputs = []
+    for behind in (False, True):
+        guard_kernels(machine, behind)
+        outputs.append(np.asarray(machine["main"](*inputs).numpy()))
+    first, second = outputs
     assert first.tobytes() == second.tobytes(), "two runs of one build give two results"
     return first
 

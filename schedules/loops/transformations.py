@@ -55,7 +55,8 @@ def pad(x: te.Tensor, conv: Conv, dtype: str | None = None) -> te.Tensor:
         at_edge = tirx.max(tirx.min(row, conv.h - 1), 0) if top or bottom else row
         element = converted(x(n, c, at_edge, column, lane), dtype)
         if top or bottom:
-            element = tirx.Select(tirx.all(row >= 0, row < conv.h), element, value)
+            # From `0 <= row < h` TVM would conclude that the row needs no edge, and both sides are read.
+            element = tirx.Select(row == at_edge, element, value)
         inside = tirx.all(column >= 0, column < conv.w)
         return tirx.if_then_else(inside, element, value) if left or right else element
 

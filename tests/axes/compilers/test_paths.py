@@ -104,6 +104,7 @@ def test_equal_kernels_of_other_weights_keep_their_parameters(tmp_path: Path) ->
         assert np.allclose(found, network.reference(images), atol=1e-4)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("switches", [4000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_switching_takes_no_memory(built: Any, switches: int) -> None:
     _, folder, *_ = built

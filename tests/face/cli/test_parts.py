@@ -59,6 +59,7 @@ def test_a_name_that_is_neither_an_axis_nor_a_part_is_refused(dlas_here: Command
 OWN = """
 import os
 from dataclasses import dataclass
+from tvm import te
 from dlas.schedules.gemm import Gemm
 
 @dataclass(frozen=True)
@@ -76,6 +77,12 @@ class Mine(Gemm):
             os.abort()
         doubled = self.faulty and conv.name == "1x1" and self.fault == "double"
         return super().pack(weight * (2 if doubled else 1), conv)
+
+    def compute(self, x, packed, conv, tail):
+        if self.faulty and conv.name == "one output point":
+            image = x
+            x = te.compute(image.shape, lambda n, *at: image(n, *at) + image(n + 1, *at) * 1e-30, name="seen")
+        return super().compute(x, packed, conv, tail)
 
     def schedule(self, schedule, conv, target):
         if self.faulty and conv.name == "batch 3":
@@ -100,11 +107,12 @@ def test_check_holds_a_users_own_algorithm_to_the_contract(mine: Path) -> None:
 def test_check_goes_through_all_convolutions_and_says_which_are_wrong(mine: Path) -> None:
     checked = dlas(mine, "check", "algorithm", "mine:Mine", "faulty=true", "fault=double")
     assert checked.returncode == 1
-    assert "mine:Mine faulty=true fault=double: right on 1 of 35 convolutions, wrong on 3" in checked.stdout
-    wrong, crashed, broken = (line.partition("=double: ")[2] for line in checked.stderr.splitlines())
+    assert "mine:Mine faulty=true fault=double: right on 0 of 35 convolutions, wrong on 4" in checked.stdout
+    wrong, crashed, outside, broken = (line.partition("=double: ")[2] for line in checked.stderr.splitlines())
     assert wrong.startswith("'1x1' (input 1x32x7x7, weight 16x32x1x1): unpack: relative error")
     assert crashed.startswith("'1x1, stride 2' (input 1x16x8x8, weight 32x16x1x1, strides (2, 2)): killed by")
     assert "SIGABRT (abort) in pack (" in crashed
+    assert outside.startswith("'one output point' (input 1x16x3x3") and "killed by SIGSEGV" in outside
     assert broken.startswith("'batch 3' (input 3x8x9x9, weight 16x8x3x3, padding (1, 1, 1, 1)): ")
     assert "Cannot find a block with the name: nowhere" in broken and "mine.py:" in broken
 
