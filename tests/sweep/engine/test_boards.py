@@ -21,7 +21,7 @@ from dlas.sweep.study import parts
 from dlas.sweep.study.study import Study
 from tests.fixtures import commands
 from tests.fixtures.boards import ALL, STUDY, board_profile, by_device, computed
-from tests.fixtures.engine import rows, run, study_of
+from tests.fixtures.engine import rows, run, run_apart, study_of
 from tests.fixtures.processes import wait_for
 from tests.fixtures.remote import Served, served
 from tests.fixtures.stubs import StubHardware
@@ -31,7 +31,7 @@ from tests.fixtures.stubs import StubHardware
 def test_a_board_gives_the_rows_of_this_machine(tmp_path: Path) -> None:
     axes = 'algorithm = ["gemm", "csr_direct"]\ncompiler = ["hand"]'
     with served(tmp_path) as server:
-        run(Study.parse(STUDY.format(axes=axes, board=board_profile(tmp_path, server))), tmp_path)
+        run_apart(Study.parse(STUDY.format(axes=axes, board=board_profile(tmp_path, server))), tmp_path)
     found = rows(tmp_path)
     assert [row.status for row in found] == ["ok"] * 4, [row.reason for row in found]
     here, board = by_device(found).values()
@@ -48,7 +48,9 @@ def test_a_board_gives_the_rows_of_this_machine(tmp_path: Path) -> None:
 def test_every_algorithm_gives_the_same_on_a_board(tmp_path: Path) -> None:
     names = ", ".join(f'"{name}"' for name in parts.names("algorithm"))
     with served(tmp_path) as server:
-        run(Study.parse(STUDY.format(axes=ALL % names, board=board_profile(tmp_path, server))), tmp_path)
+        run_apart(
+            Study.parse(STUDY.format(axes=ALL % names, board=board_profile(tmp_path, server))), tmp_path
+        )
     found = rows(tmp_path)
     assert {row.status for row in found} == {"ok"}, {row.reason for row in found}
     here, board = by_device(found).values()
@@ -76,7 +78,7 @@ def test_kernels_that_do_not_halt_are_timeouts_here_and_on_a_board(tmp_path: Pat
     axes = 'algorithm = ["tests.sweep.engine.test_boards:Endless", "direct"]\ncompiler = ["untuned"]'
     with served(tmp_path) as server:
         study = Study.parse(STUDY.format(axes=axes, board=board_profile(tmp_path, server, timeout=10.0)))
-        run(study.with_limits(check=30.0), tmp_path)
+        run_apart(study.with_limits(check=30.0), tmp_path)
     ended = {
         (row.algorithm["name"] == "direct", row.hardware["name"] == "local_cpu"): row
         for row in rows(tmp_path)
@@ -108,7 +110,7 @@ def test_what_a_gpu_cannot_run_is_a_row_with_its_reason_before_the_board_is_aske
     profile.write_text(GPU)
     axes = 'compression = ["none", "float16"]\nalgorithm = ["direct"]\ncompiler = ["untuned"]'
     study = Study.parse(STUDY.format(axes=axes, board=profile).replace('"local_cpu", ', ""))
-    run(study, tmp_path)
+    run_apart(study, tmp_path)
     found = {str(row.compression["name"]): row for row in rows(tmp_path)}
     assert {name: (row.status, row.step) for name, row in found.items()} == {
         "none": ("unsupported", "build"),
@@ -227,7 +229,7 @@ def test_thirty_kills_of_the_server_and_ten_of_the_sweep(tmp_path: Path) -> None
         server = stack.enter_context(served(tmp_path))
         text = STUDY.format(axes=axes, board=board_profile(tmp_path, server))
         (tmp_path / "study.toml").write_text(text)
-        run(Study.parse(text), tmp_path / "undisturbed")
+        run_apart(Study.parse(text), tmp_path / "undisturbed")
         expected = {row.id: repr(computed(row)) for row in rows(tmp_path / "undisturbed")}
         assert len(expected) == 8
         chaos = Chaos(tmp_path, expected)
