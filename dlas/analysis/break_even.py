@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -120,7 +121,11 @@ def curves(points: pd.DataFrame) -> list[SpeedCurve]:
         What :func:`dlas.analysis.roles.with_roles` returned.
     """
     labels, library = points["compression"].astype(str), (points["algorithm"] == LIBRARY).to_numpy()
-    labelled = points.assign(technique=labels.map({label: technique(label) for label in labels.unique()}))
+    keys = points[KEYS[1:]].assign(
+        technique=labels.map({label: technique(label) for label in labels.unique()})
+    )
+    names = (*SETTING, "compression", "ratio", "latency_s", SAMPLES)
+    columns = {name: points[name].tolist() for name in names} | {name: keys[name].tolist() for name in KEYS}
     times, pruned = Times(points), (points["kind"] == "pruned").to_numpy(dtype=bool)
     speed_curves, is_dense = [], (labels == DENSE).to_numpy(dtype=bool)
     for inside in groups(points, SETTING):
@@ -128,53 +133,57 @@ def curves(points: pd.DataFrame) -> list[SpeedCurve]:
         if not dense.points or not pruned[inside].any():
             continue
         timed = inside[~np.isnan(times.median[inside])]
-        libraries = _stand_ins(labelled.iloc[timed[library[timed]]], timed[library[timed]])
+        libraries = _stand_ins(columns, times, timed[library[timed]])
         chosen = timed[pruned[timed] & ~np.isin(timed, [line for line, _ in libraries.values()])]
-        for lines in groups(labelled.iloc[chosen], KEYS):
-            levels = _levels(points, times, chosen[lines])
+        for lines in groups(keys.iloc[chosen], KEYS):
+            levels = _levels(columns, times, chosen[lines])
             if len(levels) > 1:
-                speed_curves.append(_curve(labelled, dense.points[0], libraries, levels))
+                speed_curves.append(_curve(columns, dense.points[0], libraries, levels))
     return sorted(speed_curves, key=lambda curve: [natural(getattr(curve, key)) for key in KEYS])
 
 
-def _levels(points: pd.DataFrame, times: Times, lines: npt.NDArray[np.intp]) -> list[int]:
+Columns = Mapping[str, Sequence[Any]]
+"""Values of all points by the name of their column: a row of a table of 60,000 takes a millisecond."""
+
+
+def _levels(columns: Columns, times: Times, lines: npt.NDArray[np.intp]) -> list[int]:
     """Return the fastest line of each ratio, by rising ratio."""
-    ordered = lines[np.argsort(times.median[lines], kind="stable")]
-    ratios = points["ratio"].to_numpy(dtype=float)
     fastest: dict[float, int] = {}
-    for line in ordered[~np.isnan(ratios[ordered])].tolist():
-        fastest.setdefault(float(ratios[line]), line)
+    for line in lines[np.argsort(times.median[lines], kind="stable")].tolist():
+        ratio = columns["ratio"][line]
+        if pd.notna(ratio):
+            fastest.setdefault(float(ratio), line)
     return [fastest[ratio] for ratio in sorted(fastest)]
 
 
-def _stand_ins(libraries: pd.DataFrame, lines: npt.NDArray[np.intp]) -> dict[str, tuple[int, float]]:
+def _stand_ins(columns: Columns, times: Times, lines: npt.NDArray[np.intp]) -> dict[str, tuple[int, float]]:
     """Return, by compression, the line of the fastest library that ran it, and that library's dense time."""
-    place = dict(zip(libraries.index, lines.tolist(), strict=True))
-    dense = libraries[libraries["compression"] == DENSE].sort_values("latency_s", kind="stable")
+    compressions, compilers = columns["compression"], columns["compiler"]
+    ordered = lines[np.argsort(times.median[lines], kind="stable")].tolist()
     stand_ins: dict[str, tuple[int, float]] = {}
-    for _, fastest in dense.iterrows():
-        for index, row in libraries[libraries["compiler"] == fastest["compiler"]].iterrows():
-            if row["compression"] != DENSE:
-                stand_ins.setdefault(str(row["compression"]), (place[index], float(fastest["latency_s"])))
+    for fastest in ordered:
+        if compressions[fastest] != DENSE:
+            continue
+        for line in lines.tolist():
+            if compilers[line] == compilers[fastest] and compressions[line] != DENSE:
+                stand_ins.setdefault(str(compressions[line]), (line, float(columns["latency_s"][fastest])))
     return stand_ins
 
 
 def _curve(
-    points: pd.DataFrame, dense: int, libraries: Mapping[str, tuple[int, float]], lines: list[int]
+    columns: Columns, dense: int, libraries: Mapping[str, tuple[int, float]], lines: list[int]
 ) -> SpeedCurve:
-    samples, first = points[SAMPLES].tolist(), points.iloc[lines[0]]
-    dense_s = float(points["latency_s"].iloc[dense])
-    labels = points["compression"].iloc[lines].astype(str)
-    against = [libraries.get(label, (dense, dense_s)) for label in labels]
+    samples, first, dense_s = columns[SAMPLES], lines[0], float(columns["latency_s"][dense])
+    against = [libraries.get(str(columns["compression"][line]), (dense, dense_s)) for line in lines]
     ratios = intervals.ratios([samples[line] for line, _ in against], [samples[line] for line in lines])
     ratios = ratios * np.array([[dense_s / taken] for _, taken in against])
     return SpeedCurve(
-        setting={name: first[name] for name in SETTING},
-        technique=str(first["technique"]),
-        algorithm=str(first["algorithm"]),
-        compiler=str(first["compiler"]),
+        setting={name: columns[name][first] for name in SETTING},
+        technique=str(columns["technique"][first]),
+        algorithm=str(columns["algorithm"][first]),
+        compiler=str(columns["compiler"][first]),
         dense=dense,
         points=lines,
-        ratios=points["ratio"].iloc[lines].astype(float).tolist(),
+        ratios=[float(columns["ratio"][line]) for line in lines],
         speeds=[(speed, low, high) for speed, low, high in ratios.tolist()],
     )

@@ -198,5 +198,4 @@ def _values(column: pd.Series) -> list[str]:
 
 
 def _positions(column: pd.Series, order: Iterable[str]) -> npt.NDArray[np.int64]:
-    places = {value: place for place, value in enumerate(order)}
-    return np.array([places[value] for value in column.astype(str)], dtype=np.int64)
+    return pd.Categorical(column.astype(str), categories=list(order)).codes.astype(np.int64)

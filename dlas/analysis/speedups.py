@@ -87,25 +87,24 @@ def speedups(points: pd.DataFrame) -> pd.DataFrame:
     """
     times, expectations = Times(points), expected(points).to_numpy()
     names = points["compression"].astype(str).to_numpy()
+    told = points[[name for name in COLUMNS if name in points]].to_dict("records")
     compared = []
     for lines in groups(points, [*SETTING, "compiler"]):
         dense = times.fastest(lines[names[lines] == DENSE])
         for compression in np.unique(names[lines]):
             if compression != DENSE:
                 chosen = lines[names[lines] == compression]
-                compared.append(_compared(points, expectations, chosen, times.fastest(chosen), dense))
+                own = _compared(expectations[chosen], times.fastest(chosen), dense)
+                compared.append(told[chosen[0]] | own)
     return _with_ratios(points, pd.DataFrame(compared, columns=COLUMNS))
 
 
-def _compared(
-    points: pd.DataFrame, expectations: np.ndarray, lines: np.ndarray, best: Winner, dense: Winner
-) -> dict[str, object]:
-    first = points.iloc[lines[0]]
-    own = expectations[lines][~np.isnan(expectations[lines])]
+def _compared(expectations: np.ndarray, best: Winner, dense: Winner) -> dict[str, object]:
+    own = expectations[~np.isnan(expectations)]
     missing = (
         "no time of its own" if not best.points else "" if dense.points else "no time of the dense network"
     )
-    return {name: first[name] for name in COLUMNS if name in points} | {
+    return {
         "expected": float(own[0]) if len(own) else np.nan,
         "point": best.points[0] if best.points else -1,
         "dense_point": dense.points[0] if dense.points else -1,

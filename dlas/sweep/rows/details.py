@@ -112,16 +112,19 @@ def read_details(points: pd.DataFrame) -> Details:
     networks = list(zip(points["dataset"].astype(str), points["model"].astype(str), strict=True))
     details, trajectories = Details(), Trajectories()
     runs: dict[int, list[RowDetails]] = {}
+    told: Counter[tuple[tuple[str, str], ...]] = Counter()
     for folder, row in _rows_at(lines):
         line, own = lines[folder, row.id], RowDetails.of(row)
         if own.layers:
             runs.setdefault(line, []).append(own)
         if own.step is not None:
             trajectories.add(own.step, line, *networks[line])
-        for name, value in own.facts:
-            details.facts.setdefault(name, Counter())[value] += 1
+        told[own.facts] += 1
         if folder == latest[line]:
             _add_curves(details, line, Path(folder) / CURVES / f"{row.id}.json")
+    for facts, count in told.items():
+        for name, value in facts:
+            details.facts.setdefault(name, Counter())[value] += count
     details.layers = {line: _median_times([each.layers for each in own]) for line, own in runs.items()}
     details.profiled_s = {
         line: statistics.median(each.profiled_s for each in own) for line, own in runs.items()

@@ -61,7 +61,7 @@ def _groups(context: Context) -> Groups:
     """Return the points to draw."""
     groups: Groups = {}
     for (place, compression), lines in _all_lines(context).items():
-        if len({context.points["batch"].iloc[line] for line in lines}) >= FEWEST:
+        if len({context.value(line, "batch") for line in lines}) >= FEWEST:
             groups.setdefault(place, {})[compression] = lines
     return {place: _spread(by_compression) for place, by_compression in groups.items()}
 
@@ -116,7 +116,7 @@ def _rows(context: Context, lines: dict[str, list[int]], shown: ByBatch) -> list
     return [
         {
             "p": line,
-            "x": int(context.points["batch"].iloc[line]),
+            "x": int(context.value(line, "batch")),
             "y": significant(shown.values[line]),
             "c": compression,
             "d": compression,
@@ -135,7 +135,7 @@ def _linearity(groups: Groups, values: dict[int, float], context: Context) -> st
         known = [line for line in lines if line in values]
         if len(known) < FEWEST:
             continue
-        batches = context.points["batch"].iloc[known].to_numpy(dtype=float)
+        batches = np.array([float(context.value(line, "batch")) for line in known])
         measured = np.array([values[line] for line in known])
         slope, start = np.polyfit(batches, measured, 1, w=1 / measured)
         errors.append(float(np.mean(np.abs(slope * batches + start - measured) / measured)))

@@ -40,12 +40,12 @@ def section(context: Context) -> Section | Absent:
 
 def _figure(context: Context, gains: pd.DataFrame) -> Figure:
     colours = {name: hue for name, hue in context.colours("compression").items() if name != DENSE}
-    panels = []
+    panels, told = [], gains.to_dict("records")
     for lines in groups(gains, CASE):
-        case = gains.iloc[lines]
-        rows = [_mark(row) for row in case.to_dict("records") if row["expected"] > 0]
+        case = [told[line] for line in lines]
+        rows = [_mark(row) for row in case if row["expected"] > 0]
         if any(row["x"] for row in rows):
-            panels.append(Panel(context.called(case.iloc[0], CASE), rows))
+            panels.append(Panel(context.called(case[0], CASE), rows))
     compared = gains.dropna(subset=["share"])
     reached, slower = int((compared["share"] >= 1).sum()), int((compared["achieved"] < 1).sum())
     sentence = (
