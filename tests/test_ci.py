@@ -13,7 +13,7 @@ from tests.fixtures.package import ROOT
 TOOLS = ("bash", "dirname", "env", "rm", "tail", "timeout")
 TARGETS = ["make install", "make test", "make test-ci"]
 APT_GET = "apt-get -qq -o DPkg::Lock::Timeout=30 -o APT::Install-Recommends=false"
-INSTALLED = [f"{APT_GET} update", f"{APT_GET} install chromium chromium-driver -y"]
+INSTALLED = [f"{APT_GET} update", f"{APT_GET} install chromium chromium-driver valgrind -y"]
 
 
 class Machine:
@@ -65,8 +65,8 @@ def test_packages_are_installed_between_the_tests_without_and_with_them(machine:
 
 
 def test_packages_that_are_here_are_not_installed(machine: Machine) -> None:
-    machine.add("chromium", "")
-    machine.add("chromedriver", "")
+    for program in ("chromium", "chromedriver", "valgrind"):
+        machine.add(program, "")
     assert machine.run() == ("", TARGETS)
 
 
@@ -97,6 +97,8 @@ def test_where_they_cannot_be_installed_one_line_says_why_and_tests_go_on(
         machine.add(program, does)
     printed, calls = machine.run()
     (line,) = printed.splitlines()
-    assert line.startswith("chromium chromium-driver are not installed, tests that need them are skipped: ")
+    assert line.startswith(
+        "chromium chromium-driver valgrind are not installed, tests that need them are skipped: "
+    )
     assert why in line
     assert calls == [*TARGETS[:2], "make test-ci without"]

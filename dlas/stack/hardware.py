@@ -35,6 +35,10 @@ class MeasureSettings:
     """Number of turns to spread the samples over."""
     layer_repeats: Annotated[int, Field(ge=0)] = 20
     """Runs whose layers are timed; 0 for none: layers of rows then hold no times."""
+    callgrind: bool = False
+    """Whether valgrind's callgrind counts the instructions of TVM's programs for processors: a run takes tens
+    of seconds and repeats to the instruction, however busy the machine is.
+    """
 
 
 class Hardware(Part, ABC):

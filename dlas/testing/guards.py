@@ -28,7 +28,7 @@ def guard_kernels(machine: tvm.relax.VirtualMachine, behind: bool) -> None:
         of the alignment; it begins at one otherwise.
     """
 
-    def instead(kernel: Any, name: str, before: bool, _: object, *arguments: Any) -> int:
+    def instead(kernel: Any, name: str, before: bool, _: object, *arguments: Any) -> VMInstrumentReturnKind:
         if name.startswith("vm.") or not before:
             return VMInstrumentReturnKind.NO_OP
         copies = [_guarded(argument, behind) for argument in arguments]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,9 +20,19 @@ from dlas.sweep.rows.results import COMPLETED, UNSTABLE, Row
 
 SLOWER, FASTER, SAME, UNCLEAR = ("slower", "faster", "same", "unclear")
 FAILED, FIXED, APPEARED, GONE = ("failed", "fixed", "appeared", "gone")
+MORE, FEWER = ("more instructions", "fewer instructions")
 OTHER_MACHINE, NO_TIME = ("other machine", "no time")
-OUTCOMES = (SLOWER, FASTER, FAILED, FIXED, APPEARED, GONE, OTHER_MACHINE, UNSTABLE, NO_TIME, UNCLEAR, SAME)
+CHANGED = (SLOWER, MORE, FASTER, FEWER)
+OUTCOMES = (*CHANGED, FAILED, FIXED, APPEARED, GONE, OTHER_MACHINE, UNSTABLE, NO_TIME, UNCLEAR, SAME)
 """Those that a reader looks for come first."""
+UNTOLD = (OTHER_MACHINE, UNSTABLE, NO_TIME, UNCLEAR)
+"""Outcomes of points whose clocks do not tell whether they changed: there counts decide, where both rows have
+some of one counter.
+"""
+COUNTED = {"callgrind": 0.002, "perf_event_open": 0.02}
+"""By counter, the relative difference of instructions that is one: threads that wait for others spin."""
+KERNEL_COUNTED = 0.005
+"""The relative difference of a kernel's instructions that is one: that of the whole may be too small."""
 FALSE_DISCOVERIES = 0.05
 """Share of points called slower or faster that may be neither, on average."""
 TOLERANCE = 0.05
@@ -62,6 +72,16 @@ class Change:
         """Layers by how many seconds they took longer, those that explain the change first."""
         return changed_layers(self.pair)
 
+    @property
+    def kernels(self) -> list[tuple[str, float]]:
+        """Kernels by how many instructions more they have, those that explain the change first."""
+        return _longer(*(row.kernel_instructions if row else {} for row in (self.pair.before, self.pair.now)))
+
+    @property
+    def instructions(self) -> float:
+        """Instructions now over before, NaN where one row has none, or another counter's."""
+        return _instructions(self.pair)
+
 
 @dataclass(frozen=True)
 class Changes:
@@ -81,8 +101,13 @@ class Changes:
         return sum(change.outcome == outcome for change in self.points)
 
     def slower_by(self, share: float) -> list[Change]:
-        """Return the points that are surely slower, by at least some share."""
-        return [each for each in self.points if each.outcome == SLOWER and each.ratio[0] >= 1 + share]
+        """Return the points that are surely slower, or have more instructions, by at least some share."""
+        return [
+            each
+            for each in self.points
+            if (each.outcome == SLOWER and each.ratio[0] >= 1 + share)
+            or (each.outcome == MORE and each.instructions >= 1 + share)
+        ]
 
     def frame(self) -> pd.DataFrame:
         """Return one line a point."""
@@ -119,6 +144,7 @@ def changes_of(pairs: Sequence[Pair]) -> Changes:
     found += [
         Change(pair, _untested(pair), causes(pair)) for pair in pairs if not (pair.timed and pair.one_machine)
     ]
+    found = [replace(each, outcome=_counted(each)) if each.outcome in UNTOLD else each for each in found]
     found.sort(key=lambda each: (OUTCOMES.index(each.outcome), -abs(np.log(each.ratio[0] or 1))))
     return Changes(found, noise, _quantities(pairs))
 
@@ -169,6 +195,29 @@ def _untested(pair: Pair) -> str:
     return OTHER_MACHINE if pair.timed else NO_TIME
 
 
+def _counted(change: Change) -> str:
+    """Return the outcome by instructions where both rows have them, and else as it is."""
+    counter, ratio = _counter(change.pair), change.instructions
+    if counter is None or change.pair.before is None or np.isnan(ratio):
+        return change.outcome
+    before = change.pair.before.kernel_instructions
+    kernels = any(abs(more) > KERNEL_COUNTED * before[name] for name, more in change.kernels)
+    if not kernels and abs(ratio - 1) <= COUNTED.get(counter.partition(",")[0], 0.0):
+        return change.outcome
+    return MORE if ratio > 1 else FEWER
+
+
+def _counter(pair: Pair) -> str | None:
+    """Return what counted the instructions of both rows; None where they differ in that."""
+    counters = {row.counter if row else None for row in (pair.before, pair.now)}
+    return counters.pop() if len(counters) == 1 else None
+
+
+def _instructions(pair: Pair) -> float:
+    before, now = (row.instructions if row else None for row in (pair.before, pair.now))
+    return now / before if _counter(pair) and before and now is not None else np.nan
+
+
 def _quantities(pairs: Sequence[Pair]) -> dict[str, list[tuple[Pair, float]]]:
     """Return the relative differences of other quantities that are worth a word, the largest first."""
     found: dict[str, list[tuple[Pair, float]]] = {}
@@ -184,11 +233,13 @@ def changed_layers(pair: Pair) -> list[tuple[str, float]]:
     """Return the layers that both rows of a point have times of, by how many seconds longer they take now."""
     if pair.before is None or pair.now is None:
         return []
-    times = [_layer_times(row) for row in (pair.before, pair.now)]
-    shared = [name for name in times[1] if name in times[0]]
-    return sorted(
-        ((name, times[1][name] - times[0][name]) for name in shared), key=lambda each: -abs(each[1])
-    )
+    return _longer(_layer_times(pair.before), _layer_times(pair.now))
+
+
+def _longer(before: Mapping[str, float], now: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Return by how much each name has more now, of those that both have, the largest difference first."""
+    shared = ((name, now[name] - before[name]) for name in now if name in before)
+    return sorted(shared, key=lambda each: -abs(each[1]))
 
 
 def _layer_times(row: Row) -> dict[str, float]:
@@ -219,6 +270,7 @@ def _line(change: Change) -> dict[str, object]:
         "status": now.status if now else None,
         "latency_before_s": times[0],
         "latency_s": times[1],
+        "instructions": change.instructions,
         **dict(zip(("ratio", "ratio_low", "ratio_high"), change.ratio, strict=True)),
         "p": change.p,
         "q": change.q,

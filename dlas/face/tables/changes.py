@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 from rich.text import Text
 
-from dlas.analysis.against.changes import OUTCOMES, SAME, UNCLEAR, Change, Changes
+from dlas.analysis.against.changes import FEWER, MORE, OUTCOMES, SAME, UNCLEAR, Change, Changes
 from dlas.analysis.against.noise import RunNoise
 from dlas.face.tables.columns import NOTHING, cell_of, names, numbers, signed, table_of
 from dlas.face.tables.marks import first_shown, shared_values
@@ -24,6 +24,7 @@ AXES = (*PART_AXES, "batch", "task", "seed")
 QUIET = (SAME, UNCLEAR)
 """Outcomes that are counted, and listed only where all points are."""
 STYLES = {"slower": "bad", "faster": "good", "failed": "failed", "fixed": "good"}
+STYLES |= {MORE: "bad", FEWER: "good"}
 NAMED = {"peak_memory_bytes": "peak memory", "model_bytes": "size", "packed_bytes": "size as packed"}
 NAMED |= {"library_bytes": "size of the library"}
 LAYERS = 2
@@ -38,12 +39,14 @@ def grid(changes: Changes, every: bool = False) -> Grid:
     above = [Text(f"{changes.runs[1]} against {changes.runs[0]}: {_counts(changes)}", style="bold")]
     above += [Text(same)] if same else []
     strips = [names(axis, [label(getattr(each.pair.row, axis)) for each in shown], True) for axis in varying]
+    counted = [_instructions(each) for each in shown]
     strips = strips or [names("points", ["all" for _ in shown])]
     strips += [
         numbers("outcome", [Cell(each.outcome, style=STYLES.get(each.outcome, "")) for each in shown]),
         numbers("before, ms", [_ms(each.pair.before) for each in shown]),
         numbers("now, ms", [_ms(each.pair.now) for each in shown]),
         numbers("time [95 % interval]", [_ratio(each) for each in shown]),
+        *([numbers("instructions", counted)] if any(cell is not NOTHING for cell in counted) else []),
         names("layers", [_layers(each) for each in shown]),
         names("what differs", [shortened("; ".join(each.causes)) for each in shown]),
     ]
@@ -76,7 +79,14 @@ def _ratio(change: Change) -> Cell:
     return NOTHING if np.isnan(middle) else Cell(f"{middle:.3f} [{low:.3f}, {high:.3f}]")
 
 
+def _instructions(change: Change) -> Cell:
+    return NOTHING if np.isnan(change.instructions) else Cell(f"{change.instructions:.4f}")
+
+
 def _layers(change: Change) -> Cell:
+    if change.outcome in (MORE, FEWER):
+        told = [f"{name} {more:+,.0f} instructions" for name, more in change.kernels[:LAYERS] if more]
+        return cell_of(", ".join(told) or None, str)
     if change.outcome not in STYLES or np.isnan(change.ratio[0]):
         return NOTHING
     told = [f"{name} {1e3 * seconds:+.3g} ms" for name, seconds in change.layers[:LAYERS]]

@@ -1,4 +1,4 @@
-"""What is refused before a sweep: a folder with rows of another machine, and training on one image."""
+"""What is refused before a sweep: rows of another machine, training on one image, counts without valgrind."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dlas.bench.measuring import callgrind
 from dlas.errors import InputError
-from dlas.stack import TRAINING, Data
+from dlas.stack import TRAINING, Data, MeasureSettings
 from dlas.sweep.rows.columns import INSTANCE
 from dlas.sweep.rows.files import FILE
 from dlas.sweep.rows.labels import rows
@@ -34,6 +35,17 @@ class MachineRows:
     """As :class:`dlas.sweep.rows.schema.Device`."""
     count: int = 0
     """Number of rows."""
+
+
+def check_countable(settings: MeasureSettings) -> None:
+    """Refuse to count instructions where valgrind is not installed.
+
+    Raises
+    ------
+    InputError
+    """
+    if settings.callgrind and (reason := callgrind.missing()):
+        raise InputError(f"`callgrind = true` in [measure] counts instructions, but {reason}")
 
 
 def check_machine(

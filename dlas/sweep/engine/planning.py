@@ -1,6 +1,6 @@
 """Planning: the steps that a point needs, and the keys of what they make.
 
-    network -> [compress ...] -> [tune] -> build -> memory -> check -> measure -> row
+    network -> [compress ...] -> [tune] -> build -> memory -> check -> [count] -> measure -> row
                              `-> kernels, of a point that is predicted
 
 The steps themselves, which run in child processes, are in ``steps/``.
@@ -45,6 +45,7 @@ STEP_AXES: dict[str, tuple[str, ...]] = {
     "build": ("algorithm", "compiler"),
     "memory": (),
     "check": (),
+    "count": (),
     "measure": ("hardware",),
 }
 """The axes whose parts work in a step."""
@@ -62,7 +63,7 @@ class Step:
     """One step of a point."""
 
     name: str
-    """``network``, ``kernels``, ``tune``, ``build``, ``memory``, ``check`` or ``measure``."""
+    """``network``, ``kernels``, ``tune``, ``build``, ``memory``, ``check``, ``count`` or ``measure``."""
     key: str
     """Of the artifact that it makes, or of its input if it makes none."""
     arguments: dict[str, Any]
@@ -88,7 +89,7 @@ class Step:
         """The name of the study's limit of its seconds; ``memory`` is one of bytes."""
         if self.name == "network" and not self.trains:
             return "conversion"
-        return {"memory": "check", "kernels": "build"}.get(self.name, self.name)
+        return {"memory": "check", "kernels": "build", "count": "build"}.get(self.name, self.name)
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class Planner:
         self._content = functools.cache(self._code_and_files)
         self._row_code = functools.cache(self._code_of_row)
         self._source = functools.cache(self._source_of)
-        self._settings = asdict(settings)
+        self._settings = {name: value for name, value in asdict(settings).items() if value is not False}
         self._versions = functools.cache(fingerprint.versions)
         self._target = functools.cache(_target)
         self._recorded_as = functools.cache(_recorded_as)
@@ -175,6 +176,8 @@ class Planner:
         ]
         if tuning_key:
             steps.insert(-3, Step("tune", tuning_key, tuned, "tuning", alone=True))
+        if self._counts(point):
+            steps.append(Step("count", build_key, {**tuned, **built}))
         measure = Step("measure", build_key, {**built, "settings": self._settings}, imports=slow)
         lowered = self._kernels_step(point, common) if kernels and point.compiler_class.lowers else None
         return Plan(
@@ -266,8 +269,14 @@ class Planner:
             **self._key_content("build", point),
         )
 
+    def _counts(self, point: Point) -> bool:
+        """Return whether callgrind counts a point's instructions: it can those of our programs, here."""
+        own = point.compiler_class.lowers and point.task != TRAINING
+        return self.settings.callgrind and own and point.device.local and point.device.target().on_processors
+
     def _row_key(self, point: Point, build_key: str) -> str:
-        code = self._row_code(*(_choices(step, point) for step in ROW_STEPS))
+        steps = (*ROW_STEPS, "count") if self._counts(point) else ROW_STEPS
+        code = self._row_code(*((step, _choices(step, point)) for step in steps))
         return fingerprint.key(id=point.id, build=build_key, settings=self._settings, code=code)
 
     def _key_content(self, step: str, point: Point) -> dict[str, Any]:
@@ -275,9 +284,8 @@ class Planner:
         choices = _choices(step, point)
         return {"options": [choice.content() for _, choice in choices], **self._content(step, choices)}
 
-    def _code_of_row(self, *choices: Choices) -> str:
+    def _code_of_row(self, *steps: tuple[str, Choices]) -> str:
         """Return the digest of the code of the steps between a build and its row."""
-        steps = zip(ROW_STEPS, choices, strict=True)
         modules = (self._modules(step, _workers(own)) for step, own in steps)
         return self._digest(frozenset().union(*modules))
 

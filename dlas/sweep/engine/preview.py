@@ -27,6 +27,7 @@ SIMILAR: dict[str, tuple[Axes, ...]] = {
     "build": (("model", "algorithm", "compiler"), ("model", "compiler name"), ("compiler name",)),
     "memory": (("task", "model", "compiler"), ("task", "model"), ()),
     "check": (("task", "model", "compiler"), ("task", "model"), ()),
+    "count": (("model", "algorithm", "compiler"), ("model",), ()),
     "measure": (("task", "model", "algorithm", "compiler"), ("task", "model"), ()),
 }
 """For each step, what an earlier row that tells its time is equal in: as much as there is such a row."""

@@ -36,7 +36,7 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
     timed = run.facts.get("timed_layers")
     device = {"device": with_core_caches(run.facts["device"])} if "device" in run.facts else {}
     told = _note(network.get("note"), run.facts.get("training_note"))
-    facts = {**network, **run.facts, **device, "note": told}
+    facts = {**network, **run.facts, **run.facts.get("counted", {}), **device, "note": told}
     unstable = outcome.status == "ok" and bool(run.facts.get("unstable"))
     return Row(
         **run.plan.content,

@@ -18,7 +18,7 @@ from pathlib import Path
 from dlas.bench.processes.outcome import FULL, DiskFull
 from dlas.bench.store.cache import Cache, default_root
 from dlas.errors import InputError, Unfinished, unknown
-from dlas.sweep.engine.checks import ADVICE, check_machine, check_trainable
+from dlas.sweep.engine.checks import ADVICE, check_countable, check_machine, check_trainable
 from dlas.sweep.engine.planned import Examples, planned
 from dlas.sweep.engine.point_run import Summary
 from dlas.sweep.engine.preview import Preview, preview
@@ -158,6 +158,7 @@ class Session:
             check_keepable(folder, study.toml())
             for remark in check_machine(study.values("hardware"), folder, anyway, advice):
                 self.display.warn(remark)
+        check_countable(study.measure)
         study.check_size()
         self.display.status(f"{study.name}: checking its parts")  # which imports what they need
         try:
@@ -274,6 +275,7 @@ class Session:
         InputError
             If the study is invalid.
         """
+        check_countable(study.measure)
         study.check_size()
         expansion = study.expansion()
         every = list(self._expanded(study, expansion))

@@ -18,7 +18,7 @@ INSTANCE = "instance"
 """Column that tells machines alike apart, such as boards of one model; missing where there is one alone."""
 SAMPLES = "latency_samples_s"
 """Column of the raw samples: an ndarray of seconds in every cell, empty where nothing was measured."""
-STEPS = ("network", "tune", "build", "memory", "check", "measure")
+STEPS = ("network", "tune", "build", "memory", "check", "count", "measure")
 CLOCKS = ("clock_low_hz", "clock_mean_hz", "clock_high_hz")
 REACHED = ("level", "units", "ratio", "bits")
 """What a compression reached: its level, the shares of units and of weights pruned, the bits of a value."""
@@ -59,6 +59,7 @@ LATENCY = (
 )
 OF_TIME = (*LATENCY, "energy_j")
 """Columns that follow from how long the program took."""
+COUNTERS = ("instructions", "cycles", "cache_misses", "counter", "count_note")
 DISTURBANCES = ("noisy", "noisy_reason", "load", "steal", "drift")
 COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
 SIZES = ("model_bytes", "csr_bytes", "packed_bytes", "library_bytes")
@@ -67,6 +68,7 @@ PROVENANCE = ("cpu", "threads", "processor", MACHINE, MACHINE_ID, INSTANCE, "hos
 ORDER = (
     *("id", "study", *AXES, "status", "reason", "step"),
     *LATENCY,
+    *COUNTERS,
     *DISTURBANCES,
     *CLOCKS,
     *("error", *ACCURACIES, *DIFFERENCES, "test_images", "note"),

@@ -127,6 +127,23 @@ class Row:
     """Processor time of an inference or training step, all threads together: the mean over the samples, with
     what threads spin while they wait. Null where the device's own clock times it: on GPUs and boards.
     """
+    instructions: float | None = None
+    """Instructions of an inference or training step: the mean over the samples of all threads, or one run of
+    the kernels on one thread, as ``counter`` says. Null where nothing counts them: the processor's own
+    counters are hidden on most virtual machines.
+    """
+    cycles: float | None = None
+    """Cycles of the processor meanwhile. Null where ``counter`` is not ``perf_event_open``."""
+    cache_misses: float | None = None
+    """Reads of the last cache that it did not hold. Null where ``counter`` is not ``perf_event_open``."""
+    counter: str | None = None
+    """What counted instructions: ``perf_event_open``, the processor's own, or ``callgrind, x86-64-v3``,
+    valgrind on the program built for that processor. Null where ``instructions`` is.
+    """
+    kernel_instructions: dict[str, int] = field(default_factory=dict)
+    """Instructions by kernel, as callgrind counts them. Empty where it did not."""
+    count_note: str | None = None
+    """Why valgrind could not count. Null where it did, or was not asked."""
     sentinel_s: list[float] = field(default_factory=list)
     """Times of a small fixed program, before and after each slice of samples: the machine's speed."""
     load: float | None = None

@@ -141,6 +141,8 @@ class Seconds(TypedDict, total=False):
     """Measuring its memory; in s."""
     check: float
     """Comparing the build with the network; in s."""
+    count: float
+    """Counting its instructions, where the study asks for that; in s."""
     measure: float
     """Loading the build and timing it; in s."""
 
@@ -173,6 +175,8 @@ class Measure(TypedDict, total=False):
     """Turns that the samples are spread over."""
     layer_repeats: int
     """Runs whose layers are timed; 0 for none. Rows without it: 20."""
+    callgrind: bool
+    """Whether valgrind counted instructions. Rows without it: it did not."""
 
 
 class Device(TypedDict, total=False):

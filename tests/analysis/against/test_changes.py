@@ -14,8 +14,10 @@ from dlas.analysis.against.changes import (
     APPEARED,
     FAILED,
     FASTER,
+    FEWER,
     FIXED,
     GONE,
+    MORE,
     NO_TIME,
     OTHER_MACHINE,
     SLOWER,
@@ -166,3 +168,46 @@ def test_a_view_has_a_line_for_each_point(tmp_path: Path) -> None:
     assert str(view).count("ms") >= 2
     with pytest.raises(InputError, match="a frame lacks what a row says"):
         dlas.compare(dlas.read(b), against=a)
+
+
+def counted(instructions: float, counter: str = "callgrind, x86-64-v3", **kernels: int) -> Row:
+    """Return a row without times that tells instructions."""
+    return row(status="unstable", instructions=instructions, counter=counter, kernel_instructions=kernels)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "outcome"),
+    [
+        (counted(1e6), counted(1.01e6), MORE),
+        (counted(1e6), counted(0.99e6), FEWER),
+        (counted(1e6), counted(1.001e6), UNSTABLE),
+        (counted(1e6, first=1000, second=999_000), counted(1.00002e6, first=1020, second=999_000), MORE),
+        (counted(1e6), counted(1.01e6, "perf_event_open"), UNSTABLE),
+        (counted(1e6, "perf_event_open"), counted(1.01e6, "perf_event_open"), UNSTABLE),
+        (counted(1e6, "perf_event_open"), counted(1.03e6, "perf_event_open"), MORE),
+        (counted(1e6), row(status="unstable"), UNSTABLE),
+    ],
+)
+def test_where_the_clock_does_not_tell_instructions_of_one_counter_do(
+    before: Row, now: Row, outcome: str
+) -> None:
+    (change,) = changes([before], [now]).points
+    assert change.outcome == outcome
+
+
+def test_kernels_with_more_instructions_are_named_and_fail_a_comparison() -> None:
+    found = changes([counted(1e6, a=400, b=600)], [counted(1.1e6, a=401, b=700)])
+    assert found.points[0].kernels == [("b", 100), ("a", 1)]
+    assert found.slower_by(0.05) == found.points and not found.slower_by(0.15)
+    assert found.frame()["instructions"].tolist() == pytest.approx([1.1])
+
+
+def test_a_time_that_is_clear_is_not_overruled_by_counts() -> None:
+    runs = [run_of(seed) for seed in (0, 1)]
+    few, many = (
+        [dataclasses.replace(each, instructions=count, counter="callgrind") for each in run]
+        for run, count in zip(runs, (1e6, 2e6), strict=True)
+    )
+    plain, found = changes(*runs), changes(few, many)
+    assert found.count("same") == plain.count("same") > 0
+    assert found.count(MORE) == plain.count("unclear")

@@ -21,6 +21,8 @@ LATER = {
     **{"memory_s": "float64", "resident_bytes": "Int64", "loading_memory_bytes": "Int64"},
     **{"memory_note": "string", "latency_min_s": "float64", "instance": "string"},
     **dict.fromkeys(("cpu_s", *CLOCKS, *AGREEMENTS, *DIFFERENCES), "float64"),
+    **dict.fromkeys(("instructions", "cycles", "cache_misses", "count_s"), "float64"),
+    **{"counter": "string", "count_note": "string"},
 }
 """Columns that version 0.1.0 did not have."""
 

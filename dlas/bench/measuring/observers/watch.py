@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 
 from dlas.bench.measuring.machine import Machine
 from dlas.bench.measuring.observers.clocks import Clocks
+from dlas.bench.measuring.observers.counters import Counters
 from dlas.bench.measuring.observers.energy import Energy
 from dlas.bench.measuring.observers.latency import Latency
 from dlas.bench.measuring.observers.observer import Observer, Slice
@@ -21,6 +22,8 @@ OBSERVERS: dict[str, type[Observer]] = {
     "processors": Processors,
     "clocks": Clocks,
     "energy": Energy,
+    # The innermost, so that nothing is counted of the others.
+    "counters": Counters,
 }
 """By name, from the outermost: the first begins first and ends last."""
 

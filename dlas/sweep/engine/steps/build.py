@@ -9,7 +9,7 @@ from typing import Any
 
 from dlas.bench.processes.interface import Channel
 from dlas.bench.store.cache import Cache
-from dlas.stack import Backend, Hardware
+from dlas.stack import Backend, Build, Hardware, Target
 from dlas.sweep.engine.steps.artifacts import load_verified, restore_network
 from dlas.sweep.study.point import Point
 
@@ -24,17 +24,21 @@ def run(
 ) -> dict[str, Any]:
     """Compile the network for its target, with the schedules that tuning selected if it ran."""
     cache, point = Cache(Path(root)), Point.of(content)
-    compiler: Backend = point.compiler.make("compiler")
     device: Hardware = point.hardware.make("hardware")
     device.prepare()
-    network = restore_network(cache, network_key, point)
     with cache.create("build", build_key) as (folder, facts):
-        if tuning_key is not None:
-            search = load_verified(cache, "tuning", tuning_key)
-            for name in search.files:
-                shutil.copyfile(search.folder / name, folder / name)
-        built = compiler.build(
-            network, lambda: point.algorithm.make("algorithm"), device.target(), point.batch, folder
-        )
-        facts.update(asdict(built))
+        facts.update(asdict(build_into(folder, cache, point, network_key, tuning_key, device.target())))
     return {}
+
+
+def build_into(
+    folder: Path, cache: Cache, point: Point, network_key: str, tuning_key: str | None, target: Target
+) -> Build:
+    """Compile a point's network for a target into a folder, and return the facts of the build."""
+    compiler: Backend = point.compiler.make("compiler")
+    network = restore_network(cache, network_key, point)
+    if tuning_key is not None:
+        search = load_verified(cache, "tuning", tuning_key)
+        for name in search.files:
+            shutil.copyfile(search.folder / name, folder / name)
+    return compiler.build(network, lambda: point.algorithm.make("algorithm"), target, point.batch, folder)
