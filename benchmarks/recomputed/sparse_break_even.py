@@ -8,10 +8,9 @@ from functools import cache
 import pandas as pd
 
 from benchmarks.recomputed.kept import one, only, points
-from benchmarks.recomputed.markdown import Value, numbers
+from benchmarks.recomputed.markdown import Value
+from benchmarks.recomputed.observed import observed as numbers_of
 from dlas.analysis.break_even import SpeedCurve, curves
-from dlas.analysis.observations import observe
-from dlas.analysis.observations.evidence import Evidence
 
 COMPILERS = {"untuned": "untuned", "`hand`": "hand", "tuned": "metaschedule(trials=8)"}
 
@@ -70,15 +69,13 @@ def left(level: str) -> float:
 
 
 @cache
-def _numbers(observation: str) -> list[str]:
-    """Return the numbers that an observation rests on, in their order."""
-    (verdict,) = (each for each in observe(Evidence(_points())) if each.observation.number == observation)
-    return numbers(" ".join(claim.numbers for claim in verdict.claims))
+def _numbers() -> dict[str, list[str]]:
+    return numbers_of(_points())
 
 
 def observed(observation: str, place: str) -> float:
     """Return a number that an observation rests on, by its place."""
-    return float(_numbers(observation)[int(place)])
+    return float(_numbers()[observation][int(place)])
 
 
 def noisy_share() -> float:

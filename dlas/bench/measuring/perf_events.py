@@ -9,7 +9,7 @@ import ctypes
 import os
 import platform
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 CALL_NUMBERS = {"x86_64": 298, "aarch64": 241, "armv7l": 364, "riscv64": 241}
@@ -72,8 +72,7 @@ class PerfEvents:
         """Begin to count, from 0."""
         self.stop()
         for event in EVENTS:
-            handles = list(self._opened(event, map(int, os.listdir(TASKS))))
-            if handles:
+            if handles := self._opened(event, map(int, os.listdir(TASKS))):
                 self._handles[event] = handles
 
     def stop(self) -> dict[str, float]:
@@ -95,13 +94,19 @@ class PerfEvents:
         self._handles = {}
         return counts
 
-    def _opened(self, event: str, threads: Iterable[int]) -> Iterator[int]:
-        """Open a counter for each thread that is still there."""
+    def _opened(self, event: str, threads: Iterable[int]) -> list[int]:
+        """Open a counter for each thread that is still there; none where one of them cannot be counted."""
+        handles: list[int] = []
         for thread in threads:
             try:
-                yield self._open(event, thread)
-            except OSError:
+                handles.append(self._open(event, thread))
+            except ProcessLookupError:
                 continue
+            except OSError:
+                for handle in handles:
+                    os.close(handle)
+                return []
+        return handles
 
 
 def countable(open_one: Open = open_counter) -> bool:

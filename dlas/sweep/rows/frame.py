@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ import pandas as pd
 
 from dlas.errors import unknown
 from dlas.stack import PART_AXES
+from dlas.sweep.rows import kept_frames
 from dlas.sweep.rows.columns import (
     INSTANCE,
     MACHINE,
@@ -117,37 +119,68 @@ def read_each(
         As for :func:`read`.
     """
     paths = distinct([folders] if isinstance(folders, str | os.PathLike) else folders)
-    table = RowTable()
-    found: list[dict[str, Any]] = []
-    lacking = []
-    count = 0
-    # Layers are most of a row's size: each row is reduced to its record before the next one is read.
-    for path in paths:
-        if predictions and holds_only_predictions(Path(path)):
-            continue
-        ids = set()
-        damaged: dict[int, str] = {}
-        for row in read_current(Path(path), Row.parse if layers else line_reader().line, damaged):
-            ids.add(row.id)
-            if layers:
-                found += layer_records(len(table), row)
-            table.add(str(path), row)
-        lacking.append(missing_points(Path(path), ids))
-        count += len(damaged)
     guesses = (
         [(path, point) for path in paths for point in read_predictions(Path(path))] if predictions else []
     )
+    measured = [str(path) for path in paths if not (predictions and holds_only_predictions(Path(path)))]
+    made = _recalled(measured) if not (layers or guesses) else _made(measured, guesses, layers)
+    if predictions and not layers:
+        _fill_in(made.frame, [point for _, point in guesses])
+    lacking = [missing_points(Path(folder), ids) for folder, ids in made.ids.items()]
+    if any(lacking):
+        made.frame.attrs[MISSING] = [each for each in lacking if each]
+    if made.damaged:
+        made.frame.attrs[DAMAGED] = made.damaged
+    return made.frame
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A table of rows."""
+
+    frame: pd.DataFrame
+    ids: Mapping[str, set[str]]
+    """The points that each folder has rows of."""
+    damaged: int = 0
+    """Number of lines that are no rows."""
+
+
+def _recalled(folders: Sequence[str]) -> _Made:
+    """Return the table of rows as an earlier command kept it, or make it, and keep it if it is large."""
+    if not kept_frames.is_large(folders):
+        return _made(folders)
+    key = kept_frames.key_of(folders)
+    if (frame := kept_frames.recall(key)) is not None:
+        ids = {folder: set(frame.loc[frame["folder"] == folder, "id"]) for folder in folders}
+        return _Made(frame, ids)
+    made = _made(folders)
+    if not made.damaged:
+        kept_frames.keep(key, made.frame)
+    return made
+
+
+def _made(
+    folders: Sequence[str], guesses: Sequence[tuple[PathT, PredictedPoint]] = (), layers: bool = False
+) -> _Made:
+    """Return the table of rows, or of their layers, after them what was predicted."""
+    table = RowTable()
+    found: list[dict[str, Any]] = []
+    ids: dict[str, set[str]] = {}
+    count = 0
+    # Layers are most of a row's size: each row is reduced to its record before the next one is read.
+    for folder in folders:
+        own = ids[folder] = set()
+        damaged: dict[int, str] = {}
+        for row in read_current(Path(folder), Row.parse if layers else line_reader().line, damaged):
+            own.add(row.id)
+            if layers:
+                found += layer_records(len(table), row)
+            table.add(folder, row)
+        count += len(damaged)
     for path, point in guesses:
         table.add(str(path), point.row)
     frame = named(table)
-    if predictions:
-        _fill_in(frame, [point for _, point in guesses])
-    made = layers_frame(frame, found) if layers else frame
-    if any(lacking):
-        made.attrs[MISSING] = [each for each in lacking if each]
-    if count:
-        made.attrs[DAMAGED] = count
-    return made
+    return _Made(layers_frame(frame, found) if layers else frame, ids, count)
 
 
 def without_measured(frame: pd.DataFrame) -> pd.DataFrame:

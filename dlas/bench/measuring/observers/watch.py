@@ -22,7 +22,7 @@ OBSERVERS: dict[str, type[Observer]] = {
     "processors": Processors,
     "clocks": Clocks,
     "energy": Energy,
-    # The innermost, so that nothing is counted of the others.
+    # The innermost: of the others it counts only those that look meanwhile, in threads of their own.
     "counters": Counters,
 }
 """By name, from the outermost: the first begins first and ends last."""
