@@ -86,6 +86,8 @@ def test_one_run_finds_a_kernel_with_two_percent_more_instructions(
         (tmp_path / "own.py").write_text(OWN.replace("MORE = 0", f"MORE = {more}"))
         dlas.run(STUDY, tmp_path / run, cache=tmp_path / "cache", progress="silent")
     before, now = (next(iter(read_rows(tmp_path / run))) for run in ("before", "now"))
+    if "unhandled instruction" in (before.count_note or ""):
+        pytest.skip(f"this valgrind knows not all instructions of this processor: {before.count_note}")
     assert before.counter == now.counter and before.instructions and now.instructions
     assert sum(now.kernel_instructions.values()) == now.instructions
     changes = changes_between(tmp_path / "now", tmp_path / "before")
