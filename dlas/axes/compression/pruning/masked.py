@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,11 +23,13 @@ class MaskedPruning(IterativePruning):
     Subclasses are the :class:`dlas.axes.compression.pruning.units.Units` of their technique.
     """
 
-    relative: ClassVar[bool] = False
-
     def takes(self, conv: nn.Conv2d) -> bool:
         """Return whether this convolution is pruned."""
         return True
+
+    def compared(self, sums: torch.Tensor) -> torch.Tensor:
+        """Return sums of absolute weights as they are compared with other layers': by default as they are."""
+        return sums
 
     def gather(self, values: torch.Tensor, conv: nn.Conv2d) -> torch.Tensor:
         """Return the sums over each unit of values [k, c / groups, r, s]: by default a unit is one weight."""
