@@ -96,6 +96,24 @@ def test_the_papers_networks_and_levels(name: str) -> None:
             assert level == (0.95 if model.name in large or name == "dlas-cifar10" else 0.8)
 
 
+DENSE = {"direct", "gemm", "spatial_pack"}
+SPARSE = {f"csr_{name}" for name in DENSE}
+
+
+@pytest.mark.parametrize("name", sorted(PAPER))
+def test_one_processor_has_the_cells_of_the_papers_figure(name: str) -> None:
+    cells: dict[Any, dict[str, set[str]]] = {}
+    for point in points(EXPERIMENTS / name / "study.toml"):
+        if point.hardware.name == "local_cpu":
+            compilers = cells.setdefault((point.model, point.compression), {})
+            compilers.setdefault(point.compiler.name, set()).add(point.algorithm.name)
+    assert len(cells) == PAPER[name]
+    for (_, compression), compilers in cells.items():
+        pruned = compression.name.endswith("_pruning")
+        assert compilers["metaschedule"] == (SPARSE if pruned else DENSE)
+        assert compilers["untuned"] == ({*SPARSE, "direct"} if pruned else DENSE)
+
+
 @pytest.mark.parametrize("name", sorted(PAPER))
 def test_a_curve_has_every_level_of_the_grid(name: str) -> None:
     found = {point.compression for point in points(EXPERIMENTS / name / "accuracy.toml")}
@@ -103,6 +121,8 @@ def test_a_curve_has_every_level_of_the_grid(name: str) -> None:
         levels = [dict(choice.options)["level"] for choice in found if choice.name == technique]
         grid = parts.find("compression", technique).cls.GRID
         assert sorted(set(levels) - {"elbow"}) == list(grid) and "elbow" in levels
+    by = {dict(choice.options)["elbow"] for choice in found if dict(choice.options).get("level") == "elbow"}
+    assert by == {"knee"}
 
 
 def test_the_study_of_sparse_networks_decides_the_observations_that_it_is_about(tmp_path: Path) -> None:

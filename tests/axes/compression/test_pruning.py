@@ -22,6 +22,7 @@ from dlas.axes.compression.pruning.masked import MaskedPruning
 from dlas.axes.compression.pruning.units import nonzero_units, prunable, share_pruned
 from dlas.axes.compression.weight_pruning import WeightPruning
 from dlas.axes.models.cifar_resnet18 import CifarResnet18
+from dlas.axes.models.cifar_vgg16 import CifarVgg16
 from dlas.errors import Unsupported
 from dlas.networks import training
 from dlas.networks.recipes import Recipe
@@ -132,6 +133,16 @@ def test_filters_of_different_layers_are_compared_as_is_asked_for(
     part.prune(network_of(module), 0.5, tiny_data(), workspace(Path()))
     found = [(weight != 0).flatten(1).any(dim=1).tolist() for weight in conv_weights(module).values()]
     assert found == stay
+
+
+def test_plain_sums_take_whole_layers_where_relative_ones_take_none() -> None:
+    dead = {}
+    for importance in ("plain", "relative"):
+        module = CifarVgg16(width=0.25).module((3, 32, 32), 10)
+        part = ChannelPruning(level=0.5, importance=importance)  # type: ignore[arg-type]
+        part.prune(network_of(module), 0.5, tiny_data(), workspace(Path()))
+        dead[importance] = sum(not weight.any() for weight in conv_weights(module).values())
+    assert dead["relative"] == 0 and dead["plain"] >= 5, dead
 
 
 def test_weights_of_different_layers_are_compared_as_they_are() -> None:
