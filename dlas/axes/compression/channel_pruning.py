@@ -48,11 +48,12 @@ class ChannelPruning(Channels, MaskedPruning):
         InputError
         """
         super().verify()
-        ranked_by_l1 = self.criterion == "l1" and self.scope == "global"
+        ranked_by_l1 = self.criterion == "l1" and self.scope == "global" and not self.layers
         if self.importance != "relative" and not ranked_by_l1:
+            given = f"layers = {self.layers!r}" if self.layers else f"scope = {self.scope!r}"
             raise InputError(
                 f"importance = {self.importance!r} has no effect with criterion = {self.criterion!r} and "
-                f"scope = {self.scope!r}: it compares sums of absolute weights, 'l1', of all layers, 'global'"
+                f"{given}: it compares sums of absolute weights, 'l1', of all layers, 'global'"
             )
 
     def compared(self, sums: torch.Tensor) -> torch.Tensor:
