@@ -139,7 +139,7 @@ def test_plain_sums_take_whole_layers_where_relative_ones_take_none() -> None:
     dead = {}
     for importance in ("plain", "relative"):
         module = CifarVgg16(width=0.25).module((3, 32, 32), 10)
-        part = ChannelPruning(level=0.5, importance=importance)  # type: ignore[arg-type]
+        part = ChannelPruning(level=0.5, importance=importance)
         part.prune(network_of(module), 0.5, tiny_data(), workspace(Path()))
         dead[importance] = sum(not weight.any() for weight in conv_weights(module).values())
     assert dead["relative"] == 0 and dead["plain"] >= 5, dead
