@@ -152,6 +152,16 @@ def cifar_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def fashion_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a small Fashion-MNIST."""
+    from tests.fixtures.image_files import write_fashion_mnist
+
+    root = tmp_path_factory.mktemp("fashion")
+    write_fashion_mnist(root)
+    return root
+
+
+@pytest.fixture(scope="session")
 def imagenet_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a small ImageNet."""
     from tests.fixtures.image_files import write_imagenet

@@ -13,7 +13,8 @@ from tests.fixtures.package import ROOT
 TOOLS = ("bash", "dirname", "env", "rm", "tail", "timeout")
 TARGETS = ["make install", "make test", "make test-ci"]
 APT_GET = "apt-get -qq -o DPkg::Lock::Timeout=30 -o APT::Install-Recommends=false"
-INSTALLED = [f"{APT_GET} update", f"{APT_GET} install chromium chromium-driver valgrind -y"]
+PACKAGES = "chromium chromium-driver valgrind dataset-fashion-mnist"
+INSTALLED = [f"{APT_GET} update", f"{APT_GET} install {PACKAGES} -y"]
 
 
 class Machine:
@@ -67,11 +68,16 @@ def test_packages_are_installed_between_the_tests_without_and_with_them(machine:
 def test_packages_that_are_here_are_not_installed(machine: Machine) -> None:
     for program in ("chromium", "chromedriver", "valgrind"):
         machine.add(program, "")
+    machine.add("dpkg", "echo Status: install ok installed")
     assert machine.run() == ("", TARGETS)
+    machine.add("dpkg", "exit 1")  # the data set alone is missing
+    (machine.folder / "calls").unlink()
+    assert machine.run() == ("", [*TARGETS[:2], *INSTALLED, TARGETS[2]])
 
 
 def test_a_browser_without_its_driver_is_not_enough(machine: Machine) -> None:
     machine.add("chromium", "")
+    machine.add("dpkg", "")
     assert machine.run()[1] == [*TARGETS[:2], *INSTALLED, TARGETS[2]]
 
 
@@ -97,8 +103,6 @@ def test_where_they_cannot_be_installed_one_line_says_why_and_tests_go_on(
         machine.add(program, does)
     printed, calls = machine.run()
     (line,) = printed.splitlines()
-    assert line.startswith(
-        "chromium chromium-driver valgrind are not installed, tests that need them are skipped: "
-    )
+    assert line.startswith(f"{PACKAGES} are not installed, tests that need them are skipped: ")
     assert why in line
     assert calls == [*TARGETS[:2], "make test-ci without"]

@@ -30,6 +30,20 @@ STUDIES = sorted(EXPERIMENTS.glob("*/*.toml"))
 READMES = sorted(EXPERIMENTS.glob("*/README.md"))
 PAPER = {"dlas-cifar10": 4 * 5, "dlas-imagenet": 4 * 5}
 """Networks of Tables 2 and 5, with their compressions."""
+FIGURES = {
+    "dlas-cifar10/study": 4 * 5,
+    "dlas-imagenet/study": 4 * 5,
+    "dlas-imagenet/x86": 3 * 5,
+    "dlas-imagenet/x86-densenet161": 4,  # the paper could not run it in int8
+    "dlas-fashion/latency": 4 * 5,
+}
+"""Studies that have the cells of Figure 4 or 6 on one processor."""
+CURVES = {
+    "dlas-cifar10/accuracy": {"knee"},
+    "dlas-imagenet/accuracy": {"knee"},
+    "dlas-fashion/study": {"knee", "tolerance"},
+}
+"""Studies that have all levels of both prunings, and by what they choose the elbow."""
 
 
 def points(path: Path) -> list[Any]:
@@ -41,7 +55,11 @@ def test_every_study_expands(path: Path) -> None:
     study = Study.read(path)
     study.check_size()
     expansion = study.expansion()
-    assert list(study.points(expansion))
+    every = list(study.points(expansion))
+    assert every
+    for model in {point.model for point in every}:
+        if "weights" not in dict(model.options):
+            model.verify("model")
     assert len(expansion.skipped) == len(study.skip), "a rule that skips nothing"
     assert study.name == path.parent.name + ("" if path.stem == "study" else f"-{path.stem}")
 
@@ -96,13 +114,56 @@ def test_the_papers_networks_and_levels(name: str) -> None:
             assert level == (0.95 if model.name in large or name == "dlas-cifar10" else 0.8)
 
 
-@pytest.mark.parametrize("name", sorted(PAPER))
+DENSE = {"direct", "gemm", "spatial_pack"}
+SPARSE = {f"csr_{name}" for name in DENSE}
+
+
+@pytest.mark.parametrize("name", sorted(FIGURES))
+def test_one_processor_has_the_cells_of_the_papers_figure(name: str) -> None:
+    cells: dict[Any, dict[str, set[str]]] = {}
+    for point in points(EXPERIMENTS / f"{name}.toml"):
+        if point.hardware.name == "local_cpu":
+            compilers = cells.setdefault((point.model, point.compression), {})
+            compilers.setdefault(point.compiler.name, set()).add(point.algorithm.name)
+    assert len(cells) == FIGURES[name]
+    for (_, compression), compilers in cells.items():
+        pruned = compression.name.endswith("_pruning")
+        assert compilers["metaschedule"] == (SPARSE if pruned else DENSE)
+        assert compilers["untuned"] == ({*SPARSE, "direct"} if pruned else DENSE)
+
+
+@pytest.mark.parametrize("name", sorted(CURVES))
 def test_a_curve_has_every_level_of_the_grid(name: str) -> None:
-    found = {point.compression for point in points(EXPERIMENTS / name / "accuracy.toml")}
+    found = {point.compression for point in points(EXPERIMENTS / f"{name}.toml")}
     for technique in ("weight_pruning", "channel_pruning"):
         levels = [dict(choice.options)["level"] for choice in found if choice.name == technique]
         grid = parts.find("compression", technique).cls.GRID
         assert sorted(set(levels) - {"elbow"}) == list(grid) and "elbow" in levels
+    elbows = [dict(choice.options) for choice in found if dict(choice.options).get("level") == "elbow"]
+    assert {options.get("elbow", "tolerance") for options in elbows} == CURVES[name]
+
+
+def test_shares_by_layer_are_measured_for_the_networks_and_levels_that_are_timed() -> None:
+    def pruned(name: str) -> set[tuple[str, str, float]]:
+        found = {(each.model.name, each.compression) for each in points(EXPERIMENTS / "dlas-imagenet" / name)}
+        return {
+            (model, to.name, dict(to.options)["level"]) for model, to in found if to.name.endswith("pruning")
+        }
+
+    timed = pruned("x86.toml") | pruned("x86-densenet161.toml")
+    assert pruned("levels.toml") == timed == pruned("study.toml")
+
+
+def test_times_on_photographs_are_of_networks_whose_accuracy_is_known() -> None:
+    known = {
+        (each.dataset, each.model, each.compression)
+        for each in points(EXPERIMENTS / "dlas-fashion" / "study.toml")
+    }
+    timed = {
+        (each.dataset, each.model, each.compression)
+        for each in points(EXPERIMENTS / "dlas-fashion" / "latency.toml")
+    }
+    assert timed < known, "a network that would be trained once more"
 
 
 def test_the_study_of_sparse_networks_decides_the_observations_that_it_is_about(tmp_path: Path) -> None:

@@ -7,10 +7,23 @@ import inspect
 import re
 from pathlib import Path
 
+from dlas.axes.datasets.fashion_mnist import INSTALLED, FashionMnist
 from dlas.errors import MissingData
 from dlas.stack import Dataset
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+FASHION = (
+    "T-shirt/top",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "ankle boot",
+)
 SECTION = re.compile(r"\n\n\w+\n---.*", re.DOTALL)
 """The sections of a docstring, such as its parameters."""
 
@@ -37,6 +50,8 @@ def labels(name: str, dataset: Dataset, classes: int) -> list[str]:
     names = _folder_names(dataset) if name == "imagenet" else {}
     if name == "cifar10":
         names = dict(enumerate(CIFAR10))
+    if isinstance(dataset, FashionMnist) and dataset.root == INSTALLED:  # elsewhere may be MNIST's digits
+        names = dict(enumerate(FASHION))
     return [names.get(number, str(number)) for number in range(classes)]
 
 

@@ -153,7 +153,9 @@ class _Learner(lightning.LightningModule):
             every = recipe.step_epochs * steps // recipe.epochs
             schedule = lr_scheduler.StepLR(optimizer, every, recipe.step_factor)
         else:
-            schedule = lr_scheduler.OneCycleLR(optimizer, recipe.learning_rate, total_steps=steps)
+            schedule = lr_scheduler.OneCycleLR(
+                optimizer, recipe.learning_rate, total_steps=steps, cycle_momentum=recipe.cycle_momentum
+            )
         return [optimizer], [{"scheduler": schedule, "interval": "step"}]
 
     def end_epoch(self) -> None:

@@ -15,7 +15,7 @@ from dlas.sweep.study import parts
 from dlas.testing import check_dataset
 from dlas.testing.networks import TinyDataset
 
-OUTSIDE = {"cifar10": "cifar_root", "imagenet": "imagenet_root"}
+OUTSIDE = {"cifar10": "cifar_root", "fashion_mnist": "fashion_root", "imagenet": "imagenet_root"}
 """Data sets that read files, and the fixture that writes a few."""
 
 

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from dlas.axes.datasets import fashion_mnist
 from dlas.axes.datasets.cifar10 import DEVIATION, MEAN, Cifar10
 from dlas.axes.datasets.digits import Digits
+from dlas.axes.datasets.fashion_mnist import FashionMnist
 from dlas.axes.datasets.imagenet import DEVIATION as IMAGENET_DEVIATION
 from dlas.axes.datasets.imagenet import MEAN as IMAGENET_MEAN
 from dlas.axes.datasets.imagenet import Imagenet
 from dlas.deployment.extensions import extensions
-from dlas.deployment.pictures import CIFAR10, labels, preparation
+from dlas.deployment.pictures import CIFAR10, FASHION, labels, preparation
 from dlas.deployment.runtimes.torch import check_plain
 from dlas.deployment.runtimes.tvm import read_tensors
 from dlas.stack import Data, Dataset, Target
@@ -57,6 +59,7 @@ def numbers_of(dataset: Dataset) -> list[float]:
 def test_a_readme_says_how_images_are_normalised() -> None:
     assert numbers_of(Cifar10("nowhere")) == pytest.approx([*MEAN.ravel(), *DEVIATION.ravel()])
     assert numbers_of(Imagenet("nowhere")) == pytest.approx([*IMAGENET_MEAN, *IMAGENET_DEVIATION])
+    assert numbers_of(FashionMnist()) == pytest.approx([fashion_mnist.MEAN, fashion_mnist.DEVIATION])
     mean, deviation = numbers_of(Digits())
     # Grey levels reach from 0 to 1.
     images, _ = Digits().load().train[range(1077)]
@@ -72,6 +75,8 @@ def test_classes_have_their_names_where_the_data_set_has_any(imagenet_root: Path
     folders = sorted(path.name for path in (imagenet_root / "val").iterdir())
     assert labels("imagenet", Imagenet(str(imagenet_root), 32), len(folders)) == folders
     assert labels("digits", Digits(), 3) == ["0", "1", "2"]
+    assert labels("fashion_mnist", FashionMnist(), 10) == list(FASHION)
+    assert labels("fashion_mnist", FashionMnist("mnist"), 3) == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize(

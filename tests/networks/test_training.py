@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from dlas.axes.datasets.digits import random_affine
 from dlas.axes.models.cifar_resnet18 import CifarResnet18
@@ -73,8 +74,36 @@ def equal(one: State, other: State) -> bool:
 
 def test_the_papers_recipe() -> None:
     assert RECIPES["paper"] == Recipe(
-        epochs=200, learning_rate=5e-2, schedule="one_cycle", batch=128, momentum=0.9, weight_decay=5e-4
+        epochs=200,
+        learning_rate=5e-2,
+        schedule="one_cycle",
+        batch=128,
+        momentum=0.9,
+        cycle_momentum=False,
+        weight_decay=5e-4,
     )
+
+
+@pytest.mark.parametrize(("cycles", "lowest", "highest"), [(True, 0.85, 0.95), (False, 0.9, 0.9)])
+def test_momentum_cycles_against_the_learning_rate_or_stays(
+    cycles: bool, lowest: float, highest: float, tmp_path: Path
+) -> None:
+    seen: list[tuple[float, float]] = []
+
+    def note(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        (group,) = optimizer.param_groups
+        seen.append((group["lr"], group["momentum"]))
+
+    handle = register_optimizer_step_post_hook(note)
+    try:
+        train(tmp_path, cycle_momentum=cycles)
+    finally:
+        handle.remove()
+    rates, momenta = zip(*seen, strict=True)
+    assert max(rates) > 10 * rates[0], "the learning rate cycles in either case"
+    assert (min(momenta), max(momenta)) == pytest.approx((lowest, highest), abs=0.01)
+    if cycles:
+        assert momenta[rates.index(max(rates))] == min(momenta)
 
 
 @pytest.mark.parametrize("schedule", ["one_cycle", "cosine", "constant", "step"])

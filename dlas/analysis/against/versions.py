@@ -16,9 +16,7 @@ from dlas.sweep.rows.machines import machine_id, machine_names
 from dlas.sweep.rows.results import Row, read_rows
 
 UNKNOWN = "unknown machine"
-
-
-Place = tuple[str, str | None]
+PointOnMachine = tuple[str, str | None]
 """The id of a point and the fingerprint of a machine."""
 
 
@@ -70,10 +68,10 @@ def lines_of(versions: Iterable[Iterable[Row]]) -> tuple[list[VersionLine], int]
     versions : iterable of iterable of Row
         All rows of each folder.
     """
-    found: dict[Place, list[VersionRow]] = {}
+    found: dict[PointOnMachine, list[VersionRow]] = {}
     untimed = 0
     for number, rows in enumerate(versions):
-        own: dict[Place, dict[str, Row]] = {}
+        own: dict[PointOnMachine, dict[str, Row]] = {}
         for row in rows:
             if row.timed:
                 keys = own.setdefault((row.id, machine_id(row.device)), {})

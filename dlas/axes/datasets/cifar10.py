@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.nn import functional
 
+from dlas.axes.datasets.pixels.augmentation import mirrored_at_random, random_windows
 from dlas.errors import InputError, MissingData
 from dlas.stack import Data, Dataset, Images, Labels
 
@@ -127,14 +127,8 @@ def crop_and_mirror(images: torch.Tensor) -> torch.Tensor:
     Tensor, [n, 3, h, w]
         Drawn with torch's default generator.
     """
-    n, _, h, w = images.shape
     black = torch.from_numpy(-MEAN / DEVIATION)
-    padded = functional.pad(images - black, [PADDING] * 4) + black
-    windows = padded.unfold(2, h, 1).unfold(3, w, 1)  # a view: [n, c, 9, 9, h, w]
-    top, left = torch.randint(0, 2 * PADDING + 1, (2, n))
-    cropped = windows[torch.arange(n), :, top, left]
-    mirrored = torch.rand(n) < 0.5
-    return torch.where(mirrored[:, None, None, None], cropped.flip(3), cropped)
+    return mirrored_at_random(random_windows(images, black, PADDING))
 
 
 class _NumpyStandIn:

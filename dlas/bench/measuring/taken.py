@@ -148,5 +148,6 @@ def instability(slices: Sequence[Slice]) -> tuple[float, str]:
     scores = []
     for what, (name, seconds) in found.items():
         apart = max(seconds) / min(seconds) if min(seconds, default=0) > 0 else 1.0
-        scores.append((apart / UNSTABLE[name], f"{what} differ by a factor of {apart:.2g}"))
+        factor = f"{apart:.1f}" if apart < 10 else f"{apart:.0f}"
+        scores.append((apart / UNSTABLE[name], f"{what} differ by a factor of {factor}"))
     return max(scores)

@@ -98,6 +98,8 @@ class TaskError:
     """The status of the point's row."""
     cause: Literal["code", "memory", "disk", "artifact", "device"] = "code"
     """Resource that ran out, was damaged or cannot be reached; ``code`` for other errors."""
+    place: str = ""
+    """File and line of an error in the code, ``mine.py:12``; empty where they are not known."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sysconfig
+import traceback
 from dataclasses import dataclass
+from pathlib import Path
 
 from dlas.bench.processes.events import ChildEnd, TaskError
 from dlas.errors import PointError, Unreachable
@@ -14,6 +17,9 @@ MOST_CHARACTERS = 2000
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FULL_WORDS = tuple(map(os.strerror, FULL))
 """What libraries and linkers say of a full disk in exceptions of their own."""
+
+LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+"""Folders of code that nobody looks for a fault in first."""
 
 
 class DiskFull(Exception):
@@ -76,7 +82,15 @@ def describe_exception(error: BaseException) -> TaskError:
         return TaskError(name, text, cause="memory")
     if (isinstance(error, OSError) and error.errno in FULL) or any(words in text for words in FULL_WORDS):
         return TaskError(name, text, cause="disk")
-    return TaskError(name, text)
+    return TaskError(name, text, place=_place(error))
+
+
+def _place(error: BaseException) -> str:
+    """Return the file and line of the last call in an own file, such as that of a part; empty without one."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if Path(frame.filename).is_absolute() and not frame.filename.startswith(LIBRARIES):
+            return f"{Path(frame.filename).name}:{frame.lineno}"
+    return ""
 
 
 def _by_exception(step: str, error: TaskError) -> Outcome:
@@ -89,7 +103,8 @@ def _by_exception(step: str, error: TaskError) -> Outcome:
         return Outcome("failed", f"{step}: {text}", unreachable=True)
     if error.cause == "memory":
         return Outcome("failed", f"{step} ran out of memory: {text}")
-    return Outcome("failed", f"{step}: {error.name}: {text}", corrupt=error.cause == "artifact")
+    place = f" ({error.place})" if error.place else ""
+    return Outcome("failed", f"{step}: {error.name}: {text}{place}", corrupt=error.cause == "artifact")
 
 
 def _line(text: str) -> str:

@@ -226,7 +226,8 @@ class SweepProgress(Progress):
         if row.latency_s:
             what = "; ".join(filter(None, (self._timed(row, names), what)))
         elif row.tuning and row.status == "ok":
-            what = "{trials} trials, {valid} of them valid, in {seconds:.3g} s".format(**row.tuning)
+            what = "{trials} trials, {valid} of them valid".format(**row.tuning)
+            what += f", in {duration(row.tuning['seconds'])}"
         colour = COLOURS[row.status]
         self._print(
             f"{self._kept + self._rows}/{self.total} [{colour}]{row.status}[/{colour}] "
@@ -241,7 +242,8 @@ class SweepProgress(Progress):
             self._best[kind] = min(self._best.get(kind, (median, names)), (median, names))
             self._latest = kind
         mark = " noisy" if row.noisy else ""
-        return f"{median * 1e3:.3g} ms [{low * 1e3:.3g}, {high * 1e3:.3g}]{mark}"
+        time, *bounds = (milliseconds(seconds, digits=3) for seconds in (median, low, high))
+        return f"{time} ms [{', '.join(bounds)}]{mark}"
 
     def _steps(self, runs: Sequence[PointRun], written: int) -> Steps:
         """Return the steps of the points without a row at the start; most points have about as many."""

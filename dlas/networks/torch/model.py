@@ -56,15 +56,7 @@ class TorchModel(Model):
         """
 
     def recipe_for(self, data: Data) -> Recipe | None:
-        """Return how to train on ``data``, or None for not at all.
-
-        Raises
-        ------
-        InputError
-            If ``epochs`` is given for a training that does not take place.
-        """
-        if self.recipe == "none" and self.epochs:
-            raise InputError(f"epochs = {self.epochs} has no effect with recipe = 'none'")
+        """Return how to train on ``data``, or None for not at all."""
         from_file_or_unlabelled = self.weights != "none" or not data.labelled
         if self.recipe == "none" or (self.recipe == "auto" and from_file_or_unlabelled):
             return None
@@ -84,7 +76,15 @@ class TorchModel(Model):
         return state
 
     def verify(self) -> None:
-        """Read the weights file, if one is named; :meth:`build` checks that it fits the network."""
+        """Read the weights file, if one is named; :meth:`build` checks that it fits the network.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged, or ``epochs`` is given for a training that does not take place.
+        """
+        if self.recipe == "none" and self.epochs:
+            raise InputError(f"epochs = {self.epochs} has no effect with recipe = 'none'")
         path = self.weights_file()
         if path:
             read_weights(path)
@@ -103,7 +103,7 @@ class TorchModel(Model):
             If the network cannot take images of this shape, or would have to
             be trained on images without labels.
         InputError
-            If the weights file is damaged or of another network, or options contradict each other.
+            If the weights file is damaged or of another network.
         """
         recipe, path = self.recipe_for(data), self.weights_file()
         if recipe and not data.labelled:

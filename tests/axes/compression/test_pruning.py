@@ -22,12 +22,14 @@ from dlas.axes.compression.pruning.masked import MaskedPruning
 from dlas.axes.compression.pruning.units import nonzero_units, prunable, share_pruned
 from dlas.axes.compression.weight_pruning import WeightPruning
 from dlas.axes.models.cifar_resnet18 import CifarResnet18
+from dlas.axes.models.cifar_vgg16 import CifarVgg16
 from dlas.errors import Unsupported
 from dlas.networks import training
 from dlas.networks.recipes import Recipe
 from dlas.networks.torch.network import TorchNetwork, conv_weights
 from dlas.stack import Arrays, Data, Facts, SavedNetwork, csr_bytes
 from dlas.sweep.study import parts
+from tests.fixtures.package import ROOT
 from tests.fixtures.tiny import (
     CLASSES,
     LEVELS,
@@ -115,6 +117,38 @@ def test_filters_of_least_sum_go_whole() -> None:
     weight = [[[[1.0]], [[1.0]]], [[[-3.0]], [[0.5]]], [[[0.0]], [[-1.5]]], [[[2.0]], [[2.0]]]]
     left = pruned(ChannelPruning(level=0.5), one_layer(weight))
     assert left.flatten(1).tolist() == [[0, 0], [-3.0, 0.5], [0, 0], [2.0, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("importance", "stay"),
+    # By plain sums, 1 and 3 against 8 and 12, the small layer goes; by their means, 0.5 and 1.5, 0.8 and 1.2.
+    [("plain", [[False, False], [True, True]]), ("relative", [[False, True], [False, True]])],
+)
+def test_filters_of_different_layers_are_compared_as_is_asked_for(
+    importance: Any, stay: list[list[bool]]
+) -> None:
+    first, second = one_layer([[[[1.0]]], [[[-3.0]]]])[0], one_layer([[[[4.0]]] * 2, [[[-6.0]]] * 2])[0]
+    module = nn.Sequential(first, second)
+    part = ChannelPruning(level=0.5, importance=importance)
+    part.prune(network_of(module), 0.5, tiny_data(), workspace(Path()))
+    found = [(weight != 0).flatten(1).any(dim=1).tolist() for weight in conv_weights(module).values()]
+    assert found == stay
+
+
+def test_plain_sums_take_whole_layers_where_relative_ones_take_none() -> None:
+    dead = {}
+    for importance in ("plain", "relative"):
+        module = CifarVgg16(width=0.25).module((3, 32, 32), 10)
+        part = ChannelPruning(level=0.5, importance=importance)
+        part.prune(network_of(module), 0.5, tiny_data(), workspace(Path()))
+        dead[importance] = sum(not weight.any() for weight in conv_weights(module).values())
+    assert dead["relative"] == 0 and dead["plain"] >= 5, dead
+
+
+def test_weights_of_different_layers_are_compared_as_they_are() -> None:
+    module = nn.Sequential(one_layer([[[[1.0, -3.0]]]])[0], one_layer([[[[4.0, -6.0]]]])[0])
+    WeightPruning(level=0.5).prune(network_of(module), 0.5, tiny_data(), workspace(Path()))
+    assert [weight.flatten().tolist() for weight in conv_weights(module).values()] == [[0, 0], [4, -6]]
 
 
 def test_blocks_share_a_place_and_the_last_may_be_smaller() -> None:
@@ -285,6 +319,31 @@ LEVELS_OF_CURVE = [0.0, 0.5, 0.6, 0.7, 0.8, 0.9]
 )
 def test_the_elbow_by_knee(accuracies: list[float], place: int) -> None:
     assert knee(LEVELS_OF_CURVE, accuracies) == place
+
+
+# DLAS, Tables 2 and 5: top-1 of the dense network, then at the elbows of weights and of channels, percent.
+ELBOWS = {
+    "cifar_mobilenet_v2": (93.2, 92.7, 89.3), "cifar_resnet18": (94.3, 94.7, 89.0),
+    "cifar_vgg16": (92.9, 93.1, 85.7), "cifar_mobilenet_v1": (91.3, 90.9, 86.9),
+    "mobilenet_v2": (71.9, 58.4, 49.9), "resnet50": (76.1, 67.3, 46.6),
+    "densenet161": (77.1, 74.3, 62.7), "efficientnet_b0": (77.7, 65.3, 54.9),
+}  # fmt: skip
+
+
+def test_one_point_is_stricter_than_the_papers_elbows_as_the_page_says() -> None:
+    drops = [dense - at for dense, *elbows in ELBOWS.values() for at in elbows]
+    lost = [
+        drop for dense, *elbows in ELBOWS.values() for drop in (dense - at for at in elbows) if drop > 1.0
+    ]
+    page = " ".join((ROOT / "docs" / "studies.md").read_text().split())
+    assert (
+        f"{len(lost)} of the paper's {len(drops)} elbows lose more, {min(lost):.1f} to {max(lost):.1f} points"
+        in page
+    )
+    refused = [
+        last_within([dense / 100, at / 100], 0.01) for dense, *elbows in ELBOWS.values() for at in elbows
+    ]
+    assert refused.count(0) == len(lost)
 
 
 def saved_network(number: int, level: float, accuracy: float | None) -> SavedNetwork:

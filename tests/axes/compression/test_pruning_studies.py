@@ -127,6 +127,7 @@ def test_the_papers_fine_tuning() -> None:
         assert recipe is not None
         assert (recipe.epochs, recipe.learning_rate, recipe.schedule) == (epochs, rate, schedule)
         assert (recipe.momentum, recipe.weight_decay) == (0.9, 5e-4)
+        assert not (recipe.schedule == "one_cycle" and recipe.cycle_momentum)
     assert WeightPruning.GRID == (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
     np.testing.assert_allclose(ChannelPruning.GRID, [*np.arange(0.05, 0.96, 0.05), 0.99])
 
@@ -271,6 +272,16 @@ def test_options_without_a_fine_tuning_are_refused_before_anything_is_written() 
         part.verify()
     with pytest.raises(InputError, match="epochs = 3"):
         Chain((WeightPruning(level=0.5), part)).verify()
+
+
+@pytest.mark.parametrize("other", [{"criterion": "taylor"}, {"criterion": "random"}, {"scope": "layer"}])
+def test_an_importance_that_nothing_would_ask_for_is_refused(other: dict[str, Any]) -> None:
+    ChannelPruning(level=0.5, **other).verify()
+    ChannelPruning(level=0.5, importance="plain").verify()
+    with pytest.raises(
+        InputError, match=r"importance = 'plain' has no effect with criterion = .*'l1'.*'global'"
+    ):
+        ChannelPruning(level=0.5, importance="plain", **other).verify()
 
 
 def test_networks_that_cannot_be_pruned_say_why(tmp_path: Path) -> None:

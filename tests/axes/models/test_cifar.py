@@ -183,8 +183,13 @@ def test_auto_takes_what_suits_the_data_and_leaves_given_weights_alone() -> None
     assert CifarVgg16(weights="file.pt", recipe="paper").recipe_for(digits_like) == RECIPES["paper"]
     assert CifarVgg16(epochs=3).recipe_for(digits_like) == replace(RECIPES["short"], epochs=3)
     assert Torchvision("resnet18").recipe_for(digits_like) is None
-    with pytest.raises(InputError, match="epochs = 3 has no effect"):
-        Torchvision("resnet18", epochs=3).recipe_for(digits_like)
+
+
+def test_epochs_of_no_training_are_refused_before_a_sweep() -> None:
+    Torchvision("resnet18", epochs=3, recipe="auto").verify()
+    for part in (Torchvision("resnet18", epochs=3), CifarVgg16(epochs=3, recipe="none")):
+        with pytest.raises(InputError, match="epochs = 3 has no effect with recipe = 'none'"):
+            part.verify()
 
 
 def test_unlabelled_images_are_not_trained_on(workspace: Workspace) -> None:

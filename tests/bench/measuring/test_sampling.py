@@ -305,6 +305,7 @@ def test_slices_that_disagree_mark_the_row() -> None:
     [
         (1.9, 1.2, None),
         (9.2, 1.2, "the medians of its slices differ by a factor of 9.2"),
+        (123.4, 1.2, "the medians of its slices differ by a factor of 123"),
         (1.9, 1.5, "runs of the sentinel differ by a factor of 1.5"),
     ],
 )

@@ -27,6 +27,10 @@ def fail(channel: Channel, kind: str) -> None:
     raise {"unsupported": Unsupported, "exit": SystemExit, "code": KeyError}[kind]("words")
 
 
+PLACE = f"test_inline.py:{fail.__code__.co_firstlineno + 1}"
+"""Where that is."""
+
+
 def take_turns(channel: Channel) -> str:
     channel.turn()
     breakpoint()
@@ -77,8 +81,8 @@ def test_a_step_runs_in_this_process_and_is_heard(
     ("kind", "raised"),
     [
         ("unsupported", TaskError("Unsupported", "words", "unsupported")),
-        ("exit", TaskError("SystemExit", "words")),
-        ("code", TaskError("KeyError", "'words'")),
+        ("exit", TaskError("SystemExit", "words", place=PLACE)),
+        ("code", TaskError("KeyError", "'words'", place=PLACE)),
     ],
 )
 def test_an_exception_ends_the_job_and_its_traceback_is_shown_and_kept(

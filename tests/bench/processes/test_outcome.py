@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import errno
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +55,17 @@ def by(error: BaseException) -> ChildEnd:
 def test_failures(end: ChildEnd, status: str, reason: str) -> None:
     outcome = failure("build", end, 5.0, 2**30)
     assert (outcome.status, outcome.reason, outcome.corrupt) == (status, reason, False)
+
+
+def test_an_error_in_a_part_names_its_file_and_line(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("import json\n\ndef schedule(tiles):\n    return json.loads(tiles[3])\n")
+    part = runpy.run_path(str(mine))
+    for given, said in [([1], "IndexError: list index out of range"), ("ab{]", "JSONDecodeError: Expecting")]:
+        with pytest.raises(Exception) as caught:
+            part["schedule"](given)
+        reason = str(failure("build", by(caught.value), 5.0, 2**30).reason)
+        assert reason.startswith(f"build: {said}") and reason.endswith("(mine.py:4)")
 
 
 def test_a_library_that_runs_out_of_memory_in_its_own_words_has_run_out_of_memory() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import nn
 
@@ -19,13 +17,17 @@ DLAS, section 4.2.
 class Channels:
     """The output channels of every convolution, as :class:`dlas.axes.compression.pruning.units.Units`."""
 
-    # Sums over a filter grow with its number of weights, while weights shrink with it: by plain sums
-    # whole layers of few inputs would go first, by means whole layers of many inputs.
-    relative: ClassVar[bool] = True
-
     def takes(self, conv: nn.Conv2d) -> bool:
         """Return True: every convolution has output channels."""
         return True
+
+    def compared(self, sums: torch.Tensor) -> torch.Tensor:
+        """Return the sums by their mean over the layer.
+
+        Sums over a filter grow with its number of weights, while weights shrink with it: by plain sums
+        whole layers of few inputs would go first, by means whole layers of many inputs.
+        """
+        return sums / sums.mean()
 
     def gather(self, values: torch.Tensor, conv: nn.Conv2d) -> torch.Tensor:
         """Return the sums over each filter, [k], of values [k, c / groups, r, s]."""

@@ -24,8 +24,8 @@ def unit_importance(
 ) -> dict[str, torch.Tensor]:
     """Return the importance of each unit, by layer.
 
-    ``l1`` is the sum of absolute weights, ``taylor`` the first-order estimate of
-    how the loss changes without the unit, over a few training images;
+    ``l1`` is the sum of absolute weights, as the units compare it between layers; ``taylor`` the
+    first-order estimate of how the loss changes without the unit, over a few training images;
     ``random`` draws from [0, 1).
 
     Raises
@@ -44,7 +44,7 @@ def unit_importance(
         return {name: torch.rand(shape, generator=generator) for name, shape in shapes.items()}
     if criterion == "l1":
         sums = {name: units.gather(conv.weight.detach().abs(), conv) for name, conv in convolutions.items()}
-        return {name: total / total.mean() for name, total in sums.items()} if units.relative else sums
+        return {name: units.compared(each) for name, each in sums.items()}
     gradients = _gradients(module, convolutions, data, seed)
     return {
         name: units.gather(conv.weight.detach() * gradients[name], conv).abs()

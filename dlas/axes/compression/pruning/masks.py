@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from dlas.axes.compression.pruning.units import Units, nonzero_units, prunable
+from dlas.errors import Unsupported, unknown
 from dlas.networks.torch.network import conv_weights
 
 Scope = Literal["global", "layer"]
@@ -43,6 +44,29 @@ def masks(
         pieces = flat.split([mask.numel() for mask in nonzero.values()])
         stay = {name: piece.view_as(nonzero[name]) for name, piece in zip(nonzero, pieces, strict=True)}
     return {name: units.scatter(stay[name], convolutions[name]) for name in stay}
+
+
+def masks_by_layer(
+    module: nn.Module, units: Units, shares: Mapping[str, float], importance: Mapping[str, torch.Tensor]
+) -> Masks:
+    """Return which weights of a module's convolutions stay when each loses a share of its own.
+
+    Raises
+    ------
+    Unsupported
+        If shares are not those of exactly the convolutions that are pruned.
+    """
+    convolutions = prunable(module, units)
+    for name in shares:
+        if name not in convolutions:
+            raise Unsupported(str(unknown("layer", name, convolutions)))
+    missing = [name for name in convolutions if name not in shares]
+    if missing:
+        raise Unsupported(f"no share of layer {missing[0]!r}, of {len(convolutions)} that are pruned")
+    return {
+        name: units.scatter(_keep(importance[name], nonzero_units(conv, units), shares[name]), conv)
+        for name, conv in convolutions.items()
+    }
 
 
 @torch.no_grad()

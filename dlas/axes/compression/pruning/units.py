@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import torch
 from torch import nn
@@ -13,11 +13,12 @@ from dlas.errors import Unsupported
 class Units(Protocol):
     """The unit of a pruning technique: a weight, a filter or a block, pruned as a whole."""
 
-    relative: ClassVar[bool]
-    """Whether L1 importance is divided by its mean over the convolution."""
-
     def takes(self, conv: nn.Conv2d) -> bool:
         """Return whether this convolution is pruned."""
+        ...
+
+    def compared(self, sums: torch.Tensor) -> torch.Tensor:
+        """Return a convolution's sums of absolute weights as they are compared with other layers'."""
         ...
 
     def gather(self, values: torch.Tensor, conv: nn.Conv2d) -> torch.Tensor:

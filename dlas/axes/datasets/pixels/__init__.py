@@ -1,0 +1,1 @@
+"""Code shared by data sets of small images: files of pixels, and how training images are varied."""
