@@ -11,7 +11,12 @@ from dlas.prediction.learning.fitting import fit, values_of
 from dlas.prediction.learning.metrics import Scores, score
 from dlas.prediction.learning.noise import noise_floor
 from dlas.prediction.learning.points import Points, read_points
-from dlas.prediction.learning.settings import EvaluationProtocol, SettingEvaluation, evaluate_settings
+from dlas.prediction.learning.settings import (
+    EvaluationProtocol,
+    SettingEvaluation,
+    evaluate_settings,
+    predictor_of,
+)
 from dlas.prediction.learning.splits import Criterion, folds
 from dlas.stack import Predictor
 
@@ -28,6 +33,14 @@ def evaluated(
     """Return predictors and baselines on what is held out, setting by setting."""
     protocol = EvaluationProtocol(target, Criterion.parse(hold_out))
     return evaluate_settings(predictors, points, protocol, lambda line: None)
+
+
+def errors(
+    name: str, settings: Mapping[str, str], points: Points, target: str, hold_out: str
+) -> dict[str, float]:
+    """Return the mean errors in percent, all folds together, of a predictor and of the baselines."""
+    (found,) = evaluated({name: predictor_of(name, settings)}, points, target, hold_out)
+    return {each: 100 * evaluation.overall().mape for each, evaluation in found.evaluations.items()}
 
 
 def scores(predictor: Predictor, points: Points, target: str, hold_out: str) -> Scores:

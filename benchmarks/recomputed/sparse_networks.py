@@ -1,0 +1,45 @@
+"""``experiments/sparse-networks``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from benchmarks.recomputed.kept import one, only, points, slow
+from benchmarks.recomputed.markdown import Value
+from benchmarks.recomputed.observed import observed as numbers_of
+
+ROWS = "sparse-networks/rows"
+DENSE: dict[str, Any] = {"compression": "none", "algorithm": "spatial_pack(layout=blocked)"}
+PRUNED: dict[str, Any] = {"compression_name": "weight_pruning", "algorithm": "csr_direct"}
+PLACES: dict[str, dict[str, Any]] = {
+    "dense, `hand`": DENSE | {"compiler_name": "hand"},
+    "tuned": DENSE | {"compiler_name": "metaschedule"},
+    "80 %, `hand`": PRUNED | {"compression__level": 0.8, "compiler_name": "hand"},
+    "tuned (2)": PRUNED | {"compression__level": 0.8, "compiler_name": "metaschedule"},
+    "95 %, `hand`": PRUNED | {"compression__level": 0.95, "compiler_name": "hand"},
+    "tuned (3)": PRUNED | {"compression__level": 0.95, "compiler_name": "metaschedule"},
+}
+"""What each column of the table is measured on."""
+
+
+def speeds(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return a network's speeds relative to ONNX Runtime on the dense network; None where not measured."""
+    frame = only(points(ROWS), model_name=cells["network"].partition(",")[0], dataset_name="random")
+    peer = one(frame, "latency_s", compression="none", compiler_name="onnxruntime")
+    return {
+        column: peer / one(frame, "latency_s", **place) if len(only(frame, **place)) else None
+        for column, place in PLACES.items()
+    }
+
+
+@cache
+def _numbers() -> dict[str, list[str]]:
+    return numbers_of(points(ROWS))
+
+
+@slow
+def observed(observation: str, place: str) -> float:
+    """Return a number that an observation rests on, by its place."""
+    return float(_numbers()[observation][int(place)].rstrip(","))
