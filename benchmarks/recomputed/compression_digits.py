@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from benchmarks.recomputed.kept import EXPERIMENTS, one, only, points
+from benchmarks.recomputed.kept import EXPERIMENTS, one, only, points, ratio
 from benchmarks.recomputed.markdown import Value
 from dlas.analysis.repeats import merge_repeats
 from dlas.sweep.rows.details import read_details
@@ -66,10 +66,9 @@ def removed_channels(cells: Mapping[str, str]) -> dict[str, Value]:
     level = float(cells["level"].rstrip(" %")) / 100
     pruned = only(frame, compression=f"compact_channel_pruning(level={level:g})")
     work = one(pruned, "macs") / one(frame, "macs", compression="none")
-    speed = one(frame, "latency_s", compression="none") / one(pruned, "latency_s")
     return {
         "multiply-adds left": 100 * work,
         "accuracy": 100 * one(pruned, "accuracy"),
         "expected speed-up": 1 / work,
-        "measured speed-up": speed if speed > 0 else None,  # NaN where a time is unstable
+        "measured speed-up": ratio(one(frame, "latency_s", compression="none"), one(pruned, "latency_s")),
     }

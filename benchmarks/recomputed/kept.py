@@ -39,6 +39,26 @@ def lines(folder: str) -> tuple[Row, ...]:
     return tuple(map(Row.parse, complete_lines(results_file(EXPERIMENTS / folder))))
 
 
+def count(folder: str) -> float:
+    """Return how many measurements a folder below ``experiments/`` keeps."""
+    return len(lines(folder))
+
+
+def number_of_points(folder: str) -> float:
+    """Return how many points they are of."""
+    return len(points(folder))
+
+
+def noisy(folder: str) -> float:
+    """Return how many points are marked noisy."""
+    return float(points(folder)["noisy"].fillna(False).sum())
+
+
+def ratio(one: float, other: float) -> float | None:
+    """Return a time over another; None where one of them is unstable, and so no result."""
+    return None if np.isnan(one / other) else one / other
+
+
 def only(frame: pd.DataFrame, **values: object) -> pd.DataFrame:
     """Return the lines with these values; ``None`` asks for a missing one."""
     chosen = np.ones(len(frame), dtype=bool)

@@ -128,11 +128,6 @@ def generality(choose: str, column: str, eager: str) -> float:
     return pick(_number(*numbers(row[column])) for row in chosen)
 
 
-def count(folder: str) -> float:
-    """Return how many measurements a folder keeps."""
-    return len(lines(f"kernels/{folder}"))
-
-
 def draws() -> float:
     return len({(str(row.model), str(row.dataset), row.batch) for row in lines("kernels/rows")})
 

@@ -170,11 +170,3 @@ def work(folder: str, path: str, batch: str) -> float:
     """Return the multiply-adds of a path at a batch size, in billions."""
     macs = _network(points(f"leaf-digits/{folder}"), path)["macs"].iloc[0]
     return float(macs) * int(batch) / 1e9
-
-
-def noisy(folder: str) -> float:
-    return float(points(f"leaf-digits/{folder}")["noisy"].fillna(False).sum())
-
-
-def count(folder: str) -> float:
-    return len(points(f"leaf-digits/{folder}"))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-NUMBER = re.compile(r"(?<![\w.,-])[-+]?\d[\d,]*(?:\.\d+)?(?![\w,]*\d)")
+NUMBER = re.compile(r"(?<![\w.,-])[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,]*\d)")
 """A number as it is written: ``1,595``, ``+0.42`` or ``99.56``; not the digits in a name."""
 SOURCE = re.compile(r"^<!-- (?:(?P<sign>=|measured:) (?P<source>.+?)|(?P<none>nothing measured)) -->$")
 CLAIM = re.compile(r"(?P<number>[-+]?\d[\d,]*(?:\.\d+)?)<!-- = (?P<name>[\w.]+)(?:\((?P<words>[^)]*)\))? -->")

@@ -170,7 +170,3 @@ def longer() -> float:
     """Return by how many percent latencies were longer when they were measured again, their sums compared."""
     first, second = (points(folder).set_index("id")[TARGET] for folder in (ROWS, AGAIN))
     return 100 * float(second.sum() / first.loc[second.index].sum() - 1)
-
-
-def count(folder: str) -> float:
-    return len(lines(f"ofa-latency/{folder}"))

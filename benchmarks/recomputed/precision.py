@@ -118,10 +118,6 @@ def unstable() -> float:
     return float((~timed(_points())).sum())
 
 
-def noisy() -> float:
-    return float(_points()["noisy"].fillna(False).sum())
-
-
 def accuracy(choose: str) -> float:
     """Return the least or largest accuracy of the networks trained on digits, in percent."""
     return float(getattr(100 * only(_points(), dataset_name="digits")["accuracy"], choose)())

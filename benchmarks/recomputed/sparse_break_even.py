@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
 import pandas as pd
 
 from benchmarks.recomputed.kept import one, only, points
 from benchmarks.recomputed.markdown import Value
-from benchmarks.recomputed.observed import observed as numbers_of
 from dlas.analysis.break_even import SpeedCurve, curves
 
 COMPILERS = {"untuned": "untuned", "`hand`": "hand", "tuned": "metaschedule(trials=8)"}
@@ -66,16 +64,6 @@ def left(level: str) -> float:
     """Return how many percent of the multiply-adds are left at a level, the mean over both prunings."""
     pruned = only(_points(), compression__level=float(level))
     return 100 * float((pruned["effective_macs"] / pruned["macs"]).mean())
-
-
-@cache
-def _numbers() -> dict[str, list[str]]:
-    return numbers_of(_points())
-
-
-def observed(observation: str, place: str) -> float:
-    """Return a number that an observation rests on, by its place."""
-    return float(_numbers()[observation][int(place)])
 
 
 def noisy_share() -> float:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-from benchmarks.recomputed.kept import one, only, points, slow
+from benchmarks.recomputed.kept import one, only, points, ratio
 from benchmarks.recomputed.markdown import Value
-from benchmarks.recomputed.observed import observed as numbers_of
 
 ROWS = "sparse-networks/rows"
 DENSE: dict[str, Any] = {"compression": "none", "algorithm": "spatial_pack(layout=blocked)"}
@@ -29,17 +27,6 @@ def speeds(cells: Mapping[str, str]) -> dict[str, Value]:
     frame = only(points(ROWS), model_name=cells["network"].partition(",")[0], dataset_name="random")
     peer = one(frame, "latency_s", compression="none", compiler_name="onnxruntime")
     return {
-        column: peer / one(frame, "latency_s", **place) if len(only(frame, **place)) else None
+        column: ratio(peer, one(frame, "latency_s", **place)) if len(only(frame, **place)) else None
         for column, place in PLACES.items()
     }
-
-
-@cache
-def _numbers() -> dict[str, list[str]]:
-    return numbers_of(points(ROWS))
-
-
-@slow
-def observed(observation: str, place: str) -> float:
-    """Return a number that an observation rests on, by its place."""
-    return float(_numbers()[observation][int(place)].rstrip(","))

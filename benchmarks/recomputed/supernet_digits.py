@@ -26,14 +26,6 @@ def spread(cells: Mapping[str, str]) -> dict[str, Value]:
     return {"least": values.min(), "median": values.median(), "largest": values.max()}
 
 
-def count() -> float:
-    return float(len(points(ROWS)))
-
-
-def noisy() -> float:
-    return float(points(ROWS)["noisy"].fillna(False).sum())
-
-
 def order(first: str, second: str) -> float:
     """Return Spearman's coefficient of two columns."""
     frame = points(ROWS)[[first, second]].dropna()

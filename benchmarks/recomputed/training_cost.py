@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.predictors import HELD_LEVELS, TOLD
 from benchmarks.recomputed import evaluated
-from benchmarks.recomputed.kept import lines, only, points, slow
+from benchmarks.recomputed.kept import only, points, slow
 from benchmarks.recomputed.markdown import Value
 from dlas.prediction.learning.fitting import fit, values_of
 from dlas.prediction.learning.metrics import Scores
@@ -115,7 +115,3 @@ def faster(choose: str, batch: str, target: str) -> float:
         for each in (only(own, compression_name="none"), only(own, compression__level=PRUNED))
     )
     return float(getattr(dense / pruned, choose)())
-
-
-def count(folder: str) -> float:
-    return len(lines(f"training-cost/{folder}"))

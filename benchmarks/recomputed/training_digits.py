@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from benchmarks.recomputed import evaluated
-from benchmarks.recomputed.kept import points, slow
+from benchmarks.recomputed.kept import slow
 from benchmarks.recomputed.markdown import Value
 
 ROWS = "training-digits/rows"
@@ -18,11 +18,3 @@ def errors(cells: Mapping[str, str]) -> dict[str, Value]:
     target = TARGETS[cells["target"]]
     found = evaluated.errors("additive", {}, evaluated.read(target, ROWS), target, "compression.level")
     return {f"`{name}`": error for name, error in found.items()}
-
-
-def measured() -> float:
-    return float(len(points(ROWS)))
-
-
-def noisy() -> float:
-    return float(points(ROWS)["noisy"].fillna(False).sum())

@@ -54,7 +54,3 @@ def _pairs(compiler: str) -> pd.DataFrame:
 
 def different() -> float:
     return len(_points())
-
-
-def noisy() -> float:
-    return float(_points()["noisy"].fillna(False).sum())

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 
 from dlas.axes.datasets.pixels.augmentation import mirrored_at_random, random_windows
+from dlas.axes.datasets.pixels.splits import held_out
 from dlas.errors import InputError, MissingData
 from dlas.stack import Data, Dataset, Images, Labels
 
@@ -25,8 +26,6 @@ BYTES_AN_IMAGE = 3 * 32 * 32
 MOST_IMAGES = 10_000
 LARGEST_FILE = 64 * 2**20
 """Limit for a batch file, bytes; a real one has 31 MB."""
-SPLIT_SEED = 0
-"""Part of the data set's definition: every study holds out the same images."""
 
 MEAN = np.array([0.4914, 0.4822, 0.4465], np.float32).reshape(3, 1, 1)
 DEVIATION = np.array([0.2470, 0.2435, 0.2616], np.float32).reshape(3, 1, 1)
@@ -69,9 +68,8 @@ class Cifar10(Dataset):
         batches = [read_batch(folder / name) for name in TRAIN_FILES]
         pixels = np.concatenate([batch[0] for batch in batches])
         labels = np.concatenate([batch[1] for batch in batches])
-        order = np.random.default_rng(SPLIT_SEED).permutation(len(labels))
-        held_out = max(1, len(labels) // 10)
-        validation, train = np.sort(order[:held_out]), np.sort(order[held_out:])
+        drawn, validation = held_out(len(labels))
+        train = np.sort(drawn)
         return Data(
             Pixels(pixels[train], labels[train]),
             Pixels(pixels[validation], labels[validation]),

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from dlas.axes.datasets.pixels.augmentation import mirrored_at_random, random_windows
 from dlas.axes.datasets.pixels.idx import idx_file, read_images, read_labels
+from dlas.axes.datasets.pixels.splits import held_out
 from dlas.errors import InputError, MissingData
 from dlas.stack import Data, Dataset, Images, Labels
 
@@ -26,8 +27,6 @@ CLASSES = 10
 SIDE = 28
 BORDER = 2
 """Black pixels on each side, which make 32x32 of 28x28."""
-SPLIT_SEED = 0
-"""Part of the data set's definition: every study holds out the same images, and trains on the same."""
 
 MEAN = np.float32(0.2860)
 DEVIATION = np.float32(0.3530)
@@ -91,16 +90,14 @@ class FashionMnist(Dataset):
 
     def _split(self, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the indices of training images and of those held out, in the order of the file."""
-        order = np.random.default_rng(SPLIT_SEED).permutation(count)
-        held_out = max(1, count // 10)
-        rest = order[held_out:]
-        most = self.training_images or len(rest)
-        if not 1 <= most <= len(rest):
+        drawn, validation = held_out(count)
+        most = self.training_images or len(drawn)
+        if not 1 <= most <= len(drawn):
             raise InputError(
                 f"fashion_mnist with root {self.root!r}: training_images = {self.training_images}, "
-                f"and there are {len(rest):,} besides the {held_out:,} to validate"
+                f"and there are {len(drawn):,} besides the {len(validation):,} to validate"
             )
-        return np.sort(rest[:most]), np.sort(order[:held_out])
+        return np.sort(drawn[:most]), validation
 
     def _read(self, images_name: str, labels_name: str) -> tuple[npt.NDArray[np.uint8], Labels]:
         """Return the images of a file and their labels from another."""

@@ -14,6 +14,7 @@ from PIL import Image
 from pydantic import Field
 from torchvision import transforms
 
+from dlas.axes.datasets.pixels.splits import held_out
 from dlas.axes.datasets.scenes.subsets import CLASSES, Subset, places
 from dlas.errors import InputError, MissingData
 from dlas.stack import Data, Dataset, Images, Labels
@@ -24,8 +25,6 @@ SUFFIXES = (".jpeg", ".jpg", ".png")
 FORMATS = ("JPEG", "PNG")
 """One of ImageNet's files is a PNG with the suffix JPEG."""
 MOST_HELD_OUT = 10_000
-SPLIT_SEED = 0
-"""Part of the data set's definition: every study holds out the same images."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +74,8 @@ class Imagenet(Dataset):
         classes = self._chosen(self._classes(root / "train"))
         paths, labels = self._list(root / "train", classes)
         test_paths, test_labels = self._list(root / "val", classes)
-        order = np.random.default_rng(SPLIT_SEED).permutation(len(paths))
-        held_out = max(1, min(MOST_HELD_OUT, len(paths) // 10))
-        validation, train = np.sort(order[:held_out]), np.sort(order[held_out:])
+        drawn, validation = held_out(len(paths), MOST_HELD_OUT)
+        train = np.sort(drawn)
         evaluation, training = _evaluation_transform(self.size), _training_transform(self.size)
         return Data(
             Files(paths[train], labels[train], training),

@@ -1,1 +1,1 @@
-"""Code shared by data sets of small images: files of pixels, and how training images are varied."""
+"""Code shared by data sets of image files: reading and splitting them, and how training images are varied."""
