@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from dlas.axes.datasets.pixels.augmentation import mirrored_at_random, random_windows
-from dlas.axes.datasets.pixels.splits import held_out
+from dlas.axes.datasets.pixels.splits import hold_out
 from dlas.errors import InputError, MissingData
 from dlas.stack import Data, Dataset, Images, Labels
 
@@ -68,7 +68,7 @@ class Cifar10(Dataset):
         batches = [read_batch(folder / name) for name in TRAIN_FILES]
         pixels = np.concatenate([batch[0] for batch in batches])
         labels = np.concatenate([batch[1] for batch in batches])
-        drawn, validation = held_out(len(labels))
+        drawn, validation = hold_out(len(labels))
         train = np.sort(drawn)
         return Data(
             Pixels(pixels[train], labels[train]),

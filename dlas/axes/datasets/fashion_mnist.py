@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dlas.axes.datasets.pixels.augmentation import mirrored_at_random, random_windows
 from dlas.axes.datasets.pixels.idx import idx_file, read_images, read_labels
-from dlas.axes.datasets.pixels.splits import held_out
+from dlas.axes.datasets.pixels.splits import hold_out
 from dlas.errors import InputError, MissingData
 from dlas.stack import Data, Dataset, Images, Labels
 
@@ -90,7 +90,7 @@ class FashionMnist(Dataset):
 
     def _split(self, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the indices of training images and of those held out, in the order of the file."""
-        drawn, validation = held_out(count)
+        drawn, validation = hold_out(count)
         most = self.training_images or len(drawn)
         if not 1 <= most <= len(drawn):
             raise InputError(

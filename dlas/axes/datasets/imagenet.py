@@ -14,7 +14,7 @@ from PIL import Image
 from pydantic import Field
 from torchvision import transforms
 
-from dlas.axes.datasets.pixels.splits import held_out
+from dlas.axes.datasets.pixels.splits import hold_out
 from dlas.axes.datasets.scenes.subsets import CLASSES, Subset, places
 from dlas.errors import InputError, MissingData
 from dlas.stack import Data, Dataset, Images, Labels
@@ -74,7 +74,7 @@ class Imagenet(Dataset):
         classes = self._chosen(self._classes(root / "train"))
         paths, labels = self._list(root / "train", classes)
         test_paths, test_labels = self._list(root / "val", classes)
-        drawn, validation = held_out(len(paths), MOST_HELD_OUT)
+        drawn, validation = hold_out(len(paths), MOST_HELD_OUT)
         train = np.sort(drawn)
         evaluation, training = _evaluation_transform(self.size), _training_transform(self.size)
         return Data(

@@ -11,7 +11,7 @@ HELD_OUT = 10
 """One in so many images is held out."""
 
 
-def held_out(count: int, most: int | None = None) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def hold_out(count: int, most: int | None = None) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the places of images to train on, in an order drawn once, and of those held out, ascending.
 
     Parameters
