@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator
@@ -60,7 +61,31 @@ def accuracy(network: Network | Callable[[Images], Outputs], split: Split) -> fl
 
 
 def score(network: Network, data: Data) -> None:
-    """Write the accuracy on all test and validation images into the network's facts."""
-    network.facts.accuracy = accuracy(network, data.test)
-    network.facts.validation_accuracy = accuracy(network, data.validation)
+    """Write the accuracy on all test and validation images into the network's facts.
+
+    A torch module runs on the GPU meanwhile, if torch can use one, as its training does.
+    """
+    with _on_gpu(network):
+        network.facts.accuracy = accuracy(network, data.test)
+        network.facts.validation_accuracy = accuracy(network, data.validation)
     network.facts.test_images = len(data.test)
+
+
+def gpu_usable() -> bool:
+    """Return whether torch can use a GPU."""
+    return torch.cuda.is_available()
+
+
+@contextlib.contextmanager
+def _on_gpu(network: Network) -> Iterator[None]:
+    """Hold a network's module on the GPU that torch can use, if any, with products in full float32."""
+    module = getattr(network, "module", None)
+    if not (isinstance(module, torch.nn.Module) and gpu_usable()):
+        yield
+        return
+    try:
+        with torch.backends.cudnn.flags(allow_tf32=False):
+            module.cuda()
+            yield
+    finally:
+        module.cpu()
