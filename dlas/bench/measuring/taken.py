@@ -147,7 +147,9 @@ def instability(slices: Sequence[Slice]) -> tuple[float, str]:
     }
     scores = []
     for what, (name, seconds) in found.items():
+        if not seconds:
+            continue
         apart = max(seconds) / min(seconds) if min(seconds, default=0) > 0 else 1.0
         factor = f"{apart:.1f}" if apart < 10 else f"{apart:.0f}"
         scores.append((apart / UNSTABLE[name], f"{what} differ by a factor of {factor}"))
-    return max(scores)
+    return max(scores, default=(0.0, ""))

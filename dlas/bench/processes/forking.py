@@ -9,6 +9,12 @@ import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection, Pipe
 
+ASKS_THE_DRIVER = "PYTORCH_NVML_BASED_CUDA_CHECK"
+"""Makes torch count GPUs, as importing TVM asks it to, without CUDA.
+
+No fork can use CUDA once its parent has: the command line sets it before it imports anything that counts.
+"""
+
 
 def fork(main: Callable[[Connection], int]) -> tuple[int, Connection]:
     """Fork a process that runs ``main`` and exits without the parent's clean-up.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import time
 import traceback
 from bdb import BdbQuit
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from dlas.bench.measuring.machine import use_threads
@@ -97,23 +101,52 @@ def _run(start: Start) -> list[Event]:
     results: list[Any] = []
     seconds: list[float] = []
     error: TaskError | None = None
-    for task in start.tasks:
-        began = time.monotonic()
-        try:
-            results.append(run_task(task, channel))
-        except (KeyboardInterrupt, BdbQuit):
-            raise KeyboardInterrupt from None
-        except BaseException as caught:
-            error = describe_exception(caught)
-            trace = traceback.format_exc()
-            sys.stderr.write(trace)
-            _append(Path(start.log), trace)
-        seconds.append(time.monotonic() - began)
-        if error:
-            break
+    with _interrupts() as interrupted:
+        for task in start.tasks:
+            began = time.monotonic()
+            try:
+                results.append(run_task(task, channel))
+            except BaseException as caught:
+                if interrupted() or isinstance(caught, KeyboardInterrupt | BdbQuit):
+                    raise KeyboardInterrupt from None
+                error = describe_exception(caught)
+                trace = traceback.format_exc()
+                sys.stderr.write(trace)
+                _append(Path(start.log), trace)
+            if interrupted():
+                raise KeyboardInterrupt
+            seconds.append(time.monotonic() - began)
+            if error:
+                break
     done = [TaskEnd(start.job, task, seconds[task], 0.0) for task in range(len(results))]
     waited = [0.0] * len(seconds)
     return [*done, ChildEnd(start.job, int(error is not None), results, seconds, waited, raised=error)]
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Yield what tells whether a signal has interrupted.
+
+    Inside a call of TVM, what its handler raises becomes an error of TVM, or is lost.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in handlers.items() if callable(handler)}
+    seen: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        before[signal.Signals(number)](number, frame)
+
+    try:
+        for number in before:
+            signal.signal(number, note)
+        yield lambda: bool(seen)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _append(log: Path, text: str) -> None:

@@ -19,14 +19,10 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
 from dlas.bench.processes.events import Command, Event, GiveTurn, Pause, Resume, Start, Task, decode, encode
+from dlas.bench.processes.forking import ASKS_THE_DRIVER
 from dlas.bench.processes.interface import Runner
 from dlas.bench.processes.serving import Serving
 
-ASKS_THE_DRIVER = "PYTORCH_NVML_BASED_CUDA_CHECK"
-"""Makes torch count GPUs, as importing TVM asks it to, without CUDA.
-
-No fork can use CUDA once its parent has.
-"""
 SERVE = "import sys; from dlas.bench.processes.serving import serve; serve(int(sys.argv[1]))"
 """The program of a server in an interpreter of its own; its argument is the descriptor of its connection."""
 

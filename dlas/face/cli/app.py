@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from dlas.bench.processes.forking import ASKS_THE_DRIVER
 from dlas.errors import DamagedRows, InputError, Unfinished
 from dlas.face.cli import parts, predictors, rows, serving, sweeps, tuning
 from dlas.face.cli.commands import Command
@@ -94,6 +95,7 @@ def run_command() -> NoReturn:
     """Run the command line; bad input ends in one message and exit code 2."""
     sys.path.append(os.getcwd())  # for a study's "module:Class"
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it interrupts like Ctrl-C
+    os.environ.setdefault(ASKS_THE_DRIVER, "1")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", DamagedRows)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pdb
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -39,6 +40,15 @@ def take_turns(channel: Channel) -> str:
 
 def interrupt(channel: Channel) -> None:
     raise KeyboardInterrupt
+
+
+def lose_an_interrupt(channel: Channel, number: int, fails: bool) -> None:
+    """Do as TVM does with what is raised inside a call of it."""
+    try:
+        os.kill(os.getpid(), number)
+    except KeyboardInterrupt:
+        if fails:
+            raise RuntimeError from None
 
 
 def bind(channel: Channel) -> int:
@@ -149,3 +159,18 @@ def test_a_step_that_binds_itself_to_cores_leaves_the_next_one_all(runner: Inlin
     start(runner, tmp_path, bind)
     assert the_end(runner.events(0)).results == [1]
     assert os.sched_getaffinity(0) == processors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_interrupt_that_a_library_swallows_ends_the_sweep(
+    runner: Inline, tmp_path: Path, number: int, fails: bool
+) -> None:
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the command line does
+    start(runner, tmp_path, lose_an_interrupt, where, number=number, fails=fails)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            runner.events(0)
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from dlas.bench.processes.events import ChildEnd, Event, Said, Task, TaskEnd, TurnRequest
+from dlas.bench.processes.forking import ASKS_THE_DRIVER
 from dlas.bench.processes.interface import Channel
-from dlas.bench.processes.server import ASKS_THE_DRIVER, ServerDied, WorkerServer
+from dlas.bench.processes.server import ServerDied, WorkerServer
 
 
 def answer(channel: Channel, value: int) -> int:

@@ -34,9 +34,12 @@ class Sentinel(Observer):
         self._before_s = 0.0
 
     @classmethod
-    def here(cls, machine: Machine, on_gpu: bool) -> Self:
-        """Return an observer of the processors that this process may use."""
-        return cls(sentinel)
+    def here(cls, machine: Machine, on_gpu: bool) -> Self | None:
+        """Return an observer of the processors that this process may use.
+
+        Of a program on a GPU there is none: what the processors do says nothing about its time.
+        """
+        return None if on_gpu else cls(sentinel)
 
     def before(self) -> None:
         """Run it."""
@@ -58,8 +61,8 @@ class Sentinel(Observer):
 
 
 def runs(slices: Sequence[Slice]) -> list[float]:
-    """Return the seconds of its runs before and after each slice."""
-    return [seconds for piece in slices for seconds in piece.seen[NAME]]
+    """Return the seconds of its runs before and after each slice; none where it did not watch."""
+    return [seconds for piece in slices for seconds in piece.seen.get(NAME, ())]
 
 
 def sentinel(clock: Callable[[], float] = time.perf_counter) -> float:
