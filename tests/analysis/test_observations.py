@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,11 @@ def test_of_several_levels_the_highest_that_keeps_accuracy_is_compared(tmp_path:
     dense, _, channels = pruned(1, 7)
     found = observed(tmp_path, [dense, *rows, channels])["IV"]
     assert "medians 1.6" in found.claims[1].numbers and "against 1.4" in found.claims[1].numbers
+
+
+def test_four_says_nothing_of_levels_without_an_accuracy(tmp_path: Path) -> None:
+    rows = [replace(each, accuracy=None, compiled_accuracy=None) for each in pruned(5, 8)]
+    assert verdicts(observed(tmp_path, rows)["IV"]) == [OPEN, OPEN, OPEN]
 
 
 def quantised(device: str, int8: float, float16: float) -> list[Row]:

@@ -215,12 +215,12 @@ def losses(points: pd.DataFrame) -> pd.DataFrame:
 def chosen_levels(points: pd.DataFrame) -> pd.DataFrame:
     """Return one level of each technique: the most compressed that loses at most :data:`MOST_LOSS`.
 
-    Where every level loses more, or accuracy is unknown, it is the level that
-    loses least, then the least compressed.
+    Where every level loses more, it is the level that loses least, then the least compressed.
+    Networks whose accuracy is unknown have none: their levels follow from nothing.
     """
-    compressed = losses(points).assign(within=lambda f: f["loss"] <= MOST_LOSS)
-    inside = compressed["within"].to_numpy(dtype=bool)
-    rank = np.where(inside, -compressed["ratio"].fillna(0), compressed["loss"].fillna(np.inf))
+    compressed = losses(points).dropna(subset=["loss"])
+    inside = (compressed["loss"] <= MOST_LOSS).to_numpy(dtype=bool)
+    rank = np.where(inside, -compressed["ratio"].fillna(0), compressed["loss"])
     ordered = compressed.assign(rank=rank, outside=~inside).sort_values(
         ["outside", "rank", "ratio"], kind="stable"
     )
