@@ -166,11 +166,13 @@ def test_a_step_that_binds_itself_to_cores_leaves_the_next_one_all(runner: Inlin
 def test_an_interrupt_that_a_library_swallows_ends_the_sweep(
     runner: Inline, tmp_path: Path, number: int, fails: bool
 ) -> None:
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the command line does
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(each, signal.default_int_handler) for each in numbers]  # as the command line has
     start(runner, tmp_path, lose_an_interrupt, where, number=number, fails=fails)
     try:
         with pytest.raises(KeyboardInterrupt):
             runner.events(0)
-        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+        assert signal.getsignal(number) is signal.default_int_handler
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in zip(numbers, before, strict=True):
+            signal.signal(each, handler)

@@ -56,7 +56,9 @@ class Sentinel(Observer):
 
     @classmethod
     def disturbances(cls, piece: Slice, slices: Sequence[Slice]) -> Mapping[str, float]:
-        """Return the ``drift``: how much slower it was than at its best."""
+        """Return the ``drift``: how much slower it was than at its best; nothing where it did not watch."""
+        if NAME not in piece.seen:
+            return {}
         return {"drift": max(piece.seen[NAME]) / min(runs([piece, *slices])) - 1}
 
 
