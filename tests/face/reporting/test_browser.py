@@ -10,7 +10,7 @@ import pytest
 
 from dlas.face.reporting import report
 from dlas.sweep.rows.results import Row
-from tests.fixtures.browser import DRAW_ALL, opened, resize
+from tests.fixtures.browser import draw_all, opened, resize
 from tests.fixtures.odd_rows import EVIL, ODD
 from tests.fixtures.rows import failing, row, write
 from tests.fixtures.sweeps import REASONS, sweep, write_curves
@@ -87,7 +87,7 @@ def dialog(driver: Any) -> str:
 @pytest.mark.parametrize("dark", [False, True])
 def test_it_opens_draws_everything_and_complains_of_nothing(page: Any, width: int, dark: bool) -> None:
     resize(page, width, dark)
-    page.execute_async_script(DRAW_ALL)
+    draw_all(page)
     panels = page.execute_script("return document.querySelectorAll('.panel:not([hidden])').length")
     assert (
         panels
@@ -104,7 +104,7 @@ def test_it_opens_draws_everything_and_complains_of_nothing(page: Any, width: in
 
 
 def test_filters_leave_the_points_that_pass(page: Any, rows: list[Row]) -> None:
-    page.execute_async_script(DRAW_ALL)
+    draw_all(page)
     assert page.execute_script(SHOWN) == len(rows)
     before = page.execute_script(DOTS)
     choose(page, "algorithm", "gemm")
@@ -134,7 +134,7 @@ def test_tables_are_filtered_by_what_their_lines_are_about(page: Any) -> None:
 
 
 def test_a_filter_that_nothing_passes_says_so(page: Any) -> None:
-    page.execute_async_script(DRAW_ALL)
+    draw_all(page)
     choose(page, "compiler", "onnxruntime")
     choose(page, "algorithm", "gemm")
     assert page.execute_script(SHOWN) == 0
@@ -167,7 +167,7 @@ def test_a_click_on_a_point_without_a_time_gives_its_reason(page: Any, status: s
 
 
 def test_a_click_on_a_mark_gives_its_point(page: Any) -> None:
-    page.execute_async_script(DRAW_ALL)
+    draw_all(page)
     mark = page.find_element("css selector", "#figure-latency svg .mark-symbol path")
     page.execute_script("arguments[0].scrollIntoView({ block: 'center' })", mark)
     actions = pytest.importorskip("selenium.webdriver").ActionChains
@@ -209,7 +209,7 @@ def test_nothing_in_a_row_runs(driver: Any, tmp_path: Path) -> None:
     rows += [row(4, model=evil, compression=EVIL, layers=[{"name": EVIL, "latency_s": 1.0}])]
     report([write(tmp_path, rows)], tmp_path / "report.html")
     driver.get((tmp_path / "report.html").as_uri())
-    driver.execute_async_script(DRAW_ALL)
+    draw_all(driver)
     for button in driver.find_elements("css selector", ".matrix td button"):
         driver.execute_script("arguments[0].click()", button)
         assert EVIL[:20] in dialog(driver)
@@ -223,7 +223,7 @@ def test_odd_rows_open_without_complaint(driver: Any, tmp_path: Path, name: str)
     report([write(tmp_path, rows, tail)], tmp_path / "report.html")
     driver.get_log("browser")
     driver.get((tmp_path / "report.html").as_uri())
-    driver.execute_async_script(DRAW_ALL)
+    draw_all(driver)
     assert complaints(driver) == []
     assert driver.execute_script("return document.querySelectorAll('.plot').length") == driver.execute_script(
         "return document.querySelectorAll('.plot svg').length"

@@ -11,7 +11,7 @@ import pytest
 
 from dlas.face.reporting import report
 from dlas.sweep.rows.results import Row
-from tests.fixtures.browser import DRAW_ALL, opened, resize
+from tests.fixtures.browser import draw_all, opened, resize
 from tests.fixtures.package import ROOT
 from tests.fixtures.rows import write
 from tests.fixtures.sweeps import curve, sweep, write_curves
@@ -99,7 +99,7 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_no_text_leaves_its_place_or_covers_another(driver: Any, page: Path, width: int) -> None:
     resize(driver, width)
     driver.get(page.as_uri())
-    driver.execute_async_script(DRAW_ALL)
+    draw_all(driver)
     assert driver.execute_script("return document.documentElement.scrollWidth") == width
     assert driver.execute_script(OVERFLOWING) == []
     assert driver.execute_script(COVERED) == []
