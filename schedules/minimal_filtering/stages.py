@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tvm import te, tirx
 from tvm.ir import Expr
 
+from dlas.schedules.loops.numbers import border, converted
 from dlas.schedules.loops.vectors import WIDEST_BLOCK, blocked_layout, divisors
 from dlas.schedules.minimal_filtering.matrices import KERNEL, element, transforms
 from dlas.stack import Conv, channel_block
@@ -72,23 +73,23 @@ def pad_blocks(x: te.Tensor, conv: Conv, grid: TileGrid) -> te.Tensor:
     """Return the padded input as stage ``pad`` [n, c / b, height, width, b], with all that tiles read."""
     top, left, _, _ = conv.padding
     height, width = (tiles * grid.size + KERNEL - 1 for tiles in (grid.rows, grid.columns))
-    border, zero = tirx.const(conv.padding_value, x.dtype), tirx.const(0, x.dtype)
+    outside, zero = border(conv, str(x.dtype)), tirx.const(0, x.dtype)
     b, blocked = grid.channels, channel_block(conv.input_layout)
 
     def point(n: Expr, block: Expr, i: Expr, j: Expr, lane: Expr) -> Expr:
         i, j = i - top, j - left
         inside = tirx.all(i >= 0, i < conv.h, j >= 0, j < conv.w)
         if blocked:
-            return tirx.if_then_else(inside, x(n, block, i, j, lane), border)
+            return tirx.if_then_else(inside, x(n, block, i, j, lane), outside)
         c = block * b + lane
-        value = tirx.if_then_else(inside, x(n, c, i, j), border)
+        value = tirx.if_then_else(inside, x(n, c, i, j), outside)
         return value if conv.c % b == 0 else tirx.if_then_else(c < conv.c, value, zero)
 
     return te.compute((conv.n, -(-conv.c // b), height, width, b), point, name="pad")
 
 
 def to_tiles(padded: te.Tensor, conv: Conv, grid: TileGrid) -> te.Tensor:
-    """Return B^T d B of the input d of each tile, [n, m + 2, m + 2, c / b, tile, b]."""
+    """Return B^T d B of the input d of each tile in the type of sums, [n, m + 2, m + 2, c / b, tile, b]."""
     b, _, _ = transforms(grid.size)
     n, blocks, _, _, lanes = padded.shape
     side, last = range(grid.inputs), grid.rows * grid.columns - 1
@@ -96,7 +97,8 @@ def to_tiles(padded: te.Tensor, conv: Conv, grid: TileGrid) -> te.Tensor:
     def row(n: Expr, block: Expr, tile: Expr, i: Expr, j: Expr, lane: Expr) -> Expr:
         tile = tirx.min(tile, last)  # those beyond it are computed for nothing
         top, left = tile // grid.columns * grid.size, tile % grid.columns * grid.size
-        return element(b, i, [padded(n, block, top + e, left + j, lane) for e in side])
+        read = [padded(n, block, top + e, left + j, lane) for e in side]
+        return element(b, i, [converted(value, conv.accumulator_type) for value in read])
 
     shape = (n, blocks, grid.count, grid.inputs, grid.inputs, lanes)
     rows = te.compute(shape, row, name="to_tiles_rows")
@@ -117,7 +119,7 @@ def multiply(tiles: te.Tensor, filters: te.Tensor, conv: Conv, grid: TileGrid) -
         first = block * t // (conv.k // conv.groups) * channels if conv.groups > 1 else 0
         channel = first + c
         value = tiles[n, i, j, channel // grid.channels, tile, channel % grid.channels]
-        return te.sum(value.astype(conv.accumulator_type) * filters[block, i, j, c, lane], axis=c)
+        return te.sum(value * filters[block, i, j, c, lane], axis=c)
 
     return te.compute((conv.n, blocks, grid.inputs, grid.inputs, grid.count, t), point, name="conv")
 

@@ -30,16 +30,12 @@ from dlas.sparse.csr_spatial_pack import CsrSpatialPack
 from dlas.stack import BFLOAT16, Algorithm, Conv, Target, stored_type, to_bfloat16
 from tests.fixtures.assembly import workspaces
 from tests.fixtures.convolutions import BYTES, pruned
-from tests.fixtures.targets import AVX2, AVX512, CUDA, NEON
+from tests.fixtures.targets import ARMV82, AVX2, AVX512, BF16, CUDA, DOTPROD, NEON
 
-DOTPROD, HALVES, BF16 = (
-    replace(NEON, description={**NEON.description, "mattr": ["+neon", feature]})
-    for feature in ("+dotprod", "+fullfp16", "+bf16")
-)
 X86 = {"avx512": AVX512, "avx2": AVX2}
 TARGETS: dict[str, dict[str, Target]] = {
     "float32": {**X86, "neon": NEON},
-    "float16": {**X86, "fullfp16": HALVES},
+    "float16": {**X86, "fullfp16": ARMV82},
     "bfloat16": {**X86, "bf16": BF16},
     "bytes": {**X86, "dotprod": DOTPROD},
 }
@@ -85,7 +81,7 @@ EVERY = [
     (name, types, target)
     for name, types in itertools.product(ALGORITHMS, TYPES)
     for target in TARGETS[types]
-    if types == "float32" or "winograd" not in name
+    if types != "bytes" or "winograd" not in name
 ]
 
 

@@ -31,14 +31,10 @@ from dlas.sweep.study import parts
 from tests.fixtures.assembly import assembly
 from tests.fixtures.convolutions import BYTES, SQUARE
 from tests.fixtures.quantised_graphs import QuantisedGraph, built, drawn
-from tests.fixtures.targets import AVX2, AVX512, CUDA, NEON
+from tests.fixtures.targets import AVX2, AVX512, BF16, CUDA, DOTPROD, I8MM, NEON
 
 LAYER = replace(SQUARE, **BYTES)
 IN_BFLOAT16 = replace(SQUARE, input_type=BFLOAT16, weight_type=BFLOAT16)
-DOTPROD, I8MM, BF16 = (
-    replace(NEON, description={**NEON.description, "mattr": ["+neon", feature]})
-    for feature in ("+dotprod", "+i8mm", "+bf16")
-)
 WITHOUT = replace(AVX2, description={**AVX2.description, "mcpu": "skylake-avx512"})
 NATIVE = parts.make("hardware", "local_cpu", {}).target()
 ALGORITHMS = {

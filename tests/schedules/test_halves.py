@@ -14,10 +14,9 @@ from dlas.schedules.spatial_pack import SpatialPack
 from dlas.stack import Conv, Target
 from tests.fixtures.assembly import assembly
 from tests.fixtures.convolutions import SQUARE, pruned
-from tests.fixtures.targets import AVX512, NEON
+from tests.fixtures.targets import ARMV82, AVX512, NEON
 
 LAYER = replace(SQUARE, input_type="float16", weight_type="float16")
-ARMV82 = replace(NEON, description={**NEON.description, "mattr": ["+neon", "+fullfp16"]})
 HALVES, SINGLES = (re.compile(rf"\sfmla\s+v\d+\.{lanes}[, ]") for lanes in ("8h", "4s"))
 STORED = 2.0**-11
 """Most that storing a number as a half changes it by, relative to the number."""

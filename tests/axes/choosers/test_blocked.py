@@ -12,9 +12,9 @@ from dlas.lowering.lower import lower
 from dlas.schedules.spatial_pack import SpatialPack
 from dlas.schedules.spatial_packing.form import SpatialForm
 from dlas.schedules.winograd import Winograd
-from dlas.stack import Conv, Target
+from dlas.stack import BFLOAT16, Conv, Target
 from tests.fixtures.small_network import network
-from tests.fixtures.targets import AVX2, AVX512, CUDA, NEON
+from tests.fixtures.targets import ARMV82, AVX2, AVX512, BF16, CUDA, NEON
 
 EARLY = Conv("early", 1, 64, 56, 56, 64, 3, 3, padding=(1, 1, 1, 1))
 LATE = replace(EARLY, name="late", c=512, k=512, h=7, w=7)
@@ -55,6 +55,16 @@ def test_integers_are_packed_for_the_processors_dot_products() -> None:
     conv = replace(EARLY, input_type="uint8", weight_type="int8", accumulator_type="int32")
     chosen = BlockedConvolution().for_layer(conv, AVX2)
     assert isinstance(chosen, SpatialForm) and chosen.layout == "blocked" and chosen != PACKED
+
+
+@pytest.mark.parametrize("kind", ["float16", BFLOAT16])
+def test_in_16_bits_a_layer_is_packed_where_many_products_at_once_save_more(kind: str) -> None:
+    early, late = (replace(conv, input_type=kind, weight_type=kind) for conv in (EARLY, LATE))
+    assert BlockedConvolution().for_layer(early, AVX2) == LARGE, "there it is multiplied in float32"
+    quick = BF16 if kind == BFLOAT16 else ARMV82
+    assert BlockedConvolution().for_layer(early, quick) == LARGE
+    chosen = BlockedConvolution().for_layer(late, quick)
+    assert isinstance(chosen, SpatialForm) and chosen.layout == "blocked"
 
 
 def test_a_gpu_packs_every_layer() -> None:
