@@ -21,6 +21,8 @@ SLOWER = 3
 """Exit code of a comparison that finds a point slower."""
 MOST_NAMED = 3
 """Most folders that are named while they are read."""
+LARGE_BYTES = 2_000_000_000
+"""Files of rows beyond this size take minutes and gigabytes, which filters lessen."""
 RowId = Annotated[str | None, typer.Argument(help="A row's id, or enough of its beginning.")]
 Where = Annotated[
     list[str] | None,
@@ -248,6 +250,15 @@ def deploy(
 
 def _print(call: Call, folders: Sequence[Path]) -> None:
     """Print the table that a call returns."""
+    from dlas.sweep.rows.files import FILE
+
+    if not call.values.get("where"):
+        files = [folder / FILE for folder in folders]
+        size = sum(file.stat().st_size for file in files if file.is_file())
+        if size > LARGE_BYTES:
+            terminal.warn(
+                f"{size / 1e9:.1f} GB of rows: with --where, such as model=resnet18, they take less memory"
+            )
     with terminal.working(f"reading {_named(folders)}"):
         found = call()
     terminal.show(found.shown)

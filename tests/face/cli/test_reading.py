@@ -52,6 +52,18 @@ def test_every_command_with_filters_takes_conditions(dlas_here: Command) -> None
     assert refused.returncode == 2 and "is no axis" in refused.stderr
 
 
+def test_many_rows_are_read_with_a_line_on_filters(
+    dlas_here: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dlas.face.cli import rows
+
+    assert "--where" not in dlas_here("table", "rows").stderr
+    monkeypatch.setattr(rows, "LARGE_BYTES", 10)
+    for words in (("table", "rows"), ("compare", "rows", "--axis", "algorithm")):
+        assert "GB of rows: with --where" in dlas_here(*words).stderr
+        assert "--where" not in dlas_here(*words, "--where", "batch=1").stderr
+
+
 def test_table_compare_and_show_print_json(dlas_here: Command) -> None:
     table = json.loads(dlas_here("table", "rows", "--json").stdout)
     assert [line["id"] for line in table] == [ROWS[i].id for i in (1, 0, 2, 3)]
