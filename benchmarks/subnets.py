@@ -57,14 +57,17 @@ def main() -> None:
     perceptron = SubnetMlp(size="exact", epochs=given.epochs, settings=given.settings)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
+        known = []
         for place, table in enumerate(given.tables):
-            dlas.import_rows(table, root / f"rows{place}")
-            points = read_points([root / f"rows{place}"], TARGET)
-            if given.few:
+            rows = root / f"rows{place}"
+            dlas.import_rows(table, rows)
+            known.append((read_points([rows], TARGET), rows))
+        if given.few:
+            for points, _ in known:
                 few_rows(points, given.draws, perceptron)
-            others = held_out(points, given.draws, root / f"rows{place}", root / f"sums{place}")
-            if others:
-                unseen(points, others, perceptron)
+        others = held_out(known, given.draws, root)
+        for points, _ in known:
+            unseen(points, others, perceptron)
 
 
 def devices(points: Points) -> dict[tuple[str, int], Points]:
@@ -115,6 +118,13 @@ def rmse(predictor: Predictor, rows: Samples, size: int) -> float:
     return float(np.sqrt(np.mean(errors**2)) / tried.target.mean())
 
 
+def median_error(predictor: Predictor, rows: Samples, size: int) -> float:
+    """Return the median relative error on rows that were not among the first ``size``."""
+    tried = rows.take(range(size, min(len(rows), size + HELD)))
+    predicted = fitted_to(predictor, rows.take(range(size))).predict(tried)
+    return float(np.median(np.abs(predicted / tried.target - 1)))
+
+
 def rank(predictor: Predictor, rows: Samples, size: int) -> float:
     """Return the rank correlation on rows not among the first ``size``; 0 where all predictions are equal."""
     tried = rows.take(range(size, min(len(rows), size + HELD)))
@@ -122,44 +132,59 @@ def rank(predictor: Predictor, rows: Samples, size: int) -> float:
     return float(stats.spearmanr(predicted, tried.target).statistic) if np.ptp(predicted) else 0.0
 
 
-def held_out(points: Points, draws: int, rows: Path, sums: Path) -> dict[tuple[str, int], str]:
-    """Print rank correlations on machines that were held out whole, from ten of their rows.
+def held_out(tables: Sequence[tuple[Points, Path]], draws: int, folder: Path) -> dict[tuple[str, int], str]:
+    """Print how machines that were held out whole are predicted from ten of their rows.
 
-    Returns the folders of what was fitted to the other machines, by device.
+    Parameters
+    ----------
+    tables : sequence of (Points, Path)
+        The rows of each table, and their folder.
+    folder : Path
+        For what is fitted.
+
+    Returns
+    -------
+    dict
+        The folders of what was fitted to the other machines, by device.
     """
-    found = devices(points)
-    machines = sorted({machine for machine, _ in found})
-    if len(machines) < 2:
+    found, sums = {}, {}
+    for place, (points, rows) in enumerate(tables):
+        for (machine, batch), own in devices(points).items():
+            found[machine, batch] = own
+            sums[machine, batch] = folder / f"sums{place}" / f"{len(sums)}"
+            where = [f'machine == "{machine}" and batch == {batch}']
+            asked = {"target": TARGET, "hold_out": "model/2", "where": where, "options": {"costs": "stage"}}
+            dlas.fit("additive", rows, to=sums[machine, batch], **asked)  # type: ignore[arg-type]
+    if len({machine for machine, _ in found}) < 2:
         return {}
-    for place, (machine, batch) in enumerate(found):
-        where = [f'machine == "{machine}" and batch == {batch}']
-        options = {"costs": "stage"}
-        asked = {"target": TARGET, "hold_out": "model/2", "where": where, "options": options}
-        dlas.fit("additive", rows, to=sums / str(place), **asked)  # type: ignore[arg-type]
+    others = {
+        (machine, batch): ",".join(str(path) for (name, _), path in sums.items() if name != machine)
+        for machine, batch in found
+    }
     most = min(3500, min(map(len, found.values())) // 2)
     print(f"\nSpearman's rank correlation, the machine held out, {TEN} of its rows, mean of {draws} draws\n")
     print(
-        f"| device | mixture | additive, {TEN} rows | additive, {most} rows | flops |\n|---|---|---|---|---|"
+        f"| device | mixture | its median error | additive, {TEN} rows | additive, {most} rows | flops |\n"
+        f"|---|---|---|---|---|---|"
     )
-    others = {
-        device: ",".join(str(sums / str(place)) for place, (name, _) in enumerate(found) if name != device[0])
-        for device in found
-    }
     columns = []
     for (machine, batch), own in found.items():
+        mixture = Mixture(others[machine, batch])
         tried: list[tuple[Predictor, int]] = [
-            (Mixture(others[machine, batch]), TEN),
+            (mixture, TEN),
             (Additive("stage"), TEN),
             (Additive("stage"), most),
-            (Flops(), TEN),
         ]
         ranks = [
             np.mean([rank(each, samples(own, each, seed), size) for seed in range(draws)])
-            for each, size in tried
+            for each, size in [*tried, (Flops(), TEN)]
         ]
+        error = np.mean([median_error(mixture, samples(own, mixture, seed), TEN) for seed in range(draws)])
         columns.append(ranks)
-        print(f"| {machine}, batch {batch} | {' | '.join(f'{value:.3f}' for value in ranks)} |", flush=True)
-    print(f"| mean | {' | '.join(f'{value:.3f}' for value in np.mean(columns, axis=0))} |")
+        first, *rest = (f"{value:.3f}" for value in ranks)
+        print(f"| {machine}, batch {batch} | {' | '.join([first, f'{error:.1%}', *rest])} |", flush=True)
+    first, *rest = (f"{value:.3f}" for value in np.mean(columns, axis=0))
+    print(f"| mean | {' | '.join([first, '', *rest])} |")
     return others
 
 

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.linalg import cho_factor, cho_solve
 
 from dlas.prediction.predictors.additive import Additive
 from dlas.prediction.predictors.fitted.bases import Base, read_bases
 from dlas.prediction.predictors.fitted.rates import Rates
 from dlas.stack import Fitted, InputError, Predictor, Samples, Workspace
+from dlas.stack.types import Floats
 
-PRIOR = 0.01
-"""Weight of the equal mixture, in rows for each device."""
+DEVICES = (0.1, 0.3, 0.9)
+"""Standard deviations of a device's weight around that of an equal mixture, which are tried."""
+COSTS = (0.0, 0.03, 0.1, 0.3, 1.0)
+"""Standard deviations of the part that all costs add to a prediction, relative to it, which are tried."""
+NOISES = (0.01, 0.02, 0.04, 0.08, 0.12, 0.2, 0.3)
+"""Relative errors of a row, which are tried."""
+USUAL_NOISE = 0.06
+"""The relative error of a row that is expected beforehand, within a factor of e."""
+WITHOUT_COSTS = 0.2
+"""How much likelier it is beforehand, in logarithms, that costs add nothing than that they add something."""
 
 
 @dataclass(frozen=True)
 class Mixture(Predictor):
-    """Weights, never negative, on what ``additive`` by stages says for other devices: ten rows are enough.
+    """Weights on what ``additive`` says for other devices and on the costs themselves: ten rows are enough.
 
-    Each device's predictions are scaled to the rows; where they say too little, all weigh alike.
+    Each device's predictions are scaled to the rows, and so is each cost.  The weights are normally
+    distributed beforehand, of devices around an equal mixture, of costs around nothing, and are the mean of
+    what they are after the rows were seen.  How far they may go, and how much the rows err, is what makes the
+    rows most likely.  Weights may be negative: a device may be like one device and unlike another.
     """
 
     fewest: ClassVar[int] = 5
@@ -46,12 +59,38 @@ class Mixture(Predictor):
         return Additive("stage").families(target)
 
     def fit(self, samples: Samples, workspace: Workspace) -> Fitted:
-        """Return the mixture with the least relative error: a sum of the same costs.
+        """Return the mixture that is expected after the rows: a sum of the same costs.
 
         Raises
         ------
         InputError
             If a base sums other costs, or predicts a quantity of another unit.
+        """
+        devices = self._devices(samples)
+        # Their sums, not what they predict, which is never below a tenth of what they were fitted to.
+        said = np.column_stack([samples.features @ device.rates + device.constant for device in devices])
+        relative = said / samples.target[:, None]
+        scales = relative.sum(axis=0) / (relative**2).sum(axis=0)
+        costs = samples.features / samples.target[:, None]
+        means = samples.features.mean(axis=0)
+        known = means > 0
+        usual = np.exp(np.log(samples.target).mean())
+        units = np.where(known, usual / np.where(known, means, 1.0), 0.0)
+        weights = _expected(relative * scales, costs * units) * np.concatenate([scales, units])
+        of_devices, of_costs = weights[: len(devices)], weights[len(devices) :]
+        rates = of_devices @ np.array([device.rates for device in devices]) + of_costs
+        return Rates.of(samples, rates, float(of_devices @ [device.constant for device in devices]))
+
+    def load(self, folder: Path) -> Fitted:
+        """Return the rates from their file."""
+        return Rates.read(folder)
+
+    def _devices(self, samples: Samples) -> list[Rates]:
+        """Return what the bases sum, which are the costs of the samples.
+
+        Raises
+        ------
+        InputError
         """
         devices = []
         for name, base in self._bases():
@@ -62,21 +101,7 @@ class Mixture(Predictor):
                     f"{len(samples.columns)}; fit it with costs = 'stage'"
                 )
             devices.append(Rates.read(base.folder))
-        said = np.column_stack([device.predict(samples) for device in devices])
-        relative = said / samples.target[:, None]
-        scale = relative.sum(axis=0) / (relative**2).sum(axis=0)
-        count = len(devices)
-        # Rows beside those of the measurements pull each weight to that of an equal mixture.
-        prior = np.sqrt(PRIOR) * np.eye(count)
-        known = np.concatenate([np.ones(len(samples)), np.full(count, np.sqrt(PRIOR) / count)])
-        weights, _ = nnls(np.vstack([relative * scale, prior]), known, maxiter=100 * count)
-        weights = weights * scale
-        rates = weights @ np.array([device.rates for device in devices])
-        return Rates.of(samples, rates, float(weights @ [device.constant for device in devices]))
-
-    def load(self, folder: Path) -> Fitted:
-        """Return the rates from their file."""
-        return Rates.read(folder)
+        return devices
 
     def _bases(self) -> list[tuple[str, Base]]:
         """Return the devices, each behind the folder that it is from.
@@ -96,3 +121,31 @@ class Mixture(Predictor):
                 f"base = {self.base!r}: expected folders of fitted predictors, separated by commas"
             )
         return found
+
+
+def _expected(devices: Floats, costs: Floats) -> Floats:
+    """Return the weights [devices + costs] whose sums of parts are expected to be 1 for each row.
+
+    Parameters
+    ----------
+    devices : array [rows, devices]
+        Scaled predictions over what was measured.
+    costs : array [rows, costs]
+        Scaled costs over what was measured.
+    """
+    parts = np.hstack([devices, costs])
+    before = np.repeat([1 / devices.shape[1], 0.0], [devices.shape[1], costs.shape[1]])
+    missing = 1 - parts @ before
+    likeliest, best = -np.inf, before
+    for of_devices, of_costs in itertools.product(DEVICES, COSTS):
+        spreads = [of_devices, of_costs / np.sqrt(costs.shape[1])]
+        variances = np.repeat(spreads, [devices.shape[1], costs.shape[1]]) ** 2
+        explained = (parts * variances) @ parts.T
+        for noise in NOISES:
+            factor = cho_factor(explained + noise**2 * np.eye(len(parts)), lower=True)
+            solved = cho_solve(factor, missing)
+            likelihood = -(missing @ solved) / 2 - np.log(np.diag(factor[0])).sum()
+            likelihood -= np.log(noise / USUAL_NOISE) ** 2 / 2 + (WITHOUT_COSTS / 2 if of_costs else 0.0)
+            if likelihood > likeliest:
+                likeliest, best = likelihood, before + variances * (parts.T @ solved)
+    return best

@@ -214,6 +214,10 @@ def test_ten_rows_carry_predictors_over_to_another_device(
     rest = samples.take(range(10, len(samples)))
     assert stats.spearmanr(fitted.predict(rest), rest.target).statistic > 0.95
     assert rmse(predictor, samples, 10, tmp_path) < 0.06
+    phone = of(read_points([published / "ofa_note10"], TARGET), predictor)
+    fitted = predictor.fit(phone.take(range(10)), Workspace(0, tmp_path, lambda line: None))
+    rest = phone.take(range(10, len(phone)))
+    assert stats.spearmanr(fitted.predict(rest), rest.target).statistic > 0.98, "no GPU is like a phone"
     with pytest.raises(InputError, match="is no predictor"):
         Mixture("nowhere").verify()
     with pytest.raises(InputError, match="expected folders"):
