@@ -147,7 +147,8 @@ def held_out(tables: Sequence[tuple[Points, Path]], draws: int, folder: Path) ->
     dict
         The folders of what was fitted to the other machines, by device.
     """
-    found, sums = {}, {}
+    found: dict[tuple[str, int], Points] = {}
+    sums: dict[tuple[str, int], Path] = {}
     for place, (points, rows) in enumerate(tables):
         for (machine, batch), own in devices(points).items():
             found[machine, batch] = own

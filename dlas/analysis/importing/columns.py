@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dlas.errors import InputError, unknown
 from dlas.stack import PART_AXES
-from dlas.sweep.rows.columns import MACHINE, ORDER, SAMPLES
+from dlas.sweep.rows.columns import FEATURE, MACHINE, ORDER, SAMPLES
 from dlas.sweep.rows.older import FLAG, FLAG_REASON
 
 UNITS: dict[str, dict[str, tuple[float, float]]] = {
@@ -79,7 +79,7 @@ def columns_of(file: str, header: Iterable[str]) -> dict[str, SourceColumn]:
 def _column(file: str, written: str) -> SourceColumn:
     """Return the column of a name."""
     axis, dot, option = written.partition(".")
-    if written in (*COLUMNS, *OLDER) or (axis in PART_AXES and dot and option):
+    if written in (*COLUMNS, *OLDER) or (axis in (*PART_AXES, FEATURE.rstrip(".")) and dot and option):
         return SourceColumn(written, written)
     quantity, _, suffix = written.rpartition("_")
     for unit, others in UNITS.items():
@@ -88,5 +88,5 @@ def _column(file: str, written: str) -> SourceColumn:
         if f"{written}_{unit}" in COLUMNS:
             expected = ", ".join(f"{written}_{other}" for other in others)
             raise InputError(f"{file}: column {written!r} says no unit: one of {expected} is expected")
-    forms = "options of parts are columns such as 'model.width'"
+    forms = "options of parts are columns such as 'model.width', features such as 'feature.depth'"
     raise InputError(f"{file}: {unknown('column', written, COLUMNS - {SAMPLES})}; {forms}")

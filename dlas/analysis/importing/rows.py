@@ -18,7 +18,7 @@ from dlas.analysis.importing.values import values_of
 from dlas.bench.store.replacing import make_folder, replacing
 from dlas.errors import InputError
 from dlas.stack import INFERENCE
-from dlas.sweep.rows.columns import DERIVED, MACHINE, MACHINE_ID, SAMPLES
+from dlas.sweep.rows.columns import DERIVED, FEATURE, MACHINE, MACHINE_ID, SAMPLES
 from dlas.sweep.rows.files import FILE, check_appendable
 from dlas.sweep.rows.finding import point_label
 from dlas.sweep.rows.older import unstable_status
@@ -92,7 +92,8 @@ def rows_of(table: SourceTable, digest: str) -> list[Row]:
         If a cell holds what it cannot, or two rows are of one point.
     """
     columns = columns_of(str(table.file), table.columns)
-    read = [*PLACES, *OF_POINTS, *OLDER, "latency_s", SAMPLES]
+    features = [name for name in columns if name.startswith(FEATURE)]
+    read = [*PLACES, *OF_POINTS, *OLDER, *features, "latency_s", SAMPLES]
     values = {name: values_of(table, columns[name]) for name in read if name in columns}
     points = PointReader(table, columns)
     rows = [
@@ -121,7 +122,8 @@ def _row(table: SourceTable, points: PointReader, number: int, values: dict[str,
         values = {name: value for name, value in values.items() if name not in OF_SAMPLES}
     fields: dict[str, Any] = {"latency_s": samples or ([] if latency_s is None else [latency_s])}
     for name, value in values.items():
-        _put(fields, PLACES[name], value)
+        feature = ("imported", "features", name.removeprefix(FEATURE))
+        _put(fields, feature if name.startswith(FEATURE) else PLACES[name], value)
     return Row(id=row_id, key="", **point.content(), **fields)
 
 

@@ -16,6 +16,7 @@ from dlas.stack import TASKS
 from dlas.sweep.rows.columns import (
     ACCURACIES,
     DIFFERENCES,
+    FEATURE,
     NUMBERS,
     REACHED,
     SAMPLES,
@@ -104,6 +105,8 @@ def _reader(column: SourceColumn) -> Read:
         return lambda cell: _name(cell, name)
     if name == "started":
         return _time
+    if name.startswith(FEATURE):
+        return lambda cell: float(_number(cell))
     if name not in (*WHOLE, *NUMBERS, *POSITIVE):
         return str if name in TEXTS else lambda cell: str(cell).strip()
     least, most = (-1.0 if name in DIFFERENCES else 0.0), (1.0 if name in BOUNDED else math.inf)

@@ -20,10 +20,11 @@ import pandas as pd
 from dlas.errors import InputError
 from dlas.networks.operators import Operators
 from dlas.prediction.learning.examples import DerivedOperators, inherent, read_examples
-from dlas.prediction.learning.features import columns, matrix
+from dlas.prediction.learning.features import OWN, columns, matrix, of_operators
 from dlas.prediction.learning.features.devices import Facts, device_features, facts_of
 from dlas.prediction.learning.features.kernels import COLUMNS, kernel_features, kind
 from dlas.stack import Kernels, Layer, Operator, Predictor, Samples
+from dlas.sweep.rows.columns import FEATURE
 from dlas.sweep.rows.example import Example
 from dlas.sweep.rows.frame import distinct, named, select
 from dlas.sweep.rows.labels import number_of
@@ -43,7 +44,7 @@ class PointFacts:
     """What predictors read of a point, beside the values of its row."""
 
     network: str | None
-    """Digest of its network; None where its operators are not known."""
+    """Digest of its network; None where neither its operators are known nor features of its own."""
     operators: Operators
     """Of its network; points with the same one share them."""
     kernels: Kernels
@@ -89,17 +90,62 @@ class Points:
             One for each point.
         """
         families, batches = predictor.families(target), self.frame["batch"].tolist()
+        computed = tuple(name for name in families if name != OWN)
+        if of_operators(computed):
+            self._check_operators()
         networks = [own.operators for own in self.facts]
+        names, features = columns(computed), matrix(computed, networks, batches, self.options)
+        if OWN in families:
+            told = self._own_features()
+            names, features = (*names, *told), np.hstack([features, told.to_numpy(dtype=np.float64)])
         known = self.frame[target] if target in self.frame else pd.Series(np.nan, self.frame.index)
         return Samples(
             ids=tuple(self.frame["id"]),
-            columns=columns(families),
-            features=matrix(families, networks, batches, self.options),
+            columns=names,
+            features=features,
             target=np.asarray(known.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64),
             groups=tuple(groups),
             quantity=target,
             kernels=self._kernels() if predictor.level == "kernel" else None,
         )
+
+    @property
+    def tell_operators(self) -> bool:
+        """Whether the operators of all networks are known."""
+        return all(own.operators for own in self.facts)
+
+    def _check_operators(self) -> None:
+        """Refuse points of which no operators are known, only features of their own.
+
+        Raises
+        ------
+        InputError
+        """
+        for row, own in zip(self.frame["id"], self.facts, strict=True):
+            if own.network is not None and not own.operators:
+                raise InputError(
+                    f"row {row} does not tell its network's operators, only features of its own: "
+                    "additive(costs='own'), mixture and extra_trees(reads='own') read these"
+                )
+
+    def _own_features(self) -> pd.DataFrame:
+        """Return the columns of features that a table from elsewhere told of its points.
+
+        Raises
+        ------
+        InputError
+            If there is none, or a point lacks one.
+        """
+        names = own_features(self.frame)
+        if not names:
+            raise InputError(
+                "no row has features of its own, columns 'feature.<name>' of a table that `dlas import` reads"
+            )
+        told = self.frame[names]
+        if told.isna().any(axis=None):
+            name = next(name for name in names if told[name].isna().any())
+            raise InputError(f"row {self.frame['id'][told[name].isna()].iloc[0]} has no {name}")
+        return told
 
     def selected(self, where: Sequence[str]) -> Points:
         """Return those that all filters keep, as :func:`dlas.sweep.rows.frame.select` reads them."""
@@ -226,6 +272,8 @@ def usable_points(
         f"with {target} of zero": frame[target].eq(0).fillna(False),
         "without operators": frame[NETWORK].isna(),
     }
+    told = frame[own_features(frame)]
+    unusable["without all features"] = told.isna().any(axis=1) & told.notna().any(axis=1)
     if kernels:
         unusable["of training"] = ~frame["task"].eq("inference")
         timed = [len(own.kernels) > 0 for own in chosen.facts]
@@ -261,6 +309,11 @@ def points_of(frame: pd.DataFrame, kernels: bool = True) -> Points:
         raise InputError(f"row {missing[1]} does not tell its network's operators")
     facts = tuple(known[key] for key in keys)
     return Points(_with_networks(frame.reset_index(drop=True), facts), facts).with_operators()
+
+
+def own_features(frame: pd.DataFrame) -> list[str]:
+    """Return the names of the columns of features that a table from elsewhere told, in their order."""
+    return sorted(str(name) for name in frame if str(name).startswith(FEATURE) and frame[name].notna().any())
 
 
 def describe_left_out(points: Points) -> str:
@@ -313,6 +366,8 @@ def _reduced(examples: Iterable[Example]) -> Iterator[tuple[Example, PointFacts]
     kept: dict[tuple[str, int], Operators] = {}
     for example in examples:
         network, operators = None, example.operators
+        if not operators and (example.row.imported or {}).get("features"):
+            network = _text_digest([example.row.model, example.row.compression])
         if operators:
             place = id(operators)
             network, operators = (digests or {}).get(place) or _network(example)

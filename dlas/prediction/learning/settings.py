@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pandas as pd
 from dlas.errors import InputError
 from dlas.prediction.learning import stored
 from dlas.prediction.learning.evaluation import Evaluation
+from dlas.prediction.learning.features import of_operators
 from dlas.prediction.learning.features.devices import FACTS
 from dlas.prediction.learning.fitting import calibrated, check_enough, cross_fit, fit
 from dlas.prediction.learning.gains import TransferGain, gains
@@ -25,7 +26,7 @@ from dlas.sweep.rows.labels import label, number_of
 from dlas.sweep.study import parts
 
 BASELINES = ("mean", "flops", "nearest")
-"""Predictors that every table shows."""
+"""Predictors that every table shows, as far as they read what is known of its points."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def evaluate_settings(
     target, criterion, seed = protocol.target, protocol.criterion, protocol.seed
     fewest = max(predictor.fewest for predictor in predictors.values())
     check_enough(points, fewest)
-    tried = {**predictors, **{name: predictor_of(name, {}) for name in BASELINES if name not in predictors}}
+    tried = {**predictors, **_baselines(points, target, predictors)}
     found = []
     for measured in points.settings(criterion.of_settings).values():
         own, name = measured.merged(target), describe(measured, criterion.of_settings)
@@ -104,6 +105,14 @@ def evaluate_settings(
             f"{number_of(len(points), 'row')} in {number_of(len(points.places()), 'setting')}"
         )
     return found
+
+
+def _baselines(points: Points, target: str, without: Collection[str]) -> dict[str, Predictor]:
+    """Return the baselines, without those that are there and those that read what points do not tell."""
+    baselines = {name: predictor_of(name, {}) for name in BASELINES if name not in without}
+    if points.tell_operators:
+        return baselines
+    return {name: each for name, each in baselines.items() if not of_operators(each.families(target))}
 
 
 def fit_settings(

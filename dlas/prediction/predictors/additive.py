@@ -27,8 +27,10 @@ class Additive(Predictor):
     decide.
     """
 
-    costs: Literal["network", "stage"] = "network"
-    """Of whole networks, or of each stage of subnetworks of ``ofa_mobilenet_v3``."""
+    costs: Literal["network", "stage", "own"] = "network"
+    """Of whole networks; of each stage of subnetworks of ``ofa_mobilenet_v3``; or ``own``, the columns
+    ``feature.<name>`` of a table from elsewhere.
+    """
 
     def families(self, target: str) -> tuple[str, ...]:
         """Return the costs that make up the target."""
@@ -36,10 +38,19 @@ class Additive(Predictor):
             if target.endswith("_bytes"):
                 raise InputError(f"additive(costs='stage') predicts times, not {target}")
             return ("subnet_costs",)
+        if self.costs == "own":
+            return ("feature",)
         return ("memory_costs",) if target.endswith("_bytes") else ("costs",)
 
     def fit(self, samples: Samples, workspace: Workspace) -> Fitted:
-        """Return the rates that err least; those of neighbouring stages are alike."""
+        """Return the rates that err least; those of neighbouring stages are alike.
+
+        Raises
+        ------
+        InputError
+            If a feature is negative.
+        """
+        check_costs(samples)
         if self.costs == "stage":
             rates = robust_rates(samples.features, samples.target, _neighbours(samples.columns))
         else:
@@ -49,6 +60,19 @@ class Additive(Predictor):
     def load(self, folder: Path) -> Fitted:
         """Return the rates from their file."""
         return Rates.read(folder)
+
+
+def check_costs(samples: Samples) -> None:
+    """Refuse features that are no costs.
+
+    Raises
+    ------
+    InputError
+        If one is negative; it names the column.
+    """
+    negative = (samples.features < 0).any(axis=0)
+    if negative.any():
+        raise InputError(f"{samples.columns[int(negative.argmax())]} is negative, and costs are summed")
 
 
 def _neighbours(columns: Sequence[str]) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -10,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from dlas.prediction.predictors.additive import Additive
+from dlas.prediction.predictors.additive import Additive, check_costs
 from dlas.prediction.predictors.fitted.bases import Base, read_bases
 from dlas.prediction.predictors.fitted.rates import Rates
 from dlas.stack import Fitted, InputError, Predictor, Samples, Workspace
@@ -41,8 +42,8 @@ class Mixture(Predictor):
     fewest: ClassVar[int] = 5
 
     base: str
-    """Folders that ``dlas fit additive --set costs=stage`` wrote, separated by commas; each setting in them
-    is a device.
+    """Folders that ``dlas fit additive`` wrote with ``costs=stage`` or ``costs=own``, separated by commas.
+    Each setting in them is a device.
     """
 
     def verify(self) -> None:
@@ -55,8 +56,9 @@ class Mixture(Predictor):
         self._bases()
 
     def families(self, target: str) -> tuple[str, ...]:
-        """Return the costs that the devices' predictors sum."""
-        return Additive("stage").families(target)
+        """Return the costs that the devices' predictors sum: the table's own, or those of each stage."""
+        own = any(name.startswith("feature.") for _, base in self._bases() for name in base.columns)
+        return Additive("own" if own else "stage").families(target)
 
     def fit(self, samples: Samples, workspace: Workspace) -> Fitted:
         """Return the mixture that is expected after the rows: a sum of the same costs.
@@ -66,6 +68,7 @@ class Mixture(Predictor):
         InputError
             If a base sums other costs, or predicts a quantity of another unit.
         """
+        check_costs(samples)
         devices = self._devices(samples)
         # Their sums, not what they predict, which is never below a tenth of what they were fitted to.
         said = np.column_stack([samples.features @ device.rates + device.constant for device in devices])
@@ -97,8 +100,8 @@ class Mixture(Predictor):
             base.check_quantity(name, samples.quantity)
             if base.columns != samples.columns:
                 raise InputError(
-                    f"base {name!r} sums other costs: {len(base.columns)} columns in place of "
-                    f"{len(samples.columns)}; fit it with costs = 'stage'"
+                    f"base {name!r} sums other costs: {_different(base.columns, samples.columns)}; fit it to "
+                    "the same ones, with costs = 'stage' or 'own'"
                 )
             devices.append(Rates.read(base.folder))
         return devices
@@ -121,6 +124,12 @@ class Mixture(Predictor):
                 f"base = {self.base!r}: expected folders of fitted predictors, separated by commas"
             )
         return found
+
+
+def _different(columns: Sequence[str], wanted: Sequence[str]) -> str:
+    """Return how columns differ from others, in words."""
+    missing = [name for name in wanted if name not in columns]
+    return f"it has none of {missing[0]}" if missing else f"{len(columns)} columns in place of {len(wanted)}"
 
 
 def _expected(devices: Floats, costs: Floats) -> Floats:

@@ -65,6 +65,8 @@ COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
 SIZES = ("model_bytes", "csr_bytes", "packed_bytes", "library_bytes")
 MEMORY = ("peak_memory_bytes", "loading_memory_bytes", "resident_bytes", "memory_note")
 PROVENANCE = ("cpu", "threads", "processor", MACHINE, MACHINE_ID, INSTANCE, "host", "started", "folder")
+FEATURE = "feature."
+"""Beginning of the columns of features that a table from elsewhere tells of its points."""
 ORDER = (
     *("id", "study", *AXES, "status", "reason", "step"),
     *LATENCY,
@@ -79,9 +81,10 @@ ORDER = (
     *DURATIONS,
     *PROVENANCE,
     *(name for axis in PART_AXES for name in (f"{axis}_name", f"{axis}.")),
+    FEATURE,
     SAMPLES,
 )
-"""Columns from left to right; one that ends in a dot stands for an axis's options."""
+"""Columns from left to right; one that ends in a dot stands for an axis's options, or for features."""
 
 
 def _fields(*kinds: object) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from dlas.sweep.rows.columns import (
     AGREEMENTS,
     DERIVED,
     DIFFERENCES,
+    FEATURE,
     FINE_TUNING,
     FLOATS,
     INSTANCE,
@@ -83,6 +84,7 @@ class RowTable:
         self._contents: dict[str, _Contents] = {name: _Contents() for name in ("folder", *SHARED)}
         self._samples: list[Floats] = []
         self._said: dict[str, dict[int, Any]] = {}
+        self._features: dict[str, dict[int, float]] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -90,7 +92,10 @@ class RowTable:
 
     def add(self, folder: str, row: Any) -> None:
         """Add a row of a folder: a :class:`Row`, or a line of one by :class:`LineReader`."""
-        said: Mapping[str, Any] = (row.imported or {}).get("derived") or {}
+        origin: Mapping[str, Any] = row.imported or {}
+        said = origin.get("derived") or {}
+        for name, value in (origin.get("features") or {}).items():
+            self._features.setdefault(f"{FEATURE}{name}", {})[self._count] = value
         for name in DERIVED:
             if name in said:
                 self._said.setdefault(name, {})[self._count] = said[name]
@@ -110,6 +115,8 @@ class RowTable:
         for name, values in self._said.items():
             if name not in OF_SAMPLES:
                 found[name] = _typed(name, _replaced(found[name], values))
+        for name, told in self._features.items():
+            found[name] = number([told.get(row) for row in range(self._count)])
         found[MACHINE] = text([None] * self._count)
         ordered: dict[str, Any] = {}
         for name in ORDER:

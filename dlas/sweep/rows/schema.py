@@ -285,6 +285,10 @@ class ImportSource(TypedDict, total=False):
     """Columns of the table of rows that are derived from what the file does not hold: the interval and the
     number of samples, the drift, and others.
     """
+    features: dict[str, float]
+    """What the file tells of the point for predictors: the columns ``feature.<name>``, by their names without
+    ``feature.``. Left out where there are none.
+    """
 
 
 class Code(TypedDict, total=False):

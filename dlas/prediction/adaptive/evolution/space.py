@@ -13,7 +13,7 @@ import numpy as np
 from dlas.errors import InputError
 from dlas.networks.operators import Operators
 from dlas.prediction.learning.examples import DerivedOperators
-from dlas.prediction.learning.features import columns, matrix, of_operators
+from dlas.prediction.learning.features import OWN, columns, matrix, of_operators
 from dlas.stack import PART_AXES, Model, Predictor, Samples
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import NONE, Choice, Point
@@ -116,10 +116,19 @@ class StudySpace:
 
 
 def told_by_options(predictor: Predictor, target: str, point: Point) -> bool:
-    """Return whether what a predictor reads of points like one follows from their options."""
+    """Return whether what a predictor reads of points like one follows from their options.
+
+    Raises
+    ------
+    InputError
+        If it reads what a table from elsewhere tells, which no new point has.
+    """
     if predictor.level == "kernel":
         return False
-    read = of_operators(predictor.families(target))
+    families = predictor.families(target)
+    if OWN in families:
+        raise InputError("this predictor reads features that a table told of its points: a search has none")
+    read = of_operators(families)
     listed = parts.find("model", point.model.name).cls.operators is not Model.operators
     return not read or (listed and point.compression == NONE)
 

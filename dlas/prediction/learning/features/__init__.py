@@ -27,6 +27,8 @@ Family = Callable[[Sequence[Operator]], Mapping[str, float | Floats]]
 """Returns columns by name; of an array the largest number counts, each an affine function of the batch."""
 OF_OPTIONS = subnets.FAMILIES
 """Families of options alone."""
+OWN = "feature"
+"""The family of what a table from elsewhere tells of its points: its columns are those of the table."""
 FAMILIES: dict[str, Family] = {
     "costs": costs,
     "costs_by_class": costs_by_class,
@@ -44,7 +46,7 @@ def columns(families: tuple[str, ...]) -> tuple[str, ...]:
 
 def of_operators(families: tuple[str, ...]) -> tuple[str, ...]:
     """Return those of some families that are functions of operators, not of a point's options."""
-    return tuple(family for family in families if family not in OF_OPTIONS)
+    return tuple(family for family in families if family not in OF_OPTIONS and family != OWN)
 
 
 def _names(family: str) -> Sequence[str]:

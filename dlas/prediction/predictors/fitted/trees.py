@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -62,14 +62,16 @@ class TreesPredictor(Predictor):
     """Number of trees."""
     leaf: Annotated[int, Field(ge=1)] = 1
     """Fewest rows in a leaf."""
+    reads: Literal["training", "own"] = "training"
+    """Costs of training convolutions; or ``own``, the columns ``feature.<name>`` of an imported table."""
 
     @abstractmethod
     def ensemble(self, seed: int) -> Any:
         """Return the ensemble of scikit-learn to fit."""
 
     def families(self, target: str) -> tuple[str, ...]:
-        """Return the costs of training convolutions."""
-        return ("training_cost",)
+        """Return the costs of training convolutions, or the table's own features."""
+        return ("feature",) if self.reads == "own" else ("training_cost",)
 
     def fit(self, samples: Samples, workspace: Workspace) -> Fitted:
         """Return the trees fitted to the logarithm of the target."""
