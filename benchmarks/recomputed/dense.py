@@ -1,0 +1,86 @@
+"""``experiments/dense``."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from functools import cache
+
+from benchmarks.peers import Ratio, ratio
+from benchmarks.recomputed.kept import EXPERIMENTS
+from benchmarks.recomputed.markdown import Value
+from dlas.sweep.rows.results import Row, read_rows
+
+OURS = "hand"
+PEERS = {"ONNX Runtime": "onnxruntime", "OpenVINO": "openvino", "ncnn": "ncnn", "MNN": "mnn"}
+TYPES = {"float32": "none", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8"}
+
+
+@cache
+def _rows(folder: str) -> dict[tuple[str, str, str], Row]:
+    """Return the rows by network, compression and compiler."""
+    return {
+        (row.model["name"], row.compression["name"], row.compiler["name"]): row
+        for row in read_rows(EXPERIMENTS / folder)
+    }
+
+
+def _networks() -> set[str]:
+    return {network for network, _, _ in _rows("dense/rows")}
+
+
+def against(network: str, compiler: str) -> Ratio | None:
+    """Return a runtime's time over ours on a network in float32; None where it has none."""
+    rows = _rows("dense/rows")
+    own, other = rows[network, "none", OURS], rows[network, "none", compiler]
+    return ratio(own, other) if own.timed and other.timed else None
+
+
+def against_best(network: str) -> Ratio:
+    """Return the ratio to the runtime over which ours leads least."""
+    found = [each for name in PEERS.values() if (each := against(network, name))]
+    return min(found, key=lambda each: each.median)
+
+
+def networks(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the ratios of a network, with the spread of the smallest over turns."""
+    found: dict[str, Value] = {}
+    for title, name in PEERS.items():
+        each = against(cells["network"], name)
+        found[title] = each.median if each else None
+    best = against_best(cells["network"])
+    return {**found, "the best": [best.median, best.spread]}
+
+
+def mean() -> float:
+    """Return the geometric mean over networks of the ratio to the best."""
+    names = _networks()
+    return statistics.geometric_mean(against_best(name).median for name in names)
+
+
+def ahead() -> float:
+    """Return on how many networks ours is ahead of all others by more than the spread of turns."""
+    found = map(against_best, _networks())
+    return float(sum(each.median - each.spread > 1 for each in found))
+
+
+def networks_kept() -> float:
+    """Return the number of networks."""
+    return float(len(_networks()))
+
+
+def _processor_s(row: Row) -> float:
+    """Return the processor time of a run, which other work on the machine changes less."""
+    assert row.cpu_s is not None and row.timed
+    return row.cpu_s
+
+
+def types(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the speed of a network in a number type: against runtimes in the same type, and float32 here."""
+    rows, network, kind = _rows("dense/types"), cells["network"], TYPES[cells["type"]]
+    own = _processor_s(rows[network, kind, OURS])
+    return {
+        "ONNX Runtime": _processor_s(rows[network, kind, "onnxruntime"]) / own,
+        "OpenVINO": _processor_s(rows[network, kind, "openvino"]) / own,
+        "over float32": _processor_s(rows[network, "none", OURS]) / own,
+    }

@@ -1,0 +1,143 @@
+"""``experiments/dlas-fashion``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from benchmarks.recomputed.kept import one, only, points
+from benchmarks.recomputed.markdown import Value
+from dlas.analysis.matching import timed
+
+PRUNINGS = {"weights": "weight_pruning", "channels": "channel_pruning"}
+RULES = {"by the knee": "knee", "by one point": None}
+COMPRESSIONS = {
+    "dense": "none",
+    "weights, knee": "weight_pruning",
+    "channels, knee": "channel_pruning",
+    "float16": "float16",
+    "int8": "int8",
+}
+COMPILERS = {"untuned": "untuned", "tuned": "metaschedule"}
+PERCENT = 100.0
+
+
+def _trained() -> pd.DataFrame:
+    return points("dlas-fashion/rows")
+
+
+def accuracy(network: str, compression: str, level: float) -> float:
+    """Return the accuracy at a level that was asked for, in percent."""
+    chosen = only(_trained(), model_name=network, compression_name=PRUNINGS[compression])
+    return PERCENT * one(chosen[chosen["compression.level"].astype(str) == str(level)], "accuracy")
+
+
+def curve(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the accuracy of MobileNetV1 at a level of either pruning."""
+    level = float(cells["pruned to"].rstrip(" %")) / PERCENT
+    found = {}
+    for name, technique in PRUNINGS.items():
+        chosen = only(_trained(), model_name="cifar_mobilenet_v1", compression_name=technique)
+        at = chosen[chosen["compression.level"].astype(str) == str(level)]
+        found[f"{name}, accuracy"] = PERCENT * float(at["accuracy"].iloc[0]) if len(at) else None
+    return found
+
+
+def dense(network: str) -> float:
+    """Return the accuracy of the dense network, in percent."""
+    return PERCENT * one(only(_trained(), model_name=network, compression_name="none"), "accuracy")
+
+
+def elbow(network: str, compression: str, rule: str) -> pd.DataFrame:
+    """Return the line of an elbow."""
+    chosen = only(_trained(), model_name=network, compression_name=PRUNINGS[compression])
+    chosen = chosen[chosen["compression.level"].astype(str) == "elbow"]
+    return only(chosen, compression__elbow=RULES[rule])
+
+
+def elbows(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return where a pruning's elbow lies, and its accuracy."""
+    line = elbow("cifar_mobilenet_v1", cells["pruned"], cells["elbow"])
+    return {"pruned to": PERCENT * one(line, "ratio"), "accuracy": PERCENT * one(line, "accuracy")}
+
+
+def typed(network: str, compression: str, calibration: str | None = None) -> float:
+    """Return the accuracy of a number type, in percent."""
+    chosen = only(_trained(), model_name=network, compression_name=compression)
+    if calibration is not None:
+        chosen = chosen[chosen["compression"].str.contains("calibration=none") == (calibration == "none")]
+    return PERCENT * one(chosen, "accuracy")
+
+
+def wrong() -> float:
+    """Return the number of points whose networks answer with other numbers than in PyTorch."""
+    return float((_trained()["status"] == "wrong").sum())
+
+
+def _measured() -> pd.DataFrame:
+    frame = points("dlas-fashion/latency")
+    return frame[timed(frame)]
+
+
+def speed(network: str, compression: str, compiler: str, algorithm: str) -> float | None:
+    """Return how many times as fast as dense `direct` in float32 by the same compiler a program is."""
+    frame = only(_measured(), model_name=network, compiler_name=COMPILERS[compiler])
+    own = {"compression_name": COMPRESSIONS[compression], "algorithm": algorithm}
+    if only(frame, **own).empty or only(frame, compression_name="none", algorithm="direct").empty:
+        return None
+    return one(frame, "latency_s", compression_name="none", algorithm="direct") / one(
+        frame, "latency_s", **own
+    )
+
+
+def speeds(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the speeds of the three algorithms of a compression, sparse ones of pruned networks."""
+    form = "csr_" if "knee" in cells["compression"] else ""
+    return {
+        f"`{name}`": speed("cifar_mobilenet_v1", cells["compression"], cells["compiler"], form + name)
+        for name in ("direct", "gemm", "spatial_pack")
+    }
+
+
+def with_zeros(pruning: str) -> float | None:
+    """Return the speed of dense `direct`, untuned, on weights that were pruned."""
+    return speed("cifar_mobilenet_v1", f"{pruning}, knee", "untuned", "direct")
+
+
+def unstable() -> float:
+    """Return the number of points of `latency.toml` whose times are no result."""
+    return float((points("dlas-fashion/latency")["status"] == "unstable").sum())
+
+
+def lost(compression: str) -> float:
+    """Return by how many points the knee of a pruning is less accurate than the dense network."""
+    line = elbow("cifar_mobilenet_v1", compression, "by the knee")
+    return dense("cifar_mobilenet_v1") - PERCENT * one(line, "accuracy")
+
+
+def lost_at(compression: str, level: str) -> float:
+    """Return by how many points a level is less accurate than the dense network."""
+    return dense("cifar_mobilenet_v1") - accuracy("cifar_mobilenet_v1", compression, float(level))
+
+
+def _fastest(compression: str) -> float:
+    """Return the latency of the fastest tuned program, in s."""
+    frame = only(_measured(), compression_name=compression, compiler_name=COMPILERS["tuned"])
+    return float(frame["latency_s"].min())
+
+
+def pruned_over_dense(compression: str) -> float:
+    """Return how many times as fast as the fastest dense program the fastest of a pruning is, tuned."""
+    return _fastest("none") / _fastest(PRUNINGS[compression])
+
+
+def promised(compression: str) -> float:
+    """Return how many times fewer multiply-adds the knee of a pruning has than the dense network."""
+    line = elbow("cifar_mobilenet_v1", compression, "by the knee")
+    return one(line, "macs") / one(line, "effective_macs")
+
+
+def left(compression: str) -> float:
+    """Return the share of multiply-adds that the knee of a pruning leaves, in percent."""
+    return PERCENT / promised(compression)
