@@ -36,7 +36,7 @@ def accuracy(network: str, compression: str, level: float) -> float:
 def curve(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the accuracy of MobileNetV1 at a level of either pruning."""
     level = float(cells["pruned to"].rstrip(" %")) / PERCENT
-    found = {}
+    found: dict[str, Value] = {}
     for name, technique in PRUNINGS.items():
         chosen = only(_trained(), model_name="cifar_mobilenet_v1", compression_name=technique)
         at = chosen[chosen["compression.level"].astype(str) == str(level)]
