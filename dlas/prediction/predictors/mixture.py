@@ -73,7 +73,8 @@ class Mixture(Predictor):
         # Their sums, not what they predict, which is never below a tenth of what they were fitted to.
         said = np.column_stack([samples.features @ device.rates + device.constant for device in devices])
         relative = said / samples.target[:, None]
-        scales = relative.sum(axis=0) / (relative**2).sum(axis=0)
+        # Of a device that says nothing of these rows, nothing is taken.
+        scales = relative.sum(axis=0) / np.maximum((relative**2).sum(axis=0), np.finfo(float).tiny)
         costs = samples.features / samples.target[:, None]
         means = samples.features.mean(axis=0)
         known = means > 0

@@ -113,6 +113,18 @@ def test_another_space_with_other_units_and_missing_cells_is_predicted(tmp_path:
     assert error < 0.2 and rank > 0.95
 
 
+def test_a_device_that_says_nothing_of_the_rows_counts_for_nothing(tmp_path: Path) -> None:
+    towers(40, 1e3, {"a": (1e-3, 0, 0), "b": (0, 1e-5, 0)}).to_csv(tmp_path / "known.csv", index=False)
+    table = towers(40, 1e3, {"f": (2e-3, 0, 0)}).assign(**{"feature.stones": 0})
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    for name in ("known", "mine"):
+        dlas.import_rows(tmp_path / f"{name}.csv", tmp_path / name)
+    predictor = Mixture(bases_of(tmp_path / "known", tmp_path, ("f",)))
+    points = read_points([tmp_path / "mine"], TARGET)
+    error, _ = error_and_rank(predictor, of(points, predictor, "f"), 10, tmp_path)
+    assert error < 0.03
+
+
 def fitted(folder: Path, table: pd.DataFrame, part: str = "additive", **options: Any) -> None:
     """Import a table, and fit a predictor to it."""
     table.to_csv(folder / "table.csv", index=False)
