@@ -13,7 +13,7 @@ import numpy as np
 from dlas.errors import InputError
 from dlas.prediction.predictors.fitted.arrays import read_arrays, write_arrays
 from dlas.prediction.predictors.fitted.boosters import Booster
-from dlas.prediction.predictors.fitted.least_squares import relative_rates
+from dlas.prediction.predictors.fitted.least_squares import median_rates, relative_rates
 from dlas.prediction.predictors.fitted.power import Power
 from dlas.prediction.predictors.fitted.walks import LARGEST, Places, Walks
 from dlas.stack import Fitted, Kernels, Samples
@@ -67,10 +67,22 @@ class KernelSum(Fitted):
     """Of energy, what each kernel's time is multiplied by; None for times."""
 
     def scaled_to(self, samples: Samples) -> KernelSum:
-        """Return the sum with the factor and the overhead that fit networks with the least relative error."""
+        """Return the sum with the factor and the overhead that make networks of it.
+
+        For times they make a network of the measured times of its kernels, with the least absolute relative
+        error: of predicted times they would make up for kernels that are predicted too short in the networks
+        that were fitted, not in others.  Where kernels were not measured, and for energy, it is least squares
+        of what is predicted.
+        """
         assert samples.kernels is not None
-        total, count = self._sums(samples)
-        factor, overhead = relative_rates(np.column_stack([total, count]), samples.target)
+        count = np.bincount(samples.kernels.points, minlength=len(samples))
+        measured = np.bincount(samples.kernels.points, samples.kernels.seconds, len(samples))
+        if self.power is None and (known := measured > 0).any():
+            sums = np.column_stack([measured, count])[known]
+            factor, overhead = median_rates(sums, samples.target[known])
+        else:
+            total = np.bincount(samples.kernels.points, self._parts(samples.kernels), len(samples))
+            factor, overhead = relative_rates(np.column_stack([total, count]), samples.target)
         return replace(self, factor=float(factor), overhead=float(overhead))
 
     def predict(self, samples: Samples) -> Floats:
@@ -217,14 +229,6 @@ class KernelSum(Fitted):
                 chosen = np.flatnonzero(kinds == place)
                 found[chosen] = booster.predict(features[chosen])
         return found
-
-    def _sums(self, samples: Samples) -> tuple[Floats, Floats]:
-        """Return the sum of each network's kernels, in seconds or joules, and their number."""
-        assert samples.kernels is not None
-        points = samples.kernels.points
-        total = np.bincount(points, self._parts(samples.kernels), len(samples))
-        count = np.bincount(points, minlength=len(samples))
-        return np.asarray(total, dtype=np.float64), np.asarray(count, dtype=np.float64)
 
 
 def _trees(place: int) -> str:

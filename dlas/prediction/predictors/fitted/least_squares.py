@@ -1,11 +1,12 @@
-"""Least squares with rates that are not negative."""
+"""Least squares, and least absolute errors, with rates that are not negative."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import linprog, nnls
+from scipy.sparse import csr_array, eye_array, hstack
 
 from dlas.stack.types import Floats
 
@@ -31,6 +32,28 @@ def relative_rates(features: Floats, target: Floats) -> Floats:
     """
     relative = features / target[:, None]
     return _solved(relative, np.ones(len(target)), _norms(relative), np.zeros((0, features.shape[1])))
+
+
+def median_rates(features: Floats, target: Floats) -> Floats:
+    """Return the non-negative rates with the least ``sum(abs((features @ rates - target) / target))``.
+
+    Of one column that is the weighted median of ratios: half of the rows may be anything.
+
+    Parameters
+    ----------
+    features : array [n, columns]
+        Not negative.
+    target : array [n]
+        Positive.
+    """
+    relative = features / target[:, None]
+    scale = _norms(relative)
+    rows, columns = relative.shape
+    # A linear programme: each error is the difference of two numbers that are not negative.
+    apart = hstack([csr_array(relative / scale), eye_array(rows), -eye_array(rows)], format="csr")
+    counted = np.concatenate([np.zeros(columns), np.ones(2 * rows)])
+    found = linprog(counted, A_eq=apart, b_eq=np.ones(rows), method="highs")
+    return np.asarray(found.x[:columns] / scale)
 
 
 def robust_rates(features: Floats, target: Floats, alike: Sequence[tuple[int, int]]) -> Floats:
