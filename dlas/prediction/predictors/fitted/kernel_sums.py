@@ -78,7 +78,7 @@ class KernelSum(Fitted):
         count = np.bincount(samples.kernels.points, minlength=len(samples))
         measured = np.bincount(samples.kernels.points, samples.kernels.seconds, len(samples))
         if self.power is None and (known := measured > 0).any():
-            sums = np.column_stack([measured, count])[known]
+            sums = np.column_stack([measured, count]).astype(np.float64)[known]
             factor, overhead = median_rates(sums, samples.target[known])
         else:
             total = np.bincount(samples.kernels.points, self._parts(samples.kernels), len(samples))
