@@ -16,16 +16,15 @@ X. Dong and Y. Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural 
 
 from __future__ import annotations
 
-import io
 import lzma
 import pickle
 import tempfile
-import zipfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+import torch
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -33,7 +32,7 @@ from scipy import stats
 
 import dlas
 from dlas.errors import InputError
-from dlas.prediction.learning.points import Points, read_points
+from dlas.prediction.learning.points import read_points
 from dlas.prediction.predictors.mixture import Mixture
 from dlas.stack import Samples, Workspace
 from dlas.stack.types import Floats
@@ -50,14 +49,6 @@ NODES = 4
 TEN, DRAWS, OF_EACH = 10, 10, 900
 TARGET = "latency_s"
 MOST_BYTES = 64 << 20
-
-
-class OnlyPlainValues(pickle.Unpickler):
-    """Reads numbers, texts, lists and dictionaries, and nothing that a pickle may execute."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Refuse every class and function."""
-        raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
 
 
 def main(
@@ -96,20 +87,18 @@ def latencies(folder: Path) -> pd.DataFrame:
 
 
 def plain_values(path: Path) -> Any:
-    """Return what PyTorch saved in a file, if it is made of plain values.
+    """Return what PyTorch saved in a file, if it is made of numbers, texts, lists and dictionaries.
 
     Raises
     ------
     InputError
-        If it is larger than such files are, no such file, or holds anything else.
+        If it is larger than such files are, no such file, or holds what only code makes.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            member = archive.getinfo("archive/data.pkl")
-            if member.file_size > MOST_BYTES:
-                raise InputError(f"{path} unpacks to more than {MOST_BYTES:,} bytes")
-            return OnlyPlainValues(io.BytesIO(archive.read(member))).load()
-    except (OSError, KeyError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise InputError(f"{path} has {size:,} bytes; at most {MOST_BYTES:,} are read")
+        return torch.load(path, weights_only=True)
+    except (OSError, RuntimeError, pickle.UnpicklingError) as error:
         raise InputError(f"{path} holds no plain values that PyTorch saved: {error}") from None
 
 
@@ -153,41 +142,30 @@ def as_rows(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([long.assign(**names, hardware_name=long["machine"]), told], axis=1)
 
 
-def points_of(table: pd.DataFrame, folder: Path) -> Points:
-    """Return the points of latencies."""
+def imported(table: pd.DataFrame, folder: Path) -> Path:
+    """Return a folder with the rows of a table."""
     file, rows = folder / "table.csv", folder / "rows"
+    folder.mkdir()
     as_rows(table).to_csv(file, index=False)
     dlas.import_rows(file, rows)
-    return read_points([rows], TARGET)
+    return rows
 
 
 def fitted_to(table: pd.DataFrame, name: str, draw: np.random.Generator, folder: Path) -> Path:
     """Return the folder of a sum of costs that was fitted to some cells on a device."""
-    place = folder / name
-    place.mkdir()
     chosen = draw.choice(len(table), OF_EACH, replace=False)
-    file = place / "table.csv"
-    as_rows(table[[name]].iloc[chosen]).to_csv(file, index=False)
-    dlas.import_rows(file, place / "rows")
-    dlas.fit(
-        "additive",
-        place / "rows",
-        to=place / "sum",
-        target=TARGET,
-        hold_out="model/2",
-        options={"costs": "own"},
-    )
-    return place / "sum"
+    rows, place = imported(table[[name]].iloc[chosen], folder / name), folder / f"{name}-sum"
+    asked = {"target": TARGET, "hold_out": "model/2", "options": {"costs": "own"}}
+    dlas.fit("additive", rows, to=place, **asked)  # type: ignore[arg-type]
+    return place
 
 
 def predicted(table: pd.DataFrame, name: str, bases: str, folder: Path) -> tuple[float, float]:
     """Return the mean rank correlation and median error on the cells of a device that were not drawn."""
-    place = folder / name
-    place.mkdir()
-    points = points_of(table[[name]], place)
+    points = read_points([imported(table[[name]], folder / name)], TARGET)
     mixture = Mixture(bases)
     samples = points.samples(mixture, TARGET, [""] * len(points))
-    found = [drawn(mixture, samples, seed, place) for seed in range(DRAWS)]
+    found = [drawn(mixture, samples, seed, folder) for seed in range(DRAWS)]
     rank, error = np.mean(found, axis=0)
     return float(rank), float(error)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from benchmarks.recomputed.kept import one, only, points
+from benchmarks.recomputed.kept import COMPILERS, one, only, over_dense, points
 from benchmarks.recomputed.markdown import Value
 from dlas.analysis.matching import timed
 
@@ -19,7 +19,6 @@ COMPRESSIONS = {
     "float16": "float16",
     "int8": "int8",
 }
-COMPILERS = {"untuned": "untuned", "tuned": "metaschedule"}
 PERCENT = 100.0
 
 
@@ -83,12 +82,7 @@ def _measured() -> pd.DataFrame:
 def speed(network: str, compression: str, compiler: str, algorithm: str) -> float | None:
     """Return how many times as fast as dense `direct` in float32 by the same compiler a program is."""
     frame = only(_measured(), model_name=network, compiler_name=COMPILERS[compiler])
-    own = {"compression_name": COMPRESSIONS[compression], "algorithm": algorithm}
-    if only(frame, **own).empty or only(frame, compression_name="none", algorithm="direct").empty:
-        return None
-    return one(frame, "latency_s", compression_name="none", algorithm="direct") / one(
-        frame, "latency_s", **own
-    )
+    return over_dense(frame, compression_name=COMPRESSIONS[compression], algorithm=algorithm)
 
 
 def speeds(cells: Mapping[str, str]) -> dict[str, Value]:

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from benchmarks.recomputed.kept import one, only, points
+from benchmarks.recomputed.kept import COMPILERS, only, over_dense, points
 from benchmarks.recomputed.markdown import Value
 from dlas.analysis.matching import timed
 
-COMPILERS = {"untuned": "untuned", "tuned": "metaschedule"}
 COMPRESSIONS = {"float32": "none", "float16": "float16", "int8": "int8"}
 
 
@@ -22,11 +21,7 @@ def _points() -> pd.DataFrame:
 def speed(network: str, compression: str, compiler: str, algorithm: str) -> float | None:
     """Return how many times as fast as `direct` in float32 by the same compiler a program is."""
     frame = only(_points(), model_name=network, compiler_name=COMPILERS[compiler])
-    own = {"compression_name": COMPRESSIONS[compression], "algorithm": algorithm}
-    if only(frame, **own).empty or only(frame, compression_name="none", algorithm="direct").empty:
-        return None
-    dense = one(frame, "latency_s", compression_name="none", algorithm="direct")
-    return dense / one(frame, "latency_s", **own)
+    return over_dense(frame, compression_name=COMPRESSIONS[compression], algorithm=algorithm)
 
 
 def speeds(cells: Mapping[str, str]) -> dict[str, Value]:

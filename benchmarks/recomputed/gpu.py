@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from benchmarks.recomputed.kept import only, points
+from benchmarks.recomputed.kept import only, over_dense, points
 from benchmarks.recomputed.markdown import Value
 from dlas.analysis.matching import timed
 
@@ -20,12 +20,8 @@ def _points() -> pd.DataFrame:
 
 def speed(network: str, compression: str, algorithm: str) -> float | None:
     """Return how many times as fast as dense direct convolution in float32 a program is."""
-    frame = _points()
-    frame = only(frame[timed(frame)], model_name=network)
     own = {"compiler_name": algorithm} if algorithm == LIBRARY else {"algorithm": algorithm}
-    dense = only(frame, compression_name="none", algorithm="direct")["latency_s"]
-    found = only(frame, compression_name=compression, **own)["latency_s"]
-    return float(dense.iloc[0] / found.iloc[0]) if len(found) else None
+    return over_dense(only(_points(), model_name=network), compression_name=compression, **own)
 
 
 def speeds(cells: Mapping[str, str]) -> dict[str, Value]:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.studies import ROOT
+from dlas.analysis.matching import timed
 from dlas.analysis.roles import with_roles
 from dlas.sweep.rows.files import complete_lines, results_file
 from dlas.sweep.rows.frame import read
@@ -17,6 +18,8 @@ from dlas.sweep.rows.results import Row
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 EXPERIMENTS = ROOT / "experiments"
+COMPILERS = {"untuned": "untuned", "tuned": "metaschedule"}
+"""What tables call compilers."""
 SLOW: set[Callable[..., Any]] = set()
 """Functions that read thousands of rows or fit predictors: not for `make test`."""
 
@@ -74,6 +77,22 @@ def one(frame: pd.DataFrame, column: str, **values: object) -> float:
     lines = only(frame, **values)
     assert len(lines) == 1, f"{len(lines)} lines with {values}"
     return float(lines[column].iloc[0])
+
+
+def over_dense(frame: pd.DataFrame, **own: object) -> float | None:
+    """Return how many times as fast as dense ``direct`` in float32 a program is; None where one has no time.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Programs of one network and compiler.
+    own
+        Values of the program's columns.
+    """
+    frame = frame[timed(frame)]
+    dense = only(frame, compression_name="none", algorithm="direct")
+    found = only(frame, **own)
+    return None if dense.empty or found.empty else one(dense, "latency_s") / one(found, "latency_s")
 
 
 def geometric_mean(values: pd.Series) -> float:

@@ -149,7 +149,7 @@ class StoredPredictor:
         """
         if samples.columns != tuple(self.setting(key).columns):
             raise InputError(
-                "the predictor was fitted to other features than this version computes; fit it again"
+                "the predictor was fitted to other features than these points have; fit it again"
             )
         return self.fitted[key].told(samples)
 

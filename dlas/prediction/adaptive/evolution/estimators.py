@@ -125,7 +125,7 @@ class PredictorSource:
     def _predicted(self, samples: Samples) -> tuple[Floats, Floats]:
         if samples.columns != tuple(self.setting.columns):
             raise InputError(
-                "the predictor was fitted to other features than this version computes; fit it again"
+                "the predictor was fitted to other features than these points have; fit it again"
             )
         return self.fitted.told(samples)
 

@@ -37,14 +37,8 @@ def relative_rates(features: Floats, target: Floats) -> Floats:
 def median_rates(features: Floats, target: Floats) -> Floats:
     """Return the non-negative rates with the least ``sum(abs((features @ rates - target) / target))``.
 
-    Of one column that is the weighted median of ratios: half of the rows may be anything.
-
-    Parameters
-    ----------
-    features : array [n, columns]
-        Not negative.
-    target : array [n]
-        Positive.
+    Of one column that is the weighted median of ratios: half of the rows may be anything. Parameters are
+    those of :func:`relative_rates`.
     """
     relative = features / target[:, None]
     scale = _norms(relative)
