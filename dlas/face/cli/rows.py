@@ -23,7 +23,10 @@ MOST_NAMED = 3
 """Most folders that are named while they are read."""
 LARGE_BYTES = 2_000_000_000
 """Files of rows beyond this size take minutes and gigabytes, which filters lessen."""
-RowId = Annotated[str | None, typer.Argument(help="A row's id, or enough of its beginning.")]
+RowId = Annotated[
+    str | None,
+    typer.Argument(help="A row's id, or enough of its beginning; of a predictor, the number of a setting."),
+]
 Where = Annotated[
     list[str] | None,
     typer.Option(
@@ -34,7 +37,10 @@ Where = Annotated[
 
 
 def show(
-    folder: Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(help="A folder that `dlas run --out` wrote, or a predictor that `dlas fit` wrote."),
+    ],
     row: RowId = None,
     fastest: Annotated[bool, typer.Option("--fastest", help="The fastest row.")] = False,
     against: Annotated[
@@ -46,13 +52,16 @@ def show(
     where: Where = None,
     json: Json = False,
 ) -> None:
-    """Show everything about one row, or what differs between two of a point."""
+    """Show everything about one row, what differs between two of a point, or a predictor's card."""
     from dlas.analysis.against.differences import difference_of
     from dlas.analysis.winners import fastest_id
     from dlas.face.console import as_json, differences
     from dlas.face.console.show import show as render
     from dlas.sweep.rows.finding import find
 
+    if not fastest and against is None and not where and _is_predictor(folder, row):
+        _show_predictor(folder, row, json)
+        return
     if fastest == (row is not None):
         raise InputError("give the row's id, as `dlas table` prints it, or --fastest")
     if where and not fastest:
@@ -68,6 +77,27 @@ def show(
         terminal.show_json(as_json.of_row(find(folder, chosen)))
     else:
         terminal.show(render(folder, chosen))
+
+
+def _is_predictor(folder: Path, row: str | None) -> bool:
+    """Return whether a folder holds a predictor that is asked for, not a row that is beside it."""
+    from dlas.prediction.predictors.fitted.folders import FILE
+    from dlas.sweep.rows.files import holds_rows
+
+    return (folder / FILE).is_file() and (row is None or not holds_rows(folder))
+
+
+def _show_predictor(folder: Path, number: str | None, json: bool) -> None:
+    """Print a predictor's card, of all settings or of the one with a number."""
+    from dlas.face.console import as_json
+    from dlas.face.console.cards import show as card
+    from dlas.prediction.learning import stored
+
+    found = stored.read(folder)
+    if json:
+        terminal.show_json(as_json.of_predictor(found, number))
+    else:
+        terminal.show(card(found, number))
 
 
 @like("table", "rows")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,9 @@ from dlas.face.tables.points import ordered
 from dlas.sweep.rows.columns import SAMPLES
 from dlas.sweep.rows.missing import missing_of
 from dlas.sweep.rows.results import Row
+
+if TYPE_CHECKING:
+    from dlas.prediction.learning.stored import StoredPredictor
 
 ORDERING = ("group_number", "bad")
 """Columns that only order a table."""
@@ -49,6 +52,30 @@ def of_comparison(comparison: Comparison, rows: pd.DataFrame) -> dict[str, Any]:
     for group in (*values["groups"], *values["unmatched"]):
         for compared in group["rows"].values():
             del compared["row"]  # a line of a frame that nobody else has
+    return values
+
+
+def of_predictor(stored: StoredPredictor, number: str | None = None) -> dict[str, Any]:
+    """Return a predictor's card: what it is, and of each setting (or the one with a number) how wrong it is.
+
+    Bounds and errors by size are in the target's unit.
+    """
+    # Its module imports SciPy, which the other values do without.
+    from dlas.prediction.learning.cards import card_of
+
+    values: dict[str, Any] = finite(
+        {
+            **stored.record.model_dump(exclude={"settings"}),
+            "settings": [
+                {
+                    **card.setting.model_dump(exclude={"rows", "tried", "files", "importances"}),
+                    "rows": len(card.setting.rows),
+                    "by_size": [asdict(band) for band in card.bands],
+                }
+                for card in card_of(stored, number)
+            ],
+        }
+    )
     return values
 
 

@@ -55,7 +55,7 @@ def show(folder: str | os.PathLike[str], prefix: str) -> RenderableType:
         If no row, or more than one, has an id that begins with it.
     """
     row = find(Path(folder), prefix)
-    pieces: list[RenderableType] = [_heading(row), _indented(_facts(_asked(row)))]
+    pieces: list[RenderableType] = [_heading(row), indented(side_by_side(_asked(row)))]
     log = Path(folder) / "logs" / f"{row.id}.log"
     sections = {
         "what happened": dict(_happened(row, log)) | _earlier(Path(folder), row),
@@ -67,7 +67,7 @@ def show(folder: str | os.PathLike[str], prefix: str) -> RenderableType:
     }
     for title, facts in sections.items():
         if facts:
-            pieces += [Text(title, style="bold"), _indented(_facts(facts))]
+            pieces += [Text(title, style="bold"), indented(side_by_side(facts))]
         if title == "network":
             pieces += [piece for grid in grids(folder, row) for piece in (grid, Text())]
     return Group(*pieces)
@@ -249,11 +249,12 @@ def _worded(key: str, value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _indented(renderable: RenderableType) -> Padding:
+def indented(renderable: RenderableType) -> Padding:
+    """Return what stands below a heading, with an empty line after it."""
     return Padding(renderable, (0, 0, 1, 2), expand=False)
 
 
-def _facts(facts: Mapping[str, str]) -> Table:
+def side_by_side(facts: Mapping[str, str]) -> Table:
     """Return names and values side by side."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)

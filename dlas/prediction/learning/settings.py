@@ -236,6 +236,7 @@ def _record(
         floor=each.floor,
         tried=each.first.held_out(),
         evaluation=[_evaluation_record(*one) for one in each.evaluations.items()],
+        kernels=[stored.KernelRecord(**asdict(kind)) for kind in each.first.by_kernel()],
         folder=folder,
         files={},
     )

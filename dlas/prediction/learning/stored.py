@@ -62,6 +62,16 @@ class EvaluationRecord(Strict):
     by_fold: dict[Text, ScoreRecord]
 
 
+class KernelRecord(Strict):
+    """How wrong a predictor was on the kernels of one kind; as ``learning.evaluation.KernelScores``."""
+
+    kind: Text
+    count: int
+    share: Finite
+    mape: Finite
+    within: Finite
+
+
 class SettingRecord(Strict):
     """What was fitted to the rows of one setting."""
 
@@ -94,6 +104,8 @@ class SettingRecord(Strict):
     """What was predicted and what was measured of each row while it was held out, by the row's id."""
     evaluation: list[EvaluationRecord]
     """The predictor and the baselines on what was held out."""
+    kernels: list[KernelRecord] = pydantic.Field(default_factory=list)
+    """The predictor on the kernels of what was held out, by kind; empty if it reads none."""
     folder: Annotated[str, pydantic.Field(pattern=r"^\d{1,6}$")]
     """Where its arrays are."""
     files: dict[Annotated[str, pydantic.Field(pattern=r"^[A-Za-z_]\w*\.(safetensors|json)$")], Text]

@@ -48,8 +48,8 @@ def test_a_predictor_is_shown_with_its_errors_by_group(rows: Path, tmp_path: Pat
     dlas.fit("additive", rows, target="latency_s", to=tmp_path / "p", hold_out="compression.level")
     dlas.report(rows, tmp_path / "report.html", predictors=[tmp_path / "p"])
     page = (tmp_path / "report.html").read_text()
-    assert "additive: latency_s on Imaginary 9000" in page
-    assert "Too few groups were held out for an interval" in page
+    assert "additive predicts latency on Imaginary 9000" in page
+    assert "too few groups were held out for an interval" in page
     for level in LEVELS:
         assert f"compression.level={level:g}" in page
     for text in ("Noise floor", "nearest", "Predicted latency", "Features that matter", *WIDTHS):

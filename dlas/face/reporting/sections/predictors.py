@@ -11,8 +11,7 @@ from dlas.face.reporting.palette import HUES, NEUTRAL, rgb
 from dlas.face.tables.columns import with_unit
 from dlas.face.tables.scores import by_fold, floor_in_words, overall
 from dlas.face.tables.table import Table
-from dlas.prediction.learning.stored import ANY, SettingRecord, StoredPredictor
-from dlas.sweep.rows.labels import rows as counted
+from dlas.prediction.learning.stored import SettingRecord, StoredPredictor
 from dlas.sweep.rows.labels import shown_in
 
 HELD_OUT = "held out"
@@ -39,29 +38,20 @@ def section(context: Context) -> Section | Absent:
 
 def _blocks(context: Context, stored: StoredPredictor, setting: SettingRecord, name: str) -> Iterator[Block]:
     record = stored.record
-    told = {key: value for key, value in setting.setting.items() if key != "machine_id" and value}
-    place = ", ".join(f"any {key}" if value == ANY else value for key, value in told.items())
-    title = f"{record.part}: {record.target} on {setting.machine}, {place}"
-    yield Paragraph(f"{title}. {_coverage(setting, record.hold_out)}")
+    # Reports without predictors do not need what it imports.
+    from dlas.face.tables import cards
+    from dlas.prediction.learning.cards import SettingCard
+
+    card = SettingCard.of(setting, record.hold_out)
+    told = cards.lines(cards.facts(card, record.target))
+    floor = f"{floor_in_words(setting.floor).capitalize()}."
+    lead = f"{cards.heading(record)} on {cards.setting_name(setting)}. {floor}"
+    yield Paragraph(lead, [(line, None) for line in told])
     if figure := _agreement(context, stored, setting, f"predicted-{name}"):
         yield figure
     yield from _tables(setting, name)
     if figure := _importances(setting, f"features-{name}"):
         yield figure
-
-
-def _coverage(setting: SettingRecord, hold_out: str) -> str:
-    """Return how many rows lie in their intervals, and how far repeats differ, as sentences."""
-    scores = setting.evaluation[0].overall
-    floor = f"{floor_in_words(setting.floor).capitalize()}."
-    if scores.coverage is None or scores.width is None:
-        return f"Held out: {hold_out}. Too few groups were held out for an interval. {floor}"
-    error = scores.coverage_error
-    told = "" if error is None else f" (standard error {error:.1%})"
-    return (
-        f"Held out: {hold_out}. {scores.coverage:.0%} of {counted(scores.rows)}{told} lie in their 90 % "
-        f"interval, whose upper bound is {1 + scores.width:.2f} times the lower one. {floor}"
-    )
 
 
 def _agreement(context: Context, stored: StoredPredictor, setting: SettingRecord, name: str) -> Figure | None:
