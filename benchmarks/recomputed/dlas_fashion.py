@@ -10,6 +10,8 @@ from benchmarks.recomputed.kept import COMPILERS, one, only, over_dense, points
 from benchmarks.recomputed.markdown import Value
 from dlas.analysis.matching import timed
 
+NETWORKS = {"MobileNetV1": "cifar_mobilenet_v1", "VGG-16": "cifar_vgg16"}
+"""What tables call the networks."""
 PRUNINGS = {"weights": "weight_pruning", "channels": "channel_pruning"}
 RULES = {"by the knee": "knee", "by one point": None}
 COMPRESSIONS = {
@@ -33,13 +35,14 @@ def accuracy(network: str, compression: str, level: float) -> float:
 
 
 def curve(cells: Mapping[str, str]) -> dict[str, Value]:
-    """Return the accuracy of MobileNetV1 at a level of either pruning."""
+    """Return the accuracy of each network at a level of either pruning."""
     level = float(cells["pruned to"].rstrip(" %")) / PERCENT
     found: dict[str, Value] = {}
-    for name, technique in PRUNINGS.items():
-        chosen = only(_trained(), model_name="cifar_mobilenet_v1", compression_name=technique)
-        at = chosen[chosen["compression.level"].astype(str) == str(level)]
-        found[f"{name}, accuracy"] = PERCENT * float(at["accuracy"].iloc[0]) if len(at) else None
+    for network, model in NETWORKS.items():
+        for name, technique in PRUNINGS.items():
+            chosen = only(_trained(), model_name=model, compression_name=technique)
+            at = chosen[chosen["compression.level"].astype(str) == str(level)]
+            found[f"{network}: {name}"] = PERCENT * float(at["accuracy"].iloc[0]) if len(at) else None
     return found
 
 
@@ -57,7 +60,7 @@ def elbow(network: str, compression: str, rule: str) -> pd.DataFrame:
 
 def elbows(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return where a pruning's elbow lies, and its accuracy."""
-    line = elbow("cifar_mobilenet_v1", cells["pruned"], cells["elbow"])
+    line = elbow(NETWORKS[cells["network"]], cells["pruned"], cells["elbow"])
     return {"pruned to": PERCENT * one(line, "ratio"), "accuracy": PERCENT * one(line, "accuracy")}
 
 
@@ -89,14 +92,14 @@ def speeds(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the speeds of the three algorithms of a compression, sparse ones of pruned networks."""
     form = "csr_" if "knee" in cells["compression"] else ""
     return {
-        f"`{name}`": speed("cifar_mobilenet_v1", cells["compression"], cells["compiler"], form + name)
+        f"`{name}`": speed(NETWORKS[cells["network"]], cells["compression"], cells["compiler"], form + name)
         for name in ("direct", "gemm", "spatial_pack")
     }
 
 
-def with_zeros(pruning: str) -> float | None:
+def with_zeros(network: str, pruning: str) -> float | None:
     """Return the speed of dense `direct`, untuned, on weights that were pruned."""
-    return speed("cifar_mobilenet_v1", f"{pruning}, knee", "untuned", "direct")
+    return speed(network, f"{pruning}, knee", "untuned", "direct")
 
 
 def unstable() -> float:
@@ -104,34 +107,36 @@ def unstable() -> float:
     return float((points("dlas-fashion/latency")["status"] == "unstable").sum())
 
 
-def lost(compression: str) -> float:
+def lost(network: str, compression: str) -> float:
     """Return by how many points the knee of a pruning is less accurate than the dense network."""
-    line = elbow("cifar_mobilenet_v1", compression, "by the knee")
-    return dense("cifar_mobilenet_v1") - PERCENT * one(line, "accuracy")
+    line = elbow(network, compression, "by the knee")
+    return dense(network) - PERCENT * one(line, "accuracy")
 
 
-def lost_at(compression: str, level: str) -> float:
+def lost_at(network: str, compression: str, level: str) -> float:
     """Return by how many points a level is less accurate than the dense network."""
-    return dense("cifar_mobilenet_v1") - accuracy("cifar_mobilenet_v1", compression, float(level))
+    return dense(network) - accuracy(network, compression, float(level))
 
 
-def _fastest(compression: str) -> float:
+def _fastest(network: str, compression: str) -> float:
     """Return the latency of the fastest tuned program, in s."""
-    frame = only(_measured(), compression_name=compression, compiler_name=COMPILERS["tuned"])
+    frame = only(
+        _measured(), model_name=network, compression_name=compression, compiler_name=COMPILERS["tuned"]
+    )
     return float(frame["latency_s"].min())
 
 
-def pruned_over_dense(compression: str) -> float:
-    """Return how many times as fast as the fastest dense program the fastest of a pruning is, tuned."""
-    return _fastest("none") / _fastest(PRUNINGS[compression])
+def over_fastest_dense(network: str, compression: str) -> float:
+    """Return how many times as fast as the fastest dense program the fastest of a compression is, tuned."""
+    return _fastest(network, "none") / _fastest(network, PRUNINGS.get(compression, compression))
 
 
-def promised(compression: str) -> float:
+def promised(network: str, compression: str) -> float:
     """Return how many times fewer multiply-adds the knee of a pruning has than the dense network."""
-    line = elbow("cifar_mobilenet_v1", compression, "by the knee")
+    line = elbow(network, compression, "by the knee")
     return one(line, "macs") / one(line, "effective_macs")
 
 
-def left(compression: str) -> float:
+def left(network: str, compression: str) -> float:
     """Return the share of multiply-adds that the knee of a pruning leaves, in percent."""
-    return PERCENT / promised(compression)
+    return PERCENT / promised(network, compression)

@@ -56,6 +56,8 @@ def failure(step: str, end: ChildEnd, seconds: float, memory: int) -> Outcome:
     Raises
     ------
     DiskFull
+    KeyboardInterrupt
+        If somebody interrupted the step's process alone, as ``pkill -INT`` does: the step is not at fault.
     """
     if end.stopped == "timeout":
         return Outcome("timeout", f"{step} took longer than {seconds:g} s")
@@ -65,6 +67,8 @@ def failure(step: str, end: ChildEnd, seconds: float, memory: int) -> Outcome:
         )
     if end.raised is not None:
         return _by_exception(step, end.raised)
+    if end.exit == -signal.SIGINT:
+        raise KeyboardInterrupt
     if end.exit < 0:
         return Outcome("failed", f"{step} was killed by {signal_name(-end.exit)}")
     return Outcome("failed", f"{step} left with exit code {end.exit} and no result")

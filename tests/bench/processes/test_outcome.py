@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import runpy
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,11 @@ def by(error: BaseException) -> ChildEnd:
 def test_failures(end: ChildEnd, status: str, reason: str) -> None:
     outcome = failure("build", end, 5.0, 2**30)
     assert (outcome.status, outcome.reason, outcome.corrupt) == (status, reason, False)
+
+
+def test_a_process_that_somebody_interrupted_is_no_failure() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        failure("build", ChildEnd(1, exit=-signal.SIGINT), 5.0, 2**30)
 
 
 def test_an_error_in_a_part_names_its_file_and_line(tmp_path: Path) -> None:

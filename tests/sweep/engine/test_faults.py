@@ -332,6 +332,14 @@ def test_ctrl_c_ends_cleanly_and_the_next_run_goes_on(tmp_path: Path) -> None:
     assert len(rows(tmp_path)) == 3
 
 
+def test_interrupting_a_step_interrupts_the_sweep_and_fails_no_point(tmp_path: Path) -> None:
+    compiler = 'name = "tests.fixtures.stubs:StubCompiler"'
+    study = study_of(f'compiler = [{{{compiler}}}, {{{compiler}, trouble = "interrupt"}}]')
+    with pytest.raises(KeyboardInterrupt):
+        run(study, tmp_path)
+    assert all(row.status == "ok" for row in rows(tmp_path))
+
+
 def test_an_unfinished_write_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(study_of("batch = [1]"), tmp_path)
     (row,) = rows(tmp_path)
