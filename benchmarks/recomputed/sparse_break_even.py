@@ -13,20 +13,22 @@ from dlas.analysis.break_even import SpeedCurve, curves
 COMPILERS = {"untuned": "untuned", "`hand`": "hand", "tuned": "metaschedule(trials=8)"}
 
 
-def _points() -> pd.DataFrame:
-    return points("sparse-break-even/rows")
+def _points(folder: str = "rows") -> pd.DataFrame:
+    return points(f"sparse-break-even/{folder}")
 
 
-def _curve(algorithm: str, compiler: str) -> SpeedCurve:
+def _curve(algorithm: str, compiler: str, folder: str) -> SpeedCurve:
     (found,) = (
-        curve for curve in curves(_points()) if (curve.algorithm, curve.compiler) == (algorithm, compiler)
+        curve
+        for curve in curves(_points(folder))
+        if (curve.algorithm, curve.compiler) == (algorithm, compiler)
     )
     return found
 
 
-def speeds(cells: Mapping[str, str]) -> dict[str, Value]:
+def speeds(cells: Mapping[str, str], folder: str = "rows") -> dict[str, Value]:
     """Return an algorithm's speed against the fastest dense code by level, and where it breaks even."""
-    curve = _curve(cells["algorithm"].split("`")[1], COMPILERS[cells["compiler"]])
+    curve = _curve(cells["algorithm"].split("`")[1], COMPILERS[cells["compiler"]], folder)
     by_level = zip(curve.ratios, curve.speeds, strict=True)
     found = {f"{100 * level:.0f} %": speed for level, (speed, _, _) in by_level}
     levels = [column for column in cells if column.endswith(" %")]
@@ -35,9 +37,14 @@ def speeds(cells: Mapping[str, str]) -> dict[str, Value]:
     return recomputed | {"breaks even": even}
 
 
-def dense(algorithm: str, compiler: str = "hand") -> float:
+def speeds_on_zen4(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the same of the rows of a Zen 4."""
+    return speeds({**cells, "compiler": "`hand`"}, "zen4")
+
+
+def dense(algorithm: str, compiler: str = "hand", folder: str = "rows") -> float:
     """Return a dense algorithm's speed against ONNX Runtime."""
-    every = only(_points(), compression="none")
+    every = only(_points(folder), compression="none")
     taken = only(every, algorithm_name=algorithm, compiler_name=compiler)["latency_s"].min()
     return one(every, "latency_s", compiler_name="onnxruntime") / float(taken)
 
