@@ -36,7 +36,7 @@ def setting(folder: Path) -> SettingRecord:
 
 def test_it_fits_half_a_screen(folder: Path, dlas_here: Command) -> None:
     shown = dlas_here("show", str(folder)).stdout
-    for text in ("fitted to", "how wrong", "beside it", "by size", "by compression.level", "do not trust"):
+    for text in ("fitted to", "how wrong", "baselines", "by size", "by compression.level", "do not trust"):
         assert text in shown
     assert len(shown.splitlines()) < 15
 

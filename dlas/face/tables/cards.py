@@ -16,7 +16,6 @@ MOST_KERNELS = 5
 """Kinds of kernels whose errors are told."""
 MOST_ENDS = 2
 """Groups that are named as the least and as the most wrong."""
-OF_COMPUTING = "threads"
 
 
 def setting_name(setting: SettingRecord) -> str:
@@ -25,7 +24,7 @@ def setting_name(setting: SettingRecord) -> str:
     for key, value in setting.setting.items():
         if value == ANY:
             words.append(f"any {key.removesuffix('_id')}")
-        elif key == OF_COMPUTING and value.isdigit():
+        elif key == "threads" and value.isdigit():
             words.append(number_of(int(value), "thread"))
         elif value and key != "machine_id":
             words.append(value)
@@ -63,21 +62,18 @@ def _facts(card: SettingCard, target: str) -> Iterator[tuple[str, str]]:
     batches = f"batch {least}" if least == most else f"batches {least} to {most}"
     yield "fitted to", f"{rows(len(setting.rows))}, {batches}, {len(setting.columns)} features"
     groups = number_of(len(setting.groups), "group")
-    close = f"{scores.within[1]:.0%} of {rows(scores.rows)} within 10 %"
+    close = f"{card.close:.0%} of {rows(scores.rows)} within 10 %"
     yield "how wrong", f"{percent(scores.mape)} in the mean, {close}; held out: {card.hold_out} ({groups})"
     yield "intervals", _intervals(card)
     if baselines := card.baselines:
-        yield "beside it", ", ".join(f"{name} {percent(mape)}" for name, mape in baselines.items())
-    _, unit, factor = shown_in(target)
+        yield "baselines", ", ".join(f"{name} {percent(mape)}" for name, mape in baselines.items())
+    yield (
+        "noise floor",
+        percent(setting.floor) if setting.floor is not None else "no point was measured twice",
+    )
     if len(card.bands) > 1:
-        yield (
-            "by size",
-            "; ".join(
-                f"{between(factor * band.low, factor * band.high)} {unit}".rstrip()
-                + f": {percent(band.mape)}"
-                for band in card.bands
-            ),
-        )
+        told = [f"{_span(band.low, band.high, target)}: {percent(band.mape)}" for band in card.bands]
+        yield "by size", "; ".join(told)
     if errors := list(card.groups.items()):
         yield f"by {card.hold_out.column}", _ends(errors)
     if kernels := setting.kernels:
@@ -103,10 +99,7 @@ def doubts(card: SettingCard, target: str) -> list[str]:
         found.append(", ".join(f"{name} ({percent(mape)})" for name, mape in wrong.items()))
     if kernels := card.weak_kernels:
         found.append(f"kernels of {listed([f'{each.kind} ({percent(each.mape)})' for each in kernels])}")
-    found += [
-        f"{between(factor * band.low, factor * band.high)} {unit}".rstrip() + f" ({percent(band.mape)})"
-        for band in card.weak_bands
-    ]
+    found += [f"{_span(band.low, band.high, target)} ({percent(band.mape)})" for band in card.weak_bands]
     low, high = card.measured
     beyond = f"below {factor * low:.4g} or above {factor * high:.4g} {unit}".rstrip()
     found.append(f"what lies {beyond}, or has features beyond those fitted, which `doubt` tells")
@@ -115,15 +108,14 @@ def doubts(card: SettingCard, target: str) -> list[str]:
 
 def settings(cards: Sequence[SettingCard], target: str) -> Table:
     """Return a line for each of several settings."""
-    _, unit, factor = shown_in(target)
     return table_of(
         [
             names("number", [card.setting.folder for card in cards]),
             names("setting", [setting_name(card.setting) for card in cards]),
             numbers("rows", [f"{len(card.setting.rows):,}" for card in cards]),
-            numbers(f"held out, {unit}", [_span(card, factor) for card in cards]),
+            numbers("measured", [_span(*card.measured, target) for card in cards]),
             numbers("mean error", [percent(card.scores.mape) for card in cards]),
-            numbers("within 10 %", [f"{card.scores.within[1]:.0%}" for card in cards]),
+            numbers("within 10 %", [f"{card.close:.0%}" for card in cards]),
             numbers("interval", [_width(card.setting.half_width) for card in cards]),
             numbers("covered", [percent(card.scores.coverage) for card in cards]),
         ],
@@ -131,9 +123,10 @@ def settings(cards: Sequence[SettingCard], target: str) -> Table:
     )
 
 
-def _span(card: SettingCard, factor: float) -> str:
-    low, high = card.measured
-    return between(factor * low, factor * high)
+def _span(low: float, high: float, target: str) -> str:
+    """Return two values of the target with its unit: ``1.2 to 9.1 ms``."""
+    _, unit, factor = shown_in(target)
+    return f"{between(factor * low, factor * high)} {unit}".rstrip()
 
 
 def _intervals(card: SettingCard) -> str:

@@ -24,6 +24,7 @@ LEAST_SHARE = 0.01
 MOST_GROUPS = 3
 """Groups that are named as the worst."""
 CLOSE = WITHIN.index(0.1)
+"""Place of the share within 10 % in scores."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,11 @@ class SettingCard:
     def scores(self) -> ScoreRecord:
         """How wrong it was on what was held out."""
         return self.setting.evaluation[0].overall
+
+    @property
+    def close(self) -> float:
+        """Share of the rows held out whose relative error is at most 10 %."""
+        return self.scores.within[CLOSE]
 
     @property
     def groups(self) -> dict[str, float]:

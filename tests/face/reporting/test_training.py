@@ -52,7 +52,7 @@ def test_a_predictor_is_shown_with_its_errors_by_group(rows: Path, tmp_path: Pat
     assert "too few groups were held out for an interval" in page
     for level in LEVELS:
         assert f"compression.level={level:g}" in page
-    for text in ("Noise floor", "nearest", "Predicted latency", "Features that matter", *WIDTHS):
+    for text in ("noise floor", "nearest", "Predicted latency", "Features that matter", *WIDTHS):
         assert text in page, text
 
 

@@ -9,7 +9,7 @@ from dlas.face.reporting.blocks import Absent, Block, Figure, Panel, Paragraph, 
 from dlas.face.reporting.context import Context, significant
 from dlas.face.reporting.palette import HUES, NEUTRAL, rgb
 from dlas.face.tables.columns import with_unit
-from dlas.face.tables.scores import by_fold, floor_in_words, overall
+from dlas.face.tables.scores import by_fold, overall
 from dlas.face.tables.table import Table
 from dlas.prediction.learning.stored import SettingRecord, StoredPredictor
 from dlas.sweep.rows.labels import shown_in
@@ -44,8 +44,7 @@ def _blocks(context: Context, stored: StoredPredictor, setting: SettingRecord, n
 
     card = SettingCard.of(setting, record.hold_out)
     told = cards.lines(cards.facts(card, record.target))
-    floor = f"{floor_in_words(setting.floor).capitalize()}."
-    lead = f"{cards.heading(record)} on {cards.setting_name(setting)}. {floor}"
+    lead = f"{cards.heading(record)} on {cards.setting_name(setting)}."
     yield Paragraph(lead, [(line, None) for line in told])
     if figure := _agreement(context, stored, setting, f"predicted-{name}"):
         yield figure
