@@ -93,11 +93,10 @@ def _show_predictor(folder: Path, number: str | None, json: bool) -> None:
     from dlas.face.console.cards import show as card
     from dlas.prediction.learning import stored
 
-    found = stored.read(folder)
     if json:
-        terminal.show_json(as_json.of_predictor(found, number))
+        terminal.show_json(as_json.of_predictor(stored.read(folder), number))
     else:
-        terminal.show(card(found, number))
+        terminal.show(card(folder, number))
 
 
 @like("table", "rows")

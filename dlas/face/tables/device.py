@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pandas as pd
 from rich.console import Group, RenderableType
@@ -11,9 +12,14 @@ from rich.text import Text
 from dlas.face.tables.columns import between, digits, names, numbers, signed, table_of, with_unit
 from dlas.face.tables.text import Grid, titled
 from dlas.face.tables.view import View
+from dlas.prediction.adaptive.device.record import UNSEEN
 from dlas.prediction.adaptive.device.strategy import DeviceStrategy
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.prediction.learning.noise import noise_floor
+from dlas.prediction.learning.points import read_points
+from dlas.prediction.learning.predictions import predict
+from dlas.prediction.learning.stored import StoredPredictor
+from dlas.sweep.rows.files import holds_rows
 from dlas.sweep.rows.labels import MISSING, points, shortened, shown_in
 from dlas.sweep.rows.predictions import MEASURED, bound_names
 
@@ -93,8 +99,25 @@ def never_seen(frame: pd.DataFrame, target: str, floor: float | None, failed: Ma
 
 def _notes(frame: pd.DataFrame, floor: float | None, failed: Mapping[str, int]) -> list[str]:
     """Return what the table amounts to."""
+    pieces = [*_errors(frame), "noise floor " + ("unknown" if floor is None else f"{floor:.1%}")]
+    return ["; ".join(pieces), *(f"missing: {points(count)}: {reason}" for reason, count in failed.items())]
+
+
+def _errors(frame: pd.DataFrame) -> list[str]:
+    """Return how wrong predictions are in the mean, and how many are within their intervals."""
     errors, covered = frame[ERROR].dropna().abs(), frame[COVERED].dropna()
     pieces = [f"mean error {errors.mean():.1%} of {points(len(errors))}"] if len(errors) else []
-    pieces += [f"{covered.mean():.0%} within their {LEVEL:.0%} interval"] if len(covered) else []
-    pieces.append("noise floor " + ("unknown" if floor is None else f"{floor:.1%}"))
-    return ["; ".join(pieces), *(f"missing: {points(count)}: {reason}" for reason, count in failed.items())]
+    return pieces + ([f"{covered.mean():.0%} within their {LEVEL:.0%} interval"] if len(covered) else [])
+
+
+def never_seen_in_short(folder: Path, known: StoredPredictor) -> str | None:
+    """Return how wrong a predictor is on the networks in its folder that it never saw; None without any."""
+    if not holds_rows(folder / UNSEEN):
+        return None
+    target = known.record.target
+    measured = read_points([folder / UNSEEN], target, kernels=known.part.level == "kernel")
+    found = predict(known, measured, anyway=True).frame(measured)
+    times = dict(zip(measured.frame["id"], measured.frame[target], strict=True))
+    frame = compared(found, times, target)
+    worst = frame.iloc[int(frame[ERROR].abs().argmax())]
+    return "; ".join([*_errors(frame), f"the most wrong is {worst['model']}, {signed(float(worst[ERROR]))}"])

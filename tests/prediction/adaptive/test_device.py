@@ -107,6 +107,14 @@ def test_the_folder_holds_a_predictor_beside_its_rows(made: Made) -> None:
     assert found["latency_low_s"].notna().all()
 
 
+def test_its_card_tells_of_the_networks_never_seen(made: Made, dlas_here: Command) -> None:
+    shown = dlas_here("show", str(made.folder)).stdout
+    assert re.search(r"never seen +mean error [\d.]+% of 4 points; \d+% within", shown)
+    for text in ("by kernel", "by size", "noise floor", "do not trust"):
+        assert text in shown
+    assert len(shown.splitlines()) < 30
+
+
 def test_what_was_measured_before_an_interruption_is_not_measured_again(made: Made) -> None:
     ids = made.ids(ROWS)
     assert len(ids) == len(set(ids)) == len(dlas.read(made.folder / ROWS))
