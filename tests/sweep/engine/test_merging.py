@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -156,21 +158,23 @@ def test_the_rows_of_merged_shards_are_those_of_one_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_shard_that_is_killed_and_goes_on_is_merged_as_one_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=str)
+def test_a_shard_that_is_ended_and_goes_on_is_merged_as_one_run(tmp_path: Path, sent: signal.Signals) -> None:
     model = "tests.fixtures.stubs:StubModel"
     whole = study(model=[{"name": model, "factor": [2, 3]}, {"name": model, "factor": 5, "seconds": 3.0}])
     (tmp_path / "study.toml").write_text(whole.toml())
     results = tmp_path / "shard1" / "results.jsonl"
     process = start(tmp_path, "run", "study.toml", "--shard", "1/2", "--out", "shard1", "--in-process")
     wait_for(lambda: results.is_file() and results.read_text().count("\n") > 0)
-    process.kill()
+    assert process.pid is not None
+    os.kill(process.pid, sent)
     process.join()
-    killed = results.read_text()
-    assert killed.count("\n") == 1, "its shard has two points, and one takes seconds"
+    ended = results.read_text()
+    assert ended.count("\n") == 1, "its shard has two points, and one takes seconds"
     options: dict[str, Any] = {"cache": tmp_path / "cache", "in_process": True, "progress": "silent"}
     for number in (1, 2):
         dlas.run(whole, tmp_path / f"shard{number}", shard=f"{number}/2", **options)
-    assert results.read_text().startswith(killed), "what was measured is not measured again"
+    assert results.read_text().startswith(ended), "what was measured is not measured again"
     dlas.run(whole, tmp_path / "whole", **options)
     merge([tmp_path / "shard1", tmp_path / "shard2"], tmp_path / "all")
     once, merged = ({each.id: each for each in read_rows(tmp_path / name)} for name in ("whole", "all"))
