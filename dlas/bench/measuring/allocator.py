@@ -28,7 +28,6 @@ KEPT = {MMAP_THRESHOLD: 2**30, TRIM_THRESHOLD: 2**31 - 1}
 SET_THP_DISABLE = 41
 """Option of ``prctl``: no huge pages in this process."""
 
-
 _measured: list[bool] = []
 """Not empty while memory is measured."""
 

@@ -53,15 +53,16 @@ def show(
     json: Json = False,
 ) -> None:
     """Show everything about one row, what differs between two of a point, or a predictor's card."""
+    if not fastest and against is None and not where and _is_predictor(folder, row):
+        _show_predictor(folder, row, json)
+        return
+
     from dlas.analysis.against.differences import difference_of
     from dlas.analysis.winners import fastest_id
     from dlas.face.console import as_json, differences
     from dlas.face.console.show import show as render
     from dlas.sweep.rows.finding import find
 
-    if not fastest and against is None and not where and _is_predictor(folder, row):
-        _show_predictor(folder, row, json)
-        return
     if fastest == (row is not None):
         raise InputError("give the row's id, as `dlas table` prints it, or --fastest")
     if where and not fastest:

@@ -133,7 +133,7 @@ def _intervals(card: SettingCard) -> str:
     """Return how wide the intervals are, and how many rows lay in them."""
     if card.setting.half_width is None:
         return "none"
-    told = f"{LEVEL:.0%} of new {card.hold_out.column}s: {_width(card.setting.half_width)}"
+    told = f"{LEVEL:.0%}: {_width(card.setting.half_width)}"
     if card.scores.coverage is None:
         return told
     error = "" if card.scores.coverage_error is None else f" ± {percent(card.scores.coverage_error)}"

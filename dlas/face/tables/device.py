@@ -9,6 +9,7 @@ import pandas as pd
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from dlas.errors import InputError
 from dlas.face.tables.columns import between, digits, names, numbers, signed, table_of, with_unit
 from dlas.face.tables.text import Grid, titled
 from dlas.face.tables.view import View
@@ -115,7 +116,10 @@ def never_seen_in_short(folder: Path, known: StoredPredictor) -> str | None:
     if not holds_rows(folder / UNSEEN):
         return None
     target = known.record.target
-    measured = read_points([folder / UNSEEN], target, kernels=known.part.level == "kernel")
+    try:
+        measured = read_points([folder / UNSEEN], target, kernels=known.part.level == "kernel")
+    except InputError as error:
+        return str(error)
     found = predict(known, measured, anyway=True).frame(measured)
     times = dict(zip(measured.frame["id"], measured.frame[target], strict=True))
     frame = compared(found, times, target)

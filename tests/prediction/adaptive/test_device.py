@@ -13,7 +13,7 @@ import pytest
 
 import dlas
 from dlas.errors import InputError, Unfinished
-from dlas.face.tables.device import of_networks_never_seen
+from dlas.face.tables.device import never_seen_in_short, of_networks_never_seen
 from dlas.face.tables.view import View
 from dlas.prediction.adaptive.device import strategy
 from dlas.prediction.adaptive.device.budget import FIRST
@@ -21,9 +21,11 @@ from dlas.prediction.adaptive.device.record import AGAIN, ROWS, UNSEEN, DeviceRe
 from dlas.prediction.adaptive.device.strategy import DeviceStrategy
 from dlas.prediction.adaptive.device.studies import DeviceStudies, drawn_study, unseen_study
 from dlas.prediction.adaptive.loop import Loop, LoopBudget
+from dlas.prediction.learning import stored
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels
 from tests.fixtures.commands import Command
 from tests.fixtures.made_up_device import UNTOLD, MadeUpSession, MadeUpStudies
+from tests.fixtures.rows import failing, write
 
 ASKED = DeviceRequest.checked(
     hardware="local_cpu",
@@ -113,6 +115,13 @@ def test_its_card_tells_of_the_networks_never_seen(made: Made, dlas_here: Comman
     for text in ("by kernel", "by size", "noise floor", "do not trust"):
         assert text in shown
     assert len(shown.splitlines()) < 30
+
+
+def test_its_card_says_where_no_network_never_seen_has_a_time(made: Made, tmp_path: Path) -> None:
+    write(tmp_path / UNSEEN, [failing()])
+    told = never_seen_in_short(tmp_path, stored.read(made.folder))
+    assert told is not None and "no row can be used" in told
+    assert never_seen_in_short(tmp_path / "elsewhere", stored.read(made.folder)) is None
 
 
 def test_what_was_measured_before_an_interruption_is_not_measured_again(made: Made) -> None:
