@@ -390,5 +390,9 @@
     width = innerWidth;
     for (const figure of figures) for (const panel of figure.panels) if (panel.seen && !panel.place.hidden) panel.draw();
   });
+  // Paper has no second look: what was not scrolled to is drawn for it.
+  addEventListener("beforeprint", () => {
+    for (const figure of figures) for (const panel of figure.panels) if (!panel.seen && !panel.place.hidden) panel.draw();
+  });
   markContents();
 })();

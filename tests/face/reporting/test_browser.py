@@ -10,7 +10,7 @@ import pytest
 
 from dlas.face.reporting import report
 from dlas.sweep.rows.results import Row
-from tests.fixtures.browser import draw_all, opened, resize
+from tests.fixtures.browser import PRINT, draw_all, opened, resize
 from tests.fixtures.odd_rows import EVIL, ODD
 from tests.fixtures.rows import failing, row, write
 from tests.fixtures.sweeps import REASONS, sweep, write_curves
@@ -101,6 +101,13 @@ def test_it_opens_draws_everything_and_complains_of_nothing(page: Any, width: in
         page.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     )
     assert light is not dark
+
+
+def test_paper_has_every_panel_that_is_shown(page: Any) -> None:
+    undrawn = "return document.querySelectorAll('.panel:not([hidden]) .plot:empty').length"
+    assert page.execute_script(undrawn) > 10
+    assert page.execute_async_script(PRINT) == 0 == page.execute_script(undrawn)
+    assert complaints(page) == []
 
 
 def test_filters_leave_the_points_that_pass(page: Any, rows: list[Row]) -> None:
