@@ -1,4 +1,4 @@
-"""TVM with work that nobody asked for inside its kernels, to see whether a comparison of two runs finds it."""
+"""TVM with work that nobody asked for inside its kernels: does a comparison of two runs find it?"""
 
 from __future__ import annotations
 

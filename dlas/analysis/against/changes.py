@@ -66,6 +66,10 @@ class Change:
     """The share of points as sure as this one that are expected not to have changed."""
     detectable: float = np.nan
     """The smallest slowdown that is found with 95 % power, as a share."""
+    samples: float = np.nan
+    """How many times as many samples find a slowdown of :data:`TOLERANCE` with 95 % power; infinite where
+    runs of an unchanged point differ too much.
+    """
 
     @property
     def layers(self) -> list[tuple[str, float]]:
@@ -158,6 +162,7 @@ def _tested(pairs: Sequence[Pair], noise: RunNoise) -> list[Change]:
     # What a test must reach where as many are called as here.
     significance = FALSE_DISCOVERIES * max(1, int(called.sum())) / len(pairs)
     detectable = noise.detectable(significance)
+    samples = noise.samples_for(TOLERANCE, significance)
     return [
         Change(
             pair,
@@ -167,6 +172,7 @@ def _tested(pairs: Sequence[Pair], noise: RunNoise) -> list[Change]:
             float(p[at]),
             float(q[at]),
             float(detectable[at]),
+            float(samples[at]),
         )
         for at, pair in enumerate(pairs)
     ]
@@ -275,5 +281,6 @@ def _line(change: Change) -> dict[str, object]:
         "p": change.p,
         "q": change.q,
         "detectable": change.detectable,
+        "samples": change.samples,
         "causes": "; ".join(change.causes),
     }

@@ -69,9 +69,23 @@ class RunNoise:
 
     def detectable(self, significance: float, power: float = 0.95) -> Floats:
         """Return the smallest slowdowns that are found with some power, as shares, [pairs]."""
-        quantiles = stats.t.ppf(1 - significance / 2, self.freedom) + stats.t.ppf(power, self.freedom)
-        shares: Floats = np.expm1(quantiles * self.errors)
+        shares: Floats = np.expm1(self._errors_off(significance, power) * self.errors)
         return shares
+
+    def samples_for(self, share: float, significance: float, power: float = 0.95) -> Floats:
+        """Return how many times as many samples find a slowdown with some power, [pairs].
+
+        Infinite where runs differ by more than that: only more runs would tell.
+        """
+        allowed = (np.log1p(share) / self._errors_off(significance, power)) ** 2 - self.between
+        if allowed <= 0:
+            return np.full(len(self.within), np.inf)
+        times: Floats = self.within / allowed
+        return times
+
+    def _errors_off(self, significance: float, power: float) -> float:
+        """Return how many standard errors a change is away from none that is found with some power."""
+        return float(stats.t.ppf(1 - significance / 2, self.freedom) + stats.t.ppf(power, self.freedom))
 
 
 def noise_of(pairs: Sequence[Pair]) -> RunNoise:

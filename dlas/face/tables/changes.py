@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from math import ceil
 
 import numpy as np
 from rich.text import Text
 
-from dlas.analysis.against.changes import FEWER, MORE, OUTCOMES, SAME, UNCLEAR, Change, Changes
+from dlas.analysis.against.changes import FEWER, MORE, OUTCOMES, SAME, TOLERANCE, UNCLEAR, Change, Changes
 from dlas.analysis.against.noise import RunNoise
 from dlas.face.tables.columns import NOTHING, cell_of, names, numbers, signed, table_of
 from dlas.face.tables.marks import first_shown, shared_values
@@ -120,7 +121,19 @@ def _machine(noise: RunNoise, changes: Changes) -> list[Text]:
     detectable = [each.detectable for each in changes.points if not np.isnan(each.detectable)]
     found = f"{np.median(detectable):.1%} in half of the points, {max(detectable):.1%} in all"
     between = f"runs of an unchanged point differ by {np.sqrt(noise.between):.1%}"
+    samples = [each.samples for each in changes.points if not np.isnan(each.samples)]
     return [
         Text(f"the machine was {signed(np.expm1(noise.shift))} slower by {by}, taken out{sentinel}"),
         Text(f"found with 95 % power: {found}; {between}, which more samples do not mend"),
+        Text(f"a slowdown of {TOLERANCE:.0%}: {_findable(samples)}"),
     ]
+
+
+def _findable(samples: list[float]) -> str:
+    """Return in how many points a slowdown is found as it is, and what it would take in the others."""
+    now = f"found with that power in {sum(each <= 1 for each in samples):,} of {points(len(samples))}"
+    if max(samples) <= 1:
+        return now
+    if np.isinf(max(samples)):
+        return f"{now}; runs differ too much for any number of samples to tell it in the others"
+    return f"{now}, in all of them with {ceil(max(samples)):,} times as many samples"
