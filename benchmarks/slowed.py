@@ -1,4 +1,4 @@
-"""TVM with work that nobody asked for inside its kernels: does a comparison of two runs find it?"""
+"""TVM with work that nobody asked for inside its kernels, for a comparison of two runs to find."""
 
 from __future__ import annotations
 

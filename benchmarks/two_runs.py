@@ -3,9 +3,9 @@
 ``python -m benchmarks.two_runs work FOLDER 5% TO`` writes how many steps of work slow the points of
 ``experiments/two-runs`` that can be slowed by a share of their time in a folder.
 
-``python -m benchmarks.two_runs rules BEFORE NOW`` prints how many points each rule calls slower, of those and of
-the others: that of ``dlas compare --against``, the same where only another runtime's points are known not to
-have changed, asv's and ReFrame's.
+``python -m benchmarks.two_runs rules BEFORE NOW`` prints how many points each rule calls slower, of those and
+of the others: that of ``dlas compare --against``, the same where only another runtime's points are known not
+to have changed, asv's and ReFrame's.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def called_of_unchanged() -> float:
 
 
 def slowed(cells: Mapping[str, str]) -> dict[str, Value]:
-    """Return how many slowed points each rule finds, the mean over the four runs before, and how many others."""
+    """Return how many slowed points each rule finds, the mean over the runs before, and how many others."""
     now = f"slow{cells['slowed by'].removesuffix(' %')}"
     found: dict[str, Value] = {}
     for name, rule in RULES.items():
