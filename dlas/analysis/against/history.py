@@ -214,7 +214,7 @@ def _steps(lines: Sequence[VersionLine]) -> dict[Step, RunNoise]:
         for before, now in itertools.pairwise(line.rows):
             step = (line.machine, before.version, now.version)
             pairs.setdefault(step, []).append(Pair(before.row, now.row))
-    return {step: noise_of(every) for step, every in pairs.items()}
+    return {step: noise_of(every, follow=False) for step, every in pairs.items()}
 
 
 def _judged(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> tuple[list[PointHistory], float]:

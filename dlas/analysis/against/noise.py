@@ -2,7 +2,9 @@
 
 The logarithm of a ratio errs by two parts: slices of one run differ, which more slices average away, and runs
 differ, which they do not.  The first is pooled over points, since five slices tell a variance badly; the
-second is what points that cannot have changed show beyond the first.
+second is what points that cannot have changed show beyond the first.  Where the machine was slower for some
+points than for others, the fixed program that ran beside each tells by how much, if that explains how they
+differ.  Far more points than of a normal distribution may differ by much: these show how far its tails reach.
 """
 
 from __future__ import annotations
@@ -22,6 +24,12 @@ USUAL = 0.02
 """Standard deviation between runs, at least, where too few points tell it."""
 PRIOR = 4.0
 """Degrees of freedom that the variance of all points' slices has beside a point's own."""
+ENOUGH = 30
+"""Points, at least, that tell the tails of errors, and whether the fixed program explains them."""
+EXPLAINED = 0.8
+"""The fixed program beside each point is believed where it leaves at most this share of the spread."""
+TAILS = (2.0, 3.0, 4.0, 6.0, 10.0)
+"""Degrees of freedom that tails are told in, beside those of a variance from so many slices."""
 LEAST_FREEDOM = 3.0
 """Degrees of freedom, at least."""
 NORMAL = 1.4826
@@ -33,7 +41,9 @@ class RunNoise:
     """What two runs of points that did not change differ by."""
 
     ratios: Floats
-    """Logarithms of the ratios of now to before, [pairs], the shift of the machine included."""
+    """Logarithms of the ratios of now to before, [pairs], the shift of the machine included, but where
+    ``followed`` not what it did beside one point and not beside others.
+    """
     within: Floats
     """Variances of these that slices explain, [pairs]."""
     between: float
@@ -48,6 +58,8 @@ class RunNoise:
     """
     freedom: float
     """Degrees of freedom of the errors."""
+    followed: bool = False
+    """Whether the fixed program beside each point tells what the machine did to it."""
 
     @property
     def errors(self) -> Floats:
@@ -88,29 +100,47 @@ class RunNoise:
         return float(stats.t.ppf(1 - significance / 2, self.freedom) + stats.t.ppf(power, self.freedom))
 
 
-def noise_of(pairs: Sequence[Pair]) -> RunNoise:
-    """Return the noise of pairs, at least one, that are timed on one machine."""
+def noise_of(pairs: Sequence[Pair], *, follow: bool = True) -> RunNoise:
+    """Return the noise of pairs, at least one, that are timed on one machine.
+
+    Without ``follow`` the fixed program tells nothing of single points.
+    """
     before, now = (
         [log_medians(row) for pair in pairs if (row := getattr(pair, name))] for name in ("before", "now")
     )
     ratios = np.array([new.mean() - old.mean() for new, old in zip(now, before, strict=True)])
     within = pooled(now) + pooled(before)
-    sentinels = [ratio for pair in pairs if (ratio := sentinel_ratio(pair)) is not None]
-    sentinel = float(np.median(sentinels)) if sentinels else None
+    beside = np.array([np.nan if (ratio := sentinel_ratio(pair)) is None else ratio for pair in pairs])
+    sentinel = None if np.isnan(beside).all() else float(np.nanmedian(beside))
     control = np.array([pair.unchanged for pair in pairs], dtype=bool)
-    if control.sum() < FEWEST_CONTROLS:
-        shift, seen, controls = sentinel or 0.0, np.ones(len(pairs), dtype=bool), 0
-        centre = float(np.median(ratios))
-    else:
-        shift = centre = float(np.median(ratios[control]))
-        seen, controls = control, int(control.sum())
-    spread = NORMAL * float(np.median(np.abs(ratios[seen] - centre)))
+    enough = bool(control.sum() >= FEWEST_CONTROLS)
+    seen = control if enough else np.ones(len(pairs), dtype=bool)
+    controls = int(control.sum()) if enough else 0
+    spread, followed = spread_of(ratios[seen]), False
+    if follow and sentinel is not None and seen.sum() >= ENOUGH:
+        without = ratios - np.nan_to_num(beside - sentinel)
+        if spread_of(without[seen]) < EXPLAINED * spread:
+            ratios, spread, followed = without, spread_of(without[seen]), True
+    shift = float(np.median(ratios[control])) if enough else sentinel or 0.0
     between = max(0.0, spread**2 - float(np.median(within[seen])))
     if seen.sum() < FEWEST_CONTROLS:
         between = max(between, USUAL**2)
     slices = float(np.median([len(new) + len(old) - 2 for new, old in zip(now, before, strict=True)]))
     freedom = max(LEAST_FREEDOM, min(slices + PRIOR, float(seen.sum()) - 1))
-    return RunNoise(ratios, within, between, shift, sentinel, controls, freedom)
+    if controls >= ENOUGH:
+        freedom = _likeliest((ratios[control] - shift) / np.sqrt(within[control] + between), freedom)
+    return RunNoise(ratios, within, between, shift, sentinel, controls, freedom, followed)
+
+
+def _likeliest(errors: Floats, most: float) -> float:
+    """Return the degrees of freedom at which errors in units of their standard errors are likeliest."""
+    candidates = [each for each in TAILS if each < most] + [most]
+    return max(candidates, key=lambda freedom: float(stats.t.logpdf(errors, freedom).sum()))
+
+
+def spread_of(ratios: Floats) -> float:
+    """Return the standard deviation of ratios of which a few may be of points that changed."""
+    return NORMAL * float(np.median(np.abs(ratios - np.median(ratios))))
 
 
 def pooled(slices: Sequence[Floats]) -> Floats:

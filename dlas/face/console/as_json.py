@@ -97,6 +97,7 @@ def _machine(noise: RunNoise) -> dict[str, float | None]:
     return {
         "shift": float(np.expm1(noise.shift)),
         "between_runs": float(np.sqrt(noise.between)),
+        "followed": noise.followed,
         "sentinel": None if noise.sentinel is None else float(np.expm1(noise.sentinel)),
         "controls": noise.controls,
     }

@@ -118,12 +118,13 @@ def _machine(noise: RunNoise, changes: Changes) -> list[Text]:
     """Return what the machine did between the runs, and how small a change can be found."""
     by = f"{points(noise.controls)} that cannot have changed" if noise.controls else "the sentinel alone"
     sentinel = "" if noise.sentinel is None else f"; the sentinel: {signed(np.expm1(noise.sentinel))}"
+    beside = ", each point by the one that ran beside it" if noise.followed else ""
     detectable = [each.detectable for each in changes.points if not np.isnan(each.detectable)]
     found = f"{np.median(detectable):.1%} in half of the points, {max(detectable):.1%} in all"
     between = f"runs of an unchanged point differ by {np.sqrt(noise.between):.1%}"
     samples = [each.samples for each in changes.points if not np.isnan(each.samples)]
     return [
-        Text(f"the machine was {signed(np.expm1(noise.shift))} slower by {by}, taken out{sentinel}"),
+        Text(f"the machine was {signed(np.expm1(noise.shift))} slower by {by}, taken out{sentinel}{beside}"),
         Text(f"found with 95 % power: {found}; {between}, which more samples do not mend"),
         Text(f"a slowdown of {TOLERANCE:.0%}: {_findable(samples)}"),
     ]

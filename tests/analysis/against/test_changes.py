@@ -45,6 +45,29 @@ def test_of_runs_without_a_change_hardly_a_point_is_called_changed() -> None:
     assert called <= 0.01 * POINTS * len(pairs)
 
 
+def test_what_the_machine_did_to_single_points_is_taken_out_where_sentinels_beside_them_tell() -> None:
+    slowed = dict.fromkeys(range(0, POINTS, 10), 0.1)
+    found = changes(run_of(0, drift=0.06), run_of(1, slowed, drift=0.06))
+    slower = {each.pair.row.batch - 1 for each in found.points if each.outcome == SLOWER}
+    assert found.noise and found.noise.followed
+    assert np.sqrt(found.noise.between) < 0.03
+    assert len(slower & slowed.keys()) >= 18 and len(slower - slowed.keys()) <= 2
+    steady = changes(run_of(0), run_of(1, slowed))
+    assert steady.noise and not steady.noise.followed
+
+
+def test_how_many_samples_a_slowdown_takes_follows_from_what_slices_and_runs_differ_by() -> None:
+    noise = changes(run_of(0), run_of(1)).noise
+    assert noise is not None
+    least = noise.detectable(0.01)
+    for share in (0.05, 0.2):
+        times = noise.samples_for(share, 0.01)
+        assert np.all((times <= 1) == (least <= share))
+    quiet = dataclasses.replace(noise, within=noise.within / times)
+    assert quiet.detectable(0.01) == pytest.approx(0.2)
+    assert np.isinf(noise.samples_for(0.001, 0.01)).all()
+
+
 @pytest.mark.parametrize("shift", [0.0, 0.08])
 def test_points_that_became_slower_are_found_though_the_whole_machine_did(shift: float) -> None:
     slowed = dict.fromkeys(range(0, POINTS, 10), 0.1)
