@@ -183,7 +183,7 @@ class Planner:
         return Plan(
             id=point.id,
             content=content,
-            comparison=(point.dataset, point.model, point.hardware, point.batch, point.task),
+            comparison=self._comparison(point),
             device=point.device,
             steps=tuple(steps),
             measure=measure,
@@ -247,6 +247,12 @@ class Planner:
             tools=self._versions(TUNE_TOOLS),
             **self._key_content("tune", point),
         )
+
+    def _comparison(self, point: Point) -> tuple[object, ...]:
+        """Return what the points that take turns have in common."""
+        if self.settings.across_networks:
+            return (point.hardware, point.task)
+        return (point.dataset, point.model, point.hardware, point.batch, point.task)
 
     def _kernels_step(self, point: Point, common: dict[str, Any]) -> Step:
         """Return the step that lowers the network up to its kernels."""
