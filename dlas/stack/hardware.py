@@ -34,8 +34,8 @@ class MeasureSettings:
     slices: Annotated[int, Field(ge=1)] = 5
     """Number of turns to spread the samples over."""
     across_networks: bool = False
-    """Whether points of all networks on a device take turns, as many as ``turns`` in ``[limits]``: slices of a
-    point are then minutes apart, and tell more of what two runs differ by.
+    """Whether points of all networks on a device take turns, as many as ``turns`` in ``[limits]``: slices of
+    a point are then minutes apart, and tell more of what two runs differ by.
     """
     layer_repeats: Annotated[int, Field(ge=0)] = 20
     """Runs whose layers are timed; 0 for none: layers of rows then hold no times."""
