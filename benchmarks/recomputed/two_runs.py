@@ -20,8 +20,8 @@ RUNS = ("a", "b", "c", "d")
 
 @functools.cache
 def _pairs(before: str, now: str) -> list[Pair]:
-    rows = EXPERIMENTS / "two-runs" / "rows"
-    return pairs_of(rows / now, rows / before)
+    study = EXPERIMENTS / "two-runs"
+    return pairs_of(study / now, study / before)
 
 
 @functools.cache
