@@ -22,6 +22,7 @@ LEFT_OUT = {
     "leaf-digits/fine-tuned": "other work disturbed its times",
     "ofa-latency": "subnetworks of one network under runtimes",
     "training-cost": "training steps, of a runtime",
+    "two-runs": "layers alone, and kernels that were slowed",
 }
 """Folders, or all of a study, that are no evidence for the observations, and why."""
 SECTIONS = {

@@ -57,8 +57,3 @@ def most_speed(batch: str) -> float:
 def least_speed(batch: str) -> float:
     """Return the least speed with the pinned allocator over that by default."""
     return min(_every(batch, "latency_s"))
-
-
-def unstable() -> float:
-    """Return the number of points whose times are no result."""
-    return float((_points()["status"] == "unstable").sum())

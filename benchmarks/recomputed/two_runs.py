@@ -47,6 +47,14 @@ def called_of_unchanged() -> float:
 
 
 @slow
+def across_differ() -> float:
+    """Return how many percent two runs of points that all took turns differ by, beyond their slices."""
+    noise = _changes("across-a", "across-b").noise
+    assert noise is not None
+    return 100 * math.sqrt(noise.between)
+
+
+@slow
 def slowed(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return how many slowed points each rule finds, the mean over the runs before, and how many others."""
     now = f"slow{cells['slowed by'].removesuffix(' %')}"

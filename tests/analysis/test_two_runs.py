@@ -17,13 +17,14 @@ from benchmarks.two_runs import RULES, SLOWED, STEP_S, counts, work_for
 from dlas.analysis.against.pairs import Pair
 from dlas.errors import InputError
 from dlas.lowering.machine_code import build_functions
+from dlas.stack import Layer
 from tests.fixtures.rows import row
 from tests.fixtures.runs import run_of
 from tests.fixtures.targets import AVX2
 
 
 @T.prim_func(s_tir=True)
-def threes(y: T.Buffer((4,), "float32")) -> None:
+def threes(y: T.Buffer((4,), "float32")) -> None:  # type: ignore[valid-type]
     T.func_attr({"tirx.is_scheduled": True, "tirx.noalias": True, "global_symbol": "threes"})
     with T.sblock("root"):
         for i in range(4):
@@ -45,7 +46,10 @@ def test_work_takes_time_and_changes_no_result() -> None:
 
 
 def test_steps_make_a_points_kernels_longer_by_a_share_of_its_time() -> None:
-    layers = [{"kernel": f"k{at}", "k": at, "decisions": {}, "latency_s": 1e-3 * at} for at in (1, 3)]
+    layers: list[Layer] = [
+        {"name": f"conv{at}", "kernel": f"k{at}", "k": at, "decisions": {}, "latency_s": 1e-3 * at}
+        for at in (1, 3)
+    ]
     rows = [row(compiler={"name": SLOWED}, latency_s=[8e-3], layers=layers), row(latency_s=[1.0])]
     steps = work_for(rows, 0.1)
     assert list(steps) == [name_of(layer) for layer in layers]

@@ -29,9 +29,9 @@ ENOUGH = 30
 EXPLAINED = 0.8
 """The fixed program beside each point is believed where it leaves at most this share of the spread."""
 TAILS = (2.0, 3.0, 4.0, 6.0, 10.0)
-"""Degrees of freedom that tails are told in, beside those of a variance from so many slices."""
+"""Degrees of freedom that points may show in their tails, fewer than variances from so many slices have."""
 LEAST_FREEDOM = 3.0
-"""Degrees of freedom, at least."""
+"""Degrees of freedom of variances from slices, at least."""
 NORMAL = 1.4826
 """Median absolute deviation of a normal distribution to its standard deviation."""
 
@@ -119,8 +119,9 @@ def noise_of(pairs: Sequence[Pair], *, follow: bool = True) -> RunNoise:
     spread, followed = spread_of(ratios[seen]), False
     if follow and sentinel is not None and seen.sum() >= ENOUGH:
         without = ratios - np.nan_to_num(beside - sentinel)
-        if spread_of(without[seen]) < EXPLAINED * spread:
-            ratios, spread, followed = without, spread_of(without[seen]), True
+        left = spread_of(without[seen])
+        if left < EXPLAINED * spread:
+            ratios, spread, followed = without, left, True
     shift = float(np.median(ratios[control])) if enough else sentinel or 0.0
     between = max(0.0, spread**2 - float(np.median(within[seen])))
     if seen.sum() < FEWEST_CONTROLS:

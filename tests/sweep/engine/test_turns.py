@@ -18,6 +18,7 @@ from dlas.face.console.progress import SweepProgress
 from dlas.sweep.engine.planning import Planner
 from dlas.sweep.engine.point_run import PointRun
 from dlas.sweep.engine.turns import Turns, lock_device
+from dlas.sweep.study.study import Study
 from tests.fixtures.engine import rows, run, study_of
 from tests.fixtures.stubs import StubHardware
 
@@ -75,6 +76,18 @@ def test_points_of_a_network_take_turns_with_each_other(
     assert [len(points) for points in server.together] == sizes
     for points in server.together:
         assert len({(str(point["model"]), str(point["hardware"]), point["batch"]) for point in points}) == 1
+    assert {row.status for row in rows(tmp_path)} == {"ok"}
+
+
+@pytest.mark.parametrize(("across", "sizes"), [(False, [1, 1, 1]), (True, [2, 1])])
+def test_points_of_all_networks_take_turns_where_a_study_asks_for_it(
+    tmp_path: Path, across: bool, sizes: list[int]
+) -> None:
+    server = Watched()
+    study = study_of('hardware = ["tests.fixtures.stubs:StubHardware"]\nbatch = [1, 2, 3]')
+    study = Study(**{**study.written, "measure": {"across_networks": across}})
+    run(study.with_limits(turns=2), tmp_path, lambda: server)
+    assert [len(points) for points in server.together] == sizes
     assert {row.status for row in rows(tmp_path)} == {"ok"}
 
 
