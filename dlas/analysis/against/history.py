@@ -12,7 +12,7 @@ from scipy import stats
 
 from dlas.analysis.against.changes import FALSE_DISCOVERIES, FASTER, SAME, SLOWER, point_of
 from dlas.analysis.against.noise import LEAST_FREEDOM, NORMAL, PRIOR, USUAL, RunNoise, noise_of, pooled
-from dlas.analysis.against.pairs import Pair, causes, ids_of
+from dlas.analysis.against.pairs import Pair, causes, ids_of, sentinel_ratio
 from dlas.analysis.against.segments import FEWEST, Segment, segments_of
 from dlas.analysis.against.versions import Version, VersionLine, every_row, lines_of, studies_of
 from dlas.errors import InputError, listed
@@ -208,13 +208,27 @@ def _by_time(lines: Sequence[VersionLine]) -> list[Version]:
 
 
 def _steps(lines: Sequence[VersionLine]) -> dict[Step, RunNoise]:
-    """Return what each machine did between two versions."""
+    """Return what each machine did between two versions.
+
+    The fixed program beside each point is believed in all steps of a machine, or in none: what it says of one
+    version is then taken out before and after it.
+    """
     pairs: dict[Step, list[Pair]] = {}
     for line in lines:
         for before, now in itertools.pairwise(line.rows):
             step = (line.machine, before.version, now.version)
             pairs.setdefault(step, []).append(Pair(before.row, now.row))
-    return {step: noise_of(every, follow=False) for step, every in pairs.items()}
+    found = {step: noise_of(every) for step, every in pairs.items()}
+    followed: dict[str, list[bool]] = {}
+    for (machine, *_), noise in found.items():
+        followed.setdefault(machine, []).append(noise.followed)
+    believed = {machine: sum(own) > len(own) / 2 for machine, own in followed.items()}
+    return {
+        step: noise
+        if noise.followed == believed[step[0]]
+        else noise_of(pairs[step], follow=believed[step[0]])
+        for step, noise in found.items()
+    }
 
 
 def _judged(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> tuple[list[PointHistory], float]:
@@ -246,7 +260,11 @@ def _series(
 ) -> tuple[Floats, Floats, float]:
     """Return a line's values without the shifts of the machine, their errors and degrees of freedom."""
     own = [steps[line.machine, before.version, now.version] for before, now in itertools.pairwise(line.rows)]
-    shifts = np.concatenate([[0.0], np.cumsum([noise.shift for noise in own])])
+    beside = [
+        _beside(Pair(before.row, now.row), noise)
+        for (before, now), noise in zip(itertools.pairwise(line.rows), own, strict=True)
+    ]
+    shifts = np.concatenate([[0.0], np.cumsum([noise.shift for noise in own]) + np.cumsum(beside)])
     values = np.array([slices.mean() for slices in line.slices]) - shifts
     if not own:
         return values, np.sqrt(variances), LEAST_FREEDOM
@@ -256,6 +274,12 @@ def _series(
     seen = (NORMAL * float(np.median(apart))) ** 2
     scale = max(1.0, (PRIOR + len(apart) * seen) / (PRIOR + len(apart)))
     return values, np.sqrt(scale * variances), min(noise.freedom for noise in own)
+
+
+def _beside(pair: Pair, noise: RunNoise) -> float:
+    """Return what the machine did to a point beyond what it did to all, if the fixed program tells it."""
+    ratio = sentinel_ratio(pair) if noise.followed else None
+    return 0.0 if ratio is None or noise.sentinel is None else ratio - noise.sentinel
 
 
 def _variances(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> list[Floats]:

@@ -100,10 +100,14 @@ class RunNoise:
         return float(stats.t.ppf(1 - significance / 2, self.freedom) + stats.t.ppf(power, self.freedom))
 
 
-def noise_of(pairs: Sequence[Pair], *, follow: bool = True) -> RunNoise:
+def noise_of(pairs: Sequence[Pair], *, follow: bool | None = None) -> RunNoise:
     """Return the noise of pairs, at least one, that are timed on one machine.
 
-    Without ``follow`` the fixed program tells nothing of single points.
+    Parameters
+    ----------
+    follow : bool, optional
+        Whether the fixed program tells what the machine did to single points; by default, if that explains
+        how they differ.
     """
     before, now = (
         [log_medians(row) for pair in pairs if (row := getattr(pair, name))] for name in ("before", "now")
@@ -117,10 +121,10 @@ def noise_of(pairs: Sequence[Pair], *, follow: bool = True) -> RunNoise:
     seen = control if enough else np.ones(len(pairs), dtype=bool)
     controls = int(control.sum()) if enough else 0
     spread, followed = spread_of(ratios[seen]), False
-    if follow and sentinel is not None and seen.sum() >= ENOUGH:
+    if sentinel is not None and follow is not False:
         without = ratios - np.nan_to_num(beside - sentinel)
         left = spread_of(without[seen])
-        if left < EXPLAINED * spread:
+        if follow or (seen.sum() >= ENOUGH and left < EXPLAINED * spread):
             ratios, spread, followed = without, left, True
     shift = float(np.median(ratios[control])) if enough else sentinel or 0.0
     between = max(0.0, spread**2 - float(np.median(within[seen])))

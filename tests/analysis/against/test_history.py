@@ -32,17 +32,19 @@ def versions_of(
     shift: float = 0.0,
     points: int = POINTS,
     versions: int = VERSIONS,
+    drift: float = 0.0,
 ) -> list[list[Row]]:
     """Return runs, in some of which, by their numbers from 1, points are slower by a share.
 
-    ``shift`` is by how much the whole machine's speed differs between them.
+    ``shift`` is by how much the whole machine's speed differs between them, ``drift`` by how much it does from
+    point to point.
     """
     rng = np.random.default_rng(seed)
     return [
         [
             dataclasses.replace(each, started=f"2026-01-{number:02}T00:00:00+00:00")
             for each in run_of(
-                1000 * seed + number, slower.get(number, {}), shift * rng.uniform(-1, 1), points
+                1000 * seed + number, slower.get(number, {}), shift * rng.uniform(-1, 1), points, drift=drift
             )
         ]
         for number in range(1, versions + 1)
@@ -82,6 +84,16 @@ def test_a_slowdown_is_found_at_its_version_though_the_machine_changes_too() -> 
     assert 0.02 < found.detectable < 0.1
     told = found.frame().query("event != 'same'")
     assert set(told["version"]) == {6} and set(told["folder"]) == {"v6"}
+
+
+def test_what_the_machine_did_to_single_points_is_taken_out_of_all_versions_or_of_none() -> None:
+    slowed = dict.fromkeys(range(0, POINTS, 10), 0.1)
+    found = found_in(versions_of(8, lasting(slowed), drift=0.06))
+    assert all(noise.followed for noise in found.steps.values())
+    slower = {point for point, kind, at in events(found) if (kind, at) == (SLOWER, 6)}
+    assert len(slower & slowed.keys()) >= 9 and len(events(found)) <= len(slowed) + 2
+    steady = found_in(versions_of(8, lasting(slowed)))
+    assert not any(noise.followed for noise in steady.steps.values())
 
 
 def test_what_is_told_to_be_found_is_found() -> None:
